@@ -6,33 +6,22 @@
 
 mod channels;
 mod finding;
+mod hardware;
 mod llm;
+mod programs;
+mod state;
 mod tcp_probe;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use serde::Deserialize;
-use watchkeeper_board::{clock, identity, profile, storage, thermal};
-use watchkeeper_config::{Backend, CommandAccess, Config, ConfigError, MqttConfig};
-use watchkeeper_models::Zoo;
+use finding::{Finding, Level};
+use watchkeeper_agent::connectors::secrets::credentials_folder;
+use watchkeeper_assistant::notes::EmbedderChoice;
+use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
 
 use super::agent_health::AgentHealth;
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use super::run::find;
-use finding::{Finding, Level};
-use watchkeeper_agent::connectors::secrets::credentials_folder;
-use watchkeeper_agent::program::NAME as AGENT;
-use watchkeeper_assistant::notes::EmbedderChoice;
-use watchkeeper_client::how_to_start;
-
-const RUNTIME: &str = "watchkeeper-runtime";
-
-/// Free bytes below which journal and media are at risk.
-const MIN_FREE_BYTES: u64 = 1 << 30;
-/// Degrees Celsius at which boards throttle; NVIDIA states 85 to 99 for Orin's zones.
-const THROTTLE_CELSIUS: f64 = 85.0;
 
 /// Runs all checks. `warnings` are the findings of `config check` with which the daemons still
 /// start.
@@ -42,18 +31,18 @@ pub(super) fn run(
     out: &Output,
 ) -> Result<(), Failure> {
     let root = Path::new("/");
-    let mut findings = vec![board(root)];
-    findings.extend(programs());
-    findings.extend(media());
+    let mut findings = vec![hardware::board(root)];
+    findings.extend(programs::installed());
+    findings.extend(programs::media());
     match &config {
         Ok(config) => {
             findings.extend(configuration(warnings));
-            findings.push(onnxruntime(config));
-            findings.push(models(config));
-            findings.push(folder("state folder", &config.state_dir));
-            findings.push(socket(&config.runtime_socket));
+            findings.push(programs::onnxruntime(config));
+            findings.push(programs::models(config));
+            findings.push(state::folder("state folder", &config.state_dir));
+            findings.push(state::socket(&config.runtime_socket));
             findings.extend(agent(config));
-            findings.push(space(&config.state_dir));
+            findings.push(state::space(&config.state_dir));
             findings.extend(sinks(config));
             findings.extend(config.mqtt.as_ref().map(broker));
             findings.extend(config.mqtt.as_ref().map(commands));
@@ -67,9 +56,9 @@ pub(super) fn run(
             "watchkeeper config check",
         )),
     }
-    findings.extend(cameras(root));
-    findings.push(wall_clock(root));
-    findings.push(heat(root));
+    findings.extend(hardware::cameras(root));
+    findings.push(hardware::wall_clock(root));
+    findings.push(hardware::heat(root));
     report(&findings, out)
 }
 
@@ -98,99 +87,6 @@ fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
             format!("{count} problems found"),
         )),
     }
-}
-
-fn board(root: &Path) -> Finding {
-    let kind = match profile::detect(root) {
-        profile::Profile::Jetson => "Jetson",
-        profile::Profile::Generic => "generic",
-    };
-    match identity::read(root).model {
-        Some(model) => Finding::ok(format!("board: {model} ({kind})")),
-        None => Finding::ok(format!(
-            "board: not recognised, settings of a {kind} machine"
-        )),
-    }
-}
-
-fn programs() -> Vec<Finding> {
-    let this = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/watchkeeper".into());
-    let remedies = [
-        (RUNTIME, format!("cargo build --release -p {RUNTIME}")),
-        // The agent is this program by another name.
-        (
-            AGENT,
-            format!(
-                "ln -s {} {}",
-                this.display(),
-                this.with_file_name(AGENT).display()
-            ),
-        ),
-    ];
-    let findings = remedies.into_iter().map(|(name, remedy)| match find(name) {
-        Some(path) => Finding::ok(format!("{name}: {}", path.display())),
-        None => Finding::problem(
-            format!("{name}: not found beside this program or on PATH"),
-            remedy,
-        ),
-    });
-    findings.collect()
-}
-
-/// Missing GStreamer element, as `watchkeeper-runtime --check-media` lists it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct MissingElement {
-    element: String,
-    package: String,
-    needed_for: String,
-}
-
-fn media() -> Vec<Finding> {
-    let Some(runtime) = find(RUNTIME) else {
-        return Vec::new();
-    };
-    match Command::new(&runtime).arg("--check-media").output() {
-        Ok(output) if output.status.success() => match serde_json::from_slice(&output.stdout) {
-            Ok(missing) => missing_elements(missing),
-            Err(e) => vec![Finding::problem(
-                format!(
-                    "{}: --check-media printed an unknown format: {e}",
-                    runtime.display()
-                ),
-                "install the runtime and this command in the same version",
-            )],
-        },
-        // The loader names a missing library on standard error.
-        Ok(output) => vec![Finding::problem(
-            format!(
-                "{RUNTIME}: does not start: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            ),
-            "sudo apt-get install libgstreamer1.0-0 libgstreamer-plugins-base1.0-0",
-        )],
-        Err(e) => vec![Finding::problem(
-            format!("{RUNTIME}: does not start: {e}"),
-            format!("chmod +x {}", runtime.display()),
-        )],
-    }
-}
-
-fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
-    if missing.is_empty() {
-        return vec![Finding::ok("GStreamer: all elements are installed")];
-    }
-    missing
-        .into_iter()
-        .map(|m| {
-            Finding::problem(
-                format!(
-                    "GStreamer element {} is missing, needed for {}",
-                    m.element, m.needed_for
-                ),
-                format!("sudo apt-get install {}", m.package),
-            )
-        })
-        .collect()
 }
 
 fn configuration(warnings: &[ConfigError]) -> Vec<Finding> {
@@ -227,175 +123,6 @@ fn notes(config: &Config) -> Finding {
     }
 }
 
-fn onnxruntime(config: &Config) -> Finding {
-    let variable = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
-    let named = config.inference.ort_library.clone().or(variable);
-    let found = match named {
-        Some(path) => Some(path).filter(|path| path.exists()),
-        None => library("libonnxruntime.so", &config.state_dir.join("lib")),
-    };
-    let remedy = "set runtime.inference.ort_library to the libonnxruntime.so of the Python package \
-                  onnxruntime";
-    match (found, config.inference.backend) {
-        (Some(path), _) => Finding::ok(format!("ONNX Runtime: {}", path.display())),
-        (None, Backend::Ort) => Finding::problem(
-            "ONNX Runtime: not installed, but runtime.inference.backend is \"ort\"",
-            remedy,
-        ),
-        (None, Backend::Auto | Backend::Rten) => Finding::advice(
-            "ONNX Runtime: not installed; models run on the built-in engine, at about half the speed",
-            remedy,
-        ),
-    }
-}
-
-/// Finds a shared library in the runtime's search order; `own` is its last folder.
-fn library(name: &str, own: &Path) -> Option<PathBuf> {
-    let arch = std::env::consts::ARCH;
-    let set = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let fixed = [
-        "/usr/local/lib",
-        "/usr/lib",
-        "/lib",
-        "/usr/lib64",
-        "/opt/onnxruntime/lib",
-    ]
-    .map(PathBuf::from);
-    let multiarch = [
-        format!("/usr/lib/{arch}-linux-gnu"),
-        format!("/lib/{arch}-linux-gnu"),
-    ]
-    .map(PathBuf::from);
-    std::env::split_paths(&set)
-        .chain(fixed)
-        .chain(multiarch)
-        .chain([own.to_owned()])
-        .filter_map(|dir| std::fs::read_dir(dir).ok())
-        .flat_map(|entries| entries.filter_map(Result::ok))
-        .find(|entry| entry.file_name().to_string_lossy().starts_with(name))
-        .map(|entry| entry.path())
-}
-
-fn models(config: &Config) -> Finding {
-    let folders = config.models.folders();
-    let shown: Vec<String> = folders
-        .iter()
-        .map(|dir| dir.display().to_string())
-        .collect();
-    let shown = shown.join(" or ");
-    let zoo = Zoo::with_dirs(folders);
-    let here = zoo
-        .manifests()
-        .filter(|m| zoo.file_of(&m.name).is_some_and(|f| f.is_file()));
-    let here: Vec<&str> = here.map(|m| m.name.as_str()).collect();
-    if here.is_empty() {
-        return Finding::advice(
-            format!("models: none in {shown}; the built-in motion detector is used"),
-            "watchkeeper models pull yolox-nano",
-        );
-    }
-    Finding::ok(format!("models in {shown}: {}", here.join(", ")))
-}
-
-/// Returns the user id of a folder's owner.
-fn owner_of(path: &Path) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt as _;
-    path.metadata().ok().map(|m| m.uid())
-}
-
-/// Checks that this user can write a folder or create it in its nearest existing parent.
-fn folder(what: &str, path: &Path) -> Finding {
-    use rustix::fs::{Access, access};
-    let shown = path.display();
-    if path.is_dir() {
-        let is_writable =
-            access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
-        return if is_writable {
-            Finding::ok(format!("{what} {shown}: writable"))
-        } else {
-            unwritable_folder(what, path)
-        };
-    }
-    let above = path
-        .ancestors()
-        .skip(1)
-        .find(|p| p.is_dir())
-        .unwrap_or(Path::new("/"));
-    match access(above, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Finding::ok(format!("{what} {shown}: created at the first start")),
-        Err(_) => Finding::advice(
-            format!("{what} {shown}: missing, and this user can't create it"),
-            format!("sudo install -d -o $(id -un) {shown}    (not needed for `watchkeeper run`)"),
-        ),
-    }
-}
-
-fn unwritable_folder(what: &str, path: &Path) -> Finding {
-    let shown = path.display();
-    match owner_of(path) {
-        // The daemons run as that user; this user only reads.
-        Some(other) if other != rustix::process::getuid().as_raw() => {
-            let what = format!("{what} {shown}: owned by user {other}, as the daemons must be");
-            if how_to_start::is_installed(Path::new("/"), RUNTIME) {
-                Finding::ok(what)
-            } else {
-                let remedy = "start the daemons as that user, or set runtime.state_dir to a folder \
-                              of yours    (not needed for `watchkeeper run`)";
-                Finding::advice(what, remedy)
-            }
-        }
-        _ => Finding::problem(
-            format!("{what} {shown}: not writable, although this user owns it"),
-            format!("chmod u+rwx {shown}"),
-        ),
-    }
-}
-
-fn socket(path: &Path) -> Finding {
-    use rustix::fs::{Access, access};
-    let shown = path.display();
-    if !path.exists() {
-        return Finding::advice(
-            format!("socket {shown}: no runtime is running"),
-            format!(
-                "{}    (not needed for `watchkeeper run`)",
-                how_to_start::start(Path::new("/"), RUNTIME)
-            ),
-        );
-    }
-    if access(path, Access::READ_OK | Access::WRITE_OK).is_err() {
-        return Finding::problem(
-            format!("socket {shown}: permission denied"),
-            how_to_start::admission(path),
-        );
-    }
-    match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Finding::ok(format!("socket {shown}: the runtime is listening")),
-        Err(e) => Finding::problem(
-            format!("socket {shown}: the runtime does not accept connections: {e}"),
-            how_to_start::restart(Path::new("/"), RUNTIME),
-        ),
-    }
-}
-
-fn space(state_dir: &Path) -> Finding {
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    match storage::space(state_dir) {
-        Ok(space) if space.free < MIN_FREE_BYTES => Finding::problem(
-            format!(
-                "disk: only {:.1} GiB free for the state folder",
-                gib(space.free)
-            ),
-            "free some space, or lower runtime.media_bytes and runtime.journal_bytes",
-        ),
-        Ok(space) => Finding::ok(format!("disk: {:.1} GiB free", gib(space.free))),
-        Err(e) => Finding::problem(
-            format!("disk: {e}"),
-            "create the state folder, or set runtime.state_dir",
-        ),
-    }
-}
-
 /// Checks `[sinks]`, if the configuration allows any effect or a configured pipeline needs one.
 fn sinks(config: &Config) -> Vec<Finding> {
     let sinks = &config.sinks;
@@ -426,7 +153,12 @@ fn sinks(config: &Config) -> Vec<Finding> {
         hosts.join(", "),
         sinks.secrets.len()
     ))];
-    findings.extend(sinks.folders.iter().map(|path| folder("sink folder", path)));
+    findings.extend(
+        sinks
+            .folders
+            .iter()
+            .map(|path| state::folder("sink folder", path)),
+    );
     findings
 }
 
@@ -481,68 +213,9 @@ fn commands(mqtt: &MqttConfig) -> Finding {
     }
 }
 
-fn cameras(root: &Path) -> Vec<Finding> {
-    use rustix::fs::{Access, access};
-    profile::video_devices(root)
-        .into_iter()
-        .map(
-            |path| match access(&path, Access::READ_OK | Access::WRITE_OK) {
-                Ok(()) => Finding::ok(format!("camera {}: accessible", path.display())),
-                Err(_) => Finding::problem(
-                    format!("camera {}: permission denied", path.display()),
-                    "sudo usermod -aG video $(id -un)    (then log in again)",
-                ),
-            },
-        )
-        .collect()
-}
-
-fn wall_clock(root: &Path) -> Finding {
-    let remedy = "sudo timedatectl set-ntp true";
-    match clock::state(root, jiff::Timestamp::now().as_second()) {
-        clock::ClockState::Synced => Finding::ok("clock: synchronised"),
-        clock::ClockState::Unknown => Finding::advice(
-            "clock: not synchronised (no NTP); event times may be off",
-            remedy,
-        ),
-        clock::ClockState::Wrong => Finding::problem(
-            "clock: wrong, the date is before this program was written",
-            remedy,
-        ),
-    }
-}
-
-fn heat(root: &Path) -> Finding {
-    match thermal::hottest(root) {
-        Some(zone) if zone.temperature.0 >= THROTTLE_CELSIUS => Finding::problem(
-            format!(
-                "temperature: {:.0} °C ({}); the board throttles",
-                zone.temperature.0, zone.name
-            ),
-            "improve the cooling of the box",
-        ),
-        Some(zone) => Finding::ok(format!(
-            "temperature: {:.0} °C ({})",
-            zone.temperature.0, zone.name
-        )),
-        None => Finding::unknown("temperature: the board has no sensor that can be read"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn missing_element_names_its_package() {
-        let listed = r#"[{"element": "avdec_h264", "package": "gstreamer1.0-libav", "needed_for": "H.264"}]"#;
-        let findings = missing_elements(serde_json::from_str(listed).unwrap_or_default());
-        assert_eq!(findings[0].level, Level::Problem);
-        assert_eq!(
-            findings[0].remedy.as_deref(),
-            Some("sudo apt-get install gstreamer1.0-libav")
-        );
-    }
 
     #[test]
     fn only_problems_fail_the_command() {
@@ -550,12 +223,5 @@ mod tests {
         assert_eq!(report(&[Finding::advice("a", "b")], &out), Ok(()));
         let failure = report(&[Finding::problem("a", "b")], &out);
         assert_eq!(failure.map_err(|f| f.exit), Err(Exit::Failed));
-    }
-
-    #[test]
-    fn missing_folder_is_ok_if_it_can_be_created() {
-        let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
-        let deep = dir.path().join("a/b");
-        assert_eq!(folder("state folder", &deep).level, Level::Ok);
     }
 }
