@@ -1,0 +1,157 @@
+//! The guard with its file, which is written outside the store.
+//!
+//! - A file that can't be written is logged and costs only the protection.
+//! - A record of a newer version is refused, an unreadable one is ignored.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use serde::Deserialize;
+use watchkeeper_contract::id::{EventId, PipelineId};
+use watchkeeper_store::NewerFormat;
+use watchkeeper_store::durable::replace;
+
+use super::policy::CrashLoopGuard;
+use super::record::{FORMAT, Held, Record};
+
+/// Name of the file in the state folder.
+pub(super) const NAME: &str = "starts.json";
+
+/// The guard with its file. A file that can't be written is logged and costs only the protection.
+#[derive(Debug)]
+pub struct GuardFile {
+    folder: PathBuf,
+    limit: u32,
+    guard: Mutex<CrashLoopGuard>,
+}
+
+impl GuardFile {
+    /// Reads the record of the last run in `folder`, and records the start of this one.
+    ///
+    /// # Errors
+    /// When the record is of a newer version. An unreadable one is ignored.
+    pub fn open(folder: &Path, limit: u32) -> Result<Self, NewerFormat> {
+        let previous = match read(&folder.join(NAME)) {
+            Ok(GuardContent::Record(record)) => record,
+            Ok(GuardContent::Newer(found)) => {
+                let what = format!("the file {NAME}");
+                return Err(NewerFormat::new(folder, what, found, FORMAT));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "can't read {NAME}; early deaths are counted from zero");
+                Record::default()
+            }
+        };
+        let machine = machine_boot();
+        let guard = CrashLoopGuard::new(previous, &machine, Instant::now());
+        if guard.record().early_deaths > 0 {
+            tracing::warn!(
+                deaths = guard.record().early_deaths,
+                "the last run died within a minute of its start"
+            );
+        }
+        let this = Self {
+            folder: folder.to_owned(),
+            limit,
+            guard: Mutex::new(guard),
+        };
+        this.change(|_| ());
+        Ok(this)
+    }
+
+    /// Like [`CrashLoopGuard::judge`], and writes the record.
+    pub fn judge(
+        &self,
+        wanted: &BTreeMap<PipelineId, String>,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> (Vec<PipelineId>, Vec<(PipelineId, Held)>) {
+        self.change(|guard| guard.judge(wanted, self.limit, new_id))
+    }
+
+    /// The hold of a pipeline, if there is one.
+    #[must_use]
+    pub fn held(&self, id: &PipelineId) -> Option<Held> {
+        self.guard.lock().held(id).cloned()
+    }
+
+    #[must_use]
+    pub fn is_open(&self, event: EventId) -> bool {
+        self.guard.lock().is_open(event)
+    }
+
+    /// Like [`CrashLoopGuard::release`], and writes the record.
+    pub fn release(&self, id: &PipelineId) -> Option<Held> {
+        self.held(id)?;
+        self.change(|guard| guard.release(id))
+    }
+
+    /// Like [`CrashLoopGuard::beat`], and writes a changed record.
+    pub fn beat(&self, running: &BTreeMap<PipelineId, String>) {
+        let mut guard = self.guard.lock();
+        if guard.beat(Instant::now(), running) {
+            self.write(&guard);
+        }
+    }
+
+    /// Marks the regular end of the run.
+    pub fn stopped(&self) {
+        self.change(CrashLoopGuard::stopped);
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut CrashLoopGuard) -> T) -> T {
+        let mut guard = self.guard.lock();
+        let answer = change(&mut guard);
+        self.write(&guard);
+        answer
+    }
+
+    fn write(&self, guard: &CrashLoopGuard) {
+        let json = serde_json::to_vec_pretty(guard.record()).unwrap_or_default();
+        if let Err(error) = replace(&self.folder.join(NAME), &json) {
+            tracing::warn!(%error, "can't write {NAME}; a crash loop would not be detected");
+        }
+    }
+}
+
+/// The content of the file.
+#[derive(Debug)]
+pub(super) enum GuardContent {
+    Record(Record),
+    /// Written in the format of a newer version.
+    Newer(u16),
+}
+
+pub(super) fn read(path: &Path) -> io::Result<GuardContent> {
+    /// Read first: a record of another format may have any other field.
+    #[derive(Deserialize)]
+    struct Format {
+        format: u16,
+    }
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(GuardContent::Record(Record::default()));
+        }
+        Err(error) => return Err(error),
+    };
+    let Format { format } = serde_json::from_slice(&bytes)?;
+    if format > FORMAT {
+        return Ok(GuardContent::Newer(format));
+    }
+    Ok(GuardContent::Record(serde_json::from_slice(&bytes)?))
+}
+
+/// Identity of this boot of the machine (`random(4)`, `/proc/sys/kernel/random/boot_id`); empty
+/// where there is none.
+pub(crate) fn machine_boot() -> String {
+    static READ: LazyLock<String> = LazyLock::new(|| {
+        std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .map(|id| id.trim().to_owned())
+            .unwrap_or_default()
+    });
+    READ.clone()
+}

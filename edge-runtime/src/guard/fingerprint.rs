@@ -1,0 +1,26 @@
+//! Fingerprints of specifications: equal ones run alike.
+//!
+//! - Invariant: the order of keys does not matter.
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::journal::chain::canonical;
+
+/// Version of fingerprints; raised with their computation, so that an update edits nothing.
+const FINGERPRINT: &str = "2:";
+
+/// Fingerprint of a specification: equal ones run alike. The order of keys does not matter.
+#[must_use]
+pub fn fingerprint(of: &impl Serialize) -> String {
+    let json = serde_json::to_value(of).unwrap_or_default();
+    let hash = Sha256::digest(canonical(&json));
+    let hex = hash.iter().take(16).map(|b| format!("{b:02x}"));
+    std::iter::once(FINGERPRINT.to_owned()).chain(hex).collect()
+}
+
+/// Whether a fingerprint was computed by another version and can't be compared.
+#[must_use]
+pub fn is_of_another_version(fingerprint: &str) -> bool {
+    !fingerprint.starts_with(FINGERPRINT)
+}

@@ -1,0 +1,158 @@
+//! The state machine of one run: which deaths count, and what is held.
+//!
+//! - Sans-IO: it takes the last [`Record`] and the time.
+//! - A pipeline that ran unchanged for [`EARLY`] is not held for the deaths of another.
+//! - Not here: fingerprints, files.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use watchkeeper_contract::id::{EventId, PipelineId};
+
+use super::record::{Held, Record, Stage};
+
+/// A death sooner after the start is early; a pipeline that ran this long is trusted.
+pub const EARLY: Duration = Duration::from_secs(60);
+
+/// The state machine of one run.
+#[derive(Debug)]
+pub struct CrashLoopGuard {
+    record: Record,
+    began: Instant,
+    /// When each fingerprint was first seen running in this run.
+    seen: BTreeMap<PipelineId, (String, Instant)>,
+}
+
+impl CrashLoopGuard {
+    /// A run that starts `now` in boot `machine`, after the one that left `previous`.
+    #[must_use]
+    pub fn new(previous: Record, machine: &str, now: Instant) -> Self {
+        let died_early = previous.stage == Stage::Starting && previous.machine == machine;
+        let early_deaths = if died_early {
+            previous.early_deaths.saturating_add(1)
+        } else {
+            0
+        };
+        Self {
+            record: Record {
+                machine: machine.to_owned(),
+                stage: Stage::Starting,
+                early_deaths,
+                ..previous
+            },
+            began: now,
+            seen: BTreeMap::new(),
+        }
+    }
+
+    /// Decides before the start which pipelines of `wanted`, with their fingerprints, to hold.
+    /// `limit` is the number of early deaths that holds; 0 never holds. Returns new holds, and
+    /// holds released because their pipeline was edited or is gone.
+    pub fn judge(
+        &mut self,
+        wanted: &BTreeMap<PipelineId, String>,
+        limit: u32,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> (Vec<PipelineId>, Vec<(PipelineId, Held)>) {
+        let gone = |id: &PipelineId, held: &Held| wanted.get(id) != Some(&held.fingerprint);
+        let released: Vec<_> = self
+            .record
+            .held
+            .extract_if(.., |id, held| gone(id, held))
+            .collect();
+        let deaths = self.record.early_deaths;
+        if limit == 0 || deaths < limit {
+            return (Vec::new(), released);
+        }
+        let free: Vec<_> = wanted
+            .iter()
+            .filter(|(id, _)| !self.record.held.contains_key(*id))
+            .collect();
+        let (trusted, fresh): (Vec<_>, Vec<_>) = free
+            .into_iter()
+            .partition(|(id, print)| self.record.trusted.get(*id) == Some(*print));
+        let (suspects, because) = if fresh.is_empty() {
+            (
+                trusted,
+                "nothing was deployed or changed since the last good run, so every pipeline is held",
+            )
+        } else {
+            (
+                fresh,
+                "this pipeline was deployed or changed since the last good run",
+            )
+        };
+        let mut newly = Vec::new();
+        for (id, print) in suspects {
+            let held = Held {
+                fingerprint: print.clone(),
+                why: format!(
+                    "held: the runtime died {deaths} times within {} s of its start; {because}; \
+                     run `watchkeeper pipelines resume {id}` to release it",
+                    EARLY.as_secs()
+                ),
+                event: new_id(),
+            };
+            self.record.held.insert(id.clone(), held);
+            newly.push(id.clone());
+        }
+        // The remaining pipelines get their own chances.
+        self.record.early_deaths = 0;
+        (newly, released)
+    }
+
+    /// The hold of a pipeline, if there is one.
+    #[must_use]
+    pub fn held(&self, id: &PipelineId) -> Option<&Held> {
+        self.record.held.get(id)
+    }
+
+    /// Whether `event` is about a hold that still applies; it ends with the hold.
+    #[must_use]
+    pub fn is_open(&self, event: EventId) -> bool {
+        self.record.held.values().any(|held| held.event == event)
+    }
+
+    /// Releases a hold, because a user resumes or removes the pipeline.
+    pub fn release(&mut self, id: &PipelineId) -> Option<Held> {
+        self.seen.remove(id);
+        self.record.held.remove(id)
+    }
+
+    /// Updates trust and stage at `now`. Returns true when the record has changed.
+    pub fn beat(&mut self, now: Instant, running: &BTreeMap<PipelineId, String>) -> bool {
+        let before = self.record.clone();
+        self.seen
+            .retain(|id, (print, _)| running.get(id) == Some(print));
+        for (id, print) in running {
+            let (_, since) = self
+                .seen
+                .entry(id.clone())
+                .or_insert_with(|| (print.clone(), now));
+            if now.saturating_duration_since(*since) >= EARLY {
+                self.record.trusted.insert(id.clone(), print.clone());
+            }
+        }
+        if now.saturating_duration_since(self.began) >= EARLY {
+            self.record.stage = Stage::Healthy;
+            self.record.early_deaths = 0;
+            // Drops trust in pipelines that are gone; bounds the record.
+            let held = &self.record.held;
+            self.record
+                .trusted
+                .retain(|id, _| running.contains_key(id) || held.contains_key(id));
+        }
+        self.record != before
+    }
+
+    /// Marks the regular end of the run.
+    pub fn stopped(&mut self) {
+        self.record.stage = Stage::Stopped;
+    }
+
+    /// The record to keep.
+    #[must_use]
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+}
