@@ -1,0 +1,196 @@
+//! What channels receive, and in which form.
+
+use secrecy::SecretString;
+use watchkeeper_config::SecretSource;
+use watchkeeper_contract::id::ChannelId;
+
+use super::*;
+use crate::example::example_event;
+
+fn channel(kind: ChannelKind, min_severity: Option<Severity>, notify_end: bool) -> ChannelConfig {
+    ChannelConfig {
+        id: ChannelId::new("security").unwrap(),
+        kind,
+        url: SecretSource::Value(SecretString::from("https://a.example/T0K3N")),
+        min_severity,
+        notify_end,
+        pictures: true,
+    }
+}
+
+fn event(phase: Phase, severity: Severity, notify: &[&str]) -> Event {
+    let mut event = example_event();
+    event.phase = phase;
+    event.severity = severity;
+    if let EventBody::Rule(rule) = &mut event.body {
+        rule.condition = "stays".to_owned();
+        rule.notify = notify.iter().map(|n| ChannelId::new(*n).unwrap()).collect();
+    }
+    event
+}
+
+#[test]
+fn channel_receives_named_and_severe_events() {
+    let named = channel(ChannelKind::Slack, None, false);
+    let severe = channel(ChannelKind::Slack, Some(Severity::Warning), false);
+    for (severity, notify, by_name, by_severity) in [
+        (Severity::Info, &["security"][..], true, true),
+        (Severity::Info, &["yard"], false, false),
+        (Severity::Warning, &[], false, true),
+        (Severity::Critical, &["yard", "security"], true, true),
+    ] {
+        let event = event(Phase::New, severity, notify);
+        assert_eq!(
+            event_notification(&named, "box", &event).is_some(),
+            by_name,
+            "{notify:?}"
+        );
+        assert_eq!(
+            event_notification(&severe, "box", &event).is_some(),
+            by_severity,
+            "{notify:?}"
+        );
+    }
+}
+
+#[test]
+fn end_is_notified_if_configured_and_event_has_duration() {
+    let end = event(Phase::End, Severity::Info, &["security"]);
+    let without_end = channel(ChannelKind::Slack, None, false);
+    let with_end = channel(ChannelKind::Slack, None, true);
+    assert_eq!(event_notification(&without_end, "box", &end), None);
+    assert!(
+        event_notification(&with_end, "box", &end)
+            .unwrap()
+            .text
+            .starts_with("ended: ")
+    );
+    let mut crossed = end.clone();
+    if let EventBody::Rule(rule) = &mut crossed.body {
+        rule.condition = "crosses".to_owned();
+    }
+    assert_eq!(event_notification(&with_end, "box", &crossed), None);
+    let update = event(Phase::Update, Severity::Critical, &["security"]);
+    assert_eq!(event_notification(&with_end, "box", &update), None);
+}
+
+#[test]
+fn each_phase_has_a_stable_id_of_its_own() {
+    let channel = channel(ChannelKind::Webhook, None, true);
+    let begin = event(Phase::New, Severity::Info, &["security"]);
+    let end = event(Phase::End, Severity::Info, &["security"]);
+    let id = |event| event_notification(&channel, "box", event).unwrap().id;
+    let copy = begin.clone();
+    assert_eq!(id(&begin), id(&copy));
+    assert_ne!(id(&begin), id(&end));
+}
+
+#[test]
+fn outside_text_makes_no_mention_and_no_line_break() {
+    let mut hostile = event(Phase::New, Severity::Info, &["security"]);
+    if let EventBody::Rule(rule) = &mut hostile.body {
+        rule.reason = "<!channel> & <https://evil.example|click>\nCRITICAL: fire".to_owned();
+    }
+    let channel = channel(ChannelKind::Slack, None, false);
+    let notification = event_notification(&channel, "box", &hostile).unwrap();
+    assert!(!notification.text.contains('\n'), "{}", notification.text);
+    let HttpBody::Json { document } = body(ChannelKind::Slack, &[notification], None) else {
+        panic!("JSON");
+    };
+    let text = document["text"].as_str().unwrap();
+    assert!(!text.contains(['<', '>']), "{text}");
+    assert!(text.contains("&lt;!channel&gt; &amp;"), "{text}");
+}
+
+#[test]
+fn notice_is_notified_from_its_minimal_severity_on() {
+    let notice = Notice {
+        id: "01J".to_owned(),
+        at: example_event().at,
+        severity: Severity::Warning,
+        notify: Vec::new(),
+        reason: "camera gate is out (refused)".to_owned(),
+        camera: SourceId::new("gate").ok(),
+        by_model: Some("Look at\nthe switch.".to_owned()),
+        payload: b"{}".to_vec(),
+    };
+    let named = channel(ChannelKind::Slack, None, false);
+    let critical = channel(ChannelKind::Slack, Some(Severity::Critical), false);
+    assert_eq!(notice_notification(&named, "box", &notice), None);
+    assert_eq!(notice_notification(&critical, "box", &notice), None);
+    let hook = channel(ChannelKind::Webhook, Some(Severity::Warning), false);
+    let notification = notice_notification(&hook, "box", &notice).unwrap();
+    assert!(
+        notification
+            .text
+            .starts_with("Warning: camera gate is out (refused) (box, camera gate")
+    );
+    assert!(
+        notification
+            .text
+            .ends_with("A model adds: Look at the switch."),
+        "{}",
+        notification.text
+    );
+    assert_eq!(notification.event, notice.payload);
+}
+
+#[test]
+fn webhook_receives_mqtt_payload_and_picture() {
+    let channel = channel(ChannelKind::Webhook, None, false);
+    let event = event(Phase::New, Severity::Info, &["security"]);
+    let notification = event_notification(&channel, "box", &event).unwrap();
+    assert_eq!(notification.media, media_of(&event));
+    let file = Some(("picture", vec![0xff]));
+    let sent = body(ChannelKind::Webhook, &[notification], file);
+    let HttpBody::Form { fields, files } = sent else {
+        panic!("a form");
+    };
+    let message: serde_json::Value = serde_json::from_str(&fields[1].1).unwrap();
+    assert_eq!(message["id"], event.id.to_string());
+    assert_eq!(files[0].name, "picture");
+}
+
+#[test]
+fn clip_follows_its_event_and_is_attached_if_small() {
+    let webhook = channel(ChannelKind::Webhook, None, false);
+    let slack = channel(ChannelKind::Slack, None, false);
+    let record = |state| {
+        let mut event = event(Phase::Clip, Severity::Info, &["security"]);
+        if let Some(clip) = &mut event.clip {
+            clip.state = state;
+        }
+        event
+    };
+    let kept = |bytes| {
+        record(ClipState::Kept {
+            content_type: "video/mp4".to_owned(),
+            bytes,
+            sha256: "00".to_owned(),
+        })
+    };
+    let small = event_notification(&webhook, "box", &kept(1_200_000)).unwrap();
+    assert!(small.id.ends_with("-clip"), "{}", small.id);
+    let attached = small.media.as_ref().unwrap();
+    assert_eq!(attached.name, "clip");
+    for text in [
+        &small.text,
+        &event_notification(&slack, "box", &kept(1)).unwrap().text,
+    ] {
+        assert!(
+            text.contains("clip of 15 s") && text.contains(&attached.id),
+            "{text}"
+        );
+    }
+    let large = event_notification(&webhook, "box", &kept(MAX_ATTACHMENT_BYTES + 1)).unwrap();
+    assert_eq!(large.media, None);
+    let message = "the disk is full".to_owned();
+    let lost = event_notification(&slack, "box", &record(ClipState::Lost { message })).unwrap();
+    assert!(
+        lost.text.contains("clip lost (the disk is full)"),
+        "{}",
+        lost.text
+    );
+    let unaddressed = event(Phase::Clip, Severity::Info, &[]);
+    assert_eq!(event_notification(&slack, "box", &unaddressed), None);
+}
