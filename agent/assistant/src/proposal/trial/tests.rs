@@ -1,0 +1,226 @@
+//! Verdicts and remarks of trials.
+
+use serde_json::json;
+
+use super::*;
+
+fn rule(when: Value) -> RuleSpec {
+    serde_json::from_value(json!({"name": "told", "when": when})).unwrap()
+}
+
+fn free() -> RuleSpec {
+    rule(json!({
+        "kind": "count", "detections": "$steps.bay.timed_detections", "bound": {"under": 1}, "for_s": 3.0,
+    }))
+}
+
+/// Four seconds with `present` objects in a zone.
+fn glance(present: u32, events: u64) -> TrialStats {
+    let zone = ZoneStats {
+        visits: u64::from(present),
+        present,
+    };
+    TrialStats {
+        seconds: 4.0,
+        frames: 20,
+        tracks: 2,
+        zones: [("bay".to_owned(), zone)].into(),
+        events: [("told".to_owned(), events)].into(),
+        ..TrialStats::default()
+    }
+}
+
+fn word(seen: &TrialStats, rule: RuleSpec) -> Option<TrialRemark> {
+    let workflow = json!({"steps": [
+        {"type": "detector", "name": "detect", "images": "$inputs.image"},
+        {"type": "tracker", "name": "track", "detections": "$steps.detect.predictions"},
+        {"type": "gate", "name": "gate", "condition": {"operand": "$steps.clock.output"}, "next_steps": ["$steps.bay"]},
+        {"type": "clock", "name": "clock"},
+        {"type": "zone", "name": "bay", "detections": "$steps.track.tracked_detections"},
+        {"type": "drawing", "name": "draw", "predictions": "$steps.bay.timed_detections"},
+    ]});
+    let spec = json!({"id": "bay", "source": "park", "workflow": workflow, "rules": [rule]});
+    let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
+    seen.remark(&spec)
+}
+
+#[test]
+fn failed_step_makes_the_trial_inconclusive() {
+    let fault = StepError {
+        count: 20,
+        message: "no memory".to_owned(),
+    };
+    for (step, is_judged) in [
+        ("detect", false),
+        ("track", false),
+        ("bay", false),
+        ("gate", false),
+        ("clock", false),
+        ("draw", true),
+    ] {
+        let mut seen = glance(0, 0);
+        seen.failures.insert(step.to_owned(), fault.clone());
+        let said = word(&seen, free()).unwrap().sentence().to_owned();
+        assert_eq!(said.contains("bay is empty now"), is_judged, "{said}");
+        if !is_judged {
+            let whole = "the trial is inconclusive: ";
+            assert_eq!(said, format!("{whole}step {step} failed 20 times"));
+        }
+    }
+    // The result does not claim an empty scene either.
+    let mut blind = glance(0, 0);
+    blind.failures.insert("detect".to_owned(), fault);
+    let enters = rule(json!({"kind": "enters", "zone": "bay"}));
+    let said = word(&blind, enters).unwrap();
+    assert!(said.sentence().contains("inconclusive"), "{said:?}");
+}
+
+#[test]
+fn early_end_makes_the_trial_inconclusive() {
+    for present in [0, 2] {
+        let seen = TrialStats {
+            seconds: 1.0,
+            ended: Some("the recording ended".to_owned()),
+            ..glance(present, 0)
+        };
+        let Some(TrialRemark::Note(said)) = word(&seen, free()) else {
+            panic!("{:?}", word(&seen, free()));
+        };
+        assert!(
+            said.contains("inconclusive") && said.contains("the recording ended"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn unlisted_events_count() {
+    let seen = TrialStats {
+        more_events: 40,
+        ..glance(1, 200)
+    };
+    assert!(
+        seen.sentence().ends_with("240 events (told at least 200)"),
+        "{}",
+        seen.sentence()
+    );
+    let enters = rule(json!({"kind": "enters", "zone": "bay"}));
+    let said = word(&seen, enters).unwrap();
+    assert!(said.sentence().contains("at least 200 events"), "{said:?}");
+    // They may be of the rule that waits for an empty zone.
+    let others = TrialStats {
+        more_events: 40,
+        ..glance(2, 0)
+    };
+    assert_eq!(word(&others, free()), None);
+}
+
+#[test]
+fn never_empty_zone_contradicts_the_request() {
+    let Some(TrialRemark::Contradiction(said)) = word(&glance(2, 0), free()) else {
+        panic!("nothing against it");
+    };
+    assert!(
+        said.contains("bay was never empty") && said.contains("2 inside"),
+        "{said}"
+    );
+    // A person came back after the event.
+    assert_eq!(word(&glance(2, 1), free()), None);
+}
+
+#[test]
+fn empty_zone_is_remarked_with_its_hold_time() {
+    let said = |events| {
+        word(&glance(0, events), free())
+            .unwrap()
+            .sentence()
+            .to_owned()
+    };
+    assert_eq!(said(1), "bay is empty now, so the event comes at once");
+    assert_eq!(said(0), "bay is empty now, so the event comes after 3 s");
+    let at_night = RuleSpec {
+        schedule: serde_json::from_value(json!({"from": "22:00", "to": "06:00"})).unwrap(),
+        ..free()
+    };
+    let said = word(&glance(0, 0), at_night).unwrap();
+    assert!(!said.sentence().contains("empty now"), "{said:?}");
+}
+
+#[test]
+fn crowd_above_the_bound_is_remarked() {
+    let crowd = |bound: u32| {
+        let when = json!({"kind": "count", "detections": "$steps.bay.timed_detections", "bound": {"over": bound}});
+        word(&glance(4, 1), rule(when))
+    };
+    let said = crowd(3).unwrap();
+    assert!(
+        said.sentence().contains("more than 3 in bay now (4)"),
+        "{said:?}"
+    );
+    assert_eq!(crowd(4), None);
+}
+
+#[test]
+fn only_a_noisy_rule_is_remarked() {
+    let enters = || rule(json!({"kind": "enters", "zone": "bay"}));
+    let said = word(&glance(1, MIN_NOISY_EVENTS), enters()).unwrap();
+    assert!(said.sentence().contains("5 events in 4 s"), "{said:?}");
+    assert_eq!(word(&glance(1, MIN_NOISY_EVENTS - 1), enters()), None);
+}
+
+#[test]
+fn quiet_scene_is_remarked_without_a_verdict() {
+    let enters = || rule(json!({"kind": "enters", "zone": "bay"}));
+    let elsewhere = word(&glance(0, 0), enters()).unwrap();
+    assert_eq!(
+        elsewhere.sentence(),
+        "2 tracks during the trial, none in bay"
+    );
+    let empty = TrialStats {
+        tracks: 0,
+        ..glance(0, 0)
+    };
+    let nothing = word(&empty, enters()).unwrap();
+    assert!(
+        nothing.sentence().contains("nothing matching"),
+        "{nothing:?}"
+    );
+    assert_eq!(word(&glance(1, 0), enters()), None);
+}
+
+#[test]
+fn sentence_lists_lines_zones_events_and_failures() {
+    let mut seen = glance(1, 2);
+    seen.lines
+        .insert("door".to_owned(), LineCount { r#in: 3, out: 1 });
+    let fault = StepError {
+        count: 1,
+        message: "no such crop".to_owned(),
+    };
+    seen.failures.insert("crop".to_owned(), fault);
+    assert_eq!(
+        seen.sentence(),
+        "4 s: 20 frames, 2 tracks; door 3 in, 1 out; bay 1 visit, 1 inside at the end; 2 events (told 2); step crop failed 1 time: no such crop"
+    );
+    assert!(glance(0, 0).sentence().ends_with("0 events"));
+}
+
+#[test]
+fn trial_result_is_printed_and_restored() {
+    let spec = serde_json::from_value(json!({"id": "bay", "source": "park", "workflow": {}}));
+    let tried = TrialResult {
+        picture: Some("/p.jpg".to_owned()),
+        stats: Some(glance(0, 0)),
+        remarks: vec!["small".to_owned()],
+        ..TrialResult::new(&spec.unwrap())
+    };
+    let lines = tried.lines();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines[0], "preview of park: /p.jpg");
+    assert!(lines[1].starts_with("tried on park for 4 s"), "{lines:?}");
+    let written = serde_json::to_string(&tried).unwrap();
+    assert_eq!(
+        serde_json::from_str::<TrialResult>(&written).unwrap(),
+        tried
+    );
+}
