@@ -1,0 +1,79 @@
+//! Arguments as a user writes them.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+use clap::CommandFactory;
+
+use super::*;
+
+fn run_args(args: &[&str]) -> RunArgs {
+    let line = ["watchkeeper", "run"].iter().chain(args);
+    match Cli::try_parse_from(line).unwrap().command {
+        Command::Run(args) => *args,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn flag_declarations_are_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn flags_of_evaluation_scripts_are_parsed() {
+    let args = run_args(&[
+        "clip.mp4",
+        "--json",
+        "--watch",
+        "person,car",
+        "--line",
+        "door:0,218,640,218",
+        "--line",
+        "gate:-5,0,10,20",
+        "--zone",
+        "desk:0,0,10,0,10,10",
+        "--model",
+        "motion",
+        "--for",
+        "12.5",
+    ]);
+    assert_eq!(args.watch, ["person", "car"]);
+    assert_eq!(args.line.len(), 2);
+    assert_eq!(args.line[1].from, [-5.0, 0.0]);
+    assert_eq!(args.zone[0].points.len(), 3);
+    assert_eq!(args.seconds, Some(12.5));
+}
+
+#[test]
+fn pause_until_takes_local_and_offset_times() {
+    let until = |text: &str| {
+        let line = ["watchkeeper", "pipelines", "pause", "gate", "--until", text];
+        match Cli::try_parse_from(line).map(|cli| cli.command) {
+            Ok(Command::Pipelines {
+                action: Some(PipelineAction::Pause { until, .. }),
+            }) => until,
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => None,
+        }
+    };
+    let eight = until("2027-03-29T08:00+09:00");
+    assert_eq!(eight, "2027-03-28T23:00:00Z".parse().ok());
+    assert_eq!(until("2027-03-29T08:00[+09:00]"), eight);
+    assert_ne!(until("2027-03-29T08:00"), None);
+    assert_eq!(until("2027-03-29T08:00[Nowhere/Else]"), None);
+}
+
+#[test]
+fn contradicting_flags_are_refused() {
+    for bad in [
+        &["c.mp4", "--workflow", "w.json", "--line", "a:0,0,1,1"][..],
+        &["c.mp4", "--native", "--fast"],
+        &["c.mp4", "--for", "0"],
+        &["c.mp4", "--confidence", "1.1"],
+        &["c.mp4", "--line", "a:0,0,1"],
+        &[],
+    ] {
+        let line = ["watchkeeper", "run"].iter().chain(bad);
+        let error = Cli::try_parse_from(line).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{bad:?}");
+    }
+}

@@ -1,0 +1,196 @@
+//! Findings of `config check` about files, sections and pipelines.
+
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+use watchkeeper_config::{LoadRequest, Report};
+
+use super::*;
+
+/// A workflow with a line `road`.
+const ROAD: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [
+        {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"},
+        {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"},
+        {"type": "roboflow_core/line_counter@v2", "name": "road", "image": "$inputs.image",
+            "detections": "$steps.tracker.tracked_detections", "line_segment": [[0, 5], [9, 5]]}],
+        "outputs": [{"type": "JsonField", "name": "in", "selector": "$steps.road.count_in"}]}"#;
+
+/// A workflow with a zone `hall` and two parameters.
+const HALL: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowParameter", "name": "conf"}, {"type": "WorkflowParameter", "name": "zone"}], "steps": [
+        {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion",
+            "confidence": "$inputs.conf"},
+        {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"},
+        {"type": "roboflow_core/time_in_zone@v3", "name": "hall", "image": "$inputs.image",
+            "detections": "$steps.tracker.tracked_detections", "zone": "$inputs.zone"}], "outputs": []}"#;
+
+fn check_text(text: &str) -> Report {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("road.json"), ROAD).unwrap();
+    std::fs::write(dir.path().join("hall.json"), HALL).unwrap();
+    std::fs::write(dir.path().join("wk.toml"), text).unwrap();
+    let request = LoadRequest {
+        file: Some(dir.path().join("wk.toml")),
+        hostname: "h".to_owned(),
+        ..LoadRequest::default()
+    };
+    watchkeeper_config::check(&request, &check)
+}
+
+fn places(errors: &[ConfigError]) -> Vec<(&str, Option<usize>)> {
+    errors.iter().map(|e| (e.key.as_str(), e.line)).collect()
+}
+
+#[test]
+fn invalid_address_is_an_error_without_its_password() {
+    let report = check_text(
+        "[sources.a]\nuri = \"rstp://cam/1\"\n[sources.b]\nuri = \"demo:?sed=1\"\n\
+         [sources.c]\nuri = \"admin:hunter2@cam/live\"\n[sources.d]\nuri = \"/no/such.mp4\"\n[sources.e]\nuri = \"demo:?seed=1\"\n",
+    );
+    let keys = [
+        "sources.a.uri",
+        "sources.b.uri",
+        "sources.c.uri",
+        "sources.d.uri",
+    ];
+    let lines = [2, 4, 6, 8].map(Some);
+    let wanted: Vec<_> = keys.into_iter().zip(lines).collect();
+    assert_eq!(places(&report.warnings), wanted);
+    let text: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+    assert!(!text.concat().contains("hunter2"), "{text:?}");
+}
+
+#[test]
+fn error_at_the_top_hides_none_below() {
+    let report = check_text(
+        "[runtime]\njournal_events = 5\n\n[sources.s]\nuri = \"demo:\"\n\n[sources.t]\npace = \"fast\"\n\n\
+         [pipelines.p]\nsource = \"x\"\nworkflow = \"none.json\"\n\n\
+         [pipelines.q]\nsource = \"s\"\nworkflow = \"road.json\"\nmodel = \"nosuch\"\n\n\
+         [pipelines.r]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+         [[pipelines.r.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"raod\" }\n\n\
+         [mqtt]\nhost = \"b\"\ntls = true\nca_file = \"none.pem\"\n",
+    );
+    assert_eq!(
+        places(&report.errors),
+        [("runtime.journal_events", Some(2))]
+    );
+    let expected = [
+        ("sources.t.uri", Some(7)),
+        ("pipelines.p.source", Some(11)),
+        ("pipelines.p.workflow", Some(12)),
+        ("mqtt.ca_file", Some(29)),
+        ("pipelines.q.model", Some(17)),
+        ("pipelines.r.rules[0].when.line", Some(24)),
+    ];
+    assert_eq!(places(&report.warnings), expected);
+    let rule = report.warnings.last().unwrap().to_string();
+    assert!(
+        rule.contains("did you mean road?") && rule.ends_with(":24)"),
+        "{rule}"
+    );
+}
+
+#[test]
+fn error_in_a_section_hides_no_other_error() {
+    let report = check_text(
+        "[sources.a]\nuri = \"rtps://cam/1\"\nmax_fps = -1\n\n[sources.b]\nuri = \"missing.mp4\"\n\n\
+         [pipelines.p]\nsource = \"a\"\nworkflow = \"road.json\"\nmodel = \"yolo\"\n\
+         rules = [{ name = \"x\", when = { kind = \"crossed\" } }, { name = \"y\", when = { kind = \"crosses\", line = \"raod\" } }]\n\n\
+         [pipelines.q]\nsource = \"bb\"\nworkflow = \"none.json\"\nmodel = \"yolo\"\ndetect = { mode = \"sometimes\" }\n\n\
+         [runtime]\nstate_dir = \"/proc/nope\"\n",
+    );
+    let mut keys: Vec<&str> = report.warnings.iter().map(|w| w.key.as_str()).collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        [
+            "pipelines.p.model",
+            "pipelines.p.rules[0].when.kind",
+            "pipelines.p.rules[1].when.line",
+            "pipelines.p.source",
+            "pipelines.q.detect.mode",
+            "pipelines.q.model",
+            "pipelines.q.source",
+            "pipelines.q.workflow",
+            "runtime.state_dir",
+            "sources.a.max_fps",
+            "sources.a.uri",
+            "sources.b.uri",
+        ]
+    );
+    let said = |key: &str| {
+        let error = report.warnings.iter().find(|w| w.key == key);
+        error.map(ToString::to_string).unwrap_or_default()
+    };
+    assert!(said("sources.a.uri").contains("did you mean rtsp?"));
+    assert!(said("pipelines.p.source").contains("left out because of an error in [sources.a]"));
+    assert!(said("pipelines.q.source").contains("allowed: a, b"));
+}
+
+#[test]
+fn missing_tls_files_are_errors_with_key_value_and_remedy() {
+    let report = check_text(
+        "[mqtt]\nhost = \"b\"\ntls = true\nca_file = \"road.json\"\ncert_file = \"none.crt\"\nkey_file = \"none.key\"\n",
+    );
+    let expected = [
+        ("mqtt.cert_file", Some(5)),
+        ("mqtt.key_file", Some(6)),
+        ("mqtt.ca_file", Some(4)),
+    ];
+    assert_eq!(places(&report.warnings), expected);
+    let lines: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        lines[0].contains("none.crt: no such file; put it there"),
+        "{lines:?}"
+    );
+    assert!(
+        lines[2].contains("road.json: the file has no certificate in PEM form"),
+        "{lines:?}"
+    );
+}
+
+#[test]
+fn rule_with_a_class_unknown_to_its_model_is_an_error() {
+    let text = "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+         [[pipelines.p.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"road\" }\nclasses = [\"person\"]\n";
+    let report = check_text(text);
+    assert_eq!(
+        places(&report.warnings),
+        [("pipelines.p.rules[0].classes[0]", Some(9))]
+    );
+}
+
+#[test]
+fn invalid_parameter_is_an_error_and_empty_zone_a_note() {
+    let with = |parameters: &str| {
+        check_text(&format!(
+            "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"hall.json\"\nparameters = {{ {parameters} }}\n"
+        ))
+    };
+    let wrong = with("conf = 7, zone = []");
+    let [error] = wrong.warnings.as_slice() else {
+        panic!("{:?}", wrong.warnings);
+    };
+    assert_eq!(error.key, "pipelines.p.parameters.conf");
+    assert_eq!(error.found.as_deref(), Some("7"));
+    assert!(error.to_string().contains("from 0 to 1"), "{error}");
+    let empty = with("conf = 0.5, zone = []");
+    assert_eq!(places(&empty.warnings), []);
+    assert!(
+        empty.notes.len() == 1
+            && empty.notes[0].contains("zone of step hall has fewer than three corners"),
+        "{:?}",
+        empty.notes
+    );
+}
+
+#[test]
+fn pipeline_without_rules_is_a_note() {
+    let text =
+        "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n";
+    let quiet = check_text(&format!("{text}rules = []\n"));
+    assert_eq!(
+        quiet.notes,
+        ["pipelines.p: no rules, so it makes no events"]
+    );
+    let derived = check_text(text);
+    assert_eq!((derived.notes.len(), derived.warnings), (0, vec![]));
+}

@@ -1,0 +1,64 @@
+//! Printed answers, paths and durations.
+
+use super::*;
+
+#[test]
+fn deployed_pipeline_prints_its_warnings() {
+    let status: PipelineStatus = serde_json::from_value(json!({
+        "spec": {"id": "gate", "source": "yard", "workflow": {}},
+        "state": {"state": "running"},
+        "since": {"unix_ms": 0, "quality": "synced"},
+        "rules": [],
+        "warnings": [{"kind": "class_filter", "message": "class_filter names \"persn\""}],
+        "results": watchkeeper_contract::pipeline::PipelineResults::default(),
+    }))
+    .unwrap_or_else(|e| panic!("{e}"));
+    let text = describe_change(&status);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "pipeline gate is running",
+            "warning: class_filter names \"persn\""
+        ]
+    );
+}
+
+#[test]
+fn paths_become_absolute_and_missing_relative_ones_fail() {
+    let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let clip = dir.path().join("a b.mp4");
+    std::fs::write(&clip, "").unwrap_or_else(|e| panic!("{e}"));
+    let out = Output::new(false);
+    let whole = clip.canonicalize().unwrap_or_else(|e| panic!("{e}"));
+    let shown = Ok(whole.display().to_string());
+    let plain = clip.display().to_string();
+    assert_eq!(absolute(plain.clone(), &out), shown);
+    let url = format!("file://{}", plain.replace(' ', "%20"));
+    assert_eq!(absolute(url, &out), shown);
+    let gone = absolute("no/such.mp4".to_owned(), &out);
+    assert_eq!(gone.map_err(|f| f.exit), Err(Exit::BadInput));
+    for unchanged in [
+        "/no/such.mp4",
+        "v4l2:/dev/null?fps=5",
+        "/dev/video99",
+        "rtsp://cam/1",
+    ] {
+        assert_eq!(
+            absolute(unchanged.to_owned(), &out),
+            Ok(unchanged.to_owned())
+        );
+    }
+}
+
+#[test]
+fn duration_has_its_two_largest_units() {
+    for (seconds, text) in [
+        (5.9, "5 s"),
+        (65.0, "1 min 5 s"),
+        (3_700.0, "1 h 1 min"),
+        (90_000.0, "1 d 1 h"),
+    ] {
+        assert_eq!(duration(seconds), text);
+    }
+}
