@@ -1,0 +1,230 @@
+//! Downloads that succeed, resume, or are refused.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+
+use proptest::prelude::*;
+
+use super::*;
+
+const BODY: &[u8] = b"a small network with rather few weights";
+
+fn sum(bytes: &[u8]) -> Sha256Sum {
+    let mut hasher = Hasher::default();
+    hasher.update(bytes);
+    hasher.finish()
+}
+
+fn plan(dir: &Path) -> PullPlan {
+    PullPlan {
+        name: "m".to_owned(),
+        url: "https://example.org/m.onnx".to_owned(),
+        sha256: Some(sum(BODY)),
+        bytes: Some(BODY.len() as u64),
+        trust: Trust::KnownOnly,
+        target: dir.join("models/m.onnx"),
+    }
+}
+
+fn serve(plan: PullPlan, body: &[u8]) -> Result<Downloaded, DownloadError> {
+    let mut download = Download::open(plan)?;
+    let length = Some(body.len() as u64);
+    download.start(Start::Whole {
+        length,
+        validator: None,
+    })?;
+    download.accept(body)?;
+    download.finish()
+}
+
+/// Makes a download of a file of this name with all bytes.
+fn fetched(dir: &Path, file: &str, body: &[u8]) -> Checked {
+    let mut download = Download::open(PullPlan {
+        sha256: Some(sum(body)),
+        bytes: Some(body.len() as u64),
+        target: dir.join(file),
+        ..plan(dir)
+    })
+    .unwrap();
+    download.accept(body).unwrap();
+    download.check().unwrap()
+}
+
+#[test]
+fn files_of_a_model_are_placed_together_network_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let network = dir.path().join("m.onnx");
+    let words = fetched(dir.path(), "words.onnx", b"words");
+    assert!(
+        !dir.path().join("words.onnx").exists(),
+        "not before all are good"
+    );
+    let both = vec![words, fetched(dir.path(), "m.onnx", BODY)];
+    let placed = place_all(both, &network).unwrap();
+    assert_eq!(placed.last().unwrap().path, network);
+    assert_eq!(fs::read(&network).unwrap(), BODY);
+    // A new vocabulary beside the network that stays.
+    let words = fetched(dir.path(), "words.onnx", b"other words");
+    place_all(vec![words], &network).unwrap();
+    assert_eq!(fs::read(&network).unwrap(), BODY);
+    assert_eq!(
+        fs::read(dir.path().join("words.onnx")).unwrap(),
+        b"other words"
+    );
+}
+
+#[test]
+fn failed_placing_leaves_no_network_beside_other_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let network = dir.path().join("m.onnx");
+    fs::write(&network, "of an earlier version").unwrap();
+    let words = fetched(dir.path(), "words.onnx", b"words");
+    // A folder that is not empty has the name: no rename succeeds.
+    fs::create_dir_all(dir.path().join("words.onnx/in the way")).unwrap();
+    let both = vec![words, fetched(dir.path(), "m.onnx", BODY)];
+    assert!(place_all(both, &network).is_err());
+    assert!(!network.exists());
+    // The next try finds the bytes.
+    assert_eq!(fs::read(dir.path().join("m.onnx.part")).unwrap(), BODY);
+}
+
+#[test]
+fn file_with_wrong_sum_is_never_placed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut other = BODY.to_vec();
+    other[0] ^= 1;
+    let refused = serve(plan(dir.path()), &other);
+    assert!(matches!(refused, Err(DownloadError::WrongSum { .. })));
+    assert!(!dir.path().join("models/m.onnx").exists());
+    let got = serve(plan(dir.path()), BODY).unwrap();
+    assert_eq!(fs::read(got.path).unwrap(), BODY);
+}
+
+#[test]
+fn endless_body_is_cut_off_at_the_stated_size() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut download = Download::open(plan(dir.path())).unwrap();
+    download
+        .start(Start::Whole {
+            length: None,
+            validator: None,
+        })
+        .unwrap();
+    download.accept(BODY).unwrap();
+    assert!(matches!(
+        download.accept(b"!"),
+        Err(DownloadError::TooLong { .. })
+    ));
+}
+
+#[test]
+fn unknown_sum_needs_trust_without_second_transfer() {
+    let dir = tempfile::tempdir().unwrap();
+    let unknown = PullPlan {
+        sha256: None,
+        bytes: None,
+        ..plan(dir.path())
+    };
+    let message = serve(unknown.clone(), BODY).unwrap_err().to_string();
+    assert!(message.contains(&sum(BODY).to_string()), "{message}");
+    assert!(!unknown.target.exists());
+    let mut again = Download::open(PullPlan {
+        trust: Trust::FirstUse,
+        ..unknown.clone()
+    })
+    .unwrap();
+    assert_eq!(again.offset(), BODY.len() as u64);
+    again.start(Start::Nothing).unwrap();
+    assert!(!again.finish().unwrap().known);
+    assert_eq!(recorded_sum(&unknown.target), Some(sum(BODY)));
+}
+
+#[test]
+fn part_is_continued_only_with_sum_or_validator() {
+    let dir = tempfile::tempdir().unwrap();
+    let unknown = PullPlan {
+        sha256: None,
+        bytes: None,
+        ..plan(dir.path())
+    };
+    let begin = |validator: Option<&str>| {
+        let mut download = Download::open(unknown.clone()).unwrap();
+        download
+            .start(Start::Whole {
+                length: None,
+                validator: validator.map(str::to_owned),
+            })
+            .unwrap();
+        download.accept(&BODY[..3]).unwrap();
+    };
+    begin(None);
+    assert_eq!(Download::open(unknown.clone()).unwrap().rest(), None);
+    let proved = Download::open(plan(dir.path())).unwrap();
+    assert_eq!(
+        proved.rest().map(|r| (r.offset, r.validator)),
+        Some((3, None))
+    );
+    drop(proved);
+    begin(Some("\"v1\""));
+    let rest = Download::open(unknown).unwrap().rest();
+    assert_eq!(
+        rest.map(|r| (r.offset, r.validator)),
+        Some((3, Some("\"v1\"".to_owned())))
+    );
+}
+
+#[test]
+fn two_downloads_of_one_file_do_not_mix() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = Download::open(plan(dir.path())).unwrap();
+    let second = Download::open(plan(dir.path()));
+    assert!(matches!(second, Err(DownloadError::Busy { .. })));
+    drop(first);
+    Download::open(plan(dir.path())).unwrap();
+}
+
+#[test]
+fn user_sum_decides_where_manifest_has_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let wrong = PullPlan {
+        sha256: None,
+        trust: Trust::Sum(sum(b"something else")),
+        ..plan(dir.path())
+    };
+    assert!(matches!(
+        serve(wrong, BODY),
+        Err(DownloadError::WrongSum { .. })
+    ));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    /// Wherever the connection breaks, the bytes in place are those that were served.
+    #[test]
+    fn broken_transfers_are_continued_to_the_same_file(
+        breaks in prop::collection::vec((0usize..12, any::<bool>()), 0..6),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        for (length, ignores_range) in breaks {
+            let mut download = Download::open(plan(dir.path())).unwrap();
+            let from = if ignores_range { 0 } else { usize::try_from(download.offset()).unwrap() };
+            let length_left = Some((BODY.len() - from) as u64);
+            download.start(if ignores_range {
+                Start::Whole { length: length_left, validator: None }
+            } else {
+                Start::Rest { length: length_left }
+            }).unwrap();
+            let to = (from + length).min(BODY.len());
+            download.accept(&BODY[from..to]).unwrap();
+            if to < BODY.len() {
+                let short = matches!(download.finish(), Err(DownloadError::TooShort { .. }));
+                prop_assert!(short);
+            }
+        }
+        let mut download = Download::open(plan(dir.path())).unwrap();
+        let from = usize::try_from(download.offset()).unwrap();
+        download.start(Start::Rest { length: None }).unwrap();
+        download.accept(&BODY[from..]).unwrap();
+        let got = download.finish().unwrap();
+        prop_assert_eq!(fs::read(got.path).unwrap(), BODY);
+    }
+}
