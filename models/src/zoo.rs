@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_contract::problem::nearest_few;
 
 use crate::digest::{self, Sha256Sum};
 use crate::manifest::Manifest;
@@ -241,17 +242,11 @@ impl Zoo {
     #[must_use]
     pub fn unknown(&self, name: &str) -> ZooError {
         let names = self.entries.keys().map(String::as_str).chain([MOTION]);
-        let mut scored: Vec<_> = names
-            .map(|known| (strsim::jaro_winkler(name, known), known))
-            .filter(|(score, _)| *score >= 0.75)
-            .collect();
-        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
         ZooError::Unknown {
             name: name.to_owned(),
-            nearest: scored
+            nearest: nearest_few(name, names, 2)
                 .into_iter()
-                .take(2)
-                .map(|(_, known)| known.to_owned())
+                .map(str::to_owned)
                 .collect(),
         }
     }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
+use watchkeeper_contract::problem::nearest;
 
 use crate::wording::cut;
 
@@ -44,7 +45,7 @@ impl BlueprintError {
         written: &str,
         known: impl IntoIterator<Item = &'n str>,
     ) -> Self {
-        self.nearest = watchkeeper_plain::scene::nearest(written, known).map(str::to_owned);
+        self.nearest = nearest(written, known).map(str::to_owned);
         self
     }
 }

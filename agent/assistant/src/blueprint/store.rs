@@ -12,6 +12,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_store::private_folder::make_private;
 
 use super::{Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, built_in, error, read};
@@ -440,8 +441,7 @@ impl BlueprintStore {
         let all = self.list().map(|(all, _)| all).unwrap_or_default();
         let names: Vec<&str> = all.iter().map(|listed| listed.name.as_str()).collect();
         BlueprintStoreError::Unknown {
-            nearest: watchkeeper_plain::scene::nearest(name, names.iter().copied())
-                .map(str::to_owned),
+            nearest: nearest(name, names.iter().copied()).map(str::to_owned),
             known: names.join(", "),
             name: name.chars().take(60).collect(),
         }

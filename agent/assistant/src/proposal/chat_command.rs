@@ -3,7 +3,7 @@
 //! Invariant: none acts by itself. `/stop`, `/pause` and `/resume` become requests, with a proposal
 //! and its confirmation.
 
-use watchkeeper_plain::scene::nearest;
+use watchkeeper_contract::problem::nearest;
 
 /// A parsed slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]

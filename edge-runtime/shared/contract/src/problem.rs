@@ -55,13 +55,34 @@ const MIN_SIMILARITY: f64 = 0.75;
 ///
 /// Jaro–Winkler favours a common prefix, which misspelt identifiers have.
 pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    similarities(found, known)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+/// Returns at most `limit` names in `known` that are similar to `found`, the most similar first.
+#[must_use]
+pub fn nearest_few<'a>(
+    found: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    limit: usize,
+) -> Vec<&'a str> {
+    let mut similar: Vec<(f64, &str)> = similarities(found, known).collect();
+    similar.sort_by(|a, b| b.0.total_cmp(&a.0));
+    similar.truncate(limit);
+    similar.into_iter().map(|(_, name)| name).collect()
+}
+
+/// The names that are similar enough to `found`, with their similarity.
+fn similarities<'a>(
+    found: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> impl Iterator<Item = (f64, &'a str)> {
     let found: String = found.chars().take(MAX_COMPARED).collect();
     known
         .into_iter()
-        .map(|name| (strsim::jaro_winkler(&found, name), name))
+        .map(move |name| (strsim::jaro_winkler(&found, name), name))
         .filter(|(similarity, _)| *similarity >= MIN_SIMILARITY)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }
 
 /// Kind of a problem.
@@ -112,5 +133,20 @@ impl Problem {
         self.field = Some(field.into());
         self.value = Some(value.into());
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nearest, nearest_few};
+
+    #[test]
+    fn nearest_names_are_similar_ones_best_first() {
+        let known = ["yolov8n", "yolox-nano", "motion", "yolox-tiny"];
+        assert_eq!(nearest("yolox_nano", known), Some("yolox-nano"));
+        assert_eq!(nearest("qqqq", known), None);
+        let few = nearest_few("yolox_nano", known, 2);
+        assert_eq!(few, ["yolox-nano", "yolox-tiny"]);
+        assert!(nearest_few("qqqq", known, 2).is_empty());
     }
 }
