@@ -278,7 +278,19 @@ impl RuntimeClient {
 
 /// Reads the problem of a refusal; without one, describes its status and text.
 fn refusal(request: &str, status: StatusCode, body: &[u8]) -> Problem {
-    serde_json::from_slice(body).unwrap_or_else(|_| {
+    let read = serde_json::from_slice(body).map(|problem: Problem| match status {
+        // This client only uses methods of its own version.
+        StatusCode::METHOD_NOT_ALLOWED => Problem {
+            detail: format!(
+                "the runtime answered {request} with {status}: {}; install all programs in the \
+                 same version",
+                problem.detail
+            ),
+            ..problem
+        },
+        _ => problem,
+    });
+    read.unwrap_or_else(|_| {
         let text = String::from_utf8_lossy(body);
         let text: String = text.trim().chars().take(200).collect();
         let code = match status.as_u16() {
@@ -349,4 +361,23 @@ fn root_cause(error: &dyn std::error::Error) -> String {
         last = next;
     }
     last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_method_is_reported_with_its_status() {
+        let body =
+            r#"{"status": 405, "code": "invalid_request", "detail": "/v1/x does not take PUT"}"#;
+        let problem = refusal("PUT /v1/x", StatusCode::METHOD_NOT_ALLOWED, body.as_bytes());
+        assert_eq!(
+            problem.detail,
+            "the runtime answered PUT /v1/x with 405 Method Not Allowed: /v1/x does not take PUT; \
+             install all programs in the same version"
+        );
+        let other = refusal("PUT /v1/x", StatusCode::CONFLICT, body.as_bytes());
+        assert_eq!(other.detail, "/v1/x does not take PUT");
+    }
 }
