@@ -5,7 +5,8 @@
 //! open ── rest() ──> the shell asks for `Range: bytes=offset-`, `If-Range: validator` ── start() ── accept()* ── check() ── place_all()
 //! ```
 //!
-//! - Bytes go to `NAME.onnx.part`. It is kept when the connection breaks and continued next time.
+//! - Bytes go to `NAME.onnx.part`. It is kept when the connection breaks and continued next time;
+//!   a part that no later attempt can continue is removed.
 //! - Only bytes of the same file are continued: the checksum proves it afterwards, or the server's
 //!   validator beforehand where no checksum is known.
 //! - One process at a time writes a part.
@@ -16,12 +17,16 @@
 //!   a later change is noticed.
 //! - The files of one model get their names together ([`place_all`]).
 
+mod error;
+
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use crate::digest::{self, Hasher, Sha256Sum};
 use crate::raw::read_small;
+
+pub use error::DownloadError;
 
 /// Most bytes of a file of unknown size, far above the largest model for such a machine.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -92,57 +97,6 @@ pub struct Downloaded {
     pub bytes: u64,
     /// Whether the checksum was known beforehand.
     pub known: bool,
-}
-
-/// Why a download failed.
-#[derive(Debug, thiserror::Error)]
-pub enum DownloadError {
-    /// The part file can't be written.
-    #[error("can't write {path}: {source}")]
-    Write { path: PathBuf, source: io::Error },
-    /// Another process writes the same part.
-    #[error("another `watchkeeper models pull {name}` is running; wait for it")]
-    Busy {
-        /// Name of the model.
-        name: String,
-    },
-    /// More bytes than allowed.
-    #[error("{url} sends more than {limit} bytes")]
-    TooLong {
-        url: String,
-        /// Most bytes allowed.
-        limit: u64,
-    },
-    /// The connection ended early. The part is kept.
-    #[error("{url} ended after {received} of {expected} bytes; run the command again to continue")]
-    TooShort {
-        url: String,
-        /// Bytes so far.
-        received: u64,
-        /// Bytes of the whole file.
-        expected: u64,
-    },
-    /// Another file than expected. The part is removed.
-    #[error("{url} has sha256 {found}, expected {expected}; the file was removed")]
-    WrongSum {
-        url: String,
-        /// Sum of the file received.
-        found: Sha256Sum,
-        /// Sum of the file expected.
-        expected: Sha256Sum,
-    },
-    /// The checksum is unknown, and the file is not trusted. The part is kept.
-    #[error(
-        "the file from {url} has sha256 {found}, which is not a known checksum; \
-         `watchkeeper models pull {name} --trust` accepts it"
-    )]
-    Untrusted {
-        /// Name of the model.
-        name: String,
-        url: String,
-        /// Sum of the file received.
-        found: Sha256Sum,
-    },
 }
 
 /// A download under way.
@@ -275,7 +229,7 @@ impl Download {
         };
         let stated = length.and_then(|length| self.offset().checked_add(length));
         if stated.is_some_and(|stated| stated > self.limit()) {
-            return Err(self.too_long());
+            return Err(self.refuse_too_long());
         }
         self.expected = self.plan.bytes.or(stated);
         Ok(())
@@ -288,7 +242,7 @@ impl Download {
     pub fn accept(&mut self, bytes: &[u8]) -> Result<u64, DownloadError> {
         let most = self.expected.unwrap_or(MAX_BYTES).min(self.limit());
         if self.offset().saturating_add(bytes.len() as u64) > most {
-            return Err(self.too_long());
+            return Err(self.refuse_too_long());
         }
         self.file
             .write_all(bytes)
@@ -323,8 +277,7 @@ impl Download {
             }
         };
         if let Some(expected) = wanted.filter(|wanted| *wanted != found) {
-            self.note_validator(None)?;
-            fs::remove_file(&self.part).map_err(|source| self.failed(source))?;
+            self.remove_part()?;
             return Err(DownloadError::WrongSum {
                 url: self.plan.url,
                 found,
@@ -344,6 +297,17 @@ impl Download {
     /// [`DownloadError`]; the message says whether the part was kept.
     pub fn finish(self) -> Result<Downloaded, DownloadError> {
         self.check()?.place()
+    }
+
+    /// Ends the attempt without the file. Only a part that a later attempt can continue is kept.
+    ///
+    /// # Errors
+    /// [`DownloadError::Write`].
+    pub fn give_up(self) -> Result<(), DownloadError> {
+        match self.rest() {
+            Some(_) => Ok(()),
+            None => self.remove_part(),
+        }
     }
 
     fn limit(&self) -> u64 {
@@ -383,10 +347,23 @@ impl Download {
         }
     }
 
-    fn too_long(&self) -> DownloadError {
+    /// Removes the part: its bytes belong to another file than the wanted one.
+    fn refuse_too_long(&self) -> DownloadError {
+        if let Err(error) = self.remove_part() {
+            return error;
+        }
         DownloadError::TooLong {
             url: self.plan.url.clone(),
             limit: self.expected.unwrap_or(MAX_BYTES).min(self.limit()),
+        }
+    }
+
+    /// Removes the part with its validator; a part that was removed before is no error.
+    fn remove_part(&self) -> Result<(), DownloadError> {
+        self.note_validator(None)?;
+        match fs::remove_file(&self.part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(error)),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 }

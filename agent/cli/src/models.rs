@@ -296,13 +296,17 @@ async fn fetch(client: &reqwest::Client, plan: PullPlan, out: &Output) -> Result
         out.end_live_line();
         match transferred {
             Ok(()) => return download.check().map_err(|e| failed(&e)),
-            Err(Interrupted::Permanent(failure)) => return Err(failure),
+            Err(Interrupted::Permanent(failure)) => {
+                download.give_up().map_err(|e| failed(&e))?;
+                return Err(failure);
+            }
             Err(Interrupted::Temporary(why)) if attempt < MAX_ATTEMPTS => {
                 out.note(format!("{why}; resuming"));
                 tokio::time::sleep(Duration::from_secs(1) * attempt).await;
                 attempt += 1;
             }
             Err(Interrupted::Temporary(why)) => {
+                download.give_up().map_err(|e| failed(&e))?;
                 let sentence = format!(
                     "can't download {}: {why}; run the command again to resume, or copy the file here and run `watchkeeper models add`",
                     plan.url

@@ -36,6 +36,14 @@ fn serve(plan: PullPlan, body: &[u8]) -> Result<Downloaded, DownloadError> {
     download.finish()
 }
 
+/// Names of the files in the folder of models.
+fn left_in(dir: &Path) -> Vec<String> {
+    let files = fs::read_dir(dir.join("models")).unwrap();
+    files
+        .map(|file| file.unwrap().file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
 /// Makes a download of a file of this name with all bytes.
 fn fetched(dir: &Path, file: &str, body: &[u8]) -> Checked {
     let mut download = Download::open(PullPlan {
@@ -94,7 +102,7 @@ fn file_with_wrong_sum_is_never_placed() {
     other[0] ^= 1;
     let refused = serve(plan(dir.path()), &other);
     assert!(matches!(refused, Err(DownloadError::WrongSum { .. })));
-    assert!(!dir.path().join("models/m.onnx").exists());
+    assert_eq!(left_in(dir.path()), [""; 0]);
     let got = serve(plan(dir.path()), BODY).unwrap();
     assert_eq!(fs::read(got.path).unwrap(), BODY);
 }
@@ -114,6 +122,44 @@ fn endless_body_is_cut_off_at_the_stated_size() {
         download.accept(b"!"),
         Err(DownloadError::TooLong { .. })
     ));
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+#[test]
+fn part_of_a_file_stated_too_large_is_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut download = Download::open(plan(dir.path())).unwrap();
+    download.accept(&BODY[..10]).unwrap();
+    let stated = Start::Whole {
+        length: Some(BODY.len() as u64 + 1),
+        validator: Some("\"v2\"".to_owned()),
+    };
+    let refused = download.start(stated);
+    assert!(matches!(refused, Err(DownloadError::TooLong { .. })));
+    assert_eq!(left_in(dir.path()), [""; 0]);
+}
+
+#[test]
+fn given_up_part_is_kept_only_if_it_can_be_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let empty = Download::open(plan(dir.path())).unwrap();
+    empty.give_up().unwrap();
+    assert_eq!(left_in(dir.path()), [""; 0]);
+
+    let mut unproved = Download::open(PullPlan {
+        sha256: None,
+        trust: Trust::FirstUse,
+        ..plan(dir.path())
+    })
+    .unwrap();
+    unproved.accept(&BODY[..10]).unwrap();
+    unproved.give_up().unwrap();
+    assert_eq!(left_in(dir.path()), [""; 0]);
+
+    let mut begun = Download::open(plan(dir.path())).unwrap();
+    begun.accept(&BODY[..10]).unwrap();
+    begun.give_up().unwrap();
+    assert_eq!(left_in(dir.path()), ["m.onnx.part"]);
 }
 
 #[test]
