@@ -1,15 +1,16 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
+mod value;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
+use self::value::{positive, unit_interval, until};
 use super::run::shape::{NamedLine, NamedZone};
-use watchkeeper_assistant::blueprint::BlueprintName;
-use watchkeeper_assistant::moment::{FORMS, parse_moment};
 
 /// Local video analytics for cameras: detect, count, alert.
 #[derive(Debug, Parser)]
@@ -48,6 +49,15 @@ pub struct Global {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    #[command(flatten)]
+    Online(OnlineCommand),
+    #[command(flatten)]
+    Offline(OfflineCommand),
+}
+
+/// Commands that talk to a runtime or the network.
+#[derive(Debug, Subcommand)]
+pub enum OnlineCommand {
     /// Watch a camera or file now; prints events as they happen and the counts at the end.
     Run(Box<RunArgs>),
     /// Show runtime, camera and pipeline status.
@@ -78,15 +88,20 @@ pub enum Command {
     Ask(AskArgs),
     /// Chat with the box in plain English; changes need your confirmation.
     Chat,
-    /// Print the log of requests, proposals, confirmations and calls of language models.
-    Trace(TraceArgs),
-    /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
-    Blueprints(BlueprintArgs),
     /// List, download, verify and add models [default: list].
     Models {
         #[command(subcommand)]
         action: Option<ModelAction>,
     },
+}
+
+/// Commands that need neither a runtime nor an async runtime.
+#[derive(Debug, Subcommand)]
+pub enum OfflineCommand {
+    /// Print the log of requests, proposals, confirmations and calls of language models.
+    Trace(TraceArgs),
+    /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
+    Blueprints(BlueprintArgs),
     /// List the workflow blocks, or describe one.
     Blocks {
         /// Type of the block to describe, such as line_counter.
@@ -473,25 +488,6 @@ pub enum ConfigAction {
     },
     /// Print the effective configuration (secrets hidden).
     Show,
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(n) if n > 0.0 && n.is_finite() => Ok(n),
-        _ => Err("must be a number above 0".to_owned()),
-    }
-}
-
-/// Parses a time with an offset, or in this machine's time zone.
-fn until(text: &str) -> Result<Timestamp, String> {
-    parse_moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))
-}
-
-fn unit_interval(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(n) if (0.0..=1.0).contains(&n) => Ok(n),
-        _ => Err("must be a number from 0 to 1".to_owned()),
-    }
 }
 
 #[cfg(test)]

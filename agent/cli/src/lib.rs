@@ -41,7 +41,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use watchkeeper_config::Config;
 
-use args::{Cli, Command, WorkflowAction};
+use args::{Cli, Command, Global, OfflineCommand, OnlineCommand, WorkflowAction};
 use exit::{Exit, Failure};
 use output::Output;
 use watchkeeper_client::RuntimeClient;
@@ -65,83 +65,88 @@ pub fn main() -> ExitCode {
 
 /// Dispatches a command; starts an async runtime only for the commands that need one.
 fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
-    let Cli { global, command } = cli;
-    let command = match command {
-        Command::Completions { shell } => {
-            manual::completions(shell, out);
-            return Ok(());
+    match cli.command {
+        Command::Offline(command) => offline(command, &cli.global, out),
+        Command::Online(command) => {
+            let config = configuration_for(&command, &cli.global, out)?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|e| Failure::new(Exit::Failed, format!("can't start: {e}")))?;
+            runtime.block_on(online(command, &config, cli.global.verbose, out))
         }
-        Command::Man { dir } => return manual::man(dir.as_deref(), out),
-        Command::Workflow { action } => {
-            return match action {
-                WorkflowAction::Validate { file } => workflow::check(&file, out),
-                WorkflowAction::Run {
-                    file,
-                    image,
-                    param,
-                    detector,
-                } => workflow::run(&file, &image, &param, detector.as_deref(), &global),
-                WorkflowAction::Replay {
-                    file,
-                    detections,
-                    outputs,
-                } => workflow::replay(&file, &detections, outputs, out),
-            };
-        }
-        Command::Blocks { block } => return workflow::blocks(block.as_deref(), out),
-        Command::Config { action } => return configuration::run(action, &global, out),
-        Command::Doctor => {
-            let warnings = configuration::warnings(&global);
-            return doctor::run(configuration::read(&global), &warnings, out);
-        }
-        Command::Trace(args) => return trace::run(args, &global, out),
-        Command::Blueprints(args) => return blueprints::run(args, &global, out),
-        other => other,
-    };
-    let config = match &command {
-        Command::Run(args) => run::configuration(args, &global)?,
-        Command::Status
-        | Command::Sources { .. }
-        | Command::Pipelines { .. }
-        | Command::Events(_)
-        | Command::Frame { .. }
-        | Command::Media { .. } => configuration::read_for_sockets(&global, out),
-        _ => configuration::read_without_broker(&global)?,
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(Exit::Failed, format!("can't start: {e}")))?;
-    runtime.block_on(online(command, &config, global.verbose, out))
+    }
 }
 
-/// Commands that talk to a runtime or the network.
+fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(), Failure> {
+    match command {
+        OfflineCommand::Completions { shell } => {
+            manual::completions(shell, out);
+            Ok(())
+        }
+        OfflineCommand::Man { dir } => manual::man(dir.as_deref(), out),
+        OfflineCommand::Workflow { action } => match action {
+            WorkflowAction::Validate { file } => workflow::check(&file, out),
+            WorkflowAction::Run {
+                file,
+                image,
+                param,
+                detector,
+            } => workflow::run(&file, &image, &param, detector.as_deref(), global),
+            WorkflowAction::Replay {
+                file,
+                detections,
+                outputs,
+            } => workflow::replay(&file, &detections, outputs, out),
+        },
+        OfflineCommand::Blocks { block } => workflow::blocks(block.as_deref(), out),
+        OfflineCommand::Config { action } => configuration::run(action, global, out),
+        OfflineCommand::Doctor => {
+            let warnings = configuration::warnings(global);
+            doctor::run(configuration::read(global), &warnings, out)
+        }
+        OfflineCommand::Trace(args) => trace::run(args, global, out),
+        OfflineCommand::Blueprints(args) => blueprints::run(args, global, out),
+    }
+}
+
+/// Reads what a command needs of the configuration.
+fn configuration_for(
+    command: &OnlineCommand,
+    global: &Global,
+    out: &Output,
+) -> Result<Config, Failure> {
+    Ok(match command {
+        OnlineCommand::Run(args) => run::configuration(args, global)?,
+        OnlineCommand::Status
+        | OnlineCommand::Sources { .. }
+        | OnlineCommand::Pipelines { .. }
+        | OnlineCommand::Events(_)
+        | OnlineCommand::Frame { .. }
+        | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
+        OnlineCommand::Ask(_) | OnlineCommand::Chat | OnlineCommand::Models { .. } => {
+            configuration::read_without_broker(global)?
+        }
+    })
+}
+
 async fn online(
-    command: Command,
+    command: OnlineCommand,
     config: &Config,
     verbose: bool,
     out: &Output,
 ) -> Result<(), Failure> {
     let client = RuntimeClient::new(&config.runtime_socket)?;
     match command {
-        Command::Run(args) => run::run(&args, config, out, verbose).await,
-        Command::Models { action } => models::run(action, &config.models, out).await,
-        Command::Status => remote::status(&client, config, out).await,
-        Command::Sources { action } => remote::sources(action, &client, out).await,
-        Command::Pipelines { action } => remote::pipelines(action, &client, out).await,
-        Command::Events(args) => events::run(args, &client, out).await,
-        Command::Frame { action } => remote::frame(&action, &client, out).await,
-        Command::Media { action } => remote::media(&action, &client, out).await,
-        Command::Ask(args) => ask::run(&args, client, config, out).await,
-        Command::Chat => chat::run(client, config, out).await,
-        // `answer` handles these without an async runtime.
-        Command::Blocks { .. }
-        | Command::Workflow { .. }
-        | Command::Config { .. }
-        | Command::Doctor
-        | Command::Completions { .. }
-        | Command::Man { .. }
-        | Command::Trace(_)
-        | Command::Blueprints(_) => Ok(()),
+        OnlineCommand::Run(args) => run::run(&args, config, out, verbose).await,
+        OnlineCommand::Models { action } => models::run(action, &config.models, out).await,
+        OnlineCommand::Status => remote::status(&client, config, out).await,
+        OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
+        OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
+        OnlineCommand::Events(args) => events::run(args, &client, out).await,
+        OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
+        OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
+        OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,
+        OnlineCommand::Chat => chat::run(client, config, out).await,
     }
 }

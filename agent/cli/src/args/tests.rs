@@ -1,6 +1,7 @@
 //! Arguments as a user writes them.
 
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
 use clap::CommandFactory;
 
 use super::*;
@@ -8,7 +9,7 @@ use super::*;
 fn run_args(args: &[&str]) -> RunArgs {
     let line = ["watchkeeper", "run"].iter().chain(args);
     match Cli::try_parse_from(line).unwrap().command {
-        Command::Run(args) => *args,
+        Command::Online(OnlineCommand::Run(args)) => *args,
         other => panic!("{other:?}"),
     }
 }
@@ -48,9 +49,9 @@ fn pause_until_takes_local_and_offset_times() {
     let until = |text: &str| {
         let line = ["watchkeeper", "pipelines", "pause", "gate", "--until", text];
         match Cli::try_parse_from(line).map(|cli| cli.command) {
-            Ok(Command::Pipelines {
+            Ok(Command::Online(OnlineCommand::Pipelines {
                 action: Some(PipelineAction::Pause { until, .. }),
-            }) => until,
+            })) => until,
             Ok(other) => panic!("{other:?}"),
             Err(_) => None,
         }

@@ -346,13 +346,13 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{Cli, Command, OnlineCommand};
     use crate::exit::Exit;
 
     fn run(args: &[&str]) -> Result<RunRequest, Failure> {
         let line = ["watchkeeper", "run"].iter().chain(args);
         match Cli::try_parse_from(line).unwrap().command {
-            Command::Run(args) => check(&args, &Zoo::builtin(), None),
+            Command::Online(OnlineCommand::Run(args)) => check(&args, &Zoo::builtin(), None),
             other => panic!("{other:?}"),
         }
     }
