@@ -25,7 +25,7 @@ impl RawJson {
 
     /// Serializes a value by serde_json.
     #[must_use]
-    pub fn of(value: &serde_json::Value) -> Self {
+    pub fn from_value(value: &serde_json::Value) -> Self {
         // Serializing a `Value` can't fail.
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }

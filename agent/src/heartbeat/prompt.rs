@@ -51,7 +51,7 @@ pub fn build_conversation(found: &[Finding], input: &CheckInput) -> Result<Conve
     let schema =
         json!({"type": "object", "additionalProperties": false, "properties": {}, "required": []});
     let about = "What the box found at its last check, and which cameras work. Reads only.";
-    let tool = Tool::new("get_findings", about, RawJson::of(&schema), true);
+    let tool = Tool::new("get_findings", about, RawJson::from_value(&schema), true);
     let tool = tool.map_err(|e| e.to_string())?;
     let cameras = input.runtime.iter().flat_map(|runtime| &runtime.cameras);
     let (live, all) = cameras.fold((Vec::new(), 0_usize), |(mut live, all), camera| {
@@ -69,7 +69,7 @@ pub fn build_conversation(found: &[Finding], input: &CheckInput) -> Result<Conve
     let call = ToolCall {
         id: CALL.to_owned(),
         name: tool.name().to_owned(),
-        arguments: RawJson::of(&json!({})),
+        arguments: RawJson::from_value(&json!({})),
     };
     let result = ToolResult {
         call: CALL.to_owned(),
@@ -95,7 +95,7 @@ pub fn call_options() -> CallOptions {
     });
     let schema = OutputSchema {
         name: "added".to_owned(),
-        schema: RawJson::of(&schema),
+        schema: RawJson::from_value(&schema),
     };
     CallOptions::new(MAX_OUTPUT).schema(schema).whole()
 }

@@ -51,7 +51,7 @@ pub fn build_conversation(
     let tool = Tool::new(
         "get_event",
         "The event that needs an opinion: what the box decided, and the picture it kept. Reads only.",
-        RawJson::of(&schema),
+        RawJson::from_value(&schema),
         true,
     );
     let tool = tool.map_err(|e| e.to_string())?;
@@ -59,7 +59,7 @@ pub fn build_conversation(
     let call = ToolCall {
         id: CALL.to_owned(),
         name: tool.name().to_owned(),
-        arguments: RawJson::of(&json!({})),
+        arguments: RawJson::from_value(&json!({})),
     };
     let result = ToolResult {
         call: CALL.to_owned(),

@@ -83,7 +83,7 @@ pub fn call_options() -> CallOptions {
     });
     let schema = OutputSchema {
         name: "verdict".to_owned(),
-        schema: RawJson::of(&schema),
+        schema: RawJson::from_value(&schema),
     };
     CallOptions::new(MAX_OUTPUT)
         .schema(schema)

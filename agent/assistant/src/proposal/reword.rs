@@ -166,7 +166,7 @@ pub fn call_options() -> CallOptions {
     });
     let schema = OutputSchema {
         name: "rewording".to_owned(),
-        schema: RawJson::of(&schema),
+        schema: RawJson::from_value(&schema),
     };
     CallOptions::new(MAX_OUTPUT).schema(schema).whole()
 }

@@ -46,7 +46,7 @@ impl SetupSpec {
         let call = ToolCall {
             id: FIRST_CALL.to_owned(),
             name: self.blueprint.job.first_tool().to_owned(),
-            arguments: RawJson::of(&json!({})),
+            arguments: RawJson::from_value(&json!({})),
         };
         let build = || {
             let mut conversation = Conversation::new(self.system.clone(), tools)?;

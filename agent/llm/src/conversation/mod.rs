@@ -215,7 +215,7 @@ mod tests {
         AssistantPart::Call(ToolCall {
             id: id.to_owned(),
             name: "get_snapshot".to_owned(),
-            arguments: RawJson::of(&serde_json::json!({"camera": "dock"})),
+            arguments: RawJson::from_value(&serde_json::json!({"camera": "dock"})),
         })
     }
 

@@ -126,7 +126,7 @@ fn verdict_request_holds_its_schema() {
     let schema = json!({"type": "object", "properties": {"verdict": {"type": "string", "enum": ["confirm", "refute", "abstain"]}}, "required": ["verdict"], "additionalProperties": false});
     let schema = OutputSchema {
         name: "verdict".to_owned(),
-        schema: RawJson::of(&schema),
+        schema: RawJson::from_value(&schema),
     };
     let ask = CallOptions::new(500)
         .whole()
@@ -264,7 +264,7 @@ fn what_a_model_can_t_take_is_refused_before_it_is_sent() {
     let call = ToolCall {
         id: "a".to_owned(),
         name: snapshot_tool().name().to_owned(),
-        arguments: RawJson::of(&json!({})),
+        arguments: RawJson::from_value(&json!({})),
     };
     open.push_assistant(vec![AssistantPart::Call(call)])
         .expect("assistant");

@@ -169,7 +169,7 @@ async fn call_made_by_the_program_carries_a_picture() {
     let call = ToolCall {
         id: "toolu_evidence".to_owned(),
         name: "get_snapshot".to_owned(),
-        arguments: RawJson::of(&json!({"camera": "dock"})),
+        arguments: RawJson::from_value(&json!({"camera": "dock"})),
     };
     talk.push_assistant(vec![AssistantPart::Call(call)])
         .expect("assistant");

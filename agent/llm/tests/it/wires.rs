@@ -123,7 +123,7 @@ async fn verdict_on_a_picture_is_json_of_its_schema() {
             .expect("user");
         let how = ASK.clone().whole().schema(OutputSchema {
             name: "verdict".to_owned(),
-            schema: RawJson::of(&schema),
+            schema: RawJson::from_value(&schema),
         });
         let reply = ask(&mut bench.job(Tier::Small), &talk, &how).await;
         assert_eq!(reply.expect("answer").text(), r#"{"verdict": "refute"}"#);
@@ -188,7 +188,7 @@ async fn call_made_by_the_program_carries_a_picture() {
         talk.push_assistant(vec![AssistantPart::Call(ToolCall {
             id: "toolu_evidence".to_owned(),
             name: "get_snapshot".to_owned(),
-            arguments: RawJson::of(&json!({"camera": "dock"})),
+            arguments: RawJson::from_value(&json!({"camera": "dock"})),
         })])
         .expect("assistant");
         talk.push_results(results(&talk, &[picture()]))

@@ -69,7 +69,7 @@ impl ToolSet {
             LlmTool::new(
                 tool.name,
                 tool.description,
-                RawJson::of(&(tool.schema)()),
+                RawJson::from_value(&(tool.schema)()),
                 false,
             )
         };

@@ -48,7 +48,7 @@ pub(crate) fn says(text: &str, calls: &[(&str, &str, Value)]) -> TurnRecord {
         AssistantPart::Call(ToolCall {
             id: (*id).to_owned(),
             name: (*name).to_owned(),
-            arguments: RawJson::of(arguments),
+            arguments: RawJson::from_value(arguments),
         })
     });
     let stop = if calls.is_empty() {

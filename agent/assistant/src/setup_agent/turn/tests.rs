@@ -120,7 +120,7 @@ fn unknown_and_used_up_tools_are_refused() {
     let call = |name: &str| ToolCall {
         id: "x".to_owned(),
         name: name.to_owned(),
-        arguments: watchkeeper_llm::raw_json::RawJson::of(&nothing()),
+        arguments: watchkeeper_llm::raw_json::RawJson::from_value(&nothing()),
     };
     let refused = turn.check_call(
         &call("deploy_now"),

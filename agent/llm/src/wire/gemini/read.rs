@@ -219,7 +219,7 @@ fn to_parts(answer: &str, items: &[RawJson]) -> Result<Vec<AssistantPart>, Attem
             let id = call.id.filter(|id| !id.is_empty()).unwrap_or_else(own);
             let arguments = match call.args {
                 Some(args) => RawJson::raw(args),
-                None => RawJson::of(&serde_json::json!({})),
+                None => RawJson::from_value(&serde_json::json!({})),
             };
             if !arguments.is_object() {
                 let why = format!("the arguments of {} are not an object", call.name);
