@@ -67,7 +67,7 @@ pub(super) fn session_deps(
             .ok()
             .map(|home| Notes::new(home, &config.memory)),
         state_dir: home,
-        approval: ApprovalRules::of(&config.permissions, entrypoint),
+        approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         entrypoint,
         out: Arc::new(out.clone()),

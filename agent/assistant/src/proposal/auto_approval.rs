@@ -73,7 +73,7 @@ impl AutoApproval {
 impl ApprovalRules {
     /// Reads the rules of an entrypoint.
     #[must_use]
-    pub fn of(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
+    pub fn for_entrypoint(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
         let kinds = match entrypoint {
             Entrypoint::Ask => &config.ask,
             Entrypoint::Chat => &config.chat,
@@ -193,7 +193,7 @@ mod tests {
             chat: kinds.to_vec(),
             ..PermissionsConfig::default()
         };
-        ApprovalRules::of(&config, Entrypoint::Chat)
+        ApprovalRules::for_entrypoint(&config, Entrypoint::Chat)
     }
 
     fn propose(text: &str, here: &SystemSnapshot) -> CheckedProposal {
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn default_config_approves_nothing() {
         let offer = propose("pause watch-0", &runs(1));
-        let none = ApprovalRules::of(&PermissionsConfig::default(), Entrypoint::Chat);
+        let none = ApprovalRules::for_entrypoint(&PermissionsConfig::default(), Entrypoint::Chat);
         assert_eq!(
             why(none.decide(&offer, Author::Person)),
             "agent.auto_approve.chat lists nothing"
@@ -308,7 +308,7 @@ mod tests {
                     Author::Person
                 }
             };
-            let policy = ApprovalRules::of(&widest(), entrypoint);
+            let policy = ApprovalRules::for_entrypoint(&widest(), entrypoint);
             prop_assert!(matches!(policy.decide(&offer, author), ApprovalDecision::NeedsUser(_)));
         }
     }

@@ -141,8 +141,12 @@ impl CheckedProposal {
 
     /// Returns the hashed content of the proposal as JSON.
     fn content_json(&self) -> Value {
-        let changes: Vec<ChangeView<'_>> =
-            self.proposal.changes.iter().map(ChangeView::of).collect();
+        let changes: Vec<ChangeView<'_>> = self
+            .proposal
+            .changes
+            .iter()
+            .map(ChangeView::from_change)
+            .collect();
         let mut view = json!({
             "request": self.full_request(),
             "understood": self.proposal.understood,
@@ -244,7 +248,7 @@ enum ChangeView<'a> {
 }
 
 impl<'a> ChangeView<'a> {
-    fn of(change: &'a Change) -> Self {
+    fn from_change(change: &'a Change) -> Self {
         match change {
             Change::Deploy(spec) => Self::Deploy {
                 spec: redact::spec(spec),

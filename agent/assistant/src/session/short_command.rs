@@ -30,7 +30,7 @@ pub enum CommandResult {
 }
 
 impl CommandResult {
-    fn of((reply, here): (Reply, SystemSnapshot)) -> Self {
+    fn from_reply((reply, here): (Reply, SystemSnapshot)) -> Self {
         Self::Reply(Box::new(reply), Box::new(here))
     }
 }
@@ -42,7 +42,7 @@ impl Session {
     /// If the text or command fails.
     pub async fn handle_input(&mut self, text: &str) -> Result<CommandResult, Error> {
         match chat_command::parse(text) {
-            None => Ok(CommandResult::of(self.handle_text(text).await?)),
+            None => Ok(CommandResult::from_reply(self.handle_text(text).await?)),
             Some(command) => self.run_command(command).await,
         }
     }
@@ -54,9 +54,11 @@ impl Session {
     pub async fn run_command(&mut self, command: ChatCommand) -> Result<CommandResult, Error> {
         let out = Arc::clone(&self.deps.out);
         match command {
-            ChatCommand::Say(text) => return Ok(CommandResult::of(self.handle_text(&text).await?)),
+            ChatCommand::Say(text) => {
+                return Ok(CommandResult::from_reply(self.handle_text(&text).await?));
+            }
             ChatCommand::Think { blueprint, text } => {
-                return Ok(CommandResult::of(
+                return Ok(CommandResult::from_reply(
                     self.think(&text, blueprint.as_deref()).await?,
                 ));
             }
@@ -93,7 +95,7 @@ impl Session {
             ChatCommand::Trace(count) => self.report_trace(count)?,
             ChatCommand::Help => {
                 out.report(ProgressEvent::Text(&chat_command::help()));
-                return Ok(CommandResult::of(self.handle_text("help").await?));
+                return Ok(CommandResult::from_reply(self.handle_text("help").await?));
             }
             ChatCommand::Wrong(why) => return Err(Error::input(why)),
             ChatCommand::Image(_) => {

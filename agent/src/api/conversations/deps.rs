@@ -79,7 +79,7 @@ impl ConversationDeps {
             preferred_model: self.preferred.clone(),
             open_llm: model.map(|open| Box::new(move || open()) as OpenLlm),
             provider: self.provider.clone(),
-            approval: ApprovalRules::of(&self.policy, entrypoint),
+            approval: ApprovalRules::for_entrypoint(&self.policy, entrypoint),
             other_trace: None,
             notes: Some(self.notes.clone()),
             state_dir: Ok(self.home.clone()),

@@ -75,7 +75,7 @@ fn auto_approval_confirms_only_its_unchanged_proposal() {
         chat: ChangeKind::ALL.to_vec(),
         ..PermissionsConfig::default()
     };
-    let policy = ApprovalRules::of(&config, Entrypoint::Chat);
+    let policy = ApprovalRules::for_entrypoint(&config, Entrypoint::Chat);
     let permit = |offer: &CheckedProposal| match policy.decide(offer, Author::Person) {
         ApprovalDecision::Approved(permit) => permit,
         ApprovalDecision::NeedsUser(why) => panic!("{why}"),

@@ -97,7 +97,7 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     };
     let happened = search_events(&given.context.client, &search).await;
     let happened = happened.map_err(|e| e.in_full())?;
-    let counted = Count::of(&happened.moments, hours, here.now.time_zone());
+    let counted = Count::from_moments(&happened.moments, hours, here.now.time_zone());
     if counted.all < MIN_EVENTS {
         return Err(format!(
             "there were {} in that time; a pattern needs at least {MIN_EVENTS}",
@@ -160,7 +160,7 @@ struct Count {
 }
 
 impl Count {
-    fn of(moments: &[Timestamp], hours: Hours, zone: &TimeZone) -> Self {
+    fn from_moments(moments: &[Timestamp], hours: Hours, zone: &TimeZone) -> Self {
         let local = moments.iter().map(|at| at.to_zoned(zone.clone()));
         let within: Vec<_> = local
             .filter(|at| hours.contains(u32::try_from(at.hour()).unwrap_or(0)))
@@ -229,7 +229,7 @@ mod tests {
             at("2026-11-21T20:00:00Z"),
         ];
         let hours = Hours::new(8, 10).unwrap();
-        let count = |zone: TimeZone| Count::of(&moments, hours, &zone);
+        let count = |zone: TimeZone| Count::from_moments(&moments, hours, &zone);
         assert_eq!(
             count(TimeZone::UTC),
             Count {
