@@ -464,7 +464,7 @@ impl Receiver {
             return Ok(self.executor.insert(executor));
         }
         let sinks = SinksConfig {
-            hosts: HostRule::of(&url).into_iter().collect(),
+            hosts: HostRule::for_url(&url).into_iter().collect(),
             ca_file: self.sinks.ca_file.clone(),
             ..SinksConfig::default()
         };

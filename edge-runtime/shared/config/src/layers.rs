@@ -253,7 +253,7 @@ fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<Confi
         name: path.display().to_string(),
         dict,
     };
-    Ok(Some((layer, Lines::of(&text))))
+    Ok(Some((layer, Lines::from_toml(&text))))
 }
 
 /// Merges the layers.

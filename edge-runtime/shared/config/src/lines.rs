@@ -13,7 +13,7 @@ pub(crate) struct Lines(BTreeMap<String, usize>);
 
 impl Lines {
     /// Reads a file that is known to be TOML.
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn from_toml(text: &str) -> Self {
         let mut lines = BTreeMap::new();
         if let Ok(table) = DeTable::parse(text) {
             walk(text, "", table.get_ref(), &mut lines);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_key_is_found_in_tables_inline_tables_and_lists_of_tables() {
-        let lines = Lines::of(
+        let lines = Lines::from_toml(
             "[box]\nsite = \"s\"\n\n[[pipelines.p.rules]]\nname = \"a\"\n\n[[pipelines.p.rules]]\nname = \"b\"\nwhen = { kind = \"enters\", zone = \"z\" }\n",
         );
         for (path, line) in [
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn missing_key_is_found_at_its_section() {
-        let lines = Lines::of("\n\n[sources.gate]\npace = \"fast\"\n");
+        let lines = Lines::from_toml("\n\n[sources.gate]\npace = \"fast\"\n");
         assert_eq!(lines.find("sources.gate.uri"), Some(3));
     }
 }

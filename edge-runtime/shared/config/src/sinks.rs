@@ -114,7 +114,7 @@ impl HostRule {
 
     /// Makes the rule that admits an address, at its port.
     #[must_use]
-    pub fn of(url: &Url) -> Option<Self> {
+    pub fn for_url(url: &Url) -> Option<Self> {
         Some(Self {
             host: url.host()?.to_owned(),
             port: Some(url.port_or_known_default()?),
