@@ -352,7 +352,7 @@ pub enum MqttQos {
 impl MqttQos {
     /// Returns the level with this number, if there is one.
     #[must_use]
-    pub const fn of(number: i64) -> Option<Self> {
+    pub const fn from_number(number: i64) -> Option<Self> {
         match number {
             0 => Some(Self::AtMostOnce),
             1 => Some(Self::AtLeastOnce),

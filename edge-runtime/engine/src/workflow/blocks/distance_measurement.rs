@@ -79,7 +79,7 @@ struct Whole {
 }
 
 impl Whole {
-    fn of(b: &BBox) -> Self {
+    fn from_bbox(b: &BBox) -> Self {
         #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
         let whole = |x: f64, y: f64| [x.round_ties_even() as i64, y.round_ties_even() as i64];
         Self {
@@ -113,9 +113,9 @@ impl Block for Measure {
         let (mut one, mut two) = (None, None);
         for d in &all.boxes {
             if &*d.class == class_1 {
-                one = Some(Whole::of(&d.bbox));
+                one = Some(Whole::from_bbox(&d.bbox));
             } else if &*d.class == class_2 {
-                two = Some(Whole::of(&d.bbox));
+                two = Some(Whole::from_bbox(&d.bbox));
             }
             if one.is_some() && two.is_some() {
                 break;
@@ -141,7 +141,7 @@ impl Block for Measure {
             if !(width > 0.0 && height > 0.0) {
                 return Err("reference_width and reference_height must be above 0".to_owned());
             }
-            let Whole { low, high } = Whole::of(&reference.bbox);
+            let Whole { low, high } = Whole::from_bbox(&reference.bbox);
             let side = |i: usize| {
                 Value::Int((high[i].saturating_sub(low[i])).saturating_abs())
                     .as_f64()

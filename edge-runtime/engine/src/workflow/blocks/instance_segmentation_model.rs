@@ -60,7 +60,7 @@ const fn version(
         properties,
         outputs,
         batch: &["images"],
-        build: |_| Ok(Box::new(Model::of(Task::Masks))),
+        build: |_| Ok(Box::new(Model::for_task(Task::Masks))),
         keeps_classes: true,
         ..Manifest::BASE
     }
@@ -91,7 +91,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         OUTPUTS_V2,
     ),
     Manifest {
-        build: |_| Ok(Box::new(InRunLengths(Model::of(Task::Masks)))),
+        build: |_| Ok(Box::new(InRunLengths(Model::for_task(Task::Masks)))),
         ..version(
             "roboflow_core/roboflow_instance_segmentation_model@v4",
             PROPERTIES_V3,

@@ -46,7 +46,7 @@ const fn version(
         outputs,
         batch: &["images"],
         build: |_| {
-            let model = Model::of(Task::Keypoints);
+            let model = Model::for_task(Task::Keypoints);
             Ok(Box::new(model.with_keypoint_confidence(POINTS_INDEX)))
         },
         keeps_classes: true,

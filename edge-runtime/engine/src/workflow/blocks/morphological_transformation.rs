@@ -85,7 +85,7 @@ impl Block for Change {
         let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));
         let kernel =
             kernel.ok_or_else(|| format!("kernel_size has to be from 1 to {MAX_KERNEL}"))?;
-        let operation = Operation::of(call.text(2)?)?;
+        let operation = Operation::from_name(call.text(2)?)?;
         let in_colour = self.in_colour;
         let changed = image.changed(image.size(), move |pixels| {
             let square = Kernel::square(kernel);
@@ -113,7 +113,7 @@ enum Operation {
 }
 
 impl Operation {
-    fn of(name: &str) -> Result<Self, String> {
+    fn from_name(name: &str) -> Result<Self, String> {
         Ok(match name {
             "Erosion" => Self::Erosion,
             "Dilation" => Self::Dilation,

@@ -110,7 +110,7 @@ const fn version(
         role: Role::Detector(Task::Boxes),
         properties,
         outputs,
-        build: |_| Ok(Box::new(Model::of(Task::Boxes))),
+        build: |_| Ok(Box::new(Model::for_task(Task::Boxes))),
         batch: &["images"],
         keeps_classes: true,
         ..Manifest::BASE
@@ -201,7 +201,7 @@ pub(super) struct Model {
 
 impl Model {
     /// Creates a step for a task.
-    pub(super) fn of(task: Task) -> Self {
+    pub(super) fn for_task(task: Task) -> Self {
         Self {
             task,
             keypoint_confidence: None,

@@ -41,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/ocr_model@v1",
         properties: &[IMAGES],
         model: doctr,
-        build: |setup| Read::of(doctr, setup.literals),
+        build: |setup| Read::for_model(doctr, setup.literals),
         ..BASE
     },
     Manifest {
@@ -58,7 +58,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             .or(Or::Bool(false)),
         ],
         model: easy_ocr,
-        build: |setup| Read::of(easy_ocr, setup.literals),
+        build: |setup| Read::for_model(easy_ocr, setup.literals),
         ..BASE
     },
     Manifest {
@@ -79,7 +79,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             .or(Or::Text("small")),
         ],
         model: pp_ocr,
-        build: |setup| Read::of(pp_ocr, setup.literals),
+        build: |setup| Read::for_model(pp_ocr, setup.literals),
         ..BASE
     },
 ];
@@ -104,7 +104,7 @@ struct Read {
 impl Read {
     /// Creates a step with the model that `named` derives from its properties, which are all
     /// literals.
-    fn of(
+    fn for_model(
         named: fn(Known<'_>) -> Option<String>,
         literals: &Map<String, Json>,
     ) -> Result<Box<dyn Instance>, String> {

@@ -25,7 +25,7 @@ struct Sift;
 impl Block for Sift {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(0)?;
-        let found = sift_points::of(image)?;
+        let found = sift_points::find(image)?;
         call.put(0, sift_points::drawn(image, &found));
         call.put(1, sift_points::list(&found));
         call.put(2, sift_points::descriptors(&found));

@@ -122,9 +122,9 @@ struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    fn of(value: &'a Value) -> Result<Self, String> {
+    fn from_value(value: &'a Value) -> Result<Self, String> {
         let seen = match value {
-            Value::Image(image) => Some((image, sift_points::of(image)?)),
+            Value::Image(image) => Some((image, sift_points::find(image)?)),
             Value::Array(_) | Value::Null => None,
             other => {
                 return Err(format!(
@@ -155,7 +155,7 @@ impl<'a> Side<'a> {
 
 impl Block for Compare {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let sides = [Side::of(call.arg(0))?, Side::of(call.arg(1))?];
+        let sides = [Side::from_value(call.arg(0))?, Side::from_value(call.arg(1))?];
         let enough = call.integer(2, 50)?;
         let ratio = call.number(3, 0.7)?;
         let [ours, theirs] = [sides[0].rows(), sides[1].rows()];

@@ -62,7 +62,7 @@ impl Sink for Notify {
         if call.boolean(7, false)? {
             return Ok(Sent::Off);
         }
-        let session = Session::of(call.text(9)?, "slack");
+        let session = Session::new(call.text(9)?, "slack");
         if session.rests(call, call.number(8, 5.0)?) {
             return Ok(Sent::Resting);
         }

@@ -65,7 +65,7 @@ impl Block for Stitch {
                     .to_owned(),
             );
         }
-        let found = [sift_points::of(one)?, sift_points::of(other)?];
+        let found = [sift_points::find(one)?, sift_points::find(other)?];
         // A single candidate has no second nearest.
         let enough = looked_at.unsigned_abs() > 1;
         let Some(pixels) = enough

@@ -107,7 +107,7 @@ struct Way {
 }
 
 impl Way {
-    fn of(name: &str, all: &Detections) -> Self {
+    fn from_name(name: &str, all: &Detections) -> Self {
         let (vertical, backwards) = match name {
             "right_to_left" => (false, true),
             "vertical_top_to_bottom" => (true, false),
@@ -145,7 +145,7 @@ struct Letter {
 }
 
 impl Letter {
-    fn of(d: &Detection, way: Way) -> Self {
+    fn from_detection(d: &Detection, way: Way) -> Self {
         let (b, c) = (&d.bbox, d.bbox.center());
         let (x, y) = (b.x1.round_ties_even(), b.y1.round_ties_even());
         let text = Arc::clone(&d.class);
@@ -178,10 +178,10 @@ impl Block for Stitch {
         // The first version has no choice of algorithms.
         let at = usize::from(self.second);
         let all = call.detections(at)?;
-        let way = Way::of(call.text(at + 1)?, all);
+        let way = Way::from_name(call.text(at + 1)?, all);
         let tolerance = call.number(at + 2, 10.0)?;
         let delimiter = call.text(at + 3)?;
-        let letters: Vec<Letter> = all.boxes.iter().map(|d| Letter::of(d, way)).collect();
+        let letters: Vec<Letter> = all.boxes.iter().map(|d| Letter::from_detection(d, way)).collect();
         let algorithm = if self.second {
             call.text(0)?
         } else {

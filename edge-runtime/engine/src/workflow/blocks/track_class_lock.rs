@@ -93,7 +93,7 @@ struct Settings {
 }
 
 impl Settings {
-    fn of(call: &Call<'_>) -> Result<Self, String> {
+    fn from_call(call: &Call<'_>) -> Result<Self, String> {
         let whole = |i: usize, default: i64, name: &str, least: i64, most: i64| {
             let n = call.integer(i, default)?;
             let fits = (least..=most).contains(&n);
@@ -226,7 +226,7 @@ impl Stateful for Lock {
     type State = PerVideo<Tracks>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let settings = Settings::of(call)?;
+        let settings = Settings::from_call(call)?;
         let all = call.detections(1)?;
         require_tracks(all)?;
         let video = &video_of(call.arg(0))?.video_identifier;

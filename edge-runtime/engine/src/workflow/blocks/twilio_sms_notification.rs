@@ -133,7 +133,7 @@ impl Sink for First {
         if call.boolean(8, false)? {
             return Ok(Sent::Off);
         }
-        let session = Session::of(call.text(10)?, "twilio");
+        let session = Session::new(call.text(10)?, "twilio");
         if session.rests(call, call.number(9, 5.0)?) {
             return Ok(Sent::Resting);
         }

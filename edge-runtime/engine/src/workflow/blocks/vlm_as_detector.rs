@@ -113,7 +113,7 @@ fn build(setup: &Setup<'_>, first: bool) -> Result<Box<dyn Instance>, String> {
         }
     }
     Ok(Box::new(Read {
-        notation: Notation::of(model, first),
+        notation: Notation::for_model(model, first),
         task: task.to_owned(),
     }))
 }
@@ -145,7 +145,7 @@ enum Upload {
 }
 
 impl Notation {
-    fn of(model: &str, first_version: bool) -> Self {
+    fn for_model(model: &str, first_version: bool) -> Self {
         match model {
             "openai" => Self::Pixels(Upload::OpenAi),
             "anthropic-claude" if !first_version => Self::Pixels(Upload::Claude),

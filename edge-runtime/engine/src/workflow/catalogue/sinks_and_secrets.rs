@@ -36,7 +36,7 @@ pub fn is_sink(r#type: &str) -> bool {
 #[must_use]
 pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
     Masking {
-        origins: Origins::of(definition),
+        origins: Origins::from_definition(definition),
         mask,
     }
     .of(definition)
@@ -50,7 +50,7 @@ pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
         secrets,
         addresses,
         parts,
-    } = Origins::of(definition);
+    } = Origins::from_definition(definition);
     let mut names = secrets.inputs;
     names.extend(addresses);
     names.extend(parts.inputs);
@@ -88,7 +88,7 @@ struct Carriers {
 }
 
 impl Origins {
-    fn of(definition: &Json) -> Self {
+    fn from_definition(definition: &Json) -> Self {
         let mut origins = Self::default();
         each_step(definition, &mut |manifest, step| {
             for (name, value) in step {

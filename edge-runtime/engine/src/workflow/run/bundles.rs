@@ -13,7 +13,7 @@ use crate::workflow::values::value::Value;
 pub(super) struct Bundles(Vec<Value>);
 
 impl Bundles {
-    pub(super) fn of(count: usize) -> Self {
+    pub(super) fn new(count: usize) -> Self {
         Self(vec![Value::Null; count])
     }
 

@@ -65,7 +65,7 @@ impl Execution {
     pub(crate) fn new(plan: Arc<Plan>) -> Self {
         let blocks = plan.steps.iter().map(instance).collect();
         let memory = Memory::new(&plan);
-        let bundles = plan.steps.iter().map(|s| Bundles::of(s.bundles)).collect();
+        let bundles = plan.steps.iter().map(|s| Bundles::new(s.bundles)).collect();
         let panics = plan.steps.iter().map(|_| Panics::default()).collect();
         Self {
             plan,

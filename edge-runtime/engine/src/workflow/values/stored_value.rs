@@ -41,7 +41,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(value: &Value, depth: usize) -> Result<Self, &'static str> {
+    fn from_value(value: &Value, depth: usize) -> Result<Self, &'static str> {
         if depth > MAX_DEPTH {
             return Err("it holds a value that is nested too deeply");
         }
@@ -52,13 +52,13 @@ impl Form {
             Value::Float(f) => Self::Float(*f),
             Value::Text(text) => Self::Text(Arc::clone(text)),
             Value::List(items) => {
-                let items = items.iter().map(|v| Self::of(v, depth + 1));
+                let items = items.iter().map(|v| Self::from_value(v, depth + 1));
                 Self::List(items.collect::<Result<_, _>>()?)
             }
             Value::Dict(map) => {
                 let mut entries = BTreeMap::new();
                 for (key, v) in map.iter() {
-                    entries.insert(Arc::clone(key), Self::of(v, depth + 1)?);
+                    entries.insert(Arc::clone(key), Self::from_value(v, depth + 1)?);
                 }
                 Self::Dict(entries)
             }
@@ -97,7 +97,7 @@ impl From<Form> for Value {
 
 impl Serialize for StoredValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let form = Form::of(&self.0, 0).map_err(S::Error::custom)?;
+        let form = Form::from_value(&self.0, 0).map_err(S::Error::custom)?;
         form.serialize(serializer)
     }
 }

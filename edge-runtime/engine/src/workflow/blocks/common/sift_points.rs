@@ -21,7 +21,7 @@ pub(crate) type Found = Vec<(Keypoint, Descriptor)>;
 ///
 /// # Errors
 /// If the picture is too large.
-pub(crate) fn of(image: &ImageValue) -> Result<Found, String> {
+pub(crate) fn find(image: &ImageValue) -> Result<Found, String> {
     let [width, height] = image.size();
     if width as usize * height as usize > MAX_PIXELS {
         return Err(format!(

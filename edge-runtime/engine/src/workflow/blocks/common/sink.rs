@@ -165,7 +165,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Returns the session of a key with a service.
-    pub(crate) fn of(key: &str, service: &str) -> Self {
+    pub(crate) fn new(key: &str, service: &str) -> Self {
         Self {
             service: format!("cooldown of {service}").into(),
             key: Arc::from(key),
