@@ -26,7 +26,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// Reads the stamp of the file at `path`.
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub(super) fn read(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|meta| Self::new(&meta))
     }
 

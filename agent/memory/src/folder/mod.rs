@@ -117,7 +117,7 @@ impl Memory {
         for place in places.into_values() {
             let stamp = self.files.get(&place.file).and_then(|state| state.stamp);
             let path = self.folder.join(&place.file);
-            if stamp.is_some() && stamp == Stamp::of(&path) {
+            if stamp.is_some() && stamp == Stamp::read(&path) {
                 continue;
             }
             let reading = file::read(&path);
@@ -222,9 +222,12 @@ impl Memory {
     /// `None` is a text that the embedder refused: until the next start only its words are
     /// searched.
     pub fn learn(&mut self, vectors: Vec<(PendingText, Option<Vec<f32>>)>) {
-        let vectors = vectors
-            .into_iter()
-            .map(|(text, vector)| (text.key(), vector.map(|vector| Signature::of(&vector))));
+        let vectors = vectors.into_iter().map(|(text, vector)| {
+            (
+                text.key(),
+                vector.map(|vector| Signature::from_vector(&vector)),
+            )
+        });
         self.add_vectors(&vectors.collect());
     }
 

@@ -69,8 +69,9 @@ impl Index {
             Some(old) if old.is_prefix_of(kind, &notes) => old,
             Some(old) if is_stored => {
                 let vectors = old.vectors();
-                old_vectors
-                    .extend(vectors.filter_map(|(text, vector)| Some((Key::of(&text), vector?))));
+                old_vectors.extend(
+                    vectors.filter_map(|(text, vector)| Some((Key::from_text(&text), vector?))),
+                );
                 fresh()
             }
             Some(_) | None => fresh(),
@@ -80,7 +81,7 @@ impl Index {
                 let vector = embed(embedder.as_ref(), text);
                 return vector.map_or(TextVector::Refused, TextVector::Known);
             }
-            let key = Key::of(text);
+            let key = Key::from_text(text);
             let vector = old_vectors.get(&key).cloned().or_else(|| stored(key));
             vector.map_or(TextVector::Pending(key), TextVector::Known)
         });
@@ -118,7 +119,7 @@ impl Index {
     /// Returns the keys of all texts.
     pub(crate) fn keys(&self) -> BTreeSet<Key> {
         let texts = self.pages.values().flat_map(Segment::vectors);
-        texts.map(|(text, _)| Key::of(&text)).collect()
+        texts.map(|(text, _)| Key::from_text(&text)).collect()
     }
 
     pub(crate) fn embedder(&self) -> &Arc<dyn Embedder> {
@@ -223,7 +224,7 @@ impl Index {
             return Vec::new();
         }
         let vector = match self.embedder.embed_question(&query.text) {
-            Ok(vector) => Signature::of(&vector),
+            Ok(vector) => Signature::from_vector(&vector),
             Err(error) => {
                 tracing::warn!(%error, "memory: searching notes by words only");
                 return Vec::new();
@@ -244,7 +245,7 @@ impl Index {
 /// Embeds a text; a failure is logged.
 pub(crate) fn embed(embedder: &dyn Embedder, text: &str) -> Option<Signature> {
     match embedder.embed(text) {
-        Ok(vector) => Some(Signature::of(&vector)),
+        Ok(vector) => Some(Signature::from_vector(&vector)),
         Err(error) => {
             tracing::warn!(%error, "memory: a note is found by its words only");
             None

@@ -10,7 +10,7 @@ pub(crate) struct Key(pub(crate) u128);
 
 impl Key {
     /// Computes the key of a text.
-    pub(crate) fn of(text: &str) -> Self {
+    pub(crate) fn from_text(text: &str) -> Self {
         Self(xxh3_128(text.as_bytes()))
     }
 }

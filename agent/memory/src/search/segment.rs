@@ -131,7 +131,7 @@ impl Segment {
             let list = self.postings.entry(term).or_default();
             list.push(Posting { note, count });
         }
-        let zero = || Signature::of(&vec![0.0; self.dimension]);
+        let zero = || Signature::from_vector(&vec![0.0; self.dimension]);
         let (signature, state) = match embed(&text) {
             TextVector::Known(vector) if vector.dimension() == self.dimension => {
                 (vector, State::Known)

@@ -33,7 +33,7 @@ struct Row([i8; BLOCK]);
 
 impl Signature {
     /// Quantises a vector to one byte per dimension.
-    pub(crate) fn of(vector: &[f32]) -> Self {
+    pub(crate) fn from_vector(vector: &[f32]) -> Self {
         let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
         let scale = largest / f32::from(i8::MAX);
         let place = |x: &f32| {
@@ -156,9 +156,10 @@ mod tests {
         // Not a whole number of blocks.
         let many: Vec<Vec<f32>> = (0..50).map(|_| vector()).collect();
         let mut all = Signatures::default();
-        many.iter().for_each(|each| all.push(&Signature::of(each)));
+        many.iter()
+            .for_each(|each| all.push(&Signature::from_vector(each)));
         let one = vector();
-        let near: Vec<f32> = all.cosines(&Signature::of(&one)).collect();
+        let near: Vec<f32> = all.cosines(&Signature::from_vector(&one)).collect();
         assert_eq!(near.len(), many.len());
         for (near, each) in near.iter().zip(&many) {
             let exact: f32 = each.iter().zip(&one).map(|(a, b)| a * b).sum();
@@ -190,12 +191,13 @@ mod tests {
             let many: Vec<Vec<f32>> = (0..2_000).map(&mut near).collect();
             let questions: Vec<Vec<f32>> = (0..40).map(&mut near).collect();
             let mut all = Signatures::default();
-            many.iter().for_each(|each| all.push(&Signature::of(each)));
+            many.iter()
+                .for_each(|each| all.push(&Signature::from_vector(each)));
             let mut hits = 0;
             for question in &questions {
                 let cosine = |each: &Vec<f32>| each.iter().zip(question).map(|(a, b)| a * b).sum();
                 let exact: Vec<f32> = many.iter().map(cosine).collect();
-                let signature = Signature::of(question);
+                let signature = Signature::from_vector(question);
                 let near: Vec<f32> = all.cosines(&signature).collect();
                 let first = |cosines: &[f32]| {
                     let mut order: Vec<usize> = (0..cosines.len()).collect();
@@ -219,12 +221,12 @@ mod tests {
     fn set_equals_push_and_stored_signatures_are_unchanged() {
         let mut random = fastrand::Rng::with_seed(3);
         let signatures: Vec<Signature> = (0..130)
-            .map(|_| Signature::of(&dense(&mut random, 24, None)))
+            .map(|_| Signature::from_vector(&dense(&mut random, 24, None)))
             .collect();
         let (mut pushed, mut set) = (Signatures::default(), Signatures::default());
         for signature in &signatures {
             pushed.push(signature);
-            set.push(&Signature::of(&[0.0; 24]));
+            set.push(&Signature::from_vector(&[0.0; 24]));
         }
         for (at, signature) in signatures.iter().enumerate().rev() {
             set.set(at, signature);
@@ -242,10 +244,10 @@ mod tests {
 
     #[test]
     fn largest_values_do_not_overflow() {
-        let edge = Signature::of(&[1.0, -1.0, 1.0, -1.0, 1.0]);
+        let edge = Signature::from_vector(&[1.0, -1.0, 1.0, -1.0, 1.0]);
         let mut all = Signatures::default();
         all.push(&edge);
-        all.push(&Signature::of(&[-1.0, 1.0, -1.0, 1.0, -1.0]));
+        all.push(&Signature::from_vector(&[-1.0, 1.0, -1.0, 1.0, -1.0]));
         let cosines: Vec<f32> = all.cosines(&edge).collect();
         assert!((cosines[0] - 5.0).abs() < 1e-4 && (cosines[1] + 5.0).abs() < 1e-4);
     }
@@ -253,8 +255,8 @@ mod tests {
     #[test]
     fn zero_vector_is_near_nothing() {
         let mut all = Signatures::default();
-        all.push(&Signature::of(&[0.0; 8]));
-        let cosines: Vec<f32> = all.cosines(&Signature::of(&[1.0; 8])).collect();
+        all.push(&Signature::from_vector(&[0.0; 8]));
+        let cosines: Vec<f32> = all.cosines(&Signature::from_vector(&[1.0; 8])).collect();
         assert_eq!(cosines, [0.0]);
     }
 }
