@@ -29,8 +29,11 @@ pub async fn read_runtime(
     let cameras = runtime.sources().await?;
     let pipelines = runtime.pipelines().await?;
     let mut report = RuntimeReport {
-        cameras: cameras.iter().map(Camera::of).collect(),
-        failed: pipelines.iter().filter_map(FailedPipeline::of).collect(),
+        cameras: cameras.iter().map(Camera::from_status).collect(),
+        failed: pipelines
+            .iter()
+            .filter_map(FailedPipeline::from_status)
+            .collect(),
         cursor: last,
         ..RuntimeReport::default()
     };
@@ -70,6 +73,6 @@ fn camera_event(event: &Event, zone: &TimeZone) -> Option<CameraEvent> {
     let camera = event.source.clone()?;
     counts.then(|| CameraEvent {
         camera,
-        hour: Hour::of(at.to_zoned(zone.clone()).datetime()),
+        hour: Hour::from_datetime(at.to_zoned(zone.clone()).datetime()),
     })
 }

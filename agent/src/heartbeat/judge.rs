@@ -137,7 +137,7 @@ impl State {
         found: &mut Vec<Finding>,
     ) {
         // Without a set clock there are no hours.
-        let Some(now) = input.local.map(Hour::of) else {
+        let Some(now) = input.local.map(Hour::from_datetime) else {
             return;
         };
         let is_live = |camera: &&Camera| camera.state == CameraState::Live;

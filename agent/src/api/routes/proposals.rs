@@ -46,7 +46,7 @@ pub(super) struct Proposal {
 }
 
 impl Proposal {
-    fn of(kept: &PendingProposal) -> Option<Self> {
+    fn from_pending(kept: &PendingProposal) -> Option<Self> {
         let by = kept.requester.as_ref()?;
         Some(Self {
             id: kept.id.clone(),
@@ -105,7 +105,9 @@ pub(super) enum AnsweredAs {
 #[utoipa::path(get, path = "/proposals", tag = "proposals", responses((status = 200, body = Vec<Proposal>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<Proposal>>, Refusal> {
     let all = waiting(&app).await?;
-    Ok(Json(all.iter().filter_map(Proposal::of).collect()))
+    Ok(Json(
+        all.iter().filter_map(Proposal::from_pending).collect(),
+    ))
 }
 
 /// A proposal, with its difference to what runs now.
@@ -128,7 +130,7 @@ pub(super) async fn get(
     let is_same = offer
         .as_ref()
         .is_some_and(|o| o.fingerprint() == kept.shown.fingerprint);
-    let proposal = Proposal::of(&kept).ok_or_else(|| none(&id))?;
+    let proposal = Proposal::from_pending(&kept).ok_or_else(|| none(&id))?;
     Ok(Json(ProposalDetails {
         proposal,
         changed: !is_same,

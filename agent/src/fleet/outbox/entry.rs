@@ -99,7 +99,7 @@ pub enum RestoredEntry {
 impl RestoredEntry {
     /// Returns the part of `content` that stays in memory.
     #[must_use]
-    pub fn of(content: Content) -> Self {
+    pub fn from_content(content: Content) -> Self {
         match content {
             Content::Message(_) => Self::Message(content.meta()),
             Content::Loss(loss) => Self::Loss(loss),

@@ -341,7 +341,7 @@ impl World {
 fn restored(disk: &Disk) -> Restored {
     Restored {
         entries: (disk.entries.iter())
-            .map(|(id, content)| (*id, RestoredEntry::of(content.clone())))
+            .map(|(id, content)| (*id, RestoredEntry::from_content(content.clone())))
             .collect(),
         cursor: disk.cursor,
         next_id: disk.next_id,

@@ -52,7 +52,7 @@ pub fn restore(
                 (Some(id), Ok(content)) => {
                     restored
                         .entries
-                        .insert(OutboxId(id), RestoredEntry::of(content));
+                        .insert(OutboxId(id), RestoredEntry::from_content(content));
                 }
                 (id, Err(DecodeError::Version(found))) => {
                     let what = format!("outbox entry {}", id.unwrap_or_default());

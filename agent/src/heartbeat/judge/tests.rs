@@ -299,7 +299,7 @@ fn failing_opinions_and_channels_are_reported() {
 fn busy(at: DateTime, events: usize) -> CheckInput {
     let camera_event = CameraEvent {
         camera: gate(),
-        hour: Hour::of(at),
+        hour: Hour::from_datetime(at),
     };
     with(0, |input| {
         input.local = Some(at);
