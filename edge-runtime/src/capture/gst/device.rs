@@ -64,7 +64,7 @@ pub(super) fn choose_mode(modes: &gst::CapsRef) -> Option<gst::Caps> {
     };
     let best = modes
         .iter_with_features()
-        .filter_map(|(structure, features)| Mode::of(structure, features))
+        .filter_map(|(structure, features)| Mode::from_caps(structure, features))
         .max_by_key(rank)?;
     let name = if best.is_raw { RAW } else { JPEG };
     Some(
@@ -88,7 +88,7 @@ struct Mode {
 }
 
 impl Mode {
-    fn of(structure: &gst::StructureRef, features: &gst::CapsFeaturesRef) -> Option<Self> {
+    fn from_caps(structure: &gst::StructureRef, features: &gst::CapsFeaturesRef) -> Option<Self> {
         let is_raw = structure.name() == RAW;
         if !(is_raw || structure.name() == JPEG) || features.contains("format:Interlaced") {
             return None;
