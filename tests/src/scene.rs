@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 use crate::broker::Subscriber;
 use crate::daemons::{Bench, wait_up_to};
 
-/// The street in an endless loop at its native pace, small enough to cost little CPU.
+/// Ten minutes of the street at its native pace, small enough to cost little CPU.
 pub const STREET: &str = "demo:?seconds=600&width=320&height=180";
+
+/// A day of the same street, for a pace at which ten minutes soon end.
+const LONG_STREET: &str = "demo:?seconds=86400&width=320&height=180";
 
 /// Selector of the tracked detections of the pipeline `watch`.
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
@@ -33,7 +36,7 @@ pub fn deploy(bench: &Bench) -> anyhow::Result<()> {
 /// If the runtime refuses it.
 pub fn deploy_fast(bench: &Bench) -> anyhow::Result<()> {
     deploy(bench)?;
-    let fast = json!({"id": "street", "uri": STREET, "pace": "fast"});
+    let fast = json!({"id": "street", "uri": LONG_STREET, "pace": "fast"});
     bench.json("PUT", "/v1/sources/street", Some(&fast))?;
     Ok(())
 }

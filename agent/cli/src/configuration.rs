@@ -24,7 +24,18 @@ pub(super) const RUN_SITE: &str = "run";
 
 /// Loads the configuration, overridden by the flags of the command line.
 pub(super) fn read(global: &Global) -> Result<Config, Failure> {
-    load(&request(global, None)).map_err(invalid)
+    load(&request(global, None)).map_err(|_| invalid(&all_errors(global)))
+}
+
+/// Loads what is usable of the configuration; defaults stand in the place of wrong values.
+pub(super) fn read_usable(global: &Global) -> Config {
+    load_usable(&request(global, None)).0
+}
+
+/// Everything that `config check` finds wrong. Every command counts and shows this list.
+pub(super) fn all_errors(global: &Global) -> Vec<ConfigError> {
+    let report = watchkeeper_config::check(&request(global, None), &super::inspect::check);
+    report.errors.into_iter().chain(report.warnings).collect()
 }
 
 /// Loads the configuration without the broker's password, which this user may be unable to read.
@@ -33,7 +44,7 @@ pub(super) fn read_without_broker(global: &Global) -> Result<Config, Failure> {
         broker: BrokerLayers::Nobody,
         ..request(global, None)
     };
-    load(&request).map_err(invalid)
+    load(&request).map_err(|_| invalid(&all_errors(global)))
 }
 
 /// Loads what is usable of the configuration, for a command that needs only the sockets. Its errors
@@ -44,11 +55,15 @@ pub(super) fn read_for_sockets(global: &Global, out: &Output) -> Config {
         ..request(global, None)
     };
     let (config, errors) = load_usable(&request);
+    if errors.is_empty() {
+        return config;
+    }
+    let errors = all_errors(global);
     if let [first, ..] = errors.as_slice() {
         out.aside(&format!(
-            "note: the configuration has {} errors, the first: {first}; `watchkeeper config check` shows \
-             all. Using {}",
-            errors.len(),
+            "note: the configuration has {}, the first: {first}; `watchkeeper config check` shows all. \
+             Using {}",
+            counted(errors.len()),
             config.runtime_socket.display()
         ));
     }
@@ -68,7 +83,7 @@ pub(super) fn read_for_run(
         ..request(global, None)
     };
     let request = request.with("run", "box.site", Some(RUN_SITE));
-    load(&onto(request)).map_err(invalid)
+    load(&onto(request)).map_err(|errors| invalid(&errors))
 }
 
 fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
@@ -87,12 +102,16 @@ fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
         )
 }
 
-fn invalid(errors: Vec<ConfigError>) -> Failure {
-    let sentence = match errors.len() {
-        1 => "the configuration has 1 error:".to_owned(),
-        count => format!("the configuration has {count} errors:"),
-    };
+fn invalid(errors: &[ConfigError]) -> Failure {
+    let sentence = format!("the configuration has {}:", counted(errors.len()));
     Failure::new(Exit::BadInput, sentence).with(errors.iter().map(ToString::to_string))
+}
+
+fn counted(errors: usize) -> String {
+    match errors {
+        1 => "1 error".to_owned(),
+        count => format!("{count} errors"),
+    }
 }
 
 pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result<(), Failure> {
@@ -110,11 +129,6 @@ pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result
             Ok(())
         }
     }
-}
-
-/// Returns the errors with which the daemons still start, leaving out the affected parts.
-pub(super) fn warnings(global: &Global) -> Vec<ConfigError> {
-    watchkeeper_config::check(&request(global, None), &super::inspect::check).warnings
 }
 
 fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
@@ -143,7 +157,7 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
     });
     out.object(&report);
     match config {
-        None => Err(invalid(errors.into_iter().chain(warnings).collect())),
+        None => Err(invalid(&[errors, warnings].concat())),
         Some(config) if warnings.is_empty() => {
             let file = file.map(|file| format!(" ({})", file.display()));
             out.line(format!(

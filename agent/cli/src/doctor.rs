@@ -23,39 +23,27 @@ use super::agent_health::AgentHealth;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 
-/// Runs all checks. `warnings` are the findings of `config check` with which the daemons still
-/// start.
-pub(super) fn run(
-    config: Result<Config, Failure>,
-    warnings: &[ConfigError],
-    out: &Output,
-) -> Result<(), Failure> {
+/// Runs all checks. `errors` are the findings of `config check`; where they are, `config` has
+/// defaults.
+pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Result<(), Failure> {
     let root = Path::new("/");
     let mut findings = vec![hardware::board(root)];
     findings.extend(programs::installed());
     findings.extend(programs::media());
-    match &config {
-        Ok(config) => {
-            findings.extend(configuration(warnings));
-            findings.push(programs::onnxruntime(config));
-            findings.push(programs::models(config));
-            findings.push(state::folder("state folder", &config.state_dir));
-            findings.push(state::socket(&config.runtime_socket));
-            findings.extend(agent(config));
-            findings.push(state::space(&config.state_dir));
-            findings.extend(sinks(config));
-            findings.extend(config.mqtt.as_ref().map(broker));
-            findings.extend(config.mqtt.as_ref().map(commands));
-            let credentials = credentials_folder();
-            findings.extend(channels::check(&config.channels, credentials.as_deref()));
-            findings.extend(llm::check(config));
-            findings.push(notes(config));
-        }
-        Err(failure) => findings.push(Finding::problem(
-            failure.to_string(),
-            "watchkeeper config check",
-        )),
-    }
+    findings.extend(configuration(errors));
+    findings.push(programs::onnxruntime(config));
+    findings.push(programs::models(config));
+    findings.push(state::folder("state folder", &config.state_dir));
+    findings.push(state::socket(&config.runtime_socket));
+    findings.extend(agent(config));
+    findings.push(state::space(&config.state_dir));
+    findings.extend(sinks(config));
+    findings.extend(config.mqtt.as_ref().map(broker));
+    findings.extend(config.mqtt.as_ref().map(commands));
+    let credentials = credentials_folder();
+    findings.extend(channels::check(&config.channels, credentials.as_deref()));
+    findings.extend(llm::check(config));
+    findings.push(notes(config));
     findings.extend(hardware::cameras(root));
     findings.push(hardware::wall_clock(root));
     findings.push(hardware::heat(root));
@@ -89,14 +77,14 @@ fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
     }
 }
 
-fn configuration(warnings: &[ConfigError]) -> Vec<Finding> {
-    if warnings.is_empty() {
+fn configuration(errors: &[ConfigError]) -> Vec<Finding> {
+    if errors.is_empty() {
         return vec![Finding::ok("configuration: valid")];
     }
     let remedy = "edit the file, then run: watchkeeper config check";
-    warnings
+    errors
         .iter()
-        .map(|warning| Finding::problem(format!("configuration: {warning}"), remedy))
+        .map(|error| Finding::problem(format!("configuration: {error}"), remedy))
         .collect()
 }
 

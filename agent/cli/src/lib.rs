@@ -102,8 +102,8 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         OfflineCommand::Blocks { block } => workflow::blocks(block.as_deref(), out),
         OfflineCommand::Config { action } => configuration::run(action, global, out),
         OfflineCommand::Doctor => {
-            let warnings = configuration::warnings(global);
-            doctor::run(configuration::read(global), &warnings, out)
+            let errors = configuration::all_errors(global);
+            doctor::run(&configuration::read_usable(global), &errors, out)
         }
         OfflineCommand::Trace(args) => trace::run(args, global, out),
         OfflineCommand::Blueprints(args) => blueprints::run(args, global, out),

@@ -88,3 +88,39 @@ fn commands_that_need_the_socket_only_survive_a_typo_in_the_file() -> anyhow::Re
     }
     Ok(())
 }
+
+#[test]
+fn every_command_counts_the_same_errors_of_the_configuration() -> anyhow::Result<()> {
+    let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
+    let _runtime = bench.runtime()?;
+    bench.configure(
+        "[sources.street]\nuri = \"demo:\"\n[pipelines.watch]\nsource = \"street\"\nworkflow = \"missing.json\"\n\
+         [models]\ndefault = \"yolox-nine\"\n[agent]\ntelemetry_s = \"often\"\ncolour = 1\n",
+    )?;
+    let out = command(&bench)?
+        .args(["config", "check", "--json"])
+        .output()?;
+    let report: Value = serde_json::from_slice(&out.stdout)?;
+    let found = ["errors", "warnings"].map(|kind| report[kind].as_array().cloned());
+    let found: Vec<Value> = found.into_iter().flatten().flatten().collect();
+    let messages: Vec<&str> = found.iter().filter_map(|e| e["message"].as_str()).collect();
+    ensure!(messages.len() >= 4, "{report:#}");
+    let counted = format!("the configuration has {} errors", messages.len());
+    for arguments in [["status"], ["events"]] {
+        let told = said(&bench, &arguments)?;
+        ensure!(told.contains(&counted), "{arguments:?}: {told}");
+    }
+    let told = said(&bench, &["models"])?;
+    for message in &messages {
+        ensure!(told.contains(message), "models: no {message:?} in {told}");
+    }
+    let out = command(&bench)?.args(["doctor", "--json"]).output()?;
+    let findings = json_lines(&out.stdout)?;
+    let what = findings
+        .iter()
+        .filter_map(|finding| finding["what"].as_str());
+    let about = what.filter_map(|what| what.strip_prefix("configuration: "));
+    let about: Vec<&str> = about.collect();
+    ensure!(about == messages, "{about:#?}\n{messages:#?}");
+    Ok(())
+}

@@ -1,6 +1,6 @@
 //! What a workflow offers to rules: lines, zones and selectors with their kinds.
 //!
-//! - Not here: reading it from a plan (`workflow::plan::facts`), checking rules against it (`check`).
+//! - Not here: reading it from a plan (`workflow::plan::facts`), checking rules (`check`).
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! Outlines of the parts and holes of a bitmap.
 //!
-//! - Invariant: an outline of this module has no points on straight lines; borders have every pixel.
+//! - Invariant: an outline has no points on straight lines; a border has every pixel.
 
 use image::GrayImage;
 use imageproc::contours::{BorderType, Contour, find_contours};

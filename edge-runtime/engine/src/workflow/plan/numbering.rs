@@ -2,7 +2,7 @@
 //!
 //! - Owns the order of slots: inputs first, then the outputs of the steps in topological order.
 //! - Invariant: a step reads only slots of inputs and of earlier steps.
-//! - Not here: the plan itself and what is asked of it (`compiled`), checks of the definition (`check`).
+//! - Not here: the plan and its queries (`compiled`), checks of the definition (`check`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! One JSON value, read as the first of several kinds that fits.
 //!
-//! - Kinds are tried in the order of their declaration; if none fits, the error is that of the last.
+//! - Kinds are tried in the order of declaration; if none fits, the error is that of the last.
 //! - Invariant: pictures of one run share a budget of pixels.
 //! - Not here: detections (`detections`), lists and batches.
 
