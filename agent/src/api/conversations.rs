@@ -1,7 +1,7 @@
-//! Conversations with clients of the API: their number, their tasks, what each awaits.
+//! Conversations with clients of the API: the registry of those that are open.
 //!
-//! A conversation is a task that owns its [`Session`] and handles one message at a time. A client
-//! sends a message and follows the [`Feed`]; the work does not depend on followers.
+//! A conversation is a task that owns its session (`task`) and handles one message at a time. A
+//! client sends a message and follows the [`Feed`]; the work does not depend on followers.
 //!
 //! Invariants:
 //! - [`Bounds`] limits their number and messages; an idle conversation, or a dead task's, ends.

@@ -15,9 +15,9 @@ pub(super) const FORMAT: u16 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It started less than [`EARLY`] ago.
+    /// It started less than [`EARLY`](super::EARLY) ago.
     Starting,
-    /// It ran for at least [`EARLY`].
+    /// It ran for at least [`EARLY`](super::EARLY).
     Healthy,
     /// It was asked to stop, or refused to start with a reason.
     Stopped,
@@ -42,7 +42,7 @@ pub struct Record {
     pub(super) machine: String,
     pub(super) stage: Stage,
     pub(super) early_deaths: u32,
-    /// Fingerprints of pipelines that ran for [`EARLY`].
+    /// Fingerprints of pipelines that ran for [`EARLY`](super::EARLY).
     pub(super) trusted: BTreeMap<PipelineId, String>,
     pub(super) held: BTreeMap<PipelineId, Held>,
 }

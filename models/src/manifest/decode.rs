@@ -103,7 +103,8 @@ pub enum DecodeKind {
         /// Degrees between two angles; the middle one is straight ahead.
         degrees_per_bin: f32,
     },
-    /// Tensors of any shape that a [`MaskNetwork`] takes under the names of [`Decode::outputs`].
+    /// Tensors of any shape that a [`MaskNetwork`](super::MaskNetwork) takes under the names of
+    /// [`Decode::outputs`].
     Features {
         /// Number of tensors.
         tensors: usize,

@@ -16,7 +16,7 @@ pub enum BlueprintOrigin {
     Damaged,
 }
 
-/// An entry of [`BlueprintStore::list`].
+/// An entry of [`BlueprintStore::list`](super::BlueprintStore::list).
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlueprintEntry {
     pub name: BlueprintName,
