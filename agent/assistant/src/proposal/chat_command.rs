@@ -132,10 +132,13 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
         "/help" | "/?" => ChatCommand::Help,
         "/quit" | "/exit" => ChatCommand::Quit,
         other => {
-            let near = nearest(other, ALL.iter().map(|(name, ..)| *name));
+            // The slash is part of every command and would make all of them similar.
+            let word = |command: &'static str| command.trim_start_matches('/');
+            let known = ALL.iter().map(|(name, ..)| word(name));
+            let near = nearest(other.trim_start_matches('/'), known);
             let other: String = other.chars().take(40).collect();
             ChatCommand::Wrong(match near {
-                Some(name) => format!("unknown command {other}; did you mean {name}?"),
+                Some(name) => format!("unknown command {other}; did you mean /{name}?"),
                 None => format!("unknown command {other}; /help lists the commands"),
             })
         }

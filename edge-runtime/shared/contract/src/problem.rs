@@ -145,8 +145,10 @@ mod tests {
         let known = ["yolov8n", "yolox-nano", "motion", "yolox-tiny"];
         assert_eq!(nearest("yolox_nano", known), Some("yolox-nano"));
         assert_eq!(nearest("qqqq", known), None);
-        let few = nearest_few("yolox_nano", known, 2);
-        assert_eq!(few, ["yolox-nano", "yolox-tiny"]);
+        let all = nearest_few("yolox_nano", known, known.len());
+        assert_eq!(all.first(), Some(&"yolox-nano"));
+        assert!(!all.contains(&"motion"), "{all:?}");
+        assert_eq!(nearest_few("yolox_nano", known, 1), ["yolox-nano"]);
         assert!(nearest_few("qqqq", known, 2).is_empty());
     }
 }
