@@ -8,6 +8,7 @@
 pub mod clock;
 pub mod identity;
 mod kernel;
+pub mod memory;
 pub mod profile;
 pub mod storage;
 pub mod thermal;
