@@ -18,7 +18,7 @@ use super::network::{
     Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
     pick_outputs,
 };
-use super::ort_library::{OrtPlaces, find_library, system_folders};
+use super::ort_library::{LIBRARY_VARIABLE, OrtPlaces, find_library, system_folders};
 
 pub const NAME: &str = "ort";
 
@@ -182,7 +182,7 @@ fn environment(places: &OrtPlaces) -> Result<Environment, String> {
     }
     let library = find_library(
         places,
-        std::env::var_os("ORT_DYLIB_PATH"),
+        std::env::var_os(LIBRARY_VARIABLE),
         &system_folders(),
     )?;
     let said = |e: &dyn std::fmt::Display| one_line(&e.to_string());

@@ -12,6 +12,10 @@ use std::path::PathBuf;
 #[cfg(feature = "ort")]
 const LIBRARY: &str = "libonnxruntime.so";
 
+/// Environment variable that names the library.
+#[cfg(feature = "ort")]
+pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
+
 /// Configured locations of ONNX Runtime's library, besides the system's.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct OrtPlaces {
@@ -19,6 +23,19 @@ pub struct OrtPlaces {
     pub library: Option<PathBuf>,
     /// State folder, whose `lib/` is searched.
     pub state_dir: Option<PathBuf>,
+}
+
+impl OrtPlaces {
+    /// Returns the library that a network would be run by, if there is one.
+    #[must_use]
+    pub fn library_file(&self) -> Option<PathBuf> {
+        #[cfg(feature = "ort")]
+        {
+            find_library(self, std::env::var_os(LIBRARY_VARIABLE), &system_folders()).ok()
+        }
+        #[cfg(not(feature = "ort"))]
+        None
+    }
 }
 
 #[cfg(feature = "ort")]
