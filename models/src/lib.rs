@@ -5,6 +5,7 @@
 //! - [`labels`]: class lists that several models share.
 //! - [`zoo`]: built-in and user manifests, and the files that are here.
 //! - [`digest`], [`download`]: checksums, and the sans-IO half of a pull.
+//! - [`model_check`]: the process that opens a model file before anything else does.
 //!
 //! - There is no network in this crate: bytes come in as arguments.
 //! - A file appears under its final name only after its checksum was right.
@@ -14,6 +15,7 @@ pub mod digest;
 pub mod download;
 pub mod labels;
 pub mod manifest;
+pub mod model_check;
 pub mod package;
 pub mod raw;
 pub mod zoo;

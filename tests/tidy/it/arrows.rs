@@ -12,7 +12,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("store", &[]),
     ("config", &["contract"]),
     ("http", &["config", "contract"]),
-    ("models", &["contract"]),
+    ("models", &["board", "contract"]),
     ("vision", &["contract"]),
     ("demo", &["config", "vision"]),
     ("detect", &["models", "vision"]),
