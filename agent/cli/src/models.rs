@@ -12,6 +12,7 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, 
 use serde_json::json;
 use watchkeeper_config::ModelsConfig;
 use watchkeeper_contract::model::ModelState;
+use watchkeeper_models::model_check::{self, Outcome};
 use watchkeeper_models::zoo::{ChecksumSource, Verified};
 use watchkeeper_models::{
     Checked, Download, Downloaded, MOTION, Manifest, PullPlan, Start, Trust, Zoo, place_all,
@@ -131,19 +132,18 @@ fn try_open(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
             std::os::unix::fs::symlink(target, link).map_err(failed)?;
         }
     }
-    let tried = Command::new(program)
-        .env("RUST_LOG", "error")
-        .arg("model-check")
-        .arg(&link)
-        .output()
-        .map_err(failed)?;
-    if tried.status.success() {
-        return Ok(());
+    let outcome = model_check::run(
+        Command::new(program)
+            .arg(model_check::SUBCOMMAND)
+            .arg(&link),
+    );
+    match outcome.map_err(failed)? {
+        Outcome::Loaded => Ok(()),
+        Outcome::Refused(message) => {
+            Err(message.replace(&link.display().to_string(), &path.display().to_string()))
+        }
+        Outcome::Ended(ending) => Err(ending.to_string()),
     }
-    let log = String::from_utf8_lossy(&tried.stderr);
-    let last_line = log.lines().rev().find(|line| !line.trim().is_empty());
-    let message = last_line.unwrap_or("can't be opened");
-    Err(message.replace(&link.display().to_string(), &path.display().to_string()))
 }
 
 fn bad_input(error: watchkeeper_models::ZooError) -> Failure {
