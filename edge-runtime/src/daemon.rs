@@ -5,6 +5,7 @@
 //! - The watchdog is fed only after a turn that took the common locks.
 //! - The stop mirrors the start: pipelines end before the recorder, it before the journal.
 
+mod model_check;
 mod serve;
 
 use std::io::{self, IsTerminal as _};
@@ -20,8 +21,10 @@ use tracing_subscriber::EnvFilter;
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventId;
+use watchkeeper_models::model_check::THIS_PROGRAM;
 use watchkeeper_store::StoreError;
 
+pub use self::model_check::ModelCheck;
 use self::serve::{notify, serve};
 use crate::api::Api;
 use crate::capture;
@@ -75,19 +78,6 @@ pub fn init_logs(json: bool) {
         builder.json().init();
     } else {
         builder.init();
-    }
-}
-
-/// Opens the model in `file` and runs it once, as a pipeline would; prints an error.
-#[expect(clippy::print_stderr, reason = "this is the answer to a command")]
-#[must_use]
-pub fn check_model(file: &str, config: &Config) -> ExitCode {
-    match Models::new(config).open(file) {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
     }
 }
 
@@ -327,7 +317,7 @@ impl Boot<'_> {
             recorder: recorder.clone(),
             media: Arc::clone(&stores.media),
             pauses: TimedPauses::open(&config.state_dir),
-            models: Models::new(config),
+            models: Models::checked(config, THIS_PROGRAM),
             metrics: Arc::new(Metrics::new()),
             recordings: Arc::clone(&stores.recordings),
             checkpoints,

@@ -19,7 +19,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use watchkeeper_config::{Config, bounded};
 use watchkeeper_contract::workflow::WorkflowError;
-use watchkeeper_detect::{Detector, OpenError};
+use watchkeeper_detect::Detector;
 use watchkeeper_engine::deploy::ineffective_filters;
 use watchkeeper_engine::workflow::{
     self, Compiled, ImageValue, Packed, Pictures, RgbPixels, RuntimeInput, StepFailure, VideoMeta,
@@ -31,7 +31,7 @@ use self::host::PictureHost;
 use crate::clock;
 use crate::pipeline::inference::detectors::{Detectors, facts_of};
 use crate::pipeline::inference::host::DetectHost;
-use crate::pipeline::inference::models::Models;
+use crate::pipeline::inference::models::{ModelError, Models};
 
 /// Arguments of `workflow-run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -78,7 +78,7 @@ pub enum NotRun {
     Workflow(Vec<WorkflowError>),
     /// A model cannot be opened.
     #[error(transparent)]
-    Model(#[from] OpenError),
+    Model(#[from] ModelError),
 }
 
 /// Result of a run.

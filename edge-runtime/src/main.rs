@@ -40,8 +40,9 @@ enum Command {
     /// Run a workflow on still pictures and print the results as JSON; called by `watchkeeper
     /// workflow run`
     WorkflowRun(image_run::Request),
-    /// Open a model file as a pipeline would, with its manifest; called by `watchkeeper models add`
-    ModelCheck { file: String },
+    /// Open a model as a pipeline would, with limits of memory; called by `watchkeeper models add`,
+    /// and by the runtime before it loads a file for the first time
+    ModelCheck(daemon::ModelCheck),
 }
 
 /// Sets the environment variables that GStreamer elements read.
@@ -62,6 +63,11 @@ fn main() -> ExitCode {
         return daemon::check_media();
     }
     daemon::init_logs(args.log_json);
+    if let Some(Command::ModelCheck(check)) = &args.command
+        && let Some(ended) = check.begin()
+    {
+        return ended;
+    }
     if let Some(size) = args.window {
         return match window::serve(size) {
             Ok(()) => ExitCode::SUCCESS,
@@ -83,7 +89,7 @@ fn main() -> ExitCode {
     }
     match &args.command {
         Some(Command::WorkflowRun(request)) => return image_run::main(request, &config),
-        Some(Command::ModelCheck { file }) => return daemon::check_model(file, &config),
+        Some(Command::ModelCheck(check)) => return check.run(&config),
         None => {}
     }
     match daemon::run(config, args.exit_with_parent) {

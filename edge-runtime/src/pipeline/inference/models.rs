@@ -1,62 +1,86 @@
 //! Opens the models of this box with the configured back end, threads and folders.
 //!
 //! - Every pipeline asks with the same settings, so equal models share one session.
+//! - The daemon loads only files that a child process has loaded before ([`first_load`]).
+//!
+//! [`first_load`]: super::first_load
 
-use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
-use watchkeeper_config::{Backend, Config};
+use watchkeeper_config::Config;
 use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_detect::motion::MotionSettings;
-use watchkeeper_detect::{
-    BackendChoice, Detector, DetectorPool, OpenError, OpenRequest, OrtPlaces,
-};
-use watchkeeper_models::Zoo;
+use watchkeeper_detect::{Detector, DetectorPool, OpenError};
+use watchkeeper_models::{MOTION, Zoo};
+
+use super::first_load::{FirstLoadError, FirstLoads};
+use super::settings::ModelSettings;
 
 /// Opens detectors as configured.
 #[derive(Debug)]
 pub struct Models {
     pool: DetectorPool,
-    request: OpenRequest,
+    settings: ModelSettings,
+    /// Absent where a crash costs only this process.
+    first_loads: Option<FirstLoads>,
+}
+
+/// Why a model is not opened. One sentence each.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    #[error(transparent)]
+    Check(#[from] FirstLoadError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
 }
 
 impl Models {
-    /// Reads back end, threads and folders from `config`.
+    /// Reads back end, threads and folders from `config`. Files are loaded unchecked: for commands
+    /// that a model may end.
     #[must_use]
     pub fn new(config: &Config) -> Self {
+        Self::with_settings(ModelSettings::new(config))
+    }
+
+    /// Like [`Self::new`], with the settings of another process.
+    #[must_use]
+    pub fn with_settings(settings: ModelSettings) -> Self {
         Self {
             pool: DetectorPool::default(),
-            request: OpenRequest {
-                model: String::new(),
-                backend: match config.inference.backend {
-                    Backend::Auto => BackendChoice::Auto,
-                    Backend::Rten => BackendChoice::Rten,
-                    Backend::Ort => BackendChoice::Ort,
-                },
-                threads: config.inference.threads.and_then(NonZeroUsize::new),
-                motion: MotionSettings::default(),
-                models_dirs: config.models.folders(),
-                ort: OrtPlaces {
-                    library: config.inference.ort_library.clone(),
-                    state_dir: Some(config.state_dir.clone()),
-                },
-            },
+            settings,
+            first_loads: None,
+        }
+    }
+
+    /// Like [`Self::new`], but each file is loaded by `program model-check` first.
+    #[must_use]
+    pub fn checked(config: &Config, program: impl Into<PathBuf>) -> Self {
+        let settings = ModelSettings::new(config);
+        Self {
+            first_loads: Some(FirstLoads::new(settings.clone(), program)),
+            ..Self::with_settings(settings)
         }
     }
 
     /// Opens a detector for one stream: a name in the zoo, a path to a model file, or `motion`.
     ///
     /// # Errors
-    /// [`OpenError`] when the model is unknown or can't be loaded.
-    pub fn open(&self, model: &str) -> Result<Box<dyn Detector>, OpenError> {
-        self.pool.open(&OpenRequest {
-            model: model.to_owned(),
-            ..self.request.clone()
-        })
+    /// [`ModelError`] when the model is unknown or can't be loaded.
+    pub fn open(&self, model: &str) -> Result<Box<dyn Detector>, ModelError> {
+        if let Some(first_loads) = &self.first_loads
+            && model != MOTION
+        {
+            first_loads.check(model, &self.zoo())?;
+        }
+        Ok(self.pool.open(&self.settings.request(model))?)
     }
 
     /// Every known model, installed or not.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
-        Zoo::with_dirs(self.request.models_dirs.iter().cloned()).list()
+        self.zoo().list()
+    }
+
+    fn zoo(&self) -> Zoo {
+        Zoo::with_dirs(self.settings.models_dirs.iter().cloned())
     }
 }

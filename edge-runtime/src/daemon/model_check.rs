@@ -1,0 +1,59 @@
+//! The command `model-check`: opens one model and runs it once, within limits.
+//!
+//! - The limits apply before anything of the model, or a library, is read.
+//! - It reads no state, holds no lock and writes nothing.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use watchkeeper_config::Config;
+use watchkeeper_models::model_check::limits;
+
+use crate::pipeline::inference::models::Models;
+use crate::pipeline::inference::settings::ModelSettings;
+
+/// Arguments of the command.
+#[derive(Debug, Args)]
+pub struct ModelCheck {
+    /// Name in the zoo, or path of a model file with its manifest
+    model: String,
+    /// Settings of the runtime that asks, as JSON, in place of the configuration
+    #[arg(long, hide = true, value_name = "JSON")]
+    settings: Option<String>,
+}
+
+impl ModelCheck {
+    /// Limits this process; with the settings of a runtime, checks the model and returns the exit
+    /// code. Otherwise the configuration must be read first.
+    #[must_use]
+    pub fn begin(&self) -> Option<ExitCode> {
+        if let Err(why) = limits::apply() {
+            return Some(refuse(&why));
+        }
+        let settings = ModelSettings::from_json(self.settings.as_deref()?);
+        Some(match settings {
+            Ok(settings) => self.open(&Models::with_settings(settings)),
+            Err(why) => refuse(&why),
+        })
+    }
+
+    /// Checks the model as configured; returns the exit code.
+    #[must_use]
+    pub fn run(&self, config: &Config) -> ExitCode {
+        self.open(&Models::new(config))
+    }
+
+    fn open(&self, models: &Models) -> ExitCode {
+        match models.open(&self.model) {
+            Ok(_) => ExitCode::SUCCESS,
+            Err(error) => refuse(&error.to_string()),
+        }
+    }
+}
+
+/// Prints why the model is refused.
+#[expect(clippy::print_stderr, reason = "this is the answer to a command")]
+fn refuse(why: &str) -> ExitCode {
+    eprintln!("{why}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,160 @@
+//! What a check is about: everything that decides whether a model loads.
+//!
+//! - Sans-IO: checksums go in, a [`Key`] comes out.
+//! - Paths are not part of it, so a copy of a checked file is not checked again.
+
+use std::fmt;
+
+use serde::Serialize;
+use watchkeeper_models::Sha256Sum;
+use watchkeeper_models::model_check::{MAX_SECONDS, limits};
+
+use crate::pipeline::inference::settings::ModelSettings;
+
+/// Characters of a key.
+const KEY_LEN: usize = 32;
+
+/// One model that is loaded: the one asked for, or one that its manifest names.
+#[derive(Debug, Serialize)]
+pub(super) struct CheckedModel {
+    /// Its checked manifest.
+    pub(super) manifest: String,
+    /// Checksums of its network and its other files, in the order of the manifest.
+    pub(super) sums: Vec<String>,
+}
+
+/// Everything that decides the result of a check.
+#[derive(Debug, Serialize)]
+pub(super) struct Subject {
+    program: &'static str,
+    backend: String,
+    /// The library of ONNX Runtime, with its size and time.
+    library: String,
+    threads: Option<usize>,
+    max_bytes: Option<u64>,
+    max_seconds: u64,
+    models: Vec<CheckedModel>,
+}
+
+/// Names a subject; the name of its file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key(String);
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Subject {
+    /// Describes a check of `models` with these settings by this program.
+    pub(super) fn new(settings: &ModelSettings, models: Vec<CheckedModel>) -> Self {
+        Self {
+            program: env!("CARGO_PKG_VERSION"),
+            backend: format!("{:?}", settings.backend()),
+            library: settings.library_stamp(),
+            threads: settings.threads,
+            max_bytes: limits::max_bytes(),
+            max_seconds: MAX_SECONDS,
+            models,
+        }
+    }
+
+    pub(super) fn key(&self) -> Key {
+        // Writing strings and numbers as JSON does not fail.
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        let mut hex = Sha256Sum::of(&text).to_string();
+        hex.truncate(KEY_LEN);
+        Key(hex)
+    }
+}
+
+#[cfg(test)]
+impl Key {
+    pub(super) fn of_number(n: u64) -> Self {
+        Self(format!("{n:032x}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject() -> Subject {
+        Subject {
+            program: "1",
+            backend: "Rten".to_owned(),
+            library: String::new(),
+            threads: None,
+            max_bytes: Some(1 << 30),
+            max_seconds: 60,
+            models: vec![CheckedModel {
+                manifest: "a".to_owned(),
+                sums: [&b"network"[..], b"part"]
+                    .map(|b| Sha256Sum::of(b).to_string())
+                    .into(),
+            }],
+        }
+    }
+
+    #[test]
+    fn everything_that_decides_the_result_changes_the_key() {
+        let model = |manifest: &str, sums: &[&[u8]]| CheckedModel {
+            manifest: manifest.to_owned(),
+            sums: sums
+                .iter()
+                .map(|bytes| Sha256Sum::of(bytes).to_string())
+                .collect(),
+        };
+        let others = [
+            Subject {
+                program: "2",
+                ..subject()
+            },
+            Subject {
+                backend: "Ort".to_owned(),
+                ..subject()
+            },
+            Subject {
+                library: "a".to_owned(),
+                ..subject()
+            },
+            Subject {
+                threads: Some(1),
+                ..subject()
+            },
+            Subject {
+                max_bytes: None,
+                ..subject()
+            },
+            Subject {
+                max_seconds: 61,
+                ..subject()
+            },
+            Subject {
+                models: vec![model("b", &[b"network", b"part"])],
+                ..subject()
+            },
+            Subject {
+                models: vec![model("a", &[b"other", b"part"])],
+                ..subject()
+            },
+            Subject {
+                models: vec![model("a", &[b"network", b"other"])],
+                ..subject()
+            },
+            Subject {
+                models: vec![model("a", &[b"network", b"part"]), model("f", &[b"faces"])],
+                ..subject()
+            },
+        ];
+        let mut keys: Vec<Key> = others.iter().map(Subject::key).collect();
+        keys.push(subject().key());
+        let all = keys.len();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+        assert_eq!(subject().key(), subject().key());
+        assert_eq!(subject().key().to_string().len(), KEY_LEN);
+    }
+}

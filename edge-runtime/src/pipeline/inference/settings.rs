@@ -1,0 +1,119 @@
+//! What opening a model depends on besides the model: back end, threads and folders.
+//!
+//! - A child process that checks a model receives them as JSON, so it does what the daemon would
+//!   do, also after an edit of the configuration file.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_config::{Backend, Config};
+use watchkeeper_detect::motion::MotionSettings;
+use watchkeeper_detect::{BackendChoice, OpenRequest, OrtPlaces};
+
+/// Settings of inference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelSettings {
+    /// One of [`BackendChoice::NAMES`].
+    backend: String,
+    pub(super) threads: Option<usize>,
+    pub(super) models_dirs: Vec<PathBuf>,
+    ort_library: Option<PathBuf>,
+    pub(super) state_dir: PathBuf,
+}
+
+impl ModelSettings {
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        let backend = match config.inference.backend {
+            Backend::Auto => "auto",
+            Backend::Rten => "rten",
+            Backend::Ort => "ort",
+        };
+        Self {
+            backend: backend.to_owned(),
+            threads: config.inference.threads,
+            models_dirs: config.models.folders(),
+            ort_library: config.inference.ort_library.clone(),
+            state_dir: config.state_dir.clone(),
+        }
+    }
+
+    /// Reads what [`Self::to_json`] wrote.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let settings: Self = serde_json::from_str(text).map_err(|e| format!("--settings: {e}"))?;
+        let backend = settings.backend.parse::<BackendChoice>();
+        backend.map_err(|e| format!("--settings: {e}"))?;
+        Ok(settings)
+    }
+
+    /// Writes the settings for a child process.
+    ///
+    /// # Errors
+    /// When a path is not UTF-8.
+    pub(super) fn to_json(&self) -> io::Result<String> {
+        serde_json::to_string(self).map_err(io::Error::other)
+    }
+
+    /// The back end; its name was checked.
+    pub(super) fn backend(&self) -> BackendChoice {
+        self.backend.parse().unwrap_or_default()
+    }
+
+    /// The request that opens `model`.
+    pub(super) fn request(&self, model: &str) -> OpenRequest {
+        OpenRequest {
+            model: model.to_owned(),
+            backend: self.backend(),
+            threads: self.threads.and_then(NonZeroUsize::new),
+            motion: MotionSettings::default(),
+            models_dirs: self.models_dirs.clone(),
+            ort: self.places(),
+        }
+    }
+
+    fn places(&self) -> OrtPlaces {
+        OrtPlaces {
+            library: self.ort_library.clone(),
+            state_dir: Some(self.state_dir.clone()),
+        }
+    }
+
+    /// Path, size and time of the library that runs networks; empty if the back end needs none.
+    pub(super) fn library_stamp(&self) -> String {
+        if self.backend() == BackendChoice::Rten {
+            return String::new();
+        }
+        let Some(path) = self.places().library_file() else {
+            return String::new();
+        };
+        let file = std::fs::metadata(&path).map(|file| (file.size(), file.mtime()));
+        format!("{} {file:?}", path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_the_same_after_the_way_to_a_child() {
+        let settings = ModelSettings {
+            backend: "rten".to_owned(),
+            threads: Some(3),
+            models_dirs: vec!["/a b".into(), "/c".into()],
+            ort_library: Some("/lib/x.so".into()),
+            state_dir: "/state".into(),
+        };
+        let text = settings.to_json().unwrap_or_default();
+        assert_eq!(ModelSettings::from_json(&text), Ok(settings));
+        let wrong = ModelSettings::from_json(&text.replace("rten", "abacus"));
+        assert!(wrong.is_err_and(|why| why.contains("abacus")));
+        assert!(ModelSettings::from_json("{").is_err());
+    }
+}
