@@ -7,18 +7,23 @@
 //!   the notes are dropped.
 
 use std::ops::{Deref, DerefMut};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use serde::Serialize;
 use watchkeeper_config::MemoryConfig;
 use watchkeeper_memory::{Embedder, HashedEmbedder, Memory};
+use watchkeeper_models::model_check::{self, Outcome, THIS_PROGRAM};
 
 use watchkeeper_store::private_folder::make_private;
 
 /// Notes that are embedded between two locks.
 const BATCH: usize = 8;
+/// Subcommand of `watchkeeper` that loads a model once, for a parent.
+pub const CHECK_SUBCOMMAND: &str = "embedding-check";
 /// Name of the worker thread.
 const WORKER: &str = "memory-vectors";
 
@@ -87,20 +92,54 @@ pub fn check_model_files(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Chooses the embedder of a configuration, and loads its model.
+/// Chooses the embedder of a configuration, and loads its model. Where `program` is given, its
+/// subcommand [`CHECK_SUBCOMMAND`] must load the model first: a file can end a process.
 #[must_use]
-pub fn choose_embedder(config: &MemoryConfig) -> (Arc<dyn Embedder>, EmbedderChoice) {
+pub fn choose_embedder(
+    config: &MemoryConfig,
+    program: Option<&Path>,
+) -> (Arc<dyn Embedder>, EmbedderChoice) {
     let hashed = || Arc::new(HashedEmbedder::default());
     let Some(folder) = model_folder(config) else {
         return (hashed(), EmbedderChoice::Hashed);
     };
     let folder = folder.to_path_buf();
-    match load(&folder) {
+    let checked = program.map_or(Ok(()), |program| check(program, &folder));
+    match checked.and_then(|()| load(&folder)) {
         Ok(model) => {
             let dimension = model.dimension();
             (model, EmbedderChoice::Model { folder, dimension })
         }
         Err(why) => (hashed(), EmbedderChoice::Refused { folder, why }),
+    }
+}
+
+/// Loads the model in `folder` within limits of memory, and drops it: the body of the subcommand
+/// [`CHECK_SUBCOMMAND`]. Limits this process, which must end afterwards.
+///
+/// # Errors
+/// One sentence.
+pub fn check_model(folder: &Path) -> Result<(), String> {
+    model_check::limits::apply()?;
+    load(folder).map(drop)
+}
+
+/// Has a child process load the model in `folder`.
+fn check(program: &Path, folder: &Path) -> Result<(), String> {
+    let mut command = Command::new(program);
+    command
+        .arg0("watchkeeper")
+        .arg(CHECK_SUBCOMMAND)
+        .arg(folder);
+    let network = || folder.join("model.onnx").display().to_string();
+    match model_check::run(&mut command) {
+        Ok(Outcome::Loaded) => Ok(()),
+        Ok(Outcome::Refused(why)) => Err(why.trim_start_matches("watchkeeper: ").to_owned()),
+        Ok(Outcome::Ended(ending)) => Err(format!("{}: {ending}", network())),
+        Err(error) => Err(format!(
+            "{}: it can't be checked in a process of its own: {error}; free some memory",
+            network()
+        )),
     }
 }
 
@@ -127,6 +166,8 @@ pub struct Notes(Arc<Shared>);
 struct Shared {
     folder: PathBuf,
     config: MemoryConfig,
+    /// Program that checks an embedding model; absent: none is checked.
+    program: Option<PathBuf>,
     embedder: OnceLock<(Arc<dyn Embedder>, EmbedderChoice)>,
     state: Mutex<State>,
 }
@@ -142,9 +183,21 @@ impl Notes {
     /// The notes below `home`, the assistant's folder. Reads nothing yet.
     #[must_use]
     pub fn new(home: &Path, config: &MemoryConfig) -> Self {
+        Self::with_program(home, config, None)
+    }
+
+    /// Like [`Self::new`], but this program, which is `watchkeeper`, loads an embedding model in a
+    /// child process first.
+    #[must_use]
+    pub fn checked(home: &Path, config: &MemoryConfig) -> Self {
+        Self::with_program(home, config, Some(THIS_PROGRAM.into()))
+    }
+
+    fn with_program(home: &Path, config: &MemoryConfig, program: Option<PathBuf>) -> Self {
         Self(Arc::new(Shared {
             folder: home.join(FOLDER),
             config: config.clone(),
+            program,
             embedder: OnceLock::new(),
             state: Mutex::default(),
         }))
@@ -217,7 +270,7 @@ impl Notes {
 impl Shared {
     fn embedder(&self) -> &(Arc<dyn Embedder>, EmbedderChoice) {
         self.embedder.get_or_init(|| {
-            let (embedder, vectors) = choose_embedder(&self.config);
+            let (embedder, vectors) = choose_embedder(&self.config, self.program.as_deref());
             match &vectors {
                 EmbedderChoice::Hashed => {}
                 EmbedderChoice::Model { .. } => tracing::info!("memory: {}", vectors.sentence()),
@@ -367,10 +420,10 @@ mod tests {
             model: None,
             usual: vec![dir.path().join("not-there"), there.clone()],
         };
-        assert_eq!(choose_embedder(&usual).1, EmbedderChoice::Hashed);
+        assert_eq!(choose_embedder(&usual, None).1, EmbedderChoice::Hashed);
         // An empty folder.
         fs::create_dir(&there).unwrap();
-        let (embedder, vectors) = choose_embedder(&usual);
+        let (embedder, vectors) = choose_embedder(&usual, None);
         assert_eq!(embedder.name(), "hashed");
         let sentence = vectors.sentence();
         assert!(
@@ -382,7 +435,7 @@ mod tests {
         }
         let (folder, dimension) = (there, 16);
         assert_eq!(
-            choose_embedder(&usual).1,
+            choose_embedder(&usual, None).1,
             EmbedderChoice::Model { folder, dimension }
         );
         // A configured folder is not replaced by a usual one.
@@ -391,7 +444,7 @@ mod tests {
             ..usual
         };
         assert!(matches!(
-            choose_embedder(&wrong).1,
+            choose_embedder(&wrong, None).1,
             EmbedderChoice::Refused { .. }
         ));
     }

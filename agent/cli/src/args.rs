@@ -119,6 +119,12 @@ pub enum OfflineCommand {
     },
     /// Check this machine and print the command that fixes each problem.
     Doctor,
+    /// Load a sentence embedding model once, within limits; called before the notes use it.
+    #[command(hide = true)]
+    EmbeddingCheck {
+        /// Folder of the model.
+        folder: PathBuf,
+    },
     /// Print the completion script of a shell.
     Completions {
         /// Shell that reads the script.

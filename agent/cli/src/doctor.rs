@@ -16,8 +16,9 @@ use std::path::Path;
 
 use finding::{Finding, Level};
 use watchkeeper_agent::connectors::secrets::credentials_folder;
-use watchkeeper_assistant::notes::EmbedderChoice;
+use watchkeeper_assistant::notes::{EmbedderChoice, choose_embedder};
 use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
+use watchkeeper_models::model_check::THIS_PROGRAM;
 
 use super::agent_health::AgentHealth;
 use super::exit::{Exit, Failure};
@@ -90,7 +91,8 @@ fn configuration(errors: &[ConfigError]) -> Vec<Finding> {
 
 /// Checks the embedder of notes; loads its model, if one is configured.
 fn notes(config: &Config) -> Finding {
-    let (_, embedder) = watchkeeper_assistant::notes::choose_embedder(&config.memory);
+    let program = Some(Path::new(THIS_PROGRAM));
+    let (_, embedder) = choose_embedder(&config.memory, program);
     match embedder {
         EmbedderChoice::Hashed => Finding::ok("note search: built-in synonyms"),
         EmbedderChoice::Model { folder, .. } => Finding::ok(format!(

@@ -84,6 +84,10 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
             manual::completions(shell, out);
             Ok(())
         }
+        OfflineCommand::EmbeddingCheck { folder } => {
+            let checked = watchkeeper_assistant::notes::check_model(&folder);
+            checked.map_err(|why| Failure::new(Exit::Failed, why))
+        }
         OfflineCommand::Man { dir } => manual::man(dir.as_deref(), out),
         OfflineCommand::Workflow { action } => match action {
             WorkflowAction::Validate { file } => workflow::check(&file, out),

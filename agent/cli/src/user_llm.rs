@@ -65,7 +65,7 @@ pub(super) fn session_deps(
         notes: home
             .as_ref()
             .ok()
-            .map(|home| Notes::new(home, &config.memory)),
+            .map(|home| Notes::checked(home, &config.memory)),
         state_dir: home,
         approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),

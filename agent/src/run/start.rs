@@ -235,7 +235,7 @@ impl Shared {
             llm: setup
                 .llm()
                 .map(|llm| Arc::new(LazyLlmClient::new(llm.clone()))),
-            notes: Notes::new(&home, &setup.memory),
+            notes: Notes::checked(&home, &setup.memory),
             home,
         })
     }
