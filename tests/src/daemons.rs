@@ -417,10 +417,27 @@ impl Bench {
         path: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<(u16, Vec<u8>)> {
+        self.request_within(START_TIMEOUT, method, path, body)
+    }
+
+    /// Sends one request whose answer may take up to `timeout`; returns status and body.
+    ///
+    /// # Errors
+    /// If the connection fails or the answer is not HTTP.
+    pub fn request_within(
+        &self,
+        timeout: Duration,
+        method: &str,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<(u16, Vec<u8>)> {
         let method = reqwest::Method::from_bytes(method.as_bytes())?;
-        self.exchange(method, path, |request| match body {
-            Some(body) => request.json(body),
-            None => request,
+        self.exchange(method, path, |request| {
+            let request = request.timeout(timeout);
+            match body {
+                Some(body) => request.json(body),
+                None => request,
+            }
         })
     }
 

@@ -15,6 +15,7 @@ mod listener;
 pub mod mot;
 pub mod mounts;
 pub mod nl;
+pub mod onnx;
 pub mod person;
 pub mod rows;
 pub mod rtsp;

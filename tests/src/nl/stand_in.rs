@@ -3,7 +3,6 @@
 //! The runtime opens, checks and runs them like any other; [`super::play`] replaces their
 //! detections by the script. The ONNX file is written here, because it has one more tensor for
 //! every label: `output = mean(picture) * zeros(1 × (4 + labels) × 1)`, in the layout of YOLOv8.
-//! Field numbers are those of `onnx.proto` (onnx/onnx, IR version 8).
 
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::play::Models;
+use crate::onnx::{FLOAT, Message, floats, mean_of, model, node, tensor_info};
 
 /// Classes of most detectors.
 const COCO: &str = include_str!("../../../models/labels/coco-80.txt");
@@ -79,98 +79,19 @@ fn manifest(name: &str, labels: &[String]) -> String {
     )
 }
 
-/// Minimal writer for protocol buffers.
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(mut self, field: u64, value: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(value);
-        self
-    }
-
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint((field << 3) | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    fn text(self, field: u64, text: &str) -> Self {
-        self.bytes(field, text.as_bytes())
-    }
-
-    fn message(self, field: u64, message: &Self) -> Self {
-        self.bytes(field, &message.0)
-    }
-}
-
-const FLOAT: u64 = 1;
-
-/// Describes name and shape of an input or output tensor.
-fn tensor_info(name: &str, shape: &[u64]) -> Message {
-    let dimensions = shape.iter().fold(Message::default(), |shape, size| {
-        shape.message(1, &Message::default().number(1, *size))
-    });
-    let tensor = Message::default().number(1, FLOAT).message(2, &dimensions);
-    Message::default()
-        .text(1, name)
-        .message(2, &Message::default().message(1, &tensor))
-}
-
-fn node(kind: &str, inputs: &[&str], output: &str) -> Message {
-    let node = inputs
-        .iter()
-        .fold(Message::default(), |node, input| node.text(1, input));
-    node.text(2, output).text(3, output).text(4, kind)
-}
-
 fn network(labels: u64) -> Vec<u8> {
     let fields = labels + 4;
-    let zeros = [1, fields, 1]
-        .iter()
-        .fold(Message::default(), |tensor, size| tensor.number(1, *size));
-    let zeros = zeros
-        .number(2, FLOAT)
-        .text(8, "zeros")
-        .bytes(9, &vec![0; fields as usize * 4]);
-    // Attributes of ReduceMean: INTS is kind 7, INT kind 2.
-    let axes = [1, 2, 3]
-        .iter()
-        .fold(Message::default().text(1, "axes"), |a, axis| {
-            a.number(8, *axis)
-        });
-    let axes = axes.number(20, 7);
-    let keep = Message::default()
-        .text(1, "keepdims")
-        .number(3, 0)
-        .number(20, 2);
-    let mean = node("ReduceMean", &["images"], "mean")
-        .message(5, &axes)
-        .message(5, &keep);
+    let zeros = floats("zeros", &[1, fields, 1], 0.0);
+    let mean = mean_of("images", "mean");
+    let product = node("Mul", &["mean", "zeros"], "output0");
     let graph = Message::default()
         .message(1, &mean)
-        .message(1, &node("Mul", &["mean", "zeros"], "output0"))
+        .message(1, &product)
         .text(2, "blind")
         .message(5, &zeros)
-        .message(11, &tensor_info("images", &[1, 3, SIDE, SIDE]))
-        .message(12, &tensor_info("output0", &[1, fields, 1]));
-    let operators = Message::default().text(1, "").number(2, 13);
-    let model = Message::default()
-        .number(1, 8)
-        .text(2, "watchkeeper")
-        .message(7, &graph)
-        .message(8, &operators);
-    model.0
+        .message(11, &tensor_info("images", FLOAT, &[1, 3, SIDE, SIDE]))
+        .message(12, &tensor_info("output0", FLOAT, &[1, fields, 1]));
+    model(&graph)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use watchkeeper_tests::agent_api::Api;
 use watchkeeper_tests::daemons::{Bench, Process, program, wait_for};
+use watchkeeper_tests::onnx::hostile_sentence_model;
 
 const NOTES: &str =
     "## (person)\n\nA dog barks at the gate.\n\n## (person)\n\nThe lorry stands at the dock.\n";
@@ -202,6 +203,32 @@ fn default_model_is_used_and_a_damaged_one_is_reported() -> anyhow::Result<()> {
     assert_eq!(
         site.found("some canine growls")?,
         ["A dog barks at the gate."]
+    );
+    Ok(())
+}
+
+#[test]
+fn model_that_needs_too_much_memory_does_not_end_the_agent() -> anyhow::Result<()> {
+    let site = Site::new(|bench| {
+        let folder = bench.path("models/memory");
+        put_model(&folder)?;
+        fs::write(folder.join("model.onnx"), hostile_sentence_model())?;
+        Ok(format!("[agent.memory]\nmodel = {folder:?}\n"))
+    })?;
+    let health = wait_for("the agent to refuse the model", || {
+        let health = site.health().ok()?;
+        (health["memory"]["vectors"]["by"] == "refused").then_some(health)
+    })?;
+    let reasons = health["reasons"].to_string();
+    ensure!(
+        reasons.contains("model.onnx: ")
+            && reasons.contains("takes more than half of the memory of this box"),
+        "{reasons}"
+    );
+    // With the hashed vectors, which know that a lorry is a truck.
+    assert_eq!(
+        site.found("where is the truck")?,
+        ["The lorry stands at the dock."]
     );
     Ok(())
 }

@@ -27,6 +27,7 @@ mod full_disk;
 mod fuzz_seeds;
 mod held_connections;
 mod holding;
+mod hostile_models;
 mod injection;
 mod metrics;
 mod model_kinds;
