@@ -11,7 +11,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use redb::{Database, Durability, ReadableDatabase};
+use redb::{Database, Durability};
 
 use crate::batch::{Batch, Keyspace, Op};
 use crate::error::StoreError;
@@ -19,9 +19,9 @@ use crate::guard::{self, StoreFault, fault_to_error};
 use crate::lock::FolderLock;
 use crate::open::{self, OpenReport};
 use crate::options::Options;
-use crate::table::{BATCHES, FILE, RECORDS, full_key, split_key};
+use crate::table::{BATCHES, FILE, RECORDS, full_key};
 use crate::witness::{self, Acknowledged, Witness};
-use crate::{CorruptRecord, Entry, Page, Store, record};
+use crate::{Entry, Page, Store, reads, record};
 
 /// A batch of deletes alone may use the free bytes down to this fraction of the minimum.
 const DELETES_MAY_USE: u64 = 16;
@@ -242,29 +242,9 @@ fn make_durable(db: &Database) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-/// Returns the first key after every key of `keyspace`.
-fn end_of(keyspace: Keyspace) -> Vec<u8> {
-    let mut end = keyspace.name().as_bytes().to_vec();
-    end.push(1);
-    end
-}
-
 impl Store for DiskStore {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let full = full_key(keyspace.name(), key);
-        let found = guard::call(|| {
-            let records = self.db.begin_read()?.open_table(RECORDS)?;
-            let raw = records.get(full.as_slice())?;
-            Ok(raw.map(|raw| record::decode(&full, raw.value()).map(<[u8]>::to_vec)))
-        });
-        found
-            .map_err(|f| self.unread(f))?
-            .transpose()
-            .map_err(|bad| StoreError::Corrupt {
-                keyspace: keyspace.name(),
-                key: key.escape_ascii().to_string(),
-                why: bad.to_string(),
-            })
+        reads::get(&self.db, keyspace, key, |fault| self.unread(fault))
     }
 
     fn scan(
@@ -273,58 +253,11 @@ impl Store for DiskStore {
         from: Bound<&[u8]>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        let from = match from {
-            Bound::Included(k) => Bound::Included(full_key(keyspace.name(), k)),
-            Bound::Excluded(k) => Bound::Excluded(full_key(keyspace.name(), k)),
-            Bound::Unbounded => Bound::Included(full_key(keyspace.name(), &[])),
-        };
-        let end = end_of(keyspace);
-        let range = (
-            from.as_ref().map(Vec::as_slice),
-            Bound::Excluded(end.as_slice()),
-        );
-        let page = guard::call(|| {
-            let records = self.db.begin_read()?.open_table(RECORDS)?;
-            let mut page = Page::default();
-            for item in records.range::<&[u8]>(range)?.take(limit) {
-                let (full, raw) = item?;
-                let (_, key) = split_key(full.value());
-                match record::decode(full.value(), raw.value()) {
-                    Ok(payload) => page.entries.push(Entry {
-                        key,
-                        value: payload.to_vec(),
-                    }),
-                    Err(bad) => page.corrupt.push(CorruptRecord {
-                        keyspace: keyspace.name().to_owned(),
-                        key,
-                        why: bad.to_string(),
-                    }),
-                }
-            }
-            Ok(page)
-        });
-        page.map_err(|f| self.unread(f))
+        reads::scan(&self.db, keyspace, from, limit).map_err(|fault| self.unread(fault))
     }
 
     fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        let (begin, end) = (full_key(keyspace.name(), &[]), end_of(keyspace));
-        let found = guard::call(|| {
-            let records = self.db.begin_read()?.open_table(RECORDS)?;
-            for item in records
-                .range::<&[u8]>(begin.as_slice()..end.as_slice())?
-                .rev()
-            {
-                let (full, raw) = item?;
-                if let Ok(payload) = record::decode(full.value(), raw.value()) {
-                    return Ok(Some(Entry {
-                        key: split_key(full.value()).1,
-                        value: payload.to_vec(),
-                    }));
-                }
-            }
-            Ok(None)
-        });
-        found.map_err(|f| self.unread(f))
+        reads::last(&self.db, keyspace).map_err(|fault| self.unread(fault))
     }
 
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
@@ -386,6 +319,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::table::split_key;
 
     proptest! {
         #[test]

@@ -34,6 +34,31 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_folder(folder)
 }
 
+/// Returns whether `error` means that the disk is full or read-only.
+#[must_use]
+pub fn is_disk_refusal(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+/// Removes a file that a killed run left. One on a full or read-only disk stays for another start.
+///
+/// # Errors
+/// Any other error of the system.
+pub fn remove_leftover(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if is_disk_refusal(&error) => {
+            tracing::debug!(path = %path.display(), %error, "a leftover stays");
+            Ok(())
+        }
+        removed => removed,
+    }
+}
+
 /// Makes the names in `folder` durable: of files that were created, renamed and removed.
 ///
 /// # Errors

@@ -112,10 +112,21 @@ impl StoreError {
         }
     }
 
+    /// Returns whether the disk is full or read-only: nothing is wrong with what is stored, and
+    /// writes succeed once a user has changed that.
+    #[must_use]
+    pub fn is_disk_refusal(&self) -> bool {
+        match self {
+            Self::Full { .. } => true,
+            Self::NotWritable { source, .. } => source.kind() == io::ErrorKind::ReadOnlyFilesystem,
+            _ => false,
+        }
+    }
+
     /// Returns whether a later retry can succeed without a restart.
     #[must_use]
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Full { .. } | Self::InUse { .. })
+        self.is_disk_refusal() || matches!(self, Self::InUse { .. })
     }
 }
 

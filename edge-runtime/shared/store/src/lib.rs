@@ -37,19 +37,24 @@ mod error;
 mod faulty;
 mod format;
 mod guard;
+mod late;
 mod limits;
 mod lock;
 mod memory;
 mod newer;
 mod open;
 mod options;
+mod overlay;
 mod pages;
 #[cfg(test)]
 mod power;
 pub mod private_folder;
+mod read_only;
+mod reads;
 mod record;
 mod salvage;
 mod table;
+mod waiting;
 mod witness;
 
 /// The format of a record, open to the fuzz targets in `tests` only: through a [`Store`] no damaged
@@ -66,6 +71,7 @@ pub use batch::{Batch, Keyspace, Op, log_key, log_seq};
 pub use disk::DiskStore;
 pub use error::StoreError;
 pub use faulty::{FaultyStore, Fuse};
+pub use late::{LateStore, Note};
 pub use limits::{MAX_KEY_BYTES, MAX_MARK_BYTES, MAX_VALUE_BYTES};
 pub use lock::in_use;
 pub use memory::MemoryStore;
@@ -74,6 +80,7 @@ pub use open::{Compaction, OpenOutcome, OpenReport};
 pub use options::Options;
 pub use pages::{Pages, pages};
 pub use record::BadRecord;
+pub use waiting::Waiting;
 
 /// One record: its key without the keyspace, and its payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,6 +177,11 @@ pub trait Store: Send + Sync + Debug {
     /// Returns why nothing can be written until the store is opened again, if that is so.
     fn poison(&self) -> Option<String>;
 
+    /// Returns why the store still waits for a full or read-only disk ([`LateStore`]), if it does.
+    fn waiting(&self) -> Option<Waiting> {
+        None
+    }
+
     /// Returns the bytes of the store's files.
     ///
     /// # Errors
@@ -206,6 +218,9 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
     }
     fn poison(&self) -> Option<String> {
         (**self).poison()
+    }
+    fn waiting(&self) -> Option<Waiting> {
+        (**self).waiting()
     }
     fn size_on_disk(&self) -> Result<u64, StoreError> {
         (**self).size_on_disk()

@@ -25,7 +25,6 @@ pub(crate) struct FolderLock {
 impl FolderLock {
     /// Takes `<folder>/lock` within [`LOCK_TIMEOUT`], or names its holder.
     pub(crate) fn take(folder: &Path) -> Result<Self, StoreError> {
-        let until = Instant::now() + LOCK_TIMEOUT;
         let path = folder.join("lock");
         let mut file = OpenOptions::new()
             .create(true)
@@ -34,24 +33,38 @@ impl FolderLock {
             .write(true)
             .open(&path)
             .map_err(|e| StoreError::from_io(folder, "open the lock file", e))?;
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    std::thread::sleep(PAUSE);
-                }
-                Err(TryLockError::WouldBlock) => return Err(in_use_by(folder, &mut file)),
-                Err(TryLockError::Error(e)) => {
-                    return Err(StoreError::from_io(folder, "lock the folder", e));
-                }
-            }
-        }
+        wait_for(&mut file, folder)?;
         let written = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|e| StoreError::from_io(folder, "write the lock file", e))?;
         Ok(Self { _file: file })
+    }
+}
+
+/// Takes the lock of a folder that can't be written: an existing lock file stays as it is, and
+/// without one there is no lock.
+pub(crate) fn take_existing(folder: &Path) -> Result<Option<File>, StoreError> {
+    let Ok(mut file) = File::open(folder.join("lock")) else {
+        return Ok(None);
+    };
+    wait_for(&mut file, folder)?;
+    Ok(Some(file))
+}
+
+/// Locks `file` within [`LOCK_TIMEOUT`], or names the holder.
+fn wait_for(file: &mut File, folder: &Path) -> Result<(), StoreError> {
+    let until = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => return Err(in_use_by(folder, file)),
+            Err(TryLockError::Error(e)) => {
+                return Err(StoreError::from_io(folder, "lock the folder", e));
+            }
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::format;
 use crate::guard::{self, StoreFault, fault_to_error};
 use crate::lock::FolderLock;
 use crate::options::Options;
+use crate::private_folder::make_private;
 use crate::record::{self, BadRecord};
 use crate::table::{BATCHES, FILE, RECORDS, newer_record, split_key};
 use crate::{CorruptRecord, salvage, witness};
@@ -93,6 +94,39 @@ pub struct OpenReport {
 }
 
 impl OpenReport {
+    pub(crate) fn empty() -> Self {
+        Self {
+            outcome: OpenOutcome::Clean,
+            corrupt: Vec::new(),
+            records: 0,
+            live_bytes: 0,
+            compaction: None,
+            corrupt_raw: Vec::new(),
+            batches: 0,
+        }
+    }
+
+    /// Adds the record at the key `full` of the table.
+    pub(crate) fn add(&mut self, full: &[u8], decoded: Result<&[u8], BadRecord>) {
+        match decoded {
+            Ok(number) if full == BATCHES => {
+                self.batches = witness::number(number).unwrap_or_default();
+            }
+            Err(_) if full == BATCHES => {}
+            Ok(payload) => {
+                self.records += 1;
+                self.live_bytes += (full.len() + payload.len()) as u64;
+            }
+            Err(bad) => {
+                let (keyspace, key) = split_key(full);
+                let why = bad.to_string();
+                tracing::error!(keyspace, key = %key.escape_ascii(), why, "record is damaged");
+                self.corrupt.push(CorruptRecord { keyspace, key, why });
+                self.corrupt_raw.push(full.to_vec());
+            }
+        }
+    }
+
     /// Compares with the number of the last acknowledged batch.
     pub(crate) fn compare(&mut self, acknowledged: u64) {
         let lost_batches = acknowledged.saturating_sub(self.batches);
@@ -110,14 +144,15 @@ impl OpenReport {
 /// Creates the root folder if needed, and takes its lock.
 pub(crate) fn take_folder(root: &Path, options: &Options) -> Result<FolderLock, StoreError> {
     if !root.is_dir() {
-        fs::create_dir_all(root).map_err(|e| not_writable(root, e))?;
+        // Private: the records may hold credentials.
+        make_private(root).map_err(|e| not_writable(root, e))?;
         if let Some(above) = root.parent().filter(|p| !p.as_os_str().is_empty()) {
             sync_dir(above)?;
         }
     }
-    let lock = FolderLock::take(root)?;
+    // First: a lock file on a full disk would lose the process id of its holder.
     check_free(root, options.min_free_bytes)?;
-    Ok(lock)
+    FolderLock::take(root)
 }
 
 /// Reports a folder that can't be created like one that can't be written.
@@ -307,15 +342,7 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Sto
     if !file.exists() {
         make(data, options)?;
     }
-    let mut report = OpenReport {
-        outcome: OpenOutcome::Clean,
-        corrupt: Vec::new(),
-        records: 0,
-        live_bytes: 0,
-        compaction: None,
-        corrupt_raw: Vec::new(),
-        batches: 0,
-    };
+    let mut report = OpenReport::empty();
     forget_cached(&file).map_err(StoreFault::Io)?;
     let mut newer = None;
     let db = guard::call(|| {
@@ -327,24 +354,11 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Sto
             let (full, raw) = item?;
             let full = full.value();
             match record::decode(full, raw.value()) {
-                Ok(number) if full == BATCHES => {
-                    report.batches = witness::number(number).unwrap_or_default();
-                }
-                Err(BadRecord::Damaged(_)) if full == BATCHES => {}
-                Ok(payload) => {
-                    report.records += 1;
-                    report.live_bytes += (full.len() + payload.len()) as u64;
-                }
                 Err(BadRecord::Newer(found)) => {
                     newer = Some(newer_record(data, full, found));
                     break;
                 }
-                Err(BadRecord::Damaged(why)) => {
-                    let (keyspace, key) = split_key(full);
-                    tracing::error!(keyspace, key = %key.escape_ascii(), why, "record is damaged");
-                    report.corrupt.push(CorruptRecord { keyspace, key, why });
-                    report.corrupt_raw.push(full.to_vec());
-                }
+                decoded => report.add(full, decoded),
             }
         }
         Ok(db)

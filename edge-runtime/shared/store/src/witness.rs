@@ -80,22 +80,11 @@ impl Witness {
             .write(true)
             .custom_flags(flags.cast_signed())
             .open(path)?;
-        let [first, second] = SLOTS.map(|at| read_slot(&file, at));
-        let (one, two) = (first.number.unwrap_or(0), second.number.unwrap_or(0));
-        let are_sound = first.number.is_some() && second.number.is_some();
-        let mark = match one.cmp(&two) {
-            cmp::Ordering::Greater => first.mark,
-            cmp::Ordering::Less => second.mark,
-            cmp::Ordering::Equal => first.mark.filter(|mark| second.mark.as_ref() == Some(mark)),
-        };
-        let latest = Acknowledged {
-            number: one.max(two),
-            mark: mark.filter(|_| are_sound),
-        };
+        let (latest, is_first) = latest(&file);
         let witness = Self {
             file,
             // The slot with the greater number is not the next one to be written.
-            notes: AtomicU64::new(u64::from(one > two)),
+            notes: AtomicU64::new(u64::from(is_first)),
         };
         if witness.file.metadata()?.len() < SLOTS[1] + SLOT as u64 {
             // A new file, or one of an earlier version: both slots are written now, so that no
@@ -119,6 +108,29 @@ impl Witness {
         slot.extend(record::encode(MARK_KEY, &mark_payload(batch)));
         self.file.write_all_at(&slot, at)
     }
+}
+
+/// Reads the file in `root` and leaves it as it is. Zero without a file.
+pub(crate) fn read(root: &Path) -> Acknowledged {
+    let file = File::open(root.join(NAME));
+    file.map(|file| latest(&file).0).unwrap_or_default()
+}
+
+/// The slot with the greater number, and whether that is the first one.
+fn latest(file: &File) -> (Acknowledged, bool) {
+    let [first, second] = SLOTS.map(|at| read_slot(file, at));
+    let (one, two) = (first.number.unwrap_or(0), second.number.unwrap_or(0));
+    let are_sound = first.number.is_some() && second.number.is_some();
+    let mark = match one.cmp(&two) {
+        cmp::Ordering::Greater => first.mark,
+        cmp::Ordering::Less => second.mark,
+        cmp::Ordering::Equal => first.mark.filter(|mark| second.mark.as_ref() == Some(mark)),
+    };
+    let latest = Acknowledged {
+        number: one.max(two),
+        mark: mark.filter(|_| are_sound),
+    };
+    (latest, one > two)
 }
 
 /// Reads the slot at the offset `at`, as far as it is sound.

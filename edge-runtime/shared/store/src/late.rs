@@ -1,0 +1,319 @@
+//! A store whose disk may refuse at first.
+//!
+//! ```text
+//!  Waiting ──(a write or check finds the disk writable)──► Open
+//!  reads: the records that were stored last               the store on disk
+//!  writes: refused with the disk's error
+//! ```
+//!
+//! - Nothing is acknowledged before it is on disk: a waiting store keeps no write in memory.
+//! - A full or read-only disk is waited for. Any other error of opening is returned at once.
+//! - Records are the same before and after the change to open, or the store refuses everything
+//!   until the process starts again: after a repair, its readers would know the old state.
+//! - Not before a write or check is the disk tried again; a caller that waits does that regularly.
+
+use std::fmt;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::batch::{Batch, Keyspace};
+use crate::disk::DiskStore;
+use crate::error::StoreError;
+use crate::open::OpenReport;
+use crate::options::Options;
+use crate::read_only::ReadOnlyStore;
+use crate::waiting::Waiting;
+use crate::{Entry, OpenOutcome, Page, Store};
+
+/// Makes the note of [`DiskStore::open_noting`]; it may be called several times.
+pub type Note = dyn Fn(&dyn Store, &OpenReport) -> Result<Batch, StoreError> + Send + Sync;
+
+/// Records on a disk that may refuse at first.
+pub struct LateStore {
+    root: PathBuf,
+    options: Options,
+    note: Box<Note>,
+    state: RwLock<State>,
+    /// Serialises attempts to open.
+    attempt: Mutex<()>,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Waiting(Arc<ReadOnlyStore>, Waiting),
+    Open(Arc<DiskStore>),
+    /// Opened only after a repair: the path and the reason.
+    Changed(Arc<ReadOnlyStore>, String),
+}
+
+impl fmt::Debug for LateStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LateStore")
+            .field("root", &self.root)
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}
+
+impl LateStore {
+    /// Opens the store in the folder `root` like [`DiskStore::open_noting`]. On a full or read-only
+    /// disk it waits, with the records that can be read.
+    ///
+    /// # Errors
+    /// Those of [`DiskStore::open_noting`], except a full or read-only disk.
+    pub fn open(
+        root: &Path,
+        options: &Options,
+        note: Box<Note>,
+    ) -> Result<(Self, OpenReport), StoreError> {
+        let (state, report) = match DiskStore::open_noting(root, options, &note) {
+            Ok((store, report)) => (State::Open(Arc::new(store)), report),
+            Err(error) => {
+                let waiting = Waiting::of(&error).ok_or(error)?;
+                let (copy, report) = ReadOnlyStore::open(root, options)?;
+                tracing::error!(
+                    why = waiting.why,
+                    records = report.records,
+                    "the store waits for its disk; nothing is written meanwhile"
+                );
+                (State::Waiting(Arc::new(copy), waiting), report)
+            }
+        };
+        let store = Self {
+            root: root.to_owned(),
+            options: options.clone(),
+            note,
+            state: RwLock::new(state),
+            attempt: Mutex::default(),
+        };
+        Ok((store, report))
+    }
+
+    fn state(&self) -> State {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+
+    fn set(&self, state: State) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    /// Returns the store on disk, after an attempt to open it where it waits.
+    fn on_disk(&self) -> Result<Arc<DiskStore>, StoreError> {
+        if let State::Open(store) = self.state() {
+            return Ok(store);
+        }
+        let _attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        let copy = match self.state() {
+            State::Open(store) => return Ok(store),
+            State::Changed(_, why) => return Err(self.changed(why)),
+            State::Waiting(copy, _) => copy,
+        };
+        // The copy holds the folder's lock too.
+        copy.release();
+        match DiskStore::open_noting(&self.root, &self.options, &self.note) {
+            Ok((store, report)) if is_same(&report) && copy.is_complete() => {
+                tracing::info!(root = %self.root.display(), "the disk accepts writes again");
+                let store = Arc::new(store);
+                self.set(State::Open(Arc::clone(&store)));
+                Ok(store)
+            }
+            Ok((_, report)) => {
+                let why = format!(
+                    "the store was repaired when its disk accepted writes again: {:?}",
+                    report.outcome
+                );
+                self.set(State::Changed(copy, why.clone()));
+                Err(self.changed(why))
+            }
+            Err(error) => {
+                let error = copy.take_lock(&self.root).err().unwrap_or(error);
+                match Waiting::of(&error) {
+                    Some(waiting) => self.set(State::Waiting(copy, waiting)),
+                    // Opening it again at the next start reports what is wrong.
+                    None => self.set(State::Changed(copy, error.to_string())),
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn changed(&self, why: String) -> StoreError {
+        StoreError::Poisoned {
+            path: self.root.clone(),
+            why,
+        }
+    }
+
+    /// Runs `read` on the present records.
+    fn read<T>(&self, read: impl FnOnce(&dyn Store) -> T) -> T {
+        match self.state() {
+            State::Open(store) => read(&*store),
+            State::Waiting(copy, _) | State::Changed(copy, _) => read(&*copy),
+        }
+    }
+}
+
+fn is_same(report: &OpenReport) -> bool {
+    report.outcome == OpenOutcome::Clean && report.corrupt.is_empty()
+}
+
+impl Store for LateStore {
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(|store| store.get(keyspace, key))
+    }
+
+    fn scan(
+        &self,
+        keyspace: Keyspace,
+        from: Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.read(|store| store.scan(keyspace, from, limit))
+    }
+
+    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+        self.read(|store| store.last(keyspace))
+    }
+
+    fn write(&self, batch: Batch) -> Result<(), StoreError> {
+        self.on_disk()?.write(batch)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.on_disk()?.sync()
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        self.on_disk()?.check()
+    }
+
+    fn mark(&self) -> Option<Vec<u8>> {
+        self.read(|store| store.mark())
+    }
+
+    fn poison(&self) -> Option<String> {
+        match self.state() {
+            State::Open(store) => store.poison(),
+            State::Waiting(..) => None,
+            State::Changed(_, why) => Some(why),
+        }
+    }
+
+    fn waiting(&self) -> Option<Waiting> {
+        match self.state() {
+            State::Waiting(_, waiting) => Some(waiting),
+            State::Open(_) | State::Changed(..) => None,
+        }
+    }
+
+    fn size_on_disk(&self) -> Result<u64, StoreError> {
+        self.read(|store| store.size_on_disk())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use crate::table::FILE;
+
+    const EVENTS: Keyspace = Keyspace::new("events");
+
+    /// Opens the store as on a disk that is full until `needed` bytes are free.
+    fn open(root: &Path, needed: u64) -> LateStore {
+        let options = Options {
+            min_free_bytes: needed,
+            ..Options::default()
+        };
+        let note: Box<Note> = Box::new(|_, _| Ok(Batch::new()));
+        LateStore::open(root, &options, note).unwrap().0
+    }
+
+    fn put(value: &[u8]) -> Batch {
+        Batch::new().put(EVENTS, value, value).mark(value)
+    }
+
+    fn keys(store: &LateStore) -> Vec<Vec<u8>> {
+        let page = store.scan(EVENTS, Bound::Unbounded, 99).unwrap();
+        page.entries.into_iter().map(|entry| entry.key).collect()
+    }
+
+    /// The files of a folder with their contents.
+    fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(files(&path));
+            } else {
+                found.push((path.clone(), std::fs::read(&path).unwrap()));
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn full_disk_gives_stored_records_and_refuses_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        // Killed: the database is not closed.
+        let killed = open(dir.path(), 0);
+        killed.commit(put(b"a")).unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        for (path, content) in files(dir.path()) {
+            let to = copy.path().join(path.strip_prefix(dir.path()).unwrap());
+            std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+            std::fs::write(to, content).unwrap();
+        }
+        let before = files(copy.path());
+        let mut store = open(copy.path(), u64::MAX);
+        assert_eq!(keys(&store), [b"a"]);
+        assert_eq!(store.mark().as_deref(), Some(&b"a"[..]));
+        let refused = store.commit(put(b"b")).unwrap_err();
+        assert!(matches!(refused, StoreError::Full { .. }), "{refused}");
+        assert!(store.check().is_err());
+        assert_eq!(store.waiting().unwrap().needed, Some(u64::MAX));
+        assert!(store.poison().is_none());
+        assert_eq!(files(copy.path()), before, "the disk was written");
+        // Another process does not get the folder meanwhile.
+        assert!(crate::in_use(copy.path()).is_some());
+
+        store.options.min_free_bytes = 0;
+        store.commit(put(b"b")).unwrap();
+        assert_eq!(store.waiting(), None);
+        assert_eq!(keys(&store), [b"a", b"b"]);
+        drop(store);
+        assert_eq!(keys(&open(copy.path(), 0)), [b"a", b"b"]);
+    }
+
+    #[test]
+    fn new_store_opens_once_its_disk_has_space() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("new");
+        let mut store = open(&root, u64::MAX);
+        assert!(store.commit(put(b"a")).is_err());
+        assert_eq!(keys(&store), [[0; 0]; 0]);
+        store.options.min_free_bytes = 0;
+        store.check().unwrap();
+        store.commit(put(b"a")).unwrap();
+        assert_eq!(keys(&store), [b"a"]);
+    }
+
+    #[test]
+    fn store_that_needed_repair_asks_for_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path(), 0).commit(put(b"a")).unwrap();
+        std::fs::write(dir.path().join("data").join(FILE), [7; 9000]).unwrap();
+        let mut store = open(dir.path(), u64::MAX);
+        assert_eq!(keys(&store), [[0; 0]; 0]);
+        store.options.min_free_bytes = 0;
+        assert!(matches!(
+            store.commit(put(b"b")),
+            Err(StoreError::Poisoned { .. })
+        ));
+        assert!(store.poison().unwrap().contains("repaired"));
+        assert_eq!(store.waiting(), None);
+    }
+}
