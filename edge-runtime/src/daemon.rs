@@ -3,13 +3,15 @@
 //! - A request to stop is honoured from the first part on, and always ends the process orderly.
 //! - `READY` is sent when the last part is up.
 //! - The watchdog is fed only after a turn that took the common locks.
+//! - A full or read-only disk does not keep the daemon from watching: the journal opens when the
+//!   disk accepts writes, and events wait in the recorder.
 //! - The stop mirrors the start: pipelines end before the recorder, it before the journal.
 
 mod model_check;
 mod serve;
 
 use std::io::{self, IsTerminal as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -22,7 +24,8 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_models::model_check::THIS_PROGRAM;
-use watchkeeper_store::StoreError;
+use watchkeeper_store::durable::is_disk_refusal;
+use watchkeeper_store::private_folder::make_private;
 
 pub use self::model_check::ModelCheck;
 use self::serve::{notify, serve};
@@ -33,13 +36,13 @@ use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::image_run;
 use crate::journal::media::{MediaLimits, MediaStore};
-use crate::journal::{Journal, JournalError, Limits, Loss, Stamp};
+use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
-use crate::pipeline::recorder::{FlushResult, Recorder};
+use crate::pipeline::recorder::{FlushResult, LastRun, Recorder, UnstoredMark};
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::pipeline::retention::recordings::{self, Recordings};
 use crate::pipeline::worker::STOP_TIMEOUT;
@@ -81,16 +84,9 @@ pub fn init_logs(json: bool) {
     }
 }
 
-/// Appends what the last run left, before any new event: losses, then ends of open events.
-///
-/// If the disk refuses, the recorder retries, on a thread of its own, so that a request to stop is
-/// still honoured.
-fn settle(
-    journal: &Arc<Journal>,
-    recorder: &Recorder,
-    losses: Vec<Event>,
-    ends: Vec<Event>,
-) -> std::io::Result<()> {
+/// Appends what the last run left: losses, then ends of open events. Returns the records that the
+/// disk refused; the recorder stores them before any new event.
+fn settle(journal: &Journal, losses: Vec<Event>, ends: Vec<Event>) -> Vec<Event> {
     let mut waiting = Vec::new();
     if let Err(error) = journal.append_losses(losses.clone()) {
         tracing::error!(%error, "cannot journal the losses of the last run yet");
@@ -102,22 +98,7 @@ fn settle(
             waiting.extend_from_slice(chunk);
         }
     }
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let recorder = recorder.clone();
-    let record = move || {
-        let recorded = waiting
-            .into_iter()
-            .all(|event| recorder.record(event, None));
-        if !recorded {
-            tracing::error!("the recorder ended before it had all events of the last run");
-        }
-    };
-    std::thread::Builder::new()
-        .name("left-over".to_owned())
-        .spawn(record)
-        .map(drop)
+    waiting
 }
 
 /// Prints the missing GStreamer elements as JSON.
@@ -147,10 +128,8 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let started = Instant::now();
     let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
     // Private: the store holds the addresses of sources with their credentials.
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&config.state_dir)
+    make_private(&config.state_dir)
+        .or_else(unless_refused)
         .with_context(|| {
             format!(
                 "cannot create the state folder {} (key runtime.state_dir)",
@@ -203,8 +182,8 @@ impl Boot<'_> {
             Arc::clone(&stores.journal),
             Arc::clone(&stores.media),
             Arc::clone(&stores.disk_space),
+            self.settle_last_run(&stores),
         )?;
-        self.settle_last_run(&stores, &recorder)?;
         let (manager, effects) = self.start_manager(&stores, &recorder)?;
         self.restore(&manager, &stop);
 
@@ -253,16 +232,16 @@ impl Boot<'_> {
             let (recordings, media) = (Arc::clone(&recordings), Arc::clone(media));
             DiskSpace::new(&config.state_dir, recordings, media)
         };
-        let (journal, losses) = match Journal::open(&config.state_dir, limits) {
-            Err(JournalError::Store(StoreError::Full { needed, .. }))
-                if open_media().is_ok_and(|media| disk_space_of(&media).free_for(needed) > 0) =>
-            {
-                Journal::open(&config.state_dir, limits)
-            }
-            opened => opened,
-        }?;
+        let (mut journal, mut losses) = Journal::open(&config.state_dir, limits)?;
+        if let Some(needed) = journal.waiting().and_then(|waiting| waiting.needed)
+            && open_media().is_ok_and(|media| disk_space_of(&media).free_for(needed) > 0)
+        {
+            // Media gave way; this opening also repairs what needs repair.
+            drop(journal);
+            (journal, losses) = Journal::open(&config.state_dir, limits)?;
+        }
         let journal = Arc::new(journal);
-        make_private(&Journal::folder(&config.state_dir));
+        restrict(&Journal::folder(&config.state_dir));
         let media = open_media()?;
         let disk_space = Arc::new(disk_space_of(&media));
         Ok(Stores {
@@ -275,17 +254,19 @@ impl Boot<'_> {
     }
 
     /// Journals the losses of the last run, and ends the events that it left open.
-    fn settle_last_run(&self, stores: &Stores, recorder: &Recorder) -> std::io::Result<()> {
+    fn settle_last_run(&self, stores: &Stores) -> LastRun {
         let stamp = || Stamp {
             boot_id: self.boot_id.to_string(),
             mono_ms: 0,
             at: clock::wall(),
             id: EventId::generate(),
         };
-        for loss in &stores.losses {
+        let (mut mark, unstored) = UnstoredMark::open(&self.config.state_dir);
+        let losses = || stores.losses.iter().chain(&unstored);
+        for loss in losses() {
             tracing::error!(from = loss.from, count = loss.count, "{}", loss.message);
         }
-        let losses = stores.losses.iter().flat_map(|loss| loss.events(&stamp()));
+        let losses = losses().flat_map(|loss| loss.events(&stamp()));
         let losses: Vec<Event> = losses.collect();
         let ends = stores.journal.close_open_events(
             &stamp(),
@@ -298,7 +279,11 @@ impl Boot<'_> {
                 "ended the events that the last run left open"
             );
         }
-        settle(&stores.journal, recorder, losses, ends)
+        let events = settle(&stores.journal, losses, ends);
+        if events.is_empty() {
+            mark.clear();
+        }
+        LastRun { events, mark }
     }
 
     fn start_manager(
@@ -368,16 +353,24 @@ fn shut_down(
     }
     tracing::info!("stopped");
     match trouble {
-        Some(trouble) if lost > 0 => {
-            outcome.and_then(|()| anyhow::bail!("stopped with {lost} events unstored: {trouble}"))
-        }
+        Some(trouble) if lost > 0 => outcome
+            .and_then(|()| anyhow::bail!("stopped with {lost} events unstored: {}", trouble.why)),
         Some(_) | None => outcome,
     }
 }
 
+/// Lets a start continue on a full or read-only disk, which is waited for.
+fn unless_refused(error: io::Error) -> io::Result<()> {
+    if !is_disk_refusal(&error) {
+        return Err(error);
+    }
+    tracing::error!(%error, "cannot create the state folder yet");
+    Ok(())
+}
+
 /// Makes the journal's folder private, also in a state folder that another user created: it holds
 /// the addresses of sources with their credentials.
-fn make_private(folder: &Path) {
+fn restrict(folder: &Path) {
     let only_owner = std::fs::Permissions::from_mode(0o700);
     if let Err(error) = std::fs::set_permissions(folder, only_owner) {
         tracing::warn!(folder = %folder.display(), %error, "other users may be able to read it");

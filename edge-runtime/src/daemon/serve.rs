@@ -144,8 +144,18 @@ impl BeatTasks {
             let disk_space = Arc::clone(disk_space);
             let journal = Arc::clone(&manager.parts().journal);
             tokio::task::spawn_blocking(move || {
-                disk_space.free_when_low();
-                if let Err(error) = journal.check() {
+                let waiting = journal.waiting();
+                // Nothing can be deleted from a read-only disk.
+                if waiting
+                    .as_ref()
+                    .is_none_or(|waiting| waiting.needed.is_some())
+                {
+                    disk_space.free_when_low();
+                }
+                // A store that waits for its disk was reported, and is part of the health.
+                if let Err(error) = journal.check()
+                    && !(waiting.is_some() && journal.waiting().is_some())
+                {
                     tracing::error!(%error, "the disk failed a check");
                 }
             })

@@ -15,7 +15,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +26,8 @@ use watchkeeper_contract::spool::{
     EffectNumber, FailedEffect, MAX_FAILURES_SHOWN, SpooledEffect, WaitingEffect,
 };
 use watchkeeper_contract::time::Wall;
-use watchkeeper_store::durable::replace;
+use watchkeeper_store::durable::{is_disk_refusal, remove_leftover, replace};
+use watchkeeper_store::private_folder::make_private;
 
 use crate::journal::Reservation;
 
@@ -103,28 +103,29 @@ enum Unreadable {
     Newer,
 }
 
-/// Opens or creates the folder in the state folder, and reads all files.
+/// Opens or creates the folder in the state folder, and reads all files. It is private to this
+/// user: effects contain messages and pictures.
 pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
     let path = state.join(FOLDER);
     let at = |source| EffectsError::new(&path, source);
-    // Private to this user: effects contain messages and pictures.
-    let made = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&path);
-    made.map_err(at)?;
+    let files = match make_private(&path) {
+        Ok(()) => Some(fs::read_dir(&path).map_err(at)?),
+        // Made with the first effect.
+        Err(error) if is_disk_refusal(&error) => None,
+        Err(error) => return Err(at(error)),
+    };
     let folder = Folder(path.clone());
     let mut failures = Failures::read(&folder);
     let mut waiting = BTreeMap::new();
     let mut last = 0;
-    for entry in fs::read_dir(&path).map_err(at)? {
+    for entry in files.into_iter().flatten() {
         let file = entry.map_err(at)?.path();
         let name = file
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or("");
         if name.ends_with(".tmp") {
-            fs::remove_file(&file).map_err(at)?;
+            remove_leftover(&file).map_err(at)?;
         }
         let Some(number) = name.strip_suffix(EXTENSION).and_then(|n| n.parse().ok()) else {
             continue;
@@ -139,7 +140,11 @@ pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
             }
             Err(Unreadable::Damaged(why)) => {
                 tracing::error!(file = %file.display(), why, "an effect is damaged and lost");
-                failures.count(&folder)?;
+                match failures.count(&folder) {
+                    // It stays, and is counted by a start that can.
+                    Err(error) if is_disk_refusal(&error.source) => continue,
+                    counted => counted?,
+                }
                 fs::remove_file(&file).map_err(at)?;
             }
         }
@@ -286,6 +291,8 @@ impl Numbers {
             );
             return Err(at(io::Error::new(io::ErrorKind::StorageFull, why)));
         }
+        // Missing where the disk refused it at the start.
+        make_private(folder.path()).map_err(at)?;
         let number = EffectNumber(self.last.saturating_add(1));
         let covered = self.reservation.cover(number.0);
         covered.map_err(|error| EffectsError::new(&error.path, error.source))?;

@@ -35,7 +35,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_contract::event::{ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_store::{Batch, Store, log_key, log_seq};
+use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
 pub use chain::Hash;
 pub use error::JournalError;
@@ -320,7 +320,7 @@ impl Journal {
     }
 
     /// Checks whether events can be stored, so that a failed disk is known before the next event;
-    /// called every few seconds.
+    /// called every few seconds. Opens a store that waits for its disk, if that is possible now.
     ///
     /// # Errors
     /// When they cannot; [`Journal::broken`] returns the reason from then on.
@@ -332,6 +332,13 @@ impl Journal {
     #[must_use]
     pub fn broken(&self) -> Option<String> {
         self.store.poison()
+    }
+
+    /// Why nothing was stored since the start, while the disk is full or read-only. Records of
+    /// earlier runs can be read.
+    #[must_use]
+    pub fn waiting(&self) -> Option<Waiting> {
+        self.store.waiting()
     }
 
     /// Size of the store's files.

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::{
-    BadRecord, DiskStore, NewerFormat, OpenOutcome, Options, Store, StoreError, log_seq, pages,
+    BadRecord, LateStore, NewerFormat, OpenOutcome, OpenReport, Options, Store, StoreError,
+    log_seq, pages,
 };
 
 use super::chain::Hash;
@@ -34,17 +35,18 @@ pub(super) const OPEN_PAGE: usize = 512;
 
 impl Journal {
     /// Opens the journal in the folder `state`, and returns what was lost since it was closed.
-    /// Reads every record once.
+    /// Reads every record once. On a full or read-only disk the journal holds the records that can
+    /// be read, and refuses events until the disk accepts them ([`Journal::waiting`]).
     ///
     /// # Errors
-    /// When the folder is used by another process, not writable or of a newer version, or the disk
-    /// is full.
+    /// When the folder is used by another process, not accessible or of a newer version.
     pub fn open(state: &Path, limits: Limits) -> Result<(Self, Vec<Loss>), JournalError> {
         let folder = Self::folder(state);
-        let (store, report) =
-            DiskStore::open_noting(&folder, &Options::default(), |store, report| {
-                loss::note_damage(store, &folder, &report.outcome, &report.corrupt)
-            })?;
+        let of_note = folder.clone();
+        let note = move |store: &dyn Store, report: &OpenReport| {
+            loss::note_damage(store, &of_note, &report.outcome, &report.corrupt)
+        };
+        let (store, report) = LateStore::open(&folder, &Options::default(), Box::new(note))?;
         Self::with_store(Arc::new(store), state, limits, &report.outcome)
     }
 

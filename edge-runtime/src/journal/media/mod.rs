@@ -89,9 +89,14 @@ impl MediaStore {
     /// When the folder can't be created or read.
     pub fn open(state: &Path, limits: MediaLimits) -> Result<Self, MediaError> {
         let root = state.join("media");
-        fs::create_dir_all(&root).map_err(io_at(&root))?;
         let mut files = Vec::new();
-        for day in fs::read_dir(&root).map_err(io_at(&root))? {
+        let days = match fs::create_dir_all(&root) {
+            Ok(()) => Some(fs::read_dir(&root).map_err(io_at(&root))?),
+            // Made with the first folder of a day.
+            Err(error) if durable::is_disk_refusal(&error) => None,
+            Err(error) => return Err(io_at(&root)(error)),
+        };
+        for day in days.into_iter().flatten() {
             let day = day.map_err(io_at(&root))?.path();
             if !day.is_dir() {
                 continue;
@@ -101,7 +106,7 @@ impl MediaStore {
                 let name = file.file_name();
                 let name = name.to_string_lossy();
                 if name.starts_with('.') || name.ends_with(".tmp") {
-                    fs::remove_file(file.path()).map_err(io_at(&file.path()))?;
+                    durable::remove_leftover(&file.path()).map_err(io_at(&file.path()))?;
                 } else if let Some((id, form)) = parse_file_name(&name) {
                     let bytes = file.metadata().map_err(io_at(&file.path()))?.len();
                     files.push(MediaEntry { id, form, bytes });
@@ -277,8 +282,17 @@ impl MediaStore {
         index.bytes -= bytes;
         index.deleted += 1;
         let path = self.path_of(id, form);
-        if let Err(error) = fs::remove_file(&path) {
-            tracing::warn!(path = %path.display(), %error, "can't delete a picture or clip");
+        match fs::remove_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+                index.bytes += bytes;
+                index.deleted -= 1;
+                index.files.push_front(MediaEntry { id, form, bytes });
+                return None;
+            }
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "can't delete a picture or clip");
+            }
         }
         let folder = self.folder_of(id);
         let mut others = index.files.front().map(|next| next.id).into_iter();

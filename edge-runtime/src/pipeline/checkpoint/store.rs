@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::time::Wall;
-use watchkeeper_store::durable::{replace, sync_folder};
+use watchkeeper_store::durable::{is_disk_refusal, replace, sync_folder};
 
 use super::checkpointer::Checkpointer;
 use super::file::{
@@ -57,7 +57,8 @@ impl CheckpointStore {
     /// Creates the folder and starts the thread.
     ///
     /// # Errors
-    /// When the folder can't be created or the system starts no thread.
+    /// When the folder can't be created, unless the disk is full or read-only, or the system starts
+    /// no thread.
     pub fn spawn(state_dir: &Path) -> io::Result<Self> {
         Self::spawn_with_timeout(state_dir, DISK_TIMEOUT)
     }
@@ -68,7 +69,11 @@ impl CheckpointStore {
         disk_timeout: Duration,
     ) -> io::Result<Self> {
         let folder = state_dir.join(FOLDER);
-        fs::create_dir_all(&folder)?;
+        match fs::create_dir_all(&folder) {
+            // Made with the first checkpoint.
+            Err(error) if is_disk_refusal(&error) => {}
+            made => made?,
+        }
         let shared = Arc::<SharedQueue>::default();
         let (at, of) = (folder.clone(), Arc::clone(&shared));
         let thread = Thread::spawn("states".to_owned(), move || run_writer(&at, &of))?;
@@ -227,7 +232,9 @@ fn run_writer(folder: &Path, shared: &SharedQueue) {
         drop(queue);
         let path = folder.join(file_name(&job.id));
         let written = match &job.op {
-            WriteOp::Write(bytes) => replace(&path, bytes),
+            WriteOp::Write(bytes) => {
+                fs::create_dir_all(folder).and_then(|()| replace(&path, bytes))
+            }
             WriteOp::Remove => Ok(()),
         };
         let removed = match &job.op {

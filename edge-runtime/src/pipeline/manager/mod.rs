@@ -47,6 +47,7 @@ use self::source_table::Sources;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, NoticeSender};
 use crate::capture::source::SourceHandle;
+use crate::clock;
 use crate::effects::Effects;
 use crate::guard::GuardFile;
 use crate::journal::Journal;
@@ -177,12 +178,29 @@ impl Manager {
             .map_or(Ok(()), |error| Err(storage(error)))
     }
 
-    /// Why nothing can be stored, if that is known: an event waits, or the disk failed a check.
+    /// Why nothing can be stored, if that is known: an event waits, the store waits for its disk,
+    /// or the disk failed a check.
     fn storage_error(&self) -> Option<String> {
-        self.parts.recorder.storage_error().or_else(|| {
-            let why = self.parts.journal.broken()?;
-            Some(format!("events can't be stored: {why}"))
-        })
+        let Parts {
+            journal, recorder, ..
+        } = &self.parts;
+        let (waiting, held) = (journal.waiting(), recorder.storage_error());
+        if let Some(why) = journal.broken() {
+            return Some(format!("events can't be stored: {why}"));
+        }
+        // A store that was never open waits since the start, with or without events.
+        let (why, since) = match (waiting, held) {
+            (Some(waiting), _) => (waiting.why, self.parts.started),
+            (None, Some(held)) => (held.why, held.since),
+            (None, None) => return None,
+        };
+        let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Some(format!(
+            "events can't be stored: {why}; since {}; {} events wait in memory, and are stored \
+             without a restart once the disk accepts them",
+            clock::utc(clock::wall().unix_ms.saturating_sub(since_ms)),
+            recorder.waiting()
+        ))
     }
 
     /// A current frame of `source`, from a running subscription or a short one.

@@ -24,8 +24,8 @@ use crate::pipeline::checkpoint::{CheckpointData, CheckpointStore};
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::manager::open_outages::Notice;
-use crate::pipeline::recorder::MAX_PIPELINE_EVENTS;
 use crate::pipeline::recorder::tests::BeforeWrites;
+use crate::pipeline::recorder::{LastRun, MAX_PIPELINE_EVENTS};
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::pipeline::retention::recordings;
 use crate::pipeline::run::{Run, RunState};
@@ -65,6 +65,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         Arc::clone(&journal),
         Arc::clone(&media),
         Arc::new(disk_space),
+        LastRun::default(),
     )
     .unwrap();
     let config = config.unwrap();

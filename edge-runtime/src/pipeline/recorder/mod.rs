@@ -9,9 +9,13 @@
 //! - The reason of a refusal decides what happens to the event (`refusals`).
 //! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
 //!   durable.
+//! - What the last run left is stored before any new event.
+//! - While the disk refuses, a mark beside the journal says so (`unstored`): a power cut loses no
+//!   event without a record.
 //! - A panic in this thread counts as a broken store: the process ends.
 
 mod refusals;
+mod unstored;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,14 +26,17 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
-use watchkeeper_contract::id::{EventId, PipelineId};
+use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::jpeg;
 
-use self::refusals::{Refusals, Remedy};
+pub use self::refusals::StorageError;
+use self::refusals::{Refusals, Remedy, loss_of};
+pub use self::unstored::UnstoredMark;
+use crate::clock;
 use crate::journal::media::MediaStore;
-use crate::journal::{Journal, JournalError, Loss, Stamp};
+use crate::journal::{Journal, JournalError};
 use crate::pipeline::pixels::to_image;
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::thread::Thread;
@@ -97,6 +104,14 @@ impl Lane {
     }
 }
 
+/// What the last run left to the recorder.
+#[derive(Debug, Default)]
+pub struct LastRun {
+    /// Records to be stored before any other, in order.
+    pub events: Vec<Event>,
+    pub mark: UnstoredMark,
+}
+
 /// An event in the queue.
 struct Item {
     event: Box<Event>,
@@ -140,6 +155,11 @@ struct QueueState {
 }
 
 impl QueueState {
+    fn waiting(&self) -> u64 {
+        let progress = self.progress.lock();
+        progress.sent.saturating_sub(progress.done)
+    }
+
     fn change(&self, change: impl FnOnce(&mut Progress)) {
         change(&mut self.progress.lock());
         self.moved.notify_all();
@@ -151,7 +171,7 @@ impl QueueState {
 pub struct Recorder {
     queue: SyncSender<Item>,
     state: Arc<QueueState>,
-    storage_error: Arc<Mutex<Option<String>>>,
+    storage_error: Arc<Mutex<Option<StorageError>>>,
     end_by: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
@@ -166,6 +186,7 @@ impl Recorder {
         journal: Arc<Journal>,
         media: Arc<MediaStore>,
         disk_space: Arc<DiskSpace>,
+        last_run: LastRun,
     ) -> std::io::Result<(Self, Thread)> {
         // Capacity of both lanes: a sender that holds a permit never blocks here.
         let (queue, items) = mpsc::sync_channel(MAX_PIPELINE_EVENTS + MAX_BOX_EVENTS);
@@ -177,6 +198,10 @@ impl Recorder {
             broken: Arc::default(),
             lost: Arc::default(),
         };
+        let LastRun { events, mark } = last_run;
+        recorder
+            .state
+            .change(|progress| progress.sent = events.len() as u64);
         let mut worker = RecorderThread {
             journal,
             media,
@@ -186,13 +211,15 @@ impl Recorder {
             broken: Arc::clone(&recorder.broken),
             lost: Arc::clone(&recorder.lost),
             state: Arc::clone(&recorder.state),
+            mark,
+            left: events.len() as u64,
         };
         let thread = Thread::spawn("recorder".to_owned(), move || {
-            if catch_unwind(AssertUnwindSafe(|| worker.run(&items))).is_err() {
+            if catch_unwind(AssertUnwindSafe(|| worker.run(&events, &items))).is_err() {
                 let message =
                     "an internal error stopped the recorder; please report it with the log";
                 tracing::error!("{message}");
-                worker.storage_error.lock().replace(message.to_owned());
+                worker.set_storage_error(message.to_owned());
                 worker.broken.get_or_init(|| message);
             }
             worker.state.change(|progress| progress.has_ended = true);
@@ -260,8 +287,14 @@ impl Recorder {
 
     /// Why events are not stored at the moment.
     #[must_use]
-    pub fn storage_error(&self) -> Option<String> {
+    pub fn storage_error(&self) -> Option<StorageError> {
         self.storage_error.lock().clone()
+    }
+
+    /// Number of events that are not stored yet.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.state.waiting()
     }
 
     /// Why no event will be stored any more: the store can't be trusted, or the thread has ended.
@@ -288,15 +321,22 @@ struct RecorderThread {
     journal: Arc<Journal>,
     media: Arc<MediaStore>,
     disk_space: Arc<DiskSpace>,
-    storage_error: Arc<Mutex<Option<String>>>,
+    storage_error: Arc<Mutex<Option<StorageError>>>,
     end_by: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
     state: Arc<QueueState>,
+    mark: UnstoredMark,
+    /// Records of the last run that are not stored yet. The next start makes them again.
+    left: u64,
 }
 
 impl RecorderThread {
-    fn run(&mut self, items: &Receiver<Item>) {
+    fn run(&mut self, left: &[Event], items: &Receiver<Item>) {
+        for group in left.chunks(MAX_GROUP) {
+            self.finish(group);
+            self.left = self.left.saturating_sub(group.len() as u64);
+        }
         while let Ok(first) = items.recv() {
             let mut group = Vec::with_capacity(MAX_GROUP);
             group.push(self.take(first));
@@ -305,9 +345,20 @@ impl RecorderThread {
             {
                 group.push(self.take(item));
             }
-            self.store(&group);
-            let stored = group.len() as u64;
-            self.state.change(|progress| progress.done += stored);
+            self.finish(&group);
+        }
+    }
+
+    /// Stores `group` or gives it up, and clears the mark when nothing waits any more.
+    fn finish(&mut self, group: &[Event]) {
+        let is_kept = self.store(group);
+        let mut waits = true;
+        self.state.change(|progress| {
+            progress.done += group.len() as u64;
+            waits = progress.done < progress.sent;
+        });
+        if is_kept && !waits {
+            self.mark.clear();
         }
     }
 
@@ -348,10 +399,11 @@ impl RecorderThread {
         kept
     }
 
-    /// Stores `group` in order, retrying as needed; see [`self::refusals`].
-    fn store(&mut self, group: &[Event]) {
+    /// Stores `group` in order, retrying as needed; see [`self::refusals`]. Returns false if the
+    /// runtime stopped before the disk took it.
+    fn store(&mut self, group: &[Event]) -> bool {
         if group.is_empty() {
-            return;
+            return true;
         }
         let mut refusals = Refusals::default();
         // Once per attempt: a file system may report freed space late.
@@ -362,7 +414,7 @@ impl RecorderThread {
                     if self.storage_error.lock().take().is_some() {
                         tracing::info!("events are stored again");
                     }
-                    return;
+                    return true;
                 }
                 Err(error) => error,
             };
@@ -375,34 +427,60 @@ impl RecorderThread {
                 Remedy::Restart => drop(self.broken.set(DISK_FAILED)),
                 Remedy::GiveUp => return self.give_up(group, &error),
             }
-            let message = format!("events can't be stored: {error}");
-            if self.storage_error.lock().replace(message.clone()).is_none() {
-                tracing::error!("{message}; they stay in memory; retrying");
-            }
-            let is_broken = self.broken.get().is_some();
-            let has_ended = |end_by: &Instant| is_broken || Instant::now() >= *end_by;
-            if self.end_by.get().is_some_and(has_ended) {
+            self.hold(&error);
+            if self.has_ended() {
                 self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
                 self.record_loss_in_log(group);
-                return;
+                return false;
             }
             std::thread::sleep(RETRY_INTERVAL);
             freed = false;
         }
     }
 
-    /// Replaces an event of `group` that can never be stored by a loss record.
-    fn give_up(&mut self, group: &[Event], error: &JournalError) {
+    /// Reports and marks that events wait because of `error`.
+    fn hold(&mut self, error: &JournalError) {
+        let why = error.to_string();
+        if self.set_storage_error(why.clone()) {
+            tracing::error!("events can't be stored: {why}; they stay in memory; retrying");
+        }
+        let of_this_run = self.state.waiting().saturating_sub(self.left);
+        if of_this_run > 0 {
+            self.mark.hold(clock::wall(), of_this_run, &why);
+        }
+    }
+
+    /// Sets why nothing is stored; returns whether that is new.
+    fn set_storage_error(&self, why: String) -> bool {
+        let mut known = self.storage_error.lock();
+        let since = known
+            .as_ref()
+            .map_or_else(Instant::now, |error| error.since);
+        known.replace(StorageError { why, since }).is_none()
+    }
+
+    /// Whether retries have ended, because the runtime stops.
+    fn has_ended(&self) -> bool {
+        let is_broken = self.broken.get().is_some();
+        let has_passed = |end_by: &Instant| is_broken || Instant::now() >= *end_by;
+        self.end_by.get().is_some_and(has_passed)
+    }
+
+    /// Replaces an event of `group` that can never be stored by a loss record. Returns false like
+    /// [`Self::store`].
+    fn give_up(&mut self, group: &[Event], error: &JournalError) -> bool {
         let [event] = group else {
-            return group.chunks(1).for_each(|one| self.store(one));
+            let kept = group.chunks(1).map(|one| self.store(one));
+            return kept.fold(true, |all, one| all & one);
         };
         tracing::error!(id = %event.id, %error, "an event can never be stored; a loss record replaces it");
         self.lost.fetch_add(1, Ordering::Relaxed);
         // A loss record is small; if even that is refused, only the log has it.
         if matches!(event.body, EventBody::Loss { .. }) {
             self.record_loss_in_log(group);
+            true
         } else {
-            self.store(&loss_of(event, error));
+            self.store(&loss_of(event, error))
         }
     }
 
@@ -415,27 +493,6 @@ impl RecorderThread {
     }
 }
 
-/// The records that replace an event which can't be stored.
-fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
-    let message = format!(
-        "a record of event {} could not be stored and is lost: {error}",
-        event.id
-    );
-    let loss = Loss::new("recorder", 1, message);
-    let stamp = Stamp {
-        boot_id: event.boot_id.clone(),
-        mono_ms: event.mono_ms,
-        at: event.at,
-        id: EventId::generate(),
-    };
-    let mut records = loss.events(&stamp);
-    for record in &mut records {
-        record.source.clone_from(&event.source);
-        record.pipeline.clone_from(&event.pipeline);
-    }
-    records
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 pub(super) mod tests {
@@ -443,7 +500,7 @@ pub(super) mod tests {
     use std::sync::atomic::AtomicBool;
 
     use watchkeeper_contract::event::Phase;
-    use watchkeeper_contract::id::EventSeq;
+    use watchkeeper_contract::id::{EventId, EventSeq};
     use watchkeeper_contract::time::TimeQuality;
     use watchkeeper_store::{
         Batch, Entry, FaultyStore, Keyspace, MAX_VALUE_BYTES, MemoryStore, OpenOutcome, Page,
@@ -451,8 +508,8 @@ pub(super) mod tests {
     };
 
     use super::*;
-    use crate::journal::Limits;
     use crate::journal::media::MediaLimits;
+    use crate::journal::{Limits, Loss, Stamp};
     use crate::pipeline::retention::recordings::{self, Recordings};
 
     const LONG: Duration = Duration::from_secs(60);
@@ -473,7 +530,8 @@ pub(super) mod tests {
         };
         let recordings = Arc::new(Recordings::new(state, limits));
         let disk_space = Arc::new(DiskSpace::new(state, recordings, Arc::clone(&media)));
-        let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, disk_space).unwrap();
+        let (recorder, _) =
+            Recorder::spawn(Arc::clone(&journal), media, disk_space, LastRun::default()).unwrap();
         (recorder, journal)
     }
 

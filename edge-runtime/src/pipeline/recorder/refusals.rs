@@ -4,23 +4,35 @@
 //! | class | errors | remedy |
 //! |---|---|---|
 //! | full | the disk is full | old recordings and pictures are deleted ([`disk_space`]); then wait without limit, because a user frees the disk and no event is lost meanwhile |
+//! | read-only | the disk is mounted read-only, and the store is not open for writing | wait without limit, as for a full disk |
 //! | transient | the system refused, and the store still takes writes | retry for [`RETRY_TIMEOUT`], then as broken |
 //! | broken | the store is poisoned, damaged or newer than this build | end the process: opening the store checks it, and repairs it or sets it aside |
-//! | unstorable | this event can never be stored (too large) | a [`Loss`](crate::journal::Loss) replaces it, and later events do not wait |
+//! | unstorable | this event can never be stored (too large) | a [`Loss`] replaces it, and later events do not wait |
 //!
-//! - Only a full disk is retried without limit.
+//! - Only a full or read-only disk is retried without limit.
 //!
 //! [`disk_space`]: crate::pipeline::retention::disk_space
 
 use std::io;
 use std::time::{Duration, Instant};
 
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
 
-use crate::journal::JournalError;
+use crate::journal::{JournalError, Loss, Stamp};
 
 /// How long a transient error is retried.
 pub(super) const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Why events are not stored at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageError {
+    /// A phrase with the remedy.
+    pub why: String,
+    /// When the first write was refused.
+    pub since: Instant,
+}
 
 /// What the recorder does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +50,7 @@ pub(super) enum Remedy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Full(u64),
+    ReadOnly,
     Transient,
     Broken,
     Unstorable,
@@ -47,6 +60,7 @@ fn classify(error: &JournalError) -> Class {
     match error {
         JournalError::Store(error) => match error {
             StoreError::Full { needed, .. } => Class::Full(*needed),
+            error if error.is_disk_refusal() => Class::ReadOnly,
             StoreError::Poisoned { .. } | StoreError::Damaged { .. } | StoreError::Newer(_) => {
                 Class::Broken
             }
@@ -59,6 +73,7 @@ fn classify(error: &JournalError) -> Class {
         },
         JournalError::Reservation { source, .. } => match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::Full(1),
+            io::ErrorKind::ReadOnlyFilesystem => Class::ReadOnly,
             _ => Class::Transient,
         },
         JournalError::Unreadable { .. } => Class::Unstorable,
@@ -79,6 +94,10 @@ impl Refusals {
                 self.since = None;
                 Remedy::FreeSpace(needed)
             }
+            Class::ReadOnly => {
+                self.since = None;
+                Remedy::Wait
+            }
             Class::Transient => {
                 let since = *self.since.get_or_insert(now);
                 if now.saturating_duration_since(since) < RETRY_TIMEOUT {
@@ -91,6 +110,27 @@ impl Refusals {
             Class::Unstorable => Remedy::GiveUp,
         }
     }
+}
+
+/// The records that replace an event which can't be stored.
+pub(super) fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
+    let message = format!(
+        "a record of event {} could not be stored and is lost: {error}",
+        event.id
+    );
+    let loss = Loss::new("recorder", 1, message);
+    let stamp = Stamp {
+        boot_id: event.boot_id.clone(),
+        mono_ms: event.mono_ms,
+        at: event.at,
+        id: EventId::generate(),
+    };
+    let mut records = loss.events(&stamp);
+    for record in &mut records {
+        record.source.clone_from(&event.source);
+        record.pipeline.clone_from(&event.pipeline);
+    }
+    records
 }
 
 #[cfg(test)]
@@ -119,6 +159,19 @@ mod tests {
         for hours in 0..100 {
             let now = start + Duration::from_secs(hours * 3600);
             assert_eq!(refusals.next(&full(), now), Remedy::FreeSpace(7));
+        }
+    }
+
+    #[test]
+    fn read_only_disk_is_waited_for_without_limit() {
+        let (mut refusals, start) = (Refusals::default(), Instant::now());
+        let read_only = JournalError::Store(StoreError::NotWritable {
+            path: "/state".into(),
+            source: io::ErrorKind::ReadOnlyFilesystem.into(),
+        });
+        for hours in 0..100 {
+            let now = start + Duration::from_secs(hours * 3600);
+            assert_eq!(refusals.next(&read_only, now), Remedy::Wait);
         }
     }
 

@@ -1,0 +1,268 @@
+//! A mark on disk that events wait in memory: what a power cut would lose is known afterwards.
+//!
+//! `<state>/journal.waiting` is allocated while the disk has room and overwritten in place, which a
+//! full disk allows. It holds one line of JSON, filled up with spaces; spaces alone mean that
+//! nothing waits.
+//!
+//! - The mark is durable before the first retry of a refused write, and is renewed every
+//!   [`RENEW_INTERVAL`] while events wait.
+//! - It is cleared once all events are stored, those about the loss of an earlier run included.
+//! - A file that can't be written, as on a read-only disk, leaves no mark.
+//!
+//! Not here: when events wait (the recorder decides).
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::time::Wall;
+use watchkeeper_store::durable::sync_folder;
+
+use crate::clock;
+use crate::journal::Loss;
+
+const NAME: &str = "journal.waiting";
+
+/// Bytes of the file: one sector, so that a cut leaves the old line or the new one.
+const BYTES: usize = 512;
+
+/// Longest reason in the file, in characters.
+const MAX_REASON_CHARS: usize = 160;
+
+/// Pause between two renewals of a mark, and the uncertainty of its end.
+const RENEW_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Message about a mark that can't be read.
+const UNREADABLE: &str = "events may be lost: they waited in memory for the disk when the runtime was killed; since when is not known, because the mark is damaged";
+
+/// The mark, and the file that keeps it.
+#[derive(Debug, Default)]
+pub struct UnstoredMark {
+    path: PathBuf,
+    /// Absent while the disk refuses to open it for writing.
+    file: Option<File>,
+    /// Since when events wait, over runs that were killed.
+    since: Option<Wall>,
+    /// Whether the file says anything.
+    is_set: bool,
+    renewed: Option<Instant>,
+    has_failed: bool,
+}
+
+/// The content of the file.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Line {
+    since: Wall,
+    last: Wall,
+    events: u64,
+    why: String,
+}
+
+/// What the file held at the start.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    Nothing,
+    Line(Line),
+    Unreadable,
+}
+
+impl UnstoredMark {
+    /// Opens the file in the state folder `state`, and creates it if the disk has room. Returns the
+    /// loss of the last run, if its events still waited when it ended.
+    #[must_use]
+    pub fn open(state: &Path) -> (Self, Option<Loss>) {
+        let path = state.join(NAME);
+        let mut mark = Self {
+            path,
+            ..Self::default()
+        };
+        mark.open_for_writing();
+        let content = match &mark.file {
+            Some(file) => read_all(file),
+            None => std::fs::read(&mark.path),
+        };
+        let found = content.map_or(Found::Nothing, |bytes| parse(&bytes));
+        mark.is_set = found != Found::Nothing;
+        let loss = match found {
+            Found::Nothing => None,
+            Found::Line(line) => {
+                mark.since = Some(line.since);
+                Some(line.loss())
+            }
+            Found::Unreadable => Some(Loss::new("recorder", 0, UNREADABLE.to_owned())),
+        };
+        (mark, loss)
+    }
+
+    /// Marks that `events` events wait at `now`, because of `why`; writes at the bounded pace.
+    pub(super) fn hold(&mut self, now: Wall, events: u64, why: &str) {
+        if self
+            .renewed
+            .is_some_and(|renewed| renewed.elapsed() < RENEW_INTERVAL)
+        {
+            return;
+        }
+        self.renewed = Some(Instant::now());
+        let mut line = Line {
+            since: *self.since.get_or_insert(now),
+            last: now,
+            events,
+            why: why.chars().take(MAX_REASON_CHARS).collect(),
+        };
+        let mut text = serde_json::to_vec(&line).unwrap_or_default();
+        if text.len() > BYTES {
+            // Of wide characters. The times matter more.
+            line.why.clear();
+            text = serde_json::to_vec(&line).unwrap_or_default();
+        }
+        self.is_set = true;
+        self.write(text);
+    }
+
+    /// Clears the mark: nothing waits any more.
+    pub fn clear(&mut self) {
+        (self.renewed, self.since) = (None, None);
+        if std::mem::take(&mut self.is_set) {
+            self.write(Vec::new());
+        }
+    }
+
+    fn write(&mut self, mut text: Vec<u8>) {
+        text.resize(BYTES, b' ');
+        self.open_for_writing();
+        let Some(file) = &self.file else { return };
+        match file.write_all_at(&text, 0) {
+            Ok(()) => self.has_failed = false,
+            Err(error) => self.log_once(&error),
+        }
+    }
+
+    fn open_for_writing(&mut self) {
+        // The default is the mark of tests without a state folder.
+        if self.file.is_some() || self.path.as_os_str().is_empty() {
+            return;
+        }
+        match open_file(&self.path) {
+            Ok(file) => self.file = Some(file),
+            Err(error) => self.log_once(&error),
+        }
+    }
+
+    fn log_once(&mut self, error: &io::Error) {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            tracing::warn!(path = %self.path.display(), %error, "can't mark that events wait for the disk; a power cut would lose them without a record");
+        }
+    }
+}
+
+impl Line {
+    fn loss(&self) -> Loss {
+        let message = format!(
+            "events from {} to {} may be lost: {} waited in memory when they were last counted, {} s before the end at most, and the runtime was killed before the disk took them ({})",
+            clock::utc(self.since.unix_ms),
+            clock::utc(self.last.unix_ms + i64::try_from(RENEW_INTERVAL.as_millis()).unwrap_or(0)),
+            self.events,
+            RENEW_INTERVAL.as_secs(),
+            self.why
+        );
+        Loss::new("recorder", self.events, message)
+    }
+}
+
+/// Opens the file for synced writes, and gives a new one its blocks.
+fn open_file(path: &Path) -> io::Result<File> {
+    // `O_DSYNC`: a write is on stable storage when it returns.
+    let flags = rustix::fs::OFlags::DSYNC.bits().cast_signed();
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .custom_flags(flags)
+        .open(path)?;
+    if file.metadata()?.len() < BYTES as u64 {
+        file.write_all_at(&[b' '; BYTES], 0)?;
+        path.parent().map_or(Ok(()), sync_folder)?;
+    }
+    Ok(file)
+}
+
+fn read_all(file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; BYTES];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+fn parse(bytes: &[u8]) -> Found {
+    let text = bytes.trim_ascii();
+    if text.is_empty() || text.iter().all(|byte| *byte == 0) {
+        return Found::Nothing;
+    }
+    serde_json::from_slice(text).map_or(Found::Unreadable, Found::Line)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_contract::time::TimeQuality;
+
+    use super::*;
+
+    fn at(unix_ms: i64) -> Wall {
+        Wall {
+            unix_ms,
+            quality: TimeQuality::Synced,
+        }
+    }
+
+    #[test]
+    fn mark_becomes_a_loss_until_it_is_cleared() {
+        let state = tempfile::tempdir().unwrap();
+        let (mut mark, loss) = UnstoredMark::open(state.path());
+        assert_eq!(loss, None);
+        mark.hold(at(1_000_000), 3, "the disk is full");
+        drop(mark);
+        let (mut again, loss) = UnstoredMark::open(state.path());
+        let loss = loss.unwrap();
+        assert_eq!(loss.count, 3);
+        for part in [
+            "from 1970-01-01T00:16:40Z to 1970-01-01T00:16:50Z",
+            "the disk is full",
+        ] {
+            assert!(loss.message.contains(part), "{}", loss.message);
+        }
+        // The next run is killed too, before it has reported that.
+        again.hold(at(9_000_000), 1, "the disk is full");
+        drop(again);
+        let (mut last, loss) = UnstoredMark::open(state.path());
+        assert!(loss.unwrap().message.contains("1970-01-01T00:16:40Z"));
+        last.clear();
+        assert_eq!(UnstoredMark::open(state.path()).1, None);
+    }
+
+    #[test]
+    fn mark_never_grows_and_is_written_at_a_bounded_pace() {
+        let state = tempfile::tempdir().unwrap();
+        let (mut mark, _) = UnstoredMark::open(state.path());
+        let path = state.path().join(NAME);
+        mark.hold(at(1), 1, &"long ".repeat(1000));
+        let first = std::fs::read(&path).unwrap();
+        assert_eq!(first.len(), BYTES);
+        assert!(UnstoredMark::open(state.path()).1.is_some());
+        mark.hold(at(2), 2, "again");
+        assert_eq!(std::fs::read(&path).unwrap(), first);
+    }
+
+    #[test]
+    fn damaged_mark_is_a_loss_of_unknown_time() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::write(state.path().join(NAME), [b'{'; BYTES]).unwrap();
+        let (mut mark, loss) = UnstoredMark::open(state.path());
+        assert!(loss.unwrap().message.contains("not known"));
+        mark.clear();
+        assert_eq!(UnstoredMark::open(state.path()).1, None);
+    }
+}
