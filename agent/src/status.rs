@@ -15,6 +15,8 @@ const MAX_REQUESTS: usize = 8;
 /// Status of the agent.
 #[derive(Debug, Clone, Serialize)]
 pub struct AgentStatus {
+    /// Why nothing can be stored, while the disk is full or read-only.
+    pub storage: Option<String>,
     pub mqtt: MqttStatus,
     pub outbox: OutboxStatus,
     /// Each channel, ordered by name.

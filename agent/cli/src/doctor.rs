@@ -10,6 +10,7 @@ mod hardware;
 mod llm;
 mod programs;
 mod state;
+mod storing;
 mod tcp_probe;
 
 use std::path::Path;
@@ -36,6 +37,7 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     findings.push(programs::models(config));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));
+    findings.extend(storing::check(config));
     findings.extend(agent(config));
     findings.push(state::space(&config.state_dir));
     findings.extend(sinks(config));

@@ -50,6 +50,11 @@ pub enum Finding {
         /// Number of messages.
         waiting: u64,
     },
+    /// The agent's disk is full or read-only. Reported at once, not by a check.
+    NotStored {
+        /// Whether the disk is read-only, and not full.
+        is_read_only: bool,
+    },
     /// Deliveries of a channel fail.
     ChannelSilent { channel: ChannelId },
     /// The budget for models is nearly spent.
@@ -77,6 +82,7 @@ impl Finding {
             Self::PilingUp { .. } => "piling_up",
             Self::Silence { .. } => "silence",
             Self::NotDelivered { .. } => "not_delivered",
+            Self::NotStored { .. } => "not_stored",
             Self::ChannelSilent { .. } => "channel_silent",
             Self::BudgetNearlySpent { .. } => "budget_nearly_spent",
             Self::OpinionsGivenUp { .. } => "opinions_given_up",
@@ -93,6 +99,7 @@ impl Finding {
             | Self::Silence { camera, .. } => Some(camera),
             Self::RuntimeAway
             | Self::NotDelivered { .. }
+            | Self::NotStored { .. }
             | Self::ChannelSilent { .. }
             | Self::BudgetNearlySpent { .. }
             | Self::OpinionsGivenUp { .. } => None,
@@ -123,6 +130,7 @@ impl Finding {
             Self::RuntimeAway
             | Self::PipelineFailed { .. }
             | Self::NotDelivered { .. }
+            | Self::NotStored { .. }
             | Self::ChannelSilent { .. }
             | Self::OpinionsGivenUp { .. } => String::new(),
         }
@@ -132,7 +140,9 @@ impl Finding {
     #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
-            Self::RuntimeAway | Self::PipelineFailed { .. } => Severity::Critical,
+            Self::RuntimeAway | Self::PipelineFailed { .. } | Self::NotStored { .. } => {
+                Severity::Critical
+            }
             Self::CameraOut { .. }
             | Self::PilingUp { .. }
             | Self::Silence { .. }
@@ -183,6 +193,7 @@ impl Finding {
                      check [mqtt]"
                 )
             }
+            Self::NotStored { is_read_only } => describe_disk(*is_read_only),
             Self::ChannelSilent { channel } => {
                 format!("channel {channel} delivers no notifications; check [channels.{channel}]")
             }
@@ -196,6 +207,18 @@ impl Finding {
             ),
         }
     }
+}
+
+fn describe_disk(is_read_only: bool) -> String {
+    let (state, remedy) = match is_read_only {
+        true => ("read-only", "mount it for writing"),
+        false => ("full", "free some space"),
+    };
+    format!(
+        "the disk of the box is {state}, so it stores nothing: events wait in memory, frames are \
+         dropped once too many wait, and commands are refused; {remedy}, and see `watchkeeper \
+         doctor`"
+    )
 }
 
 fn describe_camera(camera: &SourceId, state: CameraState) -> String {

@@ -37,7 +37,8 @@ pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
     }
 }
 
-/// Deletes the positions of all channels except `kept`.
+/// Deletes the positions of all channels except `kept`; on a full or read-only disk, the next start
+/// does.
 ///
 /// # Errors
 /// When the store can't be read or written.
@@ -51,7 +52,13 @@ pub fn delete_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(), StoreE
             .any(|id| id.as_str().as_bytes() == key.as_slice())
     });
     let batch = removed.fold(Batch::new(), |batch, key| batch.delete(CHANNELS, &key));
-    store.write(batch)
+    if batch.is_empty() {
+        return Ok(());
+    }
+    match store.write(batch) {
+        Err(error) if error.is_disk_refusal() => Ok(()),
+        written => written,
+    }
 }
 
 #[cfg(test)]

@@ -90,7 +90,11 @@ impl PendingNotices {
             }
         }
         if !removed.is_empty() {
-            store.write(removed)?;
+            match store.write(removed) {
+                // The next start does it.
+                Err(error) if error.is_disk_refusal() => {}
+                written => written?,
+            }
         }
         Ok((pending, restored))
     }

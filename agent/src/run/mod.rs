@@ -12,6 +12,7 @@
 //!   else is a future that the loop polls.
 //! - A finished turn feeds the watchdog, never a side thread: a stuck loop is noticed.
 //! - Without a runtime, the feed reconnects and commands wait. Without a broker, the outbox fills.
+//! - Without a disk, health and channels report that from memory, and commands are refused.
 
 mod error;
 mod handlers;
@@ -40,6 +41,7 @@ pub use setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
 pub use start::StartError;
 use state::channels::Channels;
 use state::commands::Commands;
+use state::disk_report::DiskReport;
 use state::heartbeat::{HeartbeatEvent, HeartbeatTask};
 use state::journal::{JournalItem, JournalReader};
 use state::mqtt::Mqtt;
@@ -88,6 +90,7 @@ pub struct Agent {
     status_requests: StatusRequests,
     watchdog: Watchdog,
     reports: Reports,
+    disk: DiskReport,
     is_stopping: bool,
 }
 
@@ -125,6 +128,9 @@ impl Agent {
         self.drain_board()?;
         self.settle()?;
         let mut tasks = self.spawn_tasks()?;
+        if self.outbox.has_staged() {
+            self.request_change()?;
+        }
         self.watchdog.ready();
         loop {
             let event = tokio::select! {
@@ -234,6 +240,7 @@ impl Agent {
         self.start_check_when_due(now);
         self.connect_when_due(now)?;
         self.reports.write_progress(self.outbox.core(), now);
+        self.report_disk(now);
         self.flush_retained()?;
         self.flush_replies()
     }

@@ -1,26 +1,31 @@
 //! Numbers that rise even if the state folder is lost: sessions and outbox ids.
 
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_store::{Batch, Keyspace, Store, StoreError, log_key, log_seq};
+use watchkeeper_store::{Keyspace, Op, Store, StoreError, log_key, log_seq};
 
 use crate::fleet::outbox::OutboxId;
 
 const META: Keyspace = Keyspace::new("agent_meta");
 const STARTS: &[u8] = b"starts";
 
-/// Counts this start durably, and returns the count: the major part of its session numbers.
+/// Counts this start, and returns the count, the major part of its session numbers, with the
+/// operation that stores it.
 ///
 /// The count is at least the clock's seconds since 1970, where the clock was set. So it rises over
 /// a lost state folder too: consumers ignore an `offline` of a smaller session as an old last will.
-pub(super) fn count_start(store: &dyn Store, now: Wall) -> Result<u64, StoreError> {
+pub(super) fn count_start(store: &dyn Store, now: Wall) -> Result<(u64, Op), StoreError> {
     let before = match store.get(META, STARTS) {
         Ok(value) => value.as_deref().and_then(log_seq).unwrap_or(0),
         Err(StoreError::Corrupt { .. }) => 0,
         Err(error) => return Err(error),
     };
     let starts = before.saturating_add(1).max(set_ms(now) / 1000);
-    store.commit(Batch::new().put(META, STARTS, &log_key(starts)))?;
-    Ok(starts)
+    let op = Op::Put {
+        keyspace: META,
+        key: STARTS.to_vec(),
+        value: log_key(starts).to_vec(),
+    };
+    Ok((starts, op))
 }
 
 /// First id of a new outbox: the clock's milliseconds since 1970.
@@ -42,7 +47,7 @@ fn set_ms(now: Wall) -> u64 {
 mod tests {
     use std::path::Path;
 
-    use watchkeeper_store::MemoryStore;
+    use watchkeeper_store::{Batch, MemoryStore};
 
     use super::*;
     use crate::fleet::outbox;
@@ -59,11 +64,14 @@ mod tests {
         let store = MemoryStore::new();
         let mut before = 0;
         for now in [unset, today, unset, today] {
-            let starts = count_start(&store, now).expect("counted");
+            let (starts, op) = count_start(&store, now).expect("counted");
+            let mut batch = Batch::new();
+            batch.push(op);
+            store.commit(batch).expect("stored");
             assert!(starts > before, "{starts} after {before}");
             before = starts;
         }
-        let after_loss = count_start(&MemoryStore::new(), tomorrow).expect("counted");
+        let (after_loss, _) = count_start(&MemoryStore::new(), tomorrow).expect("counted");
         assert!(after_loss > before, "{after_loss} after {before}");
     }
 

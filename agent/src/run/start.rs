@@ -4,6 +4,8 @@
 //! - Nothing is written before everything in the store is known to be readable. The one exception
 //!   is the record of what opening the store removed.
 //! - Nothing is connected here.
+//! - On a full or read-only disk the agent starts with the records that can be read. What it has to
+//!   store waits in the outbox's next batch.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,13 +21,16 @@ use watchkeeper_config::SinksConfig;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::Wall;
-use watchkeeper_store::{Batch, DiskStore, OpenOutcome, OpenReport, Options, Store, StoreError};
+use watchkeeper_store::{
+    Batch, LateStore, Op, OpenOutcome, OpenReport, Options, Store, StoreError,
+};
 
 use super::report::Reports;
 use super::session_numbers::{count_start, first_outbox_id};
 use super::setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
 use super::state::channels::Channels;
 use super::state::commands::Commands;
+use super::state::disk_report::DiskReport;
 use super::state::heartbeat::HeartbeatTask;
 use super::state::journal::JournalReader;
 use super::state::mqtt::{Identity, Mqtt};
@@ -99,7 +104,8 @@ impl Agent {
     /// [`StartError`], in words that a user can act upon.
     pub fn start(setup: Setup) -> Result<Self, StartError> {
         let folder = setup.state_dir.join(STORE_FOLDER);
-        let (store, _) = DiskStore::open_noting(&folder, &Options::default(), record_losses)?;
+        let note = Box::new(record_losses);
+        let (store, _) = LateStore::open(&folder, &Options::default(), note)?;
         Self::on_store(setup, Arc::new(store))
     }
 
@@ -107,7 +113,8 @@ impl Agent {
         let (now, wall) = (Instant::now(), wall_now());
         let folder = setup.state_dir.join(STORE_FOLDER);
         let restored = restore(&*store, &folder, wall)?;
-        let starts = count_start(&*store, wall)?;
+        let (starts, start_op) = count_start(&*store, wall)?;
+        let unstored_start = commit_unless_refused(&*store, start_op)?;
         let outbox = open_outbox(setup.limits, restored.outbox, starts);
         let shared = Shared::open(&setup, Arc::clone(&store), folder)?;
         let asker = setup
@@ -134,8 +141,12 @@ impl Agent {
             box_id: setup.box_id,
             boot_id: ulid::Ulid::new().to_string(),
         };
+        let mut outbox = DurableOutbox::new(outbox, Arc::clone(&store));
+        if let Some(op) = unstored_start {
+            outbox.stage(op);
+        }
         Ok(Self {
-            outbox: DurableOutbox::new(outbox, Arc::clone(&store)),
+            outbox,
             journal,
             commands: Commands::new(board, restored.refusals, now),
             opinions: Opinions::new(queue, asker),
@@ -154,6 +165,7 @@ impl Agent {
             status_requests: StatusRequests::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),
+            disk: DiskReport::default(),
             is_stopping: false,
         })
     }
@@ -169,6 +181,17 @@ fn opinion_queue(
     second_opinion::Queue::new(limits, is_on, now, restored, |event: &Event| {
         age(event.at, wall)
     })
+}
+
+/// Stores `op`, or returns it if the disk is full or read-only.
+fn commit_unless_refused(store: &dyn Store, op: Op) -> Result<Option<Op>, StoreError> {
+    let mut batch = Batch::new();
+    batch.push(op.clone());
+    match store.commit(batch) {
+        Ok(()) => Ok(None),
+        Err(error) if error.is_disk_refusal() => Ok(Some(op)),
+        Err(error) => Err(error),
+    }
 }
 
 /// Creates the outbox from its restored entries, and logs what it holds.
@@ -207,7 +230,13 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
     // Everything is readable from here on, so the store may be written.
     let rewrites = std::mem::take(&mut commands.rewrites);
     for batch in rewrites.into_iter().chain(migrated).chain(damaged) {
-        store.write(batch)?;
+        match store.write(batch) {
+            // Repeated at the next start.
+            Err(error) if error.is_disk_refusal() => {
+                tracing::warn!(%error, "records of an older version stay as they are");
+            }
+            written => written?,
+        }
     }
     Ok(Restored {
         outbox,

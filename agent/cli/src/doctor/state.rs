@@ -24,12 +24,13 @@ pub(super) fn folder(what: &str, path: &Path) -> Finding {
     use rustix::fs::{Access, access};
     let shown = path.display();
     if path.is_dir() {
-        let is_writable =
-            access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).is_ok();
-        return if is_writable {
-            Finding::ok(format!("{what} {shown}: writable"))
-        } else {
-            unwritable_folder(what, path)
+        return match access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+            Ok(()) => Finding::ok(format!("{what} {shown}: writable")),
+            Err(rustix::io::Errno::ROFS) => Finding::problem(
+                format!("{what} {shown}: its disk is read-only, so nothing is stored"),
+                format!("mount -o remount,rw $(findmnt -n -o TARGET -T {shown})"),
+            ),
+            Err(_) => unwritable_folder(what, path),
         };
     }
     let above = path

@@ -148,6 +148,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         .access_files(move |shared| model(provider, shared.conversations.deps()))
         .await?;
     let mut reasons: Vec<String> = why.into_iter().collect();
+    reasons.extend(status.storage.clone());
     let mqtt = &status.mqtt;
     if mqtt.configured && !mqtt.connected {
         let why = mqtt.why.as_deref().unwrap_or("connecting");

@@ -12,6 +12,7 @@ impl Agent {
         let connected = self.mqtt.is_up();
         let channels = self.channels.health().into_iter();
         AgentStatus {
+            storage: self.storage_error(),
             mqtt: MqttStatus {
                 configured: self.mqtt.broker.is_some(),
                 connected,

@@ -31,7 +31,16 @@ impl Agent {
             return Ok(());
         }
         let operation = operation.map_err(|unknown| unknown.to_string());
-        match operation.and_then(|operation| self.allow(operation)) {
+        let operation = operation.and_then(|operation| self.allow(operation));
+        // A known command is answered again in any case.
+        let is_known = |operation: &OperationName| {
+            let (operation, id) = (*operation, id.clone());
+            self.commands.board.knows(&CommandKey { operation, id })
+        };
+        match operation.and_then(|operation| match is_known(&operation) {
+            true => Ok(operation),
+            false => self.check_storable(operation),
+        }) {
             Ok(operation) => {
                 let request = parse_request(Ok(operation), payload);
                 let key = CommandKey { operation, id };

@@ -3,10 +3,11 @@
 //! - `outbox`: stores and publishes. `journal`: turns records into messages.
 //! - `session`: the link with the broker. `presence`: retained topics.
 //! - `commands`, `opinions`, `heartbeat`, `runtime_status`, `agent_status`: one core each.
-//! - `shutdown`: the last messages before the exit.
+//! - `disk`: a disk that refuses. `shutdown`: the last messages before the exit.
 
 mod agent_status;
 mod commands;
+mod disk;
 mod heartbeat;
 mod journal;
 mod opinions;

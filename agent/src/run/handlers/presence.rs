@@ -52,8 +52,15 @@ impl Agent {
     /// Updates the agent's health where the errors of channels changed.
     pub(super) fn update_channel_health(&mut self) {
         if self.channels.refresh_errors() {
-            self.mqtt.set_agent_health(self.channels.errors());
+            self.set_agent_health();
         }
+    }
+
+    /// Retains the agent's own health.
+    pub(super) fn set_agent_health(&mut self) {
+        let reasons = self.storage_error().into_iter();
+        let reasons: Vec<String> = reasons.chain(self.channels.errors().to_vec()).collect();
+        self.mqtt.set_agent_health(&reasons);
     }
 
     pub(super) fn set_runtime_health(&mut self, report: &StatusReport) {

@@ -96,7 +96,7 @@ impl Agent {
     /// Subscribes, and publishes again everything that is retained.
     fn start_session(&mut self, session: u64) -> Result<(), AgentError> {
         self.mqtt.set_online(session, self.next_seq());
-        self.mqtt.set_agent_health(self.channels.errors());
+        self.set_agent_health();
         self.set_birth(session);
         self.mqtt.retained.begin_session();
         self.commands.replies.begin_session();

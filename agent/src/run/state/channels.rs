@@ -46,6 +46,19 @@ impl Channels {
         }
     }
 
+    /// Whether notices can be handed to the channels.
+    pub(crate) fn are_running(&self) -> bool {
+        self.service.is_some()
+    }
+
+    /// Hands a notice to its channels without storing it, for a disk that refuses.
+    pub(crate) fn send_unstored(&self, message: Notice) {
+        if let Some(service) = &self.service {
+            let (_, notice) = service.add_notice(message);
+            service.send_notice(notice);
+        }
+    }
+
     /// Hands a stored notice to its channels.
     pub(crate) fn send(&self, notice: PendingNotice) {
         if let Some(service) = &self.service {

@@ -7,10 +7,12 @@
 //! - [`commands`], [`opinions`], [`heartbeat`], [`channels`]: one core each, with its work in
 //!   progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
+//! - [`disk_report`]: what was reported of a disk that refuses.
 //! - [`tasks`]: what runs beside the loop. [`future_slot`]: awaits a future that may be absent.
 
 pub(crate) mod channels;
 pub(crate) mod commands;
+pub(crate) mod disk_report;
 pub(crate) mod future_slot;
 pub(crate) mod heartbeat;
 pub(crate) mod journal;

@@ -191,15 +191,15 @@ impl Mqtt {
             .set(self.topics.birth(), payload::encode(&message));
     }
 
-    /// Retains the agent's own health: degraded by `channel_errors`.
-    pub(crate) fn set_agent_health(&mut self, channel_errors: &[String]) {
+    /// Retains the agent's own health: degraded by `reasons`.
+    pub(crate) fn set_agent_health(&mut self, reasons: &[String]) {
         let health = HealthMessage {
             schema: SCHEMA,
-            s: match channel_errors.is_empty() {
+            s: match reasons.is_empty() {
                 false => ServiceState::Degraded,
                 true => ServiceState::Up,
             },
-            why: channel_errors.to_vec(),
+            why: reasons.to_vec(),
             pid: Some(std::process::id()),
             boot_id: Some(self.identity.boot_id.clone()),
         };

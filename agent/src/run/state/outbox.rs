@@ -4,9 +4,10 @@
 //! - One batch is written at a time, on a blocking thread; the loop never waits for the disk.
 //! - Operations of other keyspaces join the outbox's next batch, so both are stored or neither.
 //! - An owner is returned only after the batch with its operations is durable.
-//! - A full disk is waited for: meanwhile the journal keeps what the outbox cannot.
+//! - A full or read-only disk is waited for: meanwhile the journal keeps what the outbox cannot.
+//!   [`DurableOutbox::refusal`] says so.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::{JoinError, JoinHandle};
@@ -35,6 +36,18 @@ pub(crate) enum BatchOwner {
 /// The result of one write: the number of the batch, unless the store or its thread failed.
 pub(crate) type WriteResult = Result<Result<u64, StoreError>, JoinError>;
 
+/// Why the disk refuses the present batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DiskRefusal {
+    /// A phrase with the remedy.
+    pub(crate) why: String,
+    pub(crate) since: Instant,
+    pub(crate) is_read_only: bool,
+}
+
+/// Set by the thread that writes, while the disk refuses.
+type SharedRefusal = Arc<Mutex<Option<DiskRefusal>>>;
+
 /// The outbox and the store that its changes go to.
 #[derive(Debug)]
 pub(crate) struct DurableOutbox {
@@ -45,6 +58,7 @@ pub(crate) struct DurableOutbox {
     staged_owners: Vec<BatchOwner>,
     in_flight_owners: Vec<BatchOwner>,
     writing: Option<JoinHandle<Result<u64, StoreError>>>,
+    refusal: SharedRefusal,
 }
 
 impl DurableOutbox {
@@ -56,6 +70,7 @@ impl DurableOutbox {
             staged_owners: Vec::new(),
             in_flight_owners: Vec::new(),
             writing: None,
+            refusal: SharedRefusal::default(),
         }
     }
 
@@ -82,6 +97,12 @@ impl DurableOutbox {
         !self.extra_ops.is_empty()
     }
 
+    /// Why nothing can be stored at the moment; it is retried every second.
+    pub(crate) fn refusal(&self) -> Option<DiskRefusal> {
+        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        refusal.clone()
+    }
+
     pub(crate) fn handle(&mut self, input: Input) {
         self.core.handle(Instant::now(), input);
     }
@@ -99,8 +120,9 @@ impl DurableOutbox {
         }
         self.in_flight_owners = std::mem::take(&mut self.staged_owners);
         let (store, number) = (Arc::clone(&self.store), change.batch);
+        let refusal = Arc::clone(&self.refusal);
         self.writing = Some(tokio::task::spawn_blocking(move || {
-            write_until_done(&*store, &batch, must_sync).map(|()| number)
+            write_until_done(&*store, &batch, must_sync, &refusal).map(|()| number)
         }));
     }
 
@@ -145,9 +167,15 @@ impl DurableOutbox {
     }
 }
 
-/// Writes `batch`, waits for stable storage where `must_sync`, and retries while the disk is full.
-fn write_until_done(store: &dyn Store, batch: &Batch, must_sync: bool) -> Result<(), StoreError> {
-    let mut has_warned = false;
+/// Writes `batch`, waits for stable storage where `must_sync`, and retries while the disk is full
+/// or read-only.
+fn write_until_done(
+    store: &dyn Store,
+    batch: &Batch,
+    must_sync: bool,
+    refusal: &SharedRefusal,
+) -> Result<(), StoreError> {
+    let known = || refusal.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
         let written = if must_sync {
             store.commit(batch.clone())
@@ -156,13 +184,23 @@ fn write_until_done(store: &dyn Store, batch: &Batch, must_sync: bool) -> Result
         };
         match written {
             Err(error) if error.is_transient() => {
-                if !has_warned {
+                let since = known().as_ref().map(|refusal| refusal.since);
+                if since.is_none() {
                     tracing::error!(%error, "outbox: cannot write; retrying every second");
                 }
-                has_warned = true;
+                *known() = Some(DiskRefusal {
+                    why: error.to_string(),
+                    since: since.unwrap_or_else(Instant::now),
+                    is_read_only: matches!(error, StoreError::NotWritable { .. }),
+                });
                 std::thread::sleep(DISK_RETRY);
             }
-            done => return done,
+            done => {
+                if known().take().is_some() {
+                    tracing::info!("outbox: writes succeed again");
+                }
+                return done;
+            }
         }
     }
 }

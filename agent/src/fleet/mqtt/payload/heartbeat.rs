@@ -60,6 +60,7 @@ impl<'a> HeartbeatMessage<'a> {
             Finding::RuntimeAway
             | Finding::CameraOut { .. }
             | Finding::PipelineFailed { .. }
+            | Finding::NotStored { .. }
             | Finding::ChannelSilent { .. } => (None, None),
         };
         let channel = match finding {

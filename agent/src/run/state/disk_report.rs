@@ -1,0 +1,71 @@
+//! When the refusal of the disk is reported: health follows it, channels are told rarely.
+//!
+//! - A channel gets one notice for a refusal, and the next one after [`NOTICE_INTERVAL`] at the
+//!   earliest: a disk at its limit refuses and accepts in turn.
+
+use std::time::{Duration, Instant};
+
+use super::outbox::DiskRefusal;
+
+/// Minimum time between two notices.
+const NOTICE_INTERVAL: Duration = Duration::from_secs(3600);
+
+/// What was reported of the disk.
+#[derive(Debug, Default)]
+pub(crate) struct DiskReport {
+    /// The refusal in the retained health.
+    reported: Option<DiskRefusal>,
+    noticed: Option<Instant>,
+}
+
+/// What there is to report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) health: bool,
+    pub(crate) notice: bool,
+}
+
+impl DiskReport {
+    /// Takes the present state of the disk at `now`, and returns what it changes.
+    pub(crate) fn update(&mut self, now: Instant, refusal: Option<DiskRefusal>) -> Due {
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < NOTICE_INTERVAL;
+        let is_new = refusal.is_some() && self.reported.is_none();
+        let notice = is_new && !self.noticed.is_some_and(is_recent);
+        if notice {
+            self.noticed = Some(now);
+        }
+        // Not the reason itself, whose free bytes change all the time.
+        let kind = |refusal: &Option<DiskRefusal>| refusal.as_ref().map(|r| r.is_read_only);
+        let health = kind(&refusal) != kind(&self.reported);
+        self.reported = refusal;
+        Due { health, notice }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_is_noticed_once_an_hour_and_health_follows_each() {
+        let start = Instant::now();
+        let refusal = Some(DiskRefusal {
+            why: "full".to_owned(),
+            since: start,
+            is_read_only: false,
+        });
+        let mut report = DiskReport::default();
+        let mut due = |seconds: u64, refusal: &Option<DiskRefusal>| {
+            let now = start + Duration::from_secs(seconds);
+            let due = report.update(now, refusal.clone());
+            (due.health, due.notice)
+        };
+        assert_eq!(due(0, &None), (false, false));
+        assert_eq!(due(1, &refusal), (true, true));
+        assert_eq!(due(2, &refusal), (false, false));
+        assert_eq!(due(3, &None), (true, false));
+        assert_eq!(due(4, &refusal), (true, false));
+        assert_eq!(due(5, &None), (true, false));
+        assert_eq!(due(3602, &refusal), (true, true));
+    }
+}
