@@ -128,6 +128,14 @@ pub fn make_read_only(folder: &Path) -> anyhow::Result<()> {
     mount(&["-o", "remount,bind,ro"], folder)
 }
 
+/// Makes the contents of `folder` writable again after [`make_read_only`], under running processes.
+///
+/// # Errors
+/// If mounting fails.
+pub fn make_writable(folder: &Path) -> anyhow::Result<()> {
+    mount(&["-o", "remount,bind,rw"], folder)
+}
+
 fn mount(arguments: &[&str], folder: &Path) -> anyhow::Result<()> {
     let status = Command::new("mount").args(arguments).arg(folder).status()?;
     ensure!(status.success(), "mount {arguments:?}: {status}");

@@ -13,13 +13,13 @@ use watchkeeper_tests::scene::{
 };
 
 /// Small enough to be filled at once, larger than the free space that the daemons reserve.
-const DISK_MIB: u32 = 200;
+pub(crate) const DISK_MIB: u32 = 200;
 
 /// Too little for a record, and enough for the file system.
-const SMALL_REST: u64 = 8 << 20;
+pub(crate) const SMALL_REST: u64 = 8 << 20;
 
 /// Returns the reasons of the degraded health.
-fn reasons(bench: &Bench) -> Vec<String> {
+pub(crate) fn reasons(bench: &Bench) -> Vec<String> {
     let health = bench.get("/v1/health").unwrap_or_default();
     let reasons = health
         .get("reasons")
@@ -41,7 +41,7 @@ fn metric(bench: &Bench, name: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
+pub(crate) fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
     let mut command = Command::new(program("watchkeeper")?);
     command
         .arg("--config")
@@ -258,54 +258,6 @@ fn outbox_on_full_disk_waits_and_delivers_everything() -> anyhow::Result<()> {
             ensure!(!log.contains("panicked"), "{log}");
             agent.stop()?;
             runtime.stop()
-        },
-    )
-}
-
-#[test]
-fn daemons_refuse_to_start_on_a_full_disk() -> anyhow::Result<()> {
-    in_private_mounts("full_disk::daemons_refuse_to_start_on_a_full_disk", || {
-        let bench = Bench::new("")?;
-        let disk = SmallDisk::mount(&bench.path("state"), 64)?;
-        disk.fill(0)?;
-        bench.both_refuse_to_start(&["is full", "free some space"])?;
-        disk.make_room()?;
-        let _runtime = bench.runtime()?;
-        Ok(())
-    })
-}
-
-#[test]
-fn daemons_refuse_to_start_on_a_read_only_folder() -> anyhow::Result<()> {
-    in_private_mounts(
-        "full_disk::daemons_refuse_to_start_on_a_read_only_folder",
-        || {
-            let bench = Bench::new("")?;
-            std::fs::create_dir(bench.path("state"))?;
-            make_read_only(&bench.path("state"))?;
-            bench.both_refuse_to_start(&["can't be written", "Read-only file system"])
-        },
-    )
-}
-
-#[test]
-fn disk_that_turns_read_only_is_reported_and_loses_nothing() -> anyhow::Result<()> {
-    in_private_mounts(
-        "full_disk::disk_that_turns_read_only_is_reported_and_loses_nothing",
-        || {
-            let bench = Bench::new("")?;
-            let runtime = bench.runtime()?;
-            deploy(&bench)?;
-            let held = more_events(&bench, 3)?;
-            runtime.kill()?;
-            make_read_only(&bench.path("state"))?;
-            bench.both_refuse_to_start(&["can't be written", "Read-only file system"])?;
-            let status = Command::new("umount").arg(bench.path("state")).status()?;
-            ensure!(status.success());
-            let _runtime = bench.runtime()?;
-            let after = more_events(&bench, 1)?;
-            check_nothing_lost(&held, &after)?;
-            Ok(())
         },
     )
 }

@@ -18,6 +18,7 @@ mod counting_on;
 mod counts;
 mod decoders;
 mod demo;
+mod disk_at_boot;
 mod durability;
 mod examples;
 mod failures;
