@@ -364,18 +364,6 @@ impl Bench {
         Process::start(command, &self.path("agent.log"))
     }
 
-    /// Checks that each daemon exits with [`FAILED`] and one error line that holds every one of
-    /// `parts`.
-    ///
-    /// # Errors
-    /// If a daemon behaves otherwise.
-    pub fn both_refuse_to_start(&self, parts: &[&str]) -> anyhow::Result<()> {
-        for daemon in ["watchkeeper-runtime", "watchkeeper-agent"] {
-            self.refuses_to_start(daemon, parts)?;
-        }
-        Ok(())
-    }
-
     /// Checks that `daemon` exits with [`FAILED`] and one error line that holds every one of
     /// `parts`.
     ///
