@@ -9,13 +9,13 @@ mod finding;
 mod hardware;
 mod llm;
 mod programs;
+mod runtime;
 mod state;
-mod storing;
 mod tcp_probe;
 
 use std::path::Path;
 
-use finding::{Finding, Level};
+pub(super) use finding::{Finding, Level};
 use watchkeeper_agent::connectors::secrets::credentials_folder;
 use watchkeeper_assistant::notes::{EmbedderChoice, choose_embedder};
 use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
@@ -37,7 +37,7 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     findings.push(programs::models(config));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));
-    findings.extend(storing::check(config));
+    findings.extend(runtime::health(config));
     findings.extend(agent(config));
     findings.push(state::space(&config.state_dir));
     findings.extend(sinks(config));
@@ -51,6 +51,14 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     findings.push(hardware::wall_clock(root));
     findings.push(hardware::heat(root));
     report(&findings, out)
+}
+
+/// Findings about the machine that belong to the status of a box too: its clock and its disk.
+pub(super) fn clock_and_disk(config: &Config) -> Vec<Finding> {
+    vec![
+        hardware::wall_clock(Path::new("/")),
+        state::space(&config.state_dir),
+    ]
 }
 
 fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {

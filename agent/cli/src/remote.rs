@@ -17,6 +17,7 @@ use super::args::{
     FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs, PipelineAction,
     SourceAction,
 };
+use super::doctor::{self, Finding};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
@@ -31,12 +32,20 @@ pub(super) async fn status(
     let sources = client.sources().await?;
     let pipelines = client.pipelines().await?;
     let agent = AgentHealth::ask(config).await;
+    let machine = doctor::clock_and_disk(config);
     out.object(&json!({
-        "health": health, "agent": agent.to_json(), "sources": sources, "pipelines": pipelines,
+        "health": health, "agent": agent.to_json(), "machine": machine, "sources": sources,
+        "pipelines": pipelines,
     }));
     show_status(&health, &sources, &pipelines, out);
     out.line("");
     agent.lines().into_iter().for_each(|line| out.line(line));
+    for Finding { what, remedy, .. } in machine {
+        out.line(what);
+        remedy
+            .into_iter()
+            .for_each(|remedy| out.line(format!("  -> {remedy}")));
+    }
     Ok(())
 }
 

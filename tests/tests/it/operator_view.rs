@@ -1,10 +1,11 @@
 //! What `status` and `doctor` tell the operator of a box that works in part only.
 
 use anyhow::ensure;
-use serde_json::Value;
-use watchkeeper_tests::broker::{BrokerOptions, Mosquitto};
+use serde_json::{Value, json};
+use watchkeeper_tests::broker::{BrokerOptions, Mosquitto, free_port};
 use watchkeeper_tests::daemons::{Bench, json_lines, wait_for};
 use watchkeeper_tests::person::command;
+use watchkeeper_tests::scene::deploy;
 
 const PASSWORD: &str = "right-one-4711";
 
@@ -122,5 +123,25 @@ fn every_command_counts_the_same_errors_of_the_configuration() -> anyhow::Result
     let about = what.filter_map(|what| what.strip_prefix("configuration: "));
     let about: Vec<&str> = about.collect();
     ensure!(about == messages, "{about:#?}\n{messages:#?}");
+    Ok(())
+}
+
+#[test]
+fn lost_camera_clock_and_disk_are_in_both_commands() -> anyhow::Result<()> {
+    // Nothing listens on the port of a listener that is gone.
+    let port = free_port()?;
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    deploy(&bench)?;
+    let lost = format!("http://127.0.0.1:{port}/live");
+    let source = json!({"id": "street", "uri": lost, "pace": "native"});
+    bench.json("PUT", "/v1/sources/street", Some(&source))?;
+    for arguments in [["status"], ["doctor"]] {
+        wait_for("the lost camera to be told", || {
+            let said = said(&bench, &arguments).ok()?;
+            let is_told = said.contains("source \"street\"");
+            (is_told && said.contains("clock: ") && said.contains("disk: ")).then_some(())
+        })?;
+    }
     Ok(())
 }

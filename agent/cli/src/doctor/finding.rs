@@ -4,7 +4,7 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Level {
+pub(crate) enum Level {
     Ok,
     /// It can't be checked here.
     Unknown,
@@ -16,12 +16,12 @@ pub(super) enum Level {
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Finding {
-    pub(super) level: Level,
-    pub(super) what: String,
+pub(crate) struct Finding {
+    pub(crate) level: Level,
+    pub(crate) what: String,
     /// Command or action that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) remedy: Option<String>,
+    pub(crate) remedy: Option<String>,
 }
 
 impl Finding {

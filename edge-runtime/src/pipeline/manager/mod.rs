@@ -196,8 +196,9 @@ impl Manager {
         };
         let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
         Some(format!(
-            "events can't be stored: {why}; since {}; {} events wait in memory, and are stored \
-             without a restart once the disk accepts them",
+            "events can't be stored: {why}; since {}; {} events wait in memory. Free some space on \
+             the disk of runtime.state_dir, or mount it for writing; then they are stored without \
+             a restart",
             clock::utc(clock::wall().unix_ms.saturating_sub(since_ms)),
             recorder.waiting()
         ))
