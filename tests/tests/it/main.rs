@@ -30,6 +30,7 @@ mod held_connections;
 mod holding;
 mod hostile_models;
 mod injection;
+mod memory;
 mod metrics;
 mod model_kinds;
 mod models_pull;

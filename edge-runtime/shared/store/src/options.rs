@@ -24,7 +24,7 @@ impl Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            cache_bytes: 16 << 20,
+            cache_bytes: 4 << 20,
             min_free_bytes: 16 << 20,
             compact_ratio: 4.0,
             compact_floor_bytes: 32 << 20,

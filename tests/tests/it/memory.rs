@@ -1,0 +1,91 @@
+//! Memory of a runtime that watches for an hour.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::{Bench, soak};
+
+/// Time until caches are full, and time of measuring.
+const WARM_UP: Duration = Duration::from_secs(15 * 60);
+const MEASURED: Duration = Duration::from_secs(45 * 60);
+const INTERVAL: Duration = Duration::from_secs(20);
+/// Largest accepted growth.
+const MAX_KIB_PER_MINUTE: f64 = 100.0;
+
+/// Resident memory of a process in KiB.
+fn resident_kib(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    Ok(kib.context("a line VmRSS")?.parse()?)
+}
+
+/// Slope of the line that fits the points best.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let count = points.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(|p| p.0), mean(|p| p.1));
+    let joint: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+    let square: f64 = points.iter().map(|p| (p.0 - x).powi(2)).sum();
+    joint / square
+}
+
+/// Deploys a pipeline of its own on a camera of its own that makes events all day.
+fn deploy(bench: &Bench, number: u32) -> anyhow::Result<()> {
+    let (camera, tracked) = (format!("cam{number}"), "$steps.tracker.tracked_detections");
+    let uri = "demo:?seconds=86400&width=320&height=180";
+    let source = json!({"id": camera, "uri": uri, "pace": "native"});
+    bench.json("PUT", &format!("/v1/sources/{camera}"), Some(&source))?;
+    let workflow = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
+        ],
+        "outputs": [{"type": "JsonField", "name": "tracked", "selector": tracked}]
+    });
+    let rule = json!({"name": "somebody", "when": {"kind": "appears", "detections": tracked}});
+    let spec = json!({"id": format!("watch{number}"), "source": camera, "workflow": workflow, "rules": [rule]});
+    bench.json("POST", "/v1/pipelines", Some(&spec))?;
+    Ok(())
+}
+
+#[test]
+#[expect(
+    clippy::print_stderr,
+    reason = "the figures of a long run are worth reading"
+)]
+fn memory_of_three_pipelines_stays_level_for_an_hour() -> anyhow::Result<()> {
+    if !soak("an hour of three pipelines") {
+        return Ok(());
+    }
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime()?;
+    for number in 0..3 {
+        deploy(&bench, number)?;
+    }
+    let began = Instant::now();
+    let mut points = Vec::new();
+    while began.elapsed() < WARM_UP + MEASURED {
+        std::thread::sleep(INTERVAL);
+        if began.elapsed() > WARM_UP {
+            let minutes = began.elapsed().as_secs_f64() / 60.0;
+            points.push((minutes, resident_kib(runtime.id())?));
+        }
+    }
+    let health: Value = bench.get("/v1/health")?;
+    let growth = slope(&points);
+    let (first, last) = (points.first(), points.last());
+    eprintln!("{growth:.1} KiB a minute; minute and KiB: {first:?} to {last:?}");
+    ensure!(
+        growth < MAX_KIB_PER_MINUTE,
+        "{growth} KiB a minute: {points:?}"
+    );
+    ensure!(
+        health["last_seq"].as_u64() > Some(100),
+        "too few events: {health}"
+    );
+    Ok(())
+}
