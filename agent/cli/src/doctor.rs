@@ -15,7 +15,8 @@ mod tcp_probe;
 
 use std::path::Path;
 
-pub(super) use finding::{Finding, Level};
+pub(super) use finding::Finding;
+use finding::Level;
 use watchkeeper_agent::connectors::secrets::credentials_folder;
 use watchkeeper_assistant::notes::{EmbedderChoice, choose_embedder};
 use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
@@ -63,16 +64,7 @@ pub(super) fn clock_and_disk(config: &Config) -> Vec<Finding> {
 
 fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
     for finding in findings {
-        let mark = match finding.level {
-            Level::Ok => "ok     ",
-            Level::Unknown => "unknown",
-            Level::Advice => "advice ",
-            Level::Problem => "PROBLEM",
-        };
-        out.both(finding, || match &finding.remedy {
-            Some(remedy) => format!("{mark}  {}\n         -> {remedy}", finding.what),
-            None => format!("{mark}  {}", finding.what),
-        });
+        out.both(finding, || finding.text());
     }
     match findings
         .iter()

@@ -17,7 +17,7 @@ use super::args::{
     FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs, PipelineAction,
     SourceAction,
 };
-use super::doctor::{self, Finding};
+use super::doctor;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
@@ -40,12 +40,7 @@ pub(super) async fn status(
     show_status(&health, &sources, &pipelines, out);
     out.line("");
     agent.lines().into_iter().for_each(|line| out.line(line));
-    for Finding { what, remedy, .. } in machine {
-        out.line(what);
-        remedy
-            .into_iter()
-            .for_each(|remedy| out.line(format!("  -> {remedy}")));
-    }
+    machine.iter().for_each(|finding| out.line(finding.text()));
     Ok(())
 }
 

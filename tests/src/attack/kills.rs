@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::arena::Arena;
 use super::{Report, damage};
-use crate::daemons::wait_for;
+use crate::daemons::{Process, wait_for};
 use crate::scene::{arrived, deploy_fast, seqs, wait_for_all_events};
 
 /// Longest time at work before the next kill, and longest time in which a victim is down.
@@ -26,57 +26,74 @@ pub fn kills(cycles: u64, random: &mut fastrand::Rng) -> anyhow::Result<Report> 
     wait_for("the first event at the broker", || {
         (!arrived(&arena.subscriber).is_empty()).then_some(())
     })?;
-    let mut killed = 0;
+    let mut done = Ends::default();
     for _ in 0..cycles {
         pause(random, WORK_MS);
-        killed += cycle(&mut arena, random)?;
+        cycle(&mut arena, random, &mut done)?;
     }
     report.attempted("cycles", cycles);
-    report.attempted("kills", killed);
+    report.attempted("kills of a daemon", done.kills);
+    report.attempted("of them during its start", done.in_start);
+    report.attempted("restarts of the broker", done.broker);
     settle(&arena, &mut report)?;
     arena.finish(&mut report)?;
     Ok(report)
 }
 
-/// Kills one to three of runtime, agent and broker, and starts them again; returns the number of
-/// kills.
-fn cycle(arena: &mut Arena, random: &mut fastrand::Rng) -> anyhow::Result<u64> {
+/// What ended how often.
+#[derive(Debug, Default)]
+struct Ends {
+    kills: u64,
+    /// Kills of a daemon that was starting.
+    in_start: u64,
+    broker: u64,
+}
+
+/// Ends one to three of runtime, agent and broker, and starts them again.
+fn cycle(arena: &mut Arena, random: &mut fastrand::Rng, done: &mut Ends) -> anyhow::Result<()> {
     let victims = random.u8(1..8);
     let [runtime, agent, broker] = [1, 2, 4].map(|bit| victims & bit > 0);
     if broker {
         // By SIGTERM: killed, it forgets messages of the last second that it has acknowledged.
         arena.broker.down()?;
+        done.broker += 1;
     }
     if runtime {
         arena.kill_runtime()?;
+        done.kills += 1;
     }
     if agent {
         arena.kill_agent()?;
+        done.kills += 1;
     }
     pause(random, DOWN_MS);
-    let mut killed = u64::from(victims.count_ones());
     if runtime {
         if random.u8(..4) == 0 {
-            let starting = arena.bench.spawn_runtime()?;
-            pause(random, START_MS);
-            starting.kill()?;
-            killed += 1;
+            kill_in_start(arena.bench.spawn_runtime()?, random, done)?;
         }
         arena.start_runtime()?;
     }
     if agent {
         if random.u8(..4) == 0 {
-            let starting = arena.bench.agent()?;
-            pause(random, START_MS);
-            starting.kill()?;
-            killed += 1;
+            kill_in_start(arena.bench.agent()?, random, done)?;
         }
         arena.start_agent()?;
     }
     if broker {
         arena.broker.up()?;
     }
-    Ok(killed)
+    Ok(())
+}
+
+fn kill_in_start(
+    starting: Process,
+    random: &mut fastrand::Rng,
+    done: &mut Ends,
+) -> anyhow::Result<()> {
+    pause(random, START_MS);
+    done.kills += 1;
+    done.in_start += 1;
+    starting.kill()
 }
 
 /// Stops the pipeline, waits for the last event and compares journal and subscriber.

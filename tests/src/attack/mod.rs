@@ -41,7 +41,7 @@ pub struct Report {
     pub aborts: u64,
     /// Longest time without an answer from a daemon that ran.
     pub longest_silence_s: f64,
-    /// One line for each violation.
+    /// One line for each of these and for each other violation.
     pub violations: Vec<String>,
 }
 
@@ -69,12 +69,13 @@ impl Report {
         self.longest_silence_s = self.longest_silence_s.max(lasted.as_secs_f64());
     }
 
-    /// Whether nothing was lost silently, no process ended by itself and no daemon was silent for
-    /// [`MAX_SILENCE`].
+    /// Whether nothing was lost silently, no process ended by itself, no daemon was silent for
+    /// [`MAX_SILENCE`], and nothing else was violated.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.silent_losses == 0
             && self.aborts == 0
             && self.longest_silence_s < MAX_SILENCE.as_secs_f64()
+            && self.violations.is_empty()
     }
 }

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use super::Report;
@@ -37,9 +38,12 @@ pub fn requests(count: u64, random: &mut fastrand::Rng) -> anyhow::Result<Report
     let mut report = Report::new("requests");
     let arena = Arena::start("")?;
     deploy(&arena.bench)?;
-    let mut status = command(&arena.bench)?;
-    status.args(["status", "--json"]);
-    let watch = SilenceWatch::start(move || status.output().is_ok_and(|out| out.status.success()));
+    let status = command(&arena.bench)?;
+    let mut bounded = Command::new("timeout");
+    // A daemon that hangs must not hang the watch.
+    bounded.arg("30").arg(status.get_program());
+    bounded.args(status.get_args()).args(["status", "--json"]);
+    let watch = SilenceWatch::start(move || bounded.output().is_ok_and(|out| out.status.success()));
     let others: Vec<_> = REQUESTS
         .iter()
         .map(|text| (String::new(), text.as_bytes().to_vec()))

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Level {
+pub(super) enum Level {
     Ok,
     /// It can't be checked here.
     Unknown,
@@ -17,14 +17,28 @@ pub(crate) enum Level {
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    pub(crate) level: Level,
-    pub(crate) what: String,
+    pub(super) level: Level,
+    pub(super) what: String,
     /// Command or action that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) remedy: Option<String>,
+    pub(super) remedy: Option<String>,
 }
 
 impl Finding {
+    /// The level and what was found, with the remedy in a line of its own.
+    pub(crate) fn text(&self) -> String {
+        let mark = match self.level {
+            Level::Ok => "ok     ",
+            Level::Unknown => "unknown",
+            Level::Advice => "advice ",
+            Level::Problem => "PROBLEM",
+        };
+        match &self.remedy {
+            Some(remedy) => format!("{mark}  {}\n         -> {remedy}", self.what),
+            None => format!("{mark}  {}", self.what),
+        }
+    }
+
     pub(super) fn ok(what: impl Into<String>) -> Self {
         Self {
             level: Level::Ok,

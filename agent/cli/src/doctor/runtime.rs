@@ -26,7 +26,7 @@ pub(super) fn health(config: &Config) -> Vec<Finding> {
     if health.reasons.is_empty() {
         return vec![Finding::ok("runtime: cameras, pipelines and disk work")];
     }
-    let remedy = "watchkeeper status    (docs/guide/troubleshooting.md has more)";
+    let remedy = "docs/guide/troubleshooting.md has causes and remedies";
     let reasons = health.reasons.into_iter();
     reasons
         .map(|reason| Finding::problem(format!("runtime: {reason}"), remedy))
