@@ -60,7 +60,7 @@ pub enum Command {
 pub enum OnlineCommand {
     /// Watch a camera or file now; prints events as they happen and the counts at the end.
     Run(Box<RunArgs>),
-    /// Show runtime, camera and pipeline status.
+    /// Show the status of runtime, cameras, pipelines, agent, broker, clock and disk.
     Status,
     /// List, add and remove cameras [default: list].
     Sources {

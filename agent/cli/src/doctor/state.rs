@@ -103,7 +103,7 @@ pub(super) fn space(state_dir: &Path) -> Finding {
                 "disk: only {:.1} GiB free for the state folder",
                 gib(space.free)
             ),
-            "free some space, or lower runtime.media_bytes and runtime.journal_bytes",
+            "free some space, or lower runtime.media_bytes and runtime.recording_bytes",
         ),
         Ok(space) => Finding::ok(format!("disk: {:.1} GiB free", gib(space.free))),
         Err(e) => Finding::problem(
