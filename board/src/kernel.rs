@@ -2,7 +2,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "adjtimex(2) has no safe wrapper among our dependencies"
+    reason = "adjtimex(2) and malloc_trim(3) have no safe wrapper among our dependencies"
 )]
 
 use std::ffi::c_long;
@@ -20,4 +20,13 @@ pub(crate) fn max_error_us() -> Option<c_long> {
         (state, answer.assume_init())
     };
     (state >= 0).then_some(answer.maxerror)
+}
+
+/// Returns freed memory of all arenas to the kernel, where the allocator is glibc's.
+pub(crate) fn trim_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the call has no precondition, and takes the lock of each arena.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }

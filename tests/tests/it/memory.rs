@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, soak};
+use watchkeeper_tests::daemons::{Bench, soak, wait_for};
+use watchkeeper_tests::scene::TRACKED;
 
 /// Time until caches are full, and time of measuring.
 const WARM_UP: Duration = Duration::from_secs(15 * 60);
@@ -31,10 +32,15 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     joint / square
 }
 
-/// Deploys a pipeline of its own on a camera of its own that makes events all day.
+/// Deploys a pipeline of its own on a camera of its own, with a rule that makes events all day.
 fn deploy(bench: &Bench, number: u32) -> anyhow::Result<()> {
-    let (camera, tracked) = (format!("cam{number}"), "$steps.tracker.tracked_detections");
-    let uri = "demo:?seconds=86400&width=320&height=180";
+    let rule = json!({"name": "somebody", "when": {"kind": "appears", "detections": TRACKED}});
+    deploy_rules(bench, number, &[rule])
+}
+
+fn deploy_rules(bench: &Bench, number: u32, rules: &[Value]) -> anyhow::Result<()> {
+    let camera = format!("cam{number}");
+    let uri = "demo:?seconds=7200&width=320&height=180";
     let source = json!({"id": camera, "uri": uri, "pace": "native"});
     bench.json("PUT", &format!("/v1/sources/{camera}"), Some(&source))?;
     let workflow = json!({
@@ -44,10 +50,11 @@ fn deploy(bench: &Bench, number: u32) -> anyhow::Result<()> {
             {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
             {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
         ],
-        "outputs": [{"type": "JsonField", "name": "tracked", "selector": tracked}]
+        "outputs": [{"type": "JsonField", "name": "tracked", "selector": TRACKED}]
     });
-    let rule = json!({"name": "somebody", "when": {"kind": "appears", "detections": tracked}});
-    let spec = json!({"id": format!("watch{number}"), "source": camera, "workflow": workflow, "rules": [rule]});
+    let spec = json!({
+        "id": format!("watch{number}"), "source": camera, "workflow": workflow, "rules": rules
+    });
     bench.json("POST", "/v1/pipelines", Some(&spec))?;
     Ok(())
 }
@@ -87,5 +94,30 @@ fn memory_of_three_pipelines_stays_level_for_an_hour() -> anyhow::Result<()> {
         health["last_seq"].as_u64() > Some(100),
         "too few events: {health}"
     );
+    Ok(())
+}
+
+#[test]
+fn memory_of_deleted_pipelines_is_returned() -> anyhow::Result<()> {
+    const PIPELINES: u32 = 12;
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime()?;
+    let before = resident_kib(runtime.id())?;
+    for number in 0..PIPELINES {
+        deploy_rules(&bench, number, &[])?;
+    }
+    for number in 0..PIPELINES {
+        wait_for("frames", || {
+            let status = bench.get(&format!("/v1/pipelines/watch{number}")).ok()?;
+            (status["results"]["frames"].as_u64() > Some(20)).then_some(())
+        })?;
+    }
+    let grown = resident_kib(runtime.id())? - before;
+    for number in 0..PIPELINES {
+        bench.json("DELETE", &format!("/v1/pipelines/watch{number}"), None)?;
+        bench.json("DELETE", &format!("/v1/sources/cam{number}"), None)?;
+    }
+    let kept = resident_kib(runtime.id())? - before;
+    ensure!(kept < grown / 2.0, "{kept} of {grown} KiB are still there");
     Ok(())
 }

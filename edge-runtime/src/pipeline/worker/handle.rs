@@ -75,7 +75,8 @@ impl Worker {
             services,
         );
         let thread = Thread::spawn(format!("pipe-{}", spec.id), move || {
-            body.run_catching_panics()
+            body.run_catching_panics();
+            watchkeeper_board::memory::release_freed();
         })?;
         Ok(Self {
             is_paused: AtomicBool::new(spec.paused),
