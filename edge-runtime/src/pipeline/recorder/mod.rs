@@ -11,7 +11,7 @@
 //!   durable.
 //! - What the last run left is stored before any new event.
 //! - While the disk refuses, a mark beside the journal says so (`unstored`): a power cut loses no
-//!   event without a record.
+//!   event without a record. It stays if an event was given up.
 //! - A panic in this thread counts as a broken store: the process ends.
 
 mod refusals;
@@ -33,6 +33,7 @@ use watchkeeper_vision::jpeg;
 
 pub use self::refusals::StorageError;
 use self::refusals::{Refusals, Remedy, loss_of};
+use self::unstored::Pace;
 pub use self::unstored::UnstoredMark;
 use crate::clock;
 use crate::journal::media::MediaStore;
@@ -155,9 +156,10 @@ struct QueueState {
 }
 
 impl QueueState {
-    fn waiting(&self) -> u64 {
+    /// Events sent so far, and those of them that are not finished.
+    fn sent_and_waiting(&self) -> (u64, u64) {
         let progress = self.progress.lock();
-        progress.sent.saturating_sub(progress.done)
+        (progress.sent, progress.sent.saturating_sub(progress.done))
     }
 
     fn change(&self, change: impl FnOnce(&mut Progress)) {
@@ -212,7 +214,9 @@ impl Recorder {
             lost: Arc::clone(&recorder.lost),
             state: Arc::clone(&recorder.state),
             mark,
+            marked_until: events.len() as u64,
             left: events.len() as u64,
+            given_up: 0,
         };
         let thread = Thread::spawn("recorder".to_owned(), move || {
             if catch_unwind(AssertUnwindSafe(|| worker.run(&events, &items))).is_err() {
@@ -294,7 +298,7 @@ impl Recorder {
     /// Number of events that are not stored yet.
     #[must_use]
     pub fn waiting(&self) -> u64 {
-        self.state.waiting()
+        self.state.sent_and_waiting().1
     }
 
     /// Why no event will be stored any more: the store can't be trusted, or the thread has ended.
@@ -327,15 +331,20 @@ struct RecorderThread {
     lost: Arc<AtomicU64>,
     state: Arc<QueueState>,
     mark: UnstoredMark,
-    /// Records of the last run that are not stored yet. The next start makes them again.
+    /// The mark is about events up to this value of [`Progress::sent`].
+    marked_until: u64,
+    /// Records of the last run that are not stored. The next start makes them again.
     left: u64,
+    /// Events that were given up because the runtime stops. The mark about them stays.
+    given_up: u64,
 }
 
 impl RecorderThread {
     fn run(&mut self, left: &[Event], items: &Receiver<Item>) {
         for group in left.chunks(MAX_GROUP) {
-            self.finish(group);
-            self.left = self.left.saturating_sub(group.len() as u64);
+            if self.finish(group) {
+                self.left = self.left.saturating_sub(group.len() as u64);
+            }
         }
         while let Ok(first) = items.recv() {
             let mut group = Vec::with_capacity(MAX_GROUP);
@@ -349,17 +358,22 @@ impl RecorderThread {
         }
     }
 
-    /// Stores `group` or gives it up, and clears the mark when nothing waits any more.
-    fn finish(&mut self, group: &[Event]) {
-        let is_kept = self.store(group);
-        let mut waits = true;
+    /// Stores `group` or gives it up, and clears the mark once everything that it is about is
+    /// stored. Returns whether the group is stored.
+    fn finish(&mut self, group: &[Event]) -> bool {
+        let (is_kept, count) = (self.store(group), group.len() as u64);
+        if !is_kept {
+            self.given_up += count;
+        }
+        let mut done = 0;
         self.state.change(|progress| {
-            progress.done += group.len() as u64;
-            waits = progress.done < progress.sent;
+            progress.done += count;
+            done = progress.done;
         });
-        if is_kept && !waits {
+        if self.given_up == 0 && done >= self.marked_until {
             self.mark.clear();
         }
+        is_kept
     }
 
     fn take(&self, item: Item) -> Event {
@@ -427,8 +441,9 @@ impl RecorderThread {
                 Remedy::Restart => drop(self.broken.set(DISK_FAILED)),
                 Remedy::GiveUp => return self.give_up(group, &error),
             }
-            self.hold(&error);
-            if self.has_ended() {
+            let ends = self.has_ended();
+            self.hold(&error, ends);
+            if ends {
                 self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
                 self.record_loss_in_log(group);
                 return false;
@@ -438,16 +453,24 @@ impl RecorderThread {
         }
     }
 
-    /// Reports and marks that events wait because of `error`.
-    fn hold(&mut self, error: &JournalError) {
+    /// Reports and marks that events wait because of `error`. If the process `ends`, the mark is
+    /// written at once.
+    fn hold(&mut self, error: &JournalError, ends: bool) {
         let why = error.to_string();
         if self.set_storage_error(why.clone()) {
             tracing::error!("events can't be stored: {why}; they stay in memory; retrying");
         }
-        let of_this_run = self.state.waiting().saturating_sub(self.left);
-        if of_this_run > 0 {
-            self.mark.hold(clock::wall(), of_this_run, &why);
+        let (sent, waiting) = self.state.sent_and_waiting();
+        let of_this_run = (waiting + self.given_up).saturating_sub(self.left);
+        if of_this_run == 0 {
+            return;
         }
+        self.marked_until = sent;
+        let pace = match ends || self.broken.get().is_some() {
+            true => Pace::AtOnce,
+            false => Pace::Bounded,
+        };
+        self.mark.hold(clock::wall(), of_this_run, &why, pace);
     }
 
     /// Sets why nothing is stored; returns whether that is new.
@@ -519,6 +542,21 @@ pub(super) mod tests {
     }
 
     fn recorder_over(store: Arc<dyn Store>, state: &Path) -> (Recorder, Arc<Journal>) {
+        recorder_after(store, state, LastRun::default())
+    }
+
+    /// A recorder that keeps a mark in `state`.
+    fn recorder_with_mark(store: Arc<dyn Store>, state: &Path) -> Recorder {
+        let (mark, _) = UnstoredMark::open(state);
+        let events = Vec::new();
+        recorder_after(store, state, LastRun { events, mark }).0
+    }
+
+    fn recorder_after(
+        store: Arc<dyn Store>,
+        state: &Path,
+        last_run: LastRun,
+    ) -> (Recorder, Arc<Journal>) {
         let limits = Limits::default();
         let opened = Journal::with_store(store, state, limits, &OpenOutcome::Clean);
         let journal = Arc::new(opened.unwrap().0);
@@ -531,8 +569,21 @@ pub(super) mod tests {
         let recordings = Arc::new(Recordings::new(state, limits));
         let disk_space = Arc::new(DiskSpace::new(state, recordings, Arc::clone(&media)));
         let (recorder, _) =
-            Recorder::spawn(Arc::clone(&journal), media, disk_space, LastRun::default()).unwrap();
+            Recorder::spawn(Arc::clone(&journal), media, disk_space, last_run).unwrap();
         (recorder, journal)
+    }
+
+    /// The loss that the next start would report of the mark in `state`.
+    fn marked_loss(state: &Path) -> Option<Loss> {
+        UnstoredMark::open(state).1
+    }
+
+    fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+        let until = Instant::now() + LONG;
+        while !is_so() {
+            assert!(Instant::now() < until, "no {what} within {LONG:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn outage(message: &str) -> Event {
@@ -605,6 +656,64 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn mark_of_events_given_up_stays_when_later_ones_are_stored() {
+        let state = tempfile::tempdir().unwrap();
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let recorder = recorder_with_mark(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        store.writes.blow_at(1);
+        assert!(recorder.record(outage("given up"), None));
+        recorder.end_by(Instant::now());
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+        store.writes.repair();
+        assert!(recorder.record(outage("stored"), None));
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+        assert_eq!(recorder.lost(), 1);
+        assert_eq!(marked_loss(state.path()).unwrap().count, 1);
+    }
+
+    #[test]
+    fn last_mark_counts_all_events_that_are_given_up() {
+        let state = tempfile::tempdir().unwrap();
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let recorder = recorder_with_mark(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        store.writes.blow_at(1);
+        assert!(recorder.record(outage("first"), None));
+        wait_until("mark", || marked_loss(state.path()).is_some());
+        for _ in 0..3 {
+            assert!(recorder.record(outage("later"), None));
+        }
+        recorder.end_by(Instant::now());
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+        assert_eq!(marked_loss(state.path()).unwrap().count, 4);
+    }
+
+    #[test]
+    fn mark_is_cleared_although_new_events_keep_coming() {
+        let state = tempfile::tempdir().unwrap();
+        let (permit, permits) = mpsc::sync_channel(1);
+        let (permits, blocks) = (Mutex::new(permits), Arc::new(AtomicBool::new(false)));
+        let now = Arc::clone(&blocks);
+        let store = Arc::new(FaultyStore::new(BeforeWrites::new(move |_: &Batch| {
+            if now.load(Ordering::Relaxed) {
+                permits.lock().recv().unwrap();
+            }
+        })));
+        let recorder = recorder_with_mark(Arc::clone(&store) as Arc<dyn Store>, state.path());
+        blocks.store(true, Ordering::Relaxed);
+        store.writes.blow_at(1);
+        assert!(recorder.record(outage("waits"), None));
+        wait_until("mark", || marked_loss(state.path()).is_some());
+        store.writes.repair();
+        assert!(recorder.record(outage("comes meanwhile"), None));
+        permit.send(()).unwrap();
+        wait_until("cleared mark", || marked_loss(state.path()).is_none());
+        assert_eq!(recorder.waiting(), 1);
+        blocks.store(false, Ordering::Relaxed);
+        permit.send(()).unwrap();
+        assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    }
+
+    #[test]
     fn loss_is_reported_once_to_its_pipeline() {
         let state = tempfile::tempdir().unwrap();
         let store = Arc::new(FaultyStore::new(MemoryStore::new()));
@@ -645,9 +754,7 @@ pub(super) mod tests {
                 assert!(handing.record(event, None));
             }
         });
-        while recorder.storage_error().is_none() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("refusal", || recorder.storage_error().is_some());
         for _ in 0..3 * MAX_PIPELINE_EVENTS {
             assert_eq!(
                 recorder.flush(Some(&gate), Duration::ZERO),

@@ -4,10 +4,12 @@
 //! full disk allows. It holds one line of JSON, filled up with spaces; spaces alone mean that
 //! nothing waits.
 //!
-//! - The mark is durable before the first retry of a refused write, and is renewed every
-//!   [`RENEW_INTERVAL`] while events wait.
+//! - The mark is durable before the first retry of a refused write. It is renewed every
+//!   [`RENEW_INTERVAL`] while events wait, and once more before the process ends.
 //! - It is cleared once all events are stored, those about the loss of an earlier run included.
-//! - A file that can't be written, as on a read-only disk, leaves no mark.
+//! - A write or clearing that failed is tried again at the next occasion. A file that can't be
+//!   written, as on a read-only disk, leaves no mark.
+//! - A file that can't be read is a possible loss. Only a missing one says that nothing waited.
 //!
 //! Not here: when events wait (the recorder decides).
 
@@ -35,19 +37,17 @@ const MAX_REASON_CHARS: usize = 160;
 /// Pause between two renewals of a mark, and the uncertainty of its end.
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Message about a mark that can't be read.
-const UNREADABLE: &str = "events may be lost: they waited in memory for the disk when the runtime was killed; since when is not known, because the mark is damaged";
-
 /// The mark, and the file that keeps it.
 #[derive(Debug, Default)]
 pub struct UnstoredMark {
     path: PathBuf,
     /// Absent while the disk refuses to open it for writing.
     file: Option<File>,
-    /// Since when events wait, over runs that were killed.
+    /// Since when events wait, over runs that ended meanwhile.
     since: Option<Wall>,
-    /// Whether the file says anything.
+    /// Whether the file may say anything.
     is_set: bool,
+    /// When the present mark was last written.
     renewed: Option<Instant>,
     has_failed: bool,
 }
@@ -66,7 +66,16 @@ struct Line {
 enum Found {
     Nothing,
     Line(Line),
-    Unreadable,
+    Damaged,
+}
+
+/// When a mark is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Unless one was written within [`RENEW_INTERVAL`].
+    Bounded,
+    /// Now, because the process is about to end.
+    AtOnce,
 }
 
 impl UnstoredMark {
@@ -84,28 +93,37 @@ impl UnstoredMark {
             Some(file) => read_all(file),
             None => std::fs::read(&mark.path),
         };
-        let found = content.map_or(Found::Nothing, |bytes| parse(&bytes));
-        mark.is_set = found != Found::Nothing;
-        let loss = match found {
-            Found::Nothing => None,
-            Found::Line(line) => {
+        let loss = match content.map(|bytes| parse(&bytes)) {
+            Ok(Found::Nothing) => None,
+            Ok(Found::Line(line)) => {
                 mark.since = Some(line.since);
                 Some(line.loss())
             }
-            Found::Unreadable => Some(Loss::new("recorder", 0, UNREADABLE.to_owned())),
+            Ok(Found::Damaged) => Some(mark.unknown_loss("it is damaged")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => Some(mark.unknown_loss(&format!(
+                "{error}; make it a file that this user may read and write, or delete it"
+            ))),
         };
+        mark.is_set = loss.is_some();
         (mark, loss)
     }
 
-    /// Marks that `events` events wait at `now`, because of `why`; writes at the bounded pace.
-    pub(super) fn hold(&mut self, now: Wall, events: u64, why: &str) {
-        if self
-            .renewed
-            .is_some_and(|renewed| renewed.elapsed() < RENEW_INTERVAL)
-        {
+    fn unknown_loss(&self, why: &str) -> Loss {
+        let message = format!(
+            "events may be lost: whether any waited in memory when the runtime ended is not \
+             known, because {} can't be read: {why}",
+            self.path.display()
+        );
+        Loss::new("recorder", 0, message)
+    }
+
+    /// Marks that `events` events wait at `now`, because of `why`.
+    pub(super) fn hold(&mut self, now: Wall, events: u64, why: &str, pace: Pace) {
+        let is_recent = |renewed: Instant| renewed.elapsed() < RENEW_INTERVAL;
+        if pace == Pace::Bounded && self.renewed.is_some_and(is_recent) {
             return;
         }
-        self.renewed = Some(Instant::now());
         let mut line = Line {
             since: *self.since.get_or_insert(now),
             last: now,
@@ -119,25 +137,29 @@ impl UnstoredMark {
             text = serde_json::to_vec(&line).unwrap_or_default();
         }
         self.is_set = true;
-        self.write(text);
+        if self.write(text) {
+            self.renewed = Some(Instant::now());
+        }
     }
 
     /// Clears the mark: nothing waits any more.
     pub fn clear(&mut self) {
         (self.renewed, self.since) = (None, None);
-        if std::mem::take(&mut self.is_set) {
-            self.write(Vec::new());
+        if self.is_set && self.write(Vec::new()) {
+            self.is_set = false;
         }
     }
 
-    fn write(&mut self, mut text: Vec<u8>) {
+    /// Writes `text` over the file, and returns whether that succeeded.
+    fn write(&mut self, mut text: Vec<u8>) -> bool {
         text.resize(BYTES, b' ');
         self.open_for_writing();
-        let Some(file) = &self.file else { return };
+        let Some(file) = &self.file else { return false };
         match file.write_all_at(&text, 0) {
             Ok(()) => self.has_failed = false,
             Err(error) => self.log_once(&error),
         }
+        !self.has_failed
     }
 
     fn open_for_writing(&mut self) {
@@ -160,10 +182,11 @@ impl UnstoredMark {
 
 impl Line {
     fn loss(&self) -> Loss {
+        let uncertain = i64::try_from(RENEW_INTERVAL.as_millis()).unwrap_or(0);
         let message = format!(
-            "events from {} to {} may be lost: {} waited in memory when they were last counted, {} s before the end at most, and the runtime was killed before the disk took them ({})",
+            "events from {} to {} may be lost: {} waited in memory when they were last counted, {} s before the end at most, and the runtime ended before the disk took them ({})",
             clock::utc(self.since.unix_ms),
-            clock::utc(self.last.unix_ms + i64::try_from(RENEW_INTERVAL.as_millis()).unwrap_or(0)),
+            clock::utc(self.last.unix_ms.saturating_add(uncertain)),
             self.events,
             RENEW_INTERVAL.as_secs(),
             self.why
@@ -201,12 +224,13 @@ fn parse(bytes: &[u8]) -> Found {
     if text.is_empty() || text.iter().all(|byte| *byte == 0) {
         return Found::Nothing;
     }
-    serde_json::from_slice(text).map_or(Found::Unreadable, Found::Line)
+    serde_json::from_slice(text).map_or(Found::Damaged, Found::Line)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use proptest::prelude::*;
     use watchkeeper_contract::time::TimeQuality;
 
     use super::*;
@@ -223,7 +247,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let (mut mark, loss) = UnstoredMark::open(state.path());
         assert_eq!(loss, None);
-        mark.hold(at(1_000_000), 3, "the disk is full");
+        mark.hold(at(1_000_000), 3, "the disk is full", Pace::Bounded);
         drop(mark);
         let (mut again, loss) = UnstoredMark::open(state.path());
         let loss = loss.unwrap();
@@ -235,7 +259,7 @@ mod tests {
             assert!(loss.message.contains(part), "{}", loss.message);
         }
         // The next run is killed too, before it has reported that.
-        again.hold(at(9_000_000), 1, "the disk is full");
+        again.hold(at(9_000_000), 1, "the disk is full", Pace::Bounded);
         drop(again);
         let (mut last, loss) = UnstoredMark::open(state.path());
         assert!(loss.unwrap().message.contains("1970-01-01T00:16:40Z"));
@@ -248,12 +272,67 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let (mut mark, _) = UnstoredMark::open(state.path());
         let path = state.path().join(NAME);
-        mark.hold(at(1), 1, &"long ".repeat(1000));
+        mark.hold(at(1), 1, &"long ".repeat(1000), Pace::Bounded);
         let first = std::fs::read(&path).unwrap();
         assert_eq!(first.len(), BYTES);
         assert!(UnstoredMark::open(state.path()).1.is_some());
-        mark.hold(at(2), 2, "again");
+        mark.hold(at(2), 2, "again", Pace::Bounded);
         assert_eq!(std::fs::read(&path).unwrap(), first);
+    }
+
+    #[test]
+    fn failed_mark_is_written_at_the_next_refusal() {
+        let above = tempfile::tempdir().unwrap();
+        let state = above.path().join("later");
+        let (mut mark, _) = UnstoredMark::open(&state);
+        mark.hold(at(1), 1, "full", Pace::Bounded);
+        std::fs::create_dir(&state).unwrap();
+        mark.hold(at(2), 2, "full", Pace::Bounded);
+        assert_eq!(UnstoredMark::open(&state).1.unwrap().count, 2);
+    }
+
+    #[test]
+    fn mark_before_the_end_does_not_wait_for_the_pace() {
+        let state = tempfile::tempdir().unwrap();
+        let (mut mark, _) = UnstoredMark::open(state.path());
+        mark.hold(at(1), 1, "full", Pace::Bounded);
+        mark.hold(at(2), 7, "full", Pace::AtOnce);
+        assert_eq!(UnstoredMark::open(state.path()).1.unwrap().count, 7);
+    }
+
+    #[test]
+    fn unreadable_mark_is_a_loss_and_its_clearing_is_retried() {
+        let state = tempfile::tempdir().unwrap();
+        let path = state.path().join(NAME);
+        // It can neither be read nor written.
+        std::fs::create_dir(&path).unwrap();
+        let (mut mark, loss) = UnstoredMark::open(state.path());
+        let message = loss.unwrap().message;
+        assert!(
+            message.contains(NAME) && message.contains("delete it"),
+            "{message}"
+        );
+        mark.clear();
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, [b'{'; BYTES]).unwrap();
+        mark.clear();
+        assert_eq!(UnstoredMark::open(state.path()).1, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_content_gives_a_loss_or_none(
+            since: i64, last: i64, events: u64, why: String, other: Vec<u8>,
+        ) {
+            let line = Line { since: at(since), last: at(last), events, why };
+            let text = serde_json::to_vec(&line).unwrap();
+            let Found::Line(found) = parse(&text) else { panic!("{line:?}") };
+            prop_assert_eq!(found.loss().count, events);
+            prop_assert_eq!(found, line);
+            if let Found::Line(line) = parse(&other) {
+                line.loss();
+            }
+        }
     }
 
     #[test]
