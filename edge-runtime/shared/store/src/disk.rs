@@ -71,7 +71,17 @@ impl DiskStore {
         options: &Options,
         note: impl FnOnce(&dyn Store, &OpenReport) -> Result<Batch, StoreError>,
     ) -> Result<(Self, OpenReport), StoreError> {
-        let lock = open::take_folder(root, options)?;
+        let lock = open::take_folder(root, options, None)?;
+        Self::open_locked(lock, root, options, note)
+    }
+
+    /// Opens like [`Self::open_noting`] a folder whose lock is held.
+    pub(crate) fn open_locked(
+        lock: FolderLock,
+        root: &Path,
+        options: &Options,
+        note: impl FnOnce(&dyn Store, &OpenReport) -> Result<Batch, StoreError>,
+    ) -> Result<(Self, OpenReport), StoreError> {
         let (db, data, mut report) = open::open(root, options)?;
         let (witness, acknowledged) =
             Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
@@ -97,16 +107,33 @@ impl DiskStore {
             _lock: lock,
         };
         let note = note(&store, &report)?;
-        store.remove_corrupt(&mut report, &note)?;
-        // A killed run may have left writes that are only in the kernel's cache.
-        store.round(&mut store.group())?;
+        store.settle(&mut report, &note)?;
         Ok((store, report))
+    }
+
+    /// Removes damaged records, so that they are reported once and not at every read, writes the
+    /// `note` about them, and makes all of it durable.
+    ///
+    /// A failure poisons nothing: nothing was acknowledged, and the caller drops the handle. So a
+    /// disk that refuses only now is the reason to wait that it is elsewhere.
+    fn settle(&self, report: &mut OpenReport, note: &Batch) -> Result<(), StoreError> {
+        let failed = |fault| fault_to_error(&self.data, "write", fault);
+        // Without a note a loss is reported only once: this batch's number is behind all that are
+        // missing.
+        let is_sound = report.corrupt_raw.is_empty() && report.outcome.is_clean();
+        if !is_sound || !note.is_empty() {
+            note.check()?;
+            let corrupt = std::mem::take(&mut report.corrupt_raw);
+            self.apply(&corrupt, note).map_err(failed)?;
+        }
+        // A killed run may have left writes that are only in the kernel's cache.
+        self.round(&mut self.group()).map_err(failed)
     }
 
     /// Makes a store over another kind of redb backend, in the folder `root`.
     #[cfg(test)]
     pub(crate) fn over(db: Database, root: &Path) -> Result<Self, StoreError> {
-        let lock = FolderLock::take(root)?;
+        let lock = FolderLock::take(root, None)?;
         let (witness, _) =
             Witness::open(root).map_err(|e| StoreError::from_io(root, "open the witness", e))?;
         Ok(Self {
@@ -122,25 +149,12 @@ impl DiskStore {
         })
     }
 
-    /// Removes damaged records, so that they are reported once and not at every read, and writes
-    /// the `note` about them.
-    fn remove_corrupt(&self, report: &mut OpenReport, note: &Batch) -> Result<(), StoreError> {
-        // Without a note a loss is reported only once: this batch's number is behind all that are
-        // missing.
-        if report.corrupt_raw.is_empty() && note.is_empty() && report.outcome.is_clean() {
-            return Ok(());
-        }
-        note.check()?;
-        self.apply(&std::mem::take(&mut report.corrupt_raw), note)
-    }
-
     /// Applies `batch`, and removes the records at the full keys `gone`.
-    fn apply(&self, gone: &[Vec<u8>], batch: &Batch) -> Result<(), StoreError> {
+    fn apply(&self, gone: &[Vec<u8>], batch: &Batch) -> Result<(), StoreFault> {
         // It guards no data of its own, so a panicked holder leaves nothing half done.
         let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let number = self.written().number + 1;
-        guard::call(|| apply(&self.db, gone, batch, number))
-            .map_err(|f| self.poisoned_by("write", f))?;
+        guard::call(|| apply(&self.db, gone, batch, number))?;
         let mut written = self.written();
         written.number = number;
         if let Some(mark) = batch.new_mark() {
@@ -194,14 +208,19 @@ impl DiskStore {
     }
 
     /// Makes everything written durable, and writes the witness.
-    fn round(&self, synced: &mut Acknowledged) -> Result<(), StoreError> {
-        self.healthy()?;
+    fn round(&self, synced: &mut Acknowledged) -> Result<(), StoreFault> {
         let covered = self.written().clone();
-        guard::call(|| make_durable(&self.db))
-            .and_then(|()| self.witness.note(&covered).map_err(StoreFault::Io))
-            .map_err(|f| self.poisoned_by("write", f))?;
+        guard::call(|| make_durable(&self.db))?;
+        self.witness.note(&covered).map_err(StoreFault::Io)?;
         *synced = covered;
         Ok(())
+    }
+
+    /// Runs [`Self::round`], unless an earlier write failed.
+    fn acknowledge(&self, synced: &mut Acknowledged) -> Result<(), StoreError> {
+        self.healthy()?;
+        self.round(synced)
+            .map_err(|fault| self.poisoned_by("write", fault))
     }
 }
 
@@ -273,6 +292,7 @@ impl Store for DiskStore {
         };
         open::check_free(&self.data, floor.saturating_add(batch.bytes()))?;
         self.apply(&[], &batch)
+            .map_err(|fault| self.poisoned_by("write", fault))
     }
 
     fn sync(&self) -> Result<(), StoreError> {
@@ -281,13 +301,13 @@ impl Store for DiskStore {
         if synced.number >= mine {
             return Ok(());
         }
-        self.round(&mut synced)
+        self.acknowledge(&mut synced)
     }
 
     fn check(&self) -> Result<(), StoreError> {
         let mut synced = self.group();
         if synced.number < self.written().number {
-            return self.round(&mut synced);
+            return self.acknowledge(&mut synced);
         }
         // No batch can be pending then, and an empty transaction would still cost the database
         // pages.
@@ -315,11 +335,65 @@ impl Store for DiskStore {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use proptest::prelude::*;
+    use redb::StorageBackend;
+    use redb::backends::InMemoryBackend;
 
     use super::*;
     use crate::table::split_key;
+
+    /// A disk that refuses syncs with an error of its quota.
+    #[derive(Debug, Default)]
+    struct Quota {
+        inner: InMemoryBackend,
+        is_exceeded: Arc<AtomicBool>,
+    }
+
+    impl StorageBackend for Quota {
+        fn len(&self) -> io::Result<u64> {
+            self.inner.len()
+        }
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.inner.read(offset, out)
+        }
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.inner.set_len(len)
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            match self.is_exceeded.load(Ordering::Relaxed) {
+                true => Err(io::ErrorKind::QuotaExceeded.into()),
+                false => self.inner.sync_data(),
+            }
+        }
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            self.inner.write(offset, data)
+        }
+    }
+
+    #[test]
+    fn refusal_while_opening_is_no_poison_but_a_later_one_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = Quota::default();
+        let is_exceeded = Arc::clone(&disk.is_exceeded);
+        let db = redb::Builder::new().create_with_backend(disk).unwrap();
+        let store = DiskStore::over(db, dir.path()).unwrap();
+        is_exceeded.store(true, Ordering::Relaxed);
+        let refused = store.settle(&mut OpenReport::empty(), &Batch::new());
+        assert!(
+            matches!(refused, Err(StoreError::Full { .. })),
+            "{refused:?}"
+        );
+        assert_eq!(store.poison(), None);
+        let batch = Batch::new().put(Keyspace::new("k"), b"a", b"b");
+        assert!(store.commit(batch).is_err());
+        assert!(store.poison().is_some());
+    }
 
     proptest! {
         #[test]

@@ -9,7 +9,10 @@
 //! - Nothing is acknowledged before it is on disk: a waiting store keeps no write in memory.
 //! - A full or read-only disk is waited for. Any other error of opening is returned at once.
 //! - Records are the same before and after the change to open, or the store refuses everything
-//!   until the process starts again: after a repair, its readers would know the old state.
+//!   until the process starts again: its readers would know an old state. They differ after a
+//!   repair, or after another process wrote where no lock file kept it out.
+//! - The folder's lock is kept over all attempts.
+//! - No reader sees the files while an attempt changes them.
 //! - Not before a write or check is the disk tried again; a caller that waits does that regularly.
 
 use std::fmt;
@@ -20,7 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use crate::batch::{Batch, Keyspace};
 use crate::disk::DiskStore;
 use crate::error::StoreError;
-use crate::open::OpenReport;
+use crate::lock::FolderLock;
+use crate::open::{self, OpenReport};
 use crate::options::Options;
 use crate::read_only::ReadOnlyStore;
 use crate::waiting::Waiting;
@@ -37,14 +41,16 @@ pub struct LateStore {
     state: RwLock<State>,
     /// Serialises attempts to open.
     attempt: Mutex<()>,
+    /// Held for writing while an attempt may change the files.
+    files: RwLock<()>,
 }
 
 #[derive(Debug, Clone)]
 enum State {
     Waiting(Arc<ReadOnlyStore>, Waiting),
     Open(Arc<DiskStore>),
-    /// Opened only after a repair: the path and the reason.
-    Changed(Arc<ReadOnlyStore>, String),
+    /// The records differ from those that were read, or can't be opened: the reason.
+    Changed(String),
 }
 
 impl fmt::Debug for LateStore {
@@ -86,6 +92,7 @@ impl LateStore {
             note,
             state: RwLock::new(state),
             attempt: Mutex::default(),
+            files: RwLock::default(),
         };
         Ok((store, report))
     }
@@ -107,36 +114,73 @@ impl LateStore {
         let _attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
         let copy = match self.state() {
             State::Open(store) => return Ok(store),
-            State::Changed(_, why) => return Err(self.changed(why)),
+            State::Changed(why) => return Err(self.changed(why)),
             State::Waiting(copy, _) => copy,
         };
-        // The copy holds the folder's lock too.
-        copy.release();
-        match DiskStore::open_noting(&self.root, &self.options, &self.note) {
-            Ok((store, report)) if is_same(&report) && copy.is_complete() => {
+        match open::take_folder(&self.root, &self.options, copy.lock()) {
+            Ok(lock) => self.open_locked(lock, &copy),
+            Err(error) => Err(self.refused(copy, error)),
+        }
+    }
+
+    /// Opens the store for writing, in place of `copy`.
+    fn open_locked(
+        &self,
+        lock: FolderLock,
+        copy: &ReadOnlyStore,
+    ) -> Result<Arc<DiskStore>, StoreError> {
+        let held = lock.share();
+        let held = held.map_err(|e| StoreError::from_io(&self.root, "keep the lock", e))?;
+        let _files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        // Readers wait, and compaction takes long; the next start does it.
+        let options = Options {
+            compact_floor_bytes: u64::MAX,
+            ..self.options.clone()
+        };
+        let mut is_same = false;
+        let opened = DiskStore::open_locked(lock, &self.root, &options, |store, report| {
+            is_same = copy.is_found_by(report, store.mark());
+            (self.note)(store, report)
+        });
+        match opened {
+            Ok((store, _)) if is_same => {
                 tracing::info!(root = %self.root.display(), "the disk accepts writes again");
                 let store = Arc::new(store);
                 self.set(State::Open(Arc::clone(&store)));
                 Ok(store)
             }
-            Ok((_, report)) => {
-                let why = format!(
-                    "the store was repaired when its disk accepted writes again: {:?}",
-                    report.outcome
-                );
-                self.set(State::Changed(copy, why.clone()));
-                Err(self.changed(why))
-            }
-            Err(error) => {
-                let error = copy.take_lock(&self.root).err().unwrap_or(error);
-                match Waiting::of(&error) {
-                    Some(waiting) => self.set(State::Waiting(copy, waiting)),
-                    // Opening it again at the next start reports what is wrong.
-                    None => self.set(State::Changed(copy, error.to_string())),
+            Ok((_, report)) => Err(self.set_changed(match report.outcome {
+                OpenOutcome::Clean if report.corrupt.is_empty() => {
+                    "another process wrote to the store while its disk accepted no writes"
+                        .to_owned()
                 }
-                Err(error)
-            }
+                outcome => {
+                    format!(
+                        "the store was repaired when its disk accepted writes again: {outcome:?}"
+                    )
+                }
+            })),
+            // The attempt may have changed the files under the copy.
+            Err(error) => match ReadOnlyStore::open_locked(Some(held), &self.root, &options) {
+                Ok((again, _)) if again.is_same(copy) => Err(self.refused(Arc::new(again), error)),
+                Ok(_) | Err(_) => Err(self.set_changed(error.to_string())),
+            },
         }
+    }
+
+    /// Waits with `copy` where `error` is a reason to wait; returns it.
+    fn refused(&self, copy: Arc<ReadOnlyStore>, error: StoreError) -> StoreError {
+        match Waiting::of(&error) {
+            Some(waiting) => self.set(State::Waiting(copy, waiting)),
+            // Opening it again at the next start reports what is wrong.
+            None => self.set(State::Changed(error.to_string())),
+        }
+        error
+    }
+
+    fn set_changed(&self, why: String) -> StoreError {
+        self.set(State::Changed(why.clone()));
+        self.changed(why)
     }
 
     fn changed(&self, why: String) -> StoreError {
@@ -146,17 +190,18 @@ impl LateStore {
         }
     }
 
-    /// Runs `read` on the present records.
-    fn read<T>(&self, read: impl FnOnce(&dyn Store) -> T) -> T {
+    /// Runs `read` on the present records, once no attempt changes the files.
+    fn read<T>(
+        &self,
+        read: impl FnOnce(&dyn Store) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let _files = self.files.read().unwrap_or_else(PoisonError::into_inner);
         match self.state() {
             State::Open(store) => read(&*store),
-            State::Waiting(copy, _) | State::Changed(copy, _) => read(&*copy),
+            State::Waiting(copy, _) => read(&*copy),
+            State::Changed(why) => Err(self.changed(why)),
         }
     }
-}
-
-fn is_same(report: &OpenReport) -> bool {
-    report.outcome == OpenOutcome::Clean && report.corrupt.is_empty()
 }
 
 impl Store for LateStore {
@@ -190,21 +235,21 @@ impl Store for LateStore {
     }
 
     fn mark(&self) -> Option<Vec<u8>> {
-        self.read(|store| store.mark())
+        self.read(|store| Ok(store.mark())).ok().flatten()
     }
 
     fn poison(&self) -> Option<String> {
         match self.state() {
             State::Open(store) => store.poison(),
             State::Waiting(..) => None,
-            State::Changed(_, why) => Some(why),
+            State::Changed(why) => Some(why),
         }
     }
 
     fn waiting(&self) -> Option<Waiting> {
         match self.state() {
             State::Waiting(_, waiting) => Some(waiting),
-            State::Open(_) | State::Changed(..) => None,
+            State::Open(_) | State::Changed(_) => None,
         }
     }
 
@@ -216,6 +261,8 @@ impl Store for LateStore {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
     use crate::table::FILE;
 
@@ -223,11 +270,14 @@ mod tests {
 
     /// Opens the store as on a disk that is full until `needed` bytes are free.
     fn open(root: &Path, needed: u64) -> LateStore {
+        open_with(root, needed, Box::new(|_, _| Ok(Batch::new())))
+    }
+
+    fn open_with(root: &Path, needed: u64, note: Box<Note>) -> LateStore {
         let options = Options {
             min_free_bytes: needed,
             ..Options::default()
         };
-        let note: Box<Note> = Box::new(|_, _| Ok(Batch::new()));
         LateStore::open(root, &options, note).unwrap().0
     }
 
@@ -299,6 +349,97 @@ mod tests {
         store.check().unwrap();
         store.commit(put(b"a")).unwrap();
         assert_eq!(keys(&store), [b"a"]);
+    }
+
+    #[test]
+    fn store_that_another_process_wrote_asks_for_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path(), 0).commit(put(b"a")).unwrap();
+        // Without this file nothing keeps the other one out.
+        std::fs::remove_file(dir.path().join("lock")).unwrap();
+        let mut store = open(dir.path(), u64::MAX);
+        assert!(store.check().is_err());
+        open(dir.path(), 0).commit(put(b"b")).unwrap();
+
+        store.options.min_free_bytes = 0;
+        let refused = store.commit(put(b"c")).unwrap_err();
+        assert!(matches!(refused, StoreError::Poisoned { .. }), "{refused}");
+        assert!(store.poison().unwrap().contains("another process"));
+        assert!(store.scan(EVENTS, Bound::Unbounded, 9).is_err());
+        drop(store);
+        assert_eq!(keys(&open(dir.path(), 0)), [b"a", b"b"]);
+    }
+
+    #[test]
+    fn lock_is_kept_over_attempts_that_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path(), 0).commit(put(b"a")).unwrap();
+        let store = open(dir.path(), u64::MAX);
+        let ends = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watcher = scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    assert!(crate::in_use(dir.path()).is_some(), "the lock was released");
+                }
+            });
+            for _ in 0..2000 {
+                assert!(store.check().is_err());
+            }
+            ends.store(true, Ordering::Relaxed);
+            watcher.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn disk_that_refuses_during_the_opening_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path(), 0).commit(put(b"a")).unwrap();
+        let refuses = Arc::new(AtomicBool::new(true));
+        let now = Arc::clone(&refuses);
+        let note: Box<Note> = Box::new(move |_, _| match now.load(Ordering::Relaxed) {
+            true => Err(StoreError::Full {
+                path: PathBuf::new(),
+                free: 0,
+                needed: 1,
+            }),
+            false => Ok(Batch::new()),
+        });
+        let store = open_with(dir.path(), 0, note);
+        for _ in 0..3 {
+            let refused = store.commit(put(b"b")).unwrap_err();
+            assert!(matches!(refused, StoreError::Full { .. }), "{refused}");
+            assert_eq!(keys(&store), [b"a"]);
+            assert!(store.waiting().is_some() && store.poison().is_none());
+            assert!(crate::in_use(dir.path()).is_some());
+        }
+        refuses.store(false, Ordering::Relaxed);
+        store.commit(put(b"b")).unwrap();
+        assert_eq!(keys(&store), [b"a", b"b"]);
+    }
+
+    #[test]
+    fn reader_waits_while_an_attempt_changes_the_files() {
+        let dir = tempfile::tempdir().unwrap();
+        open(dir.path(), 0).commit(put(b"a")).unwrap();
+        let (begun, begins) = std::sync::mpsc::sync_channel(1);
+        let note: Box<Note> = Box::new(move |_, _| {
+            begun.send(()).unwrap();
+            // For a reader that does not wait.
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            Ok(put(b"note"))
+        });
+        let mut store = open_with(dir.path(), u64::MAX, note);
+        store.options.min_free_bytes = 0;
+        let seen = std::thread::scope(|scope| {
+            let reading = &store;
+            let reader = scope.spawn(move || {
+                begins.recv().unwrap();
+                keys(reading)
+            });
+            store.check().unwrap();
+            reader.join().unwrap()
+        });
+        assert_eq!(seen, [&b"a"[..], b"note"]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! kernel's (`flock`), so it ends with the process in any case.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -19,12 +20,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Holds the folder until it is dropped.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
-    _file: File,
+    file: File,
 }
 
 impl FolderLock {
-    /// Takes `<folder>/lock` within [`LOCK_TIMEOUT`], or names its holder.
-    pub(crate) fn take(folder: &Path) -> Result<Self, StoreError> {
+    /// Takes `<folder>/lock` within [`LOCK_TIMEOUT`], or names its holder. `held` is a lock that
+    /// this process has already, if it has one; it is never released.
+    pub(crate) fn take(folder: &Path, held: Option<&File>) -> Result<Self, StoreError> {
         let path = folder.join("lock");
         let mut file = OpenOptions::new()
             .create(true)
@@ -33,21 +35,42 @@ impl FolderLock {
             .write(true)
             .open(&path)
             .map_err(|e| StoreError::from_io(folder, "open the lock file", e))?;
-        wait_for(&mut file, folder)?;
+        let shared = share(held, &file);
+        let shared = shared.map_err(|e| StoreError::from_io(folder, "keep the lock", e))?;
+        if shared.is_none() {
+            wait_for(&mut file, folder)?;
+        }
         let written = file
             .set_len(0)
             .and_then(|()| file.rewind())
             .and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(|e| StoreError::from_io(folder, "write the lock file", e))?;
-        Ok(Self { _file: file })
+        let file = shared.unwrap_or(file);
+        Ok(Self { file })
     }
+
+    /// Returns the lock for a second holder in this process: it ends with the last of them.
+    pub(crate) fn share(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+}
+
+/// Returns the lock `held` once more, if it is one of `file`. Another file has the name after a
+/// disk was mounted over the folder.
+fn share(held: Option<&File>, file: &File) -> io::Result<Option<File>> {
+    let Some(held) = held else { return Ok(None) };
+    let (one, two) = (held.metadata()?, file.metadata()?);
+    let is_same = (one.dev(), one.ino()) == (two.dev(), two.ino());
+    is_same.then(|| held.try_clone()).transpose()
 }
 
 /// Takes the lock of a folder that can't be written: an existing lock file stays as it is, and
 /// without one there is no lock.
 pub(crate) fn take_existing(folder: &Path) -> Result<Option<File>, StoreError> {
-    let Ok(mut file) = File::open(folder.join("lock")) else {
-        return Ok(None);
+    let mut file = match File::open(folder.join("lock")) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(StoreError::from_io(folder, "open the lock file", e)),
     };
     wait_for(&mut file, folder)?;
     Ok(Some(file))
@@ -99,9 +122,9 @@ mod tests {
     fn a_second_holder_is_told_the_pid_of_the_first() {
         let dir = tempfile::tempdir().unwrap();
         assert!(in_use(dir.path()).is_none());
-        let first = FolderLock::take(dir.path()).unwrap();
+        let first = FolderLock::take(dir.path(), None).unwrap();
         let seen = in_use(dir.path()).unwrap().to_string();
-        let refused = FolderLock::take(dir.path()).unwrap_err().to_string();
+        let refused = FolderLock::take(dir.path(), None).unwrap_err().to_string();
         assert!(
             refused.ends_with(&format!(
                 "is in use by another process (pid {})",
@@ -115,7 +138,7 @@ mod tests {
             std::thread::sleep(PAUSE * 3);
             drop(first);
         });
-        assert!(FolderLock::take(dir.path()).is_ok());
+        assert!(FolderLock::take(dir.path(), None).is_ok());
         goes.join().unwrap();
         assert!(in_use(dir.path()).is_none());
     }

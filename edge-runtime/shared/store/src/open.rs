@@ -12,7 +12,7 @@
 //! copied, and at most [`KEPT_QUARANTINES`] folders `data.quarantine-N/`. At every instant `data`
 //! exists, or a complete `data.new`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -141,8 +141,13 @@ impl OpenReport {
     }
 }
 
-/// Creates the root folder if needed, and takes its lock.
-pub(crate) fn take_folder(root: &Path, options: &Options) -> Result<FolderLock, StoreError> {
+/// Creates the root folder if needed, and takes its lock, where `held` is one that this process has
+/// already. After an error no record was changed.
+pub(crate) fn take_folder(
+    root: &Path,
+    options: &Options,
+    held: Option<&File>,
+) -> Result<FolderLock, StoreError> {
     if !root.is_dir() {
         // Private: the records may hold credentials.
         make_private(root).map_err(|e| not_writable(root, e))?;
@@ -152,7 +157,7 @@ pub(crate) fn take_folder(root: &Path, options: &Options) -> Result<FolderLock, 
     }
     // First: a lock file on a full disk would lose the process id of its holder.
     check_free(root, options.min_free_bytes)?;
-    FolderLock::take(root)
+    FolderLock::take(root, held)
 }
 
 /// Reports a folder that can't be created like one that can't be written.
@@ -376,7 +381,7 @@ fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), Sto
 /// lasts (see the paper that the crate names). A start after such a failure would prove
 /// and acknowledge pages that are nowhere.
 fn forget_cached(file: &Path) -> io::Result<()> {
-    let file = fs::File::open(file)?;
+    let file = File::open(file)?;
     // Writes of a killed run that are only in the kernel's cache reach the device first.
     file.sync_all()?;
     rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;

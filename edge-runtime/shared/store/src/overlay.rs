@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::StorageBackend;
 
@@ -21,6 +22,17 @@ const PAGE: usize = 4096;
 pub(crate) struct Overlay {
     file: Option<File>,
     state: Mutex<State>,
+    has_ended: Arc<AtomicBool>,
+}
+
+/// Ends all access to an [`Overlay`] when it is dropped.
+#[derive(Debug)]
+pub(crate) struct EndSwitch(Arc<AtomicBool>);
+
+impl Drop for EndSwitch {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -45,11 +57,21 @@ impl Overlay {
                 visible: len,
                 written: BTreeMap::new(),
             }),
+            has_ended: Arc::default(),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns a switch that ends all access. Closing a database reads pages and panics over those
+    /// of another state, and the file may have changed by then.
+    pub(crate) fn end_switch(&self) -> EndSwitch {
+        EndSwitch(Arc::clone(&self.has_ended))
+    }
+
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the records in memory are no longer used"));
+        }
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reads one page: the written one, else that of the file, with zeros behind its end.
@@ -82,11 +104,11 @@ fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)
 
 impl StorageBackend for Overlay {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.state().len)
+        Ok(self.state()?.len)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let state = self.state();
+        let state = self.state()?;
         let end = offset.saturating_add(out.len() as u64);
         if end > state.len {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -102,7 +124,7 @@ impl StorageBackend for Overlay {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.state()?;
         let (last, tail) = (len / PAGE as u64, len % PAGE as u64);
         if len < state.len && tail > 0 {
             let mut page = self.page(&state, last)?;
@@ -120,7 +142,7 @@ impl StorageBackend for Overlay {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut state = self.state();
+        let mut state = self.state()?;
         let mut rest = data;
         for (number, begin, length) in parts(offset, data.len()) {
             let mut page = self.page(&state, number)?;

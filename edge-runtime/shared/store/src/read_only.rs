@@ -3,33 +3,56 @@
 //! - The disk is left as it is: what opening has to repair is repaired in memory.
 //! - Files that can't be read, for damage or any other reason, give an empty store that is not
 //!   complete. Repairing and reporting damage is left to the next opening for writing.
-//! - Holds the folder's lock where the disk has a lock file.
+//! - Holds the folder's lock where the disk has a lock file. Without one, another process may
+//!   change the files: [`ReadOnlyStore::is_found_by`] says whether one did.
 
 use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use redb::{Builder, Database, ReadableDatabase, ReadableTable};
 
 use crate::batch::{Batch, Keyspace};
 use crate::error::StoreError;
 use crate::guard::{self, StoreFault, fault_to_error};
-use crate::open::OpenReport;
+use crate::open::{OpenOutcome, OpenReport};
 use crate::options::Options;
-use crate::overlay::Overlay;
+use crate::overlay::{EndSwitch, Overlay};
 use crate::record::{self, BadRecord};
 use crate::table::{FILE, RECORDS, newer_record};
 use crate::{Entry, Page, Store, format, lock, reads, witness};
 
 #[derive(Debug)]
 pub(crate) struct ReadOnlyStore {
+    // Before the database, whose closing then finds no disk.
+    _end: EndSwitch,
     db: Database,
     data: PathBuf,
-    mark: Option<Vec<u8>>,
+    contents: Contents,
+    /// Whether opening for writing has nothing to repair.
     is_complete: bool,
-    lock: Mutex<Option<File>>,
+    lock: Option<File>,
+}
+
+/// Numbers that change with every batch.
+#[derive(Debug, PartialEq, Eq)]
+struct Contents {
+    batches: u64,
+    records: u64,
+    live_bytes: u64,
+    mark: Option<Vec<u8>>,
+}
+
+impl Contents {
+    fn new(report: &OpenReport, mark: Option<Vec<u8>>) -> Self {
+        Self {
+            batches: report.batches,
+            records: report.records,
+            live_bytes: report.live_bytes,
+            mark,
+        }
+    }
 }
 
 impl ReadOnlyStore {
@@ -39,60 +62,67 @@ impl ReadOnlyStore {
     /// When another process uses the folder, or a newer version wrote it.
     pub(crate) fn open(root: &Path, options: &Options) -> Result<(Self, OpenReport), StoreError> {
         let held = lock::take_existing(root)?;
+        Self::open_locked(held, root, options)
+    }
+
+    /// Opens like [`Self::open`], with the lock `held` where there is one.
+    pub(crate) fn open_locked(
+        held: Option<File>,
+        root: &Path,
+        options: &Options,
+    ) -> Result<(Self, OpenReport), StoreError> {
         let data = root.join("data");
         let file = data.join(FILE);
         let opened = match File::open(&file) {
             Ok(file) => {
                 let is_old = format::check(root)?.is_some();
-                read(&data, Some(file), options).map(|(db, report)| (db, report, !is_old))
+                read(&data, Some(file), options).map(|read| (read, !is_old))
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                // With other data there is something to set aside first.
-                let is_new = !data.exists();
-                read(&data, None, options).map(|(db, report)| (db, report, is_new))
+                // With data of an older layout there is something to set aside first.
+                let is_new = !data.exists() || format::check(root)?.is_none();
+                read(&data, None, options).map(|read| (read, is_new))
             }
             Err(e) => Err(StoreFault::Io(e)),
         };
-        let (db, report, is_complete) = match opened {
+        let (read, is_complete) = match opened {
             Ok(opened) => opened,
             Err(StoreFault::Newer(newer)) => return Err(newer.into()),
             Err(fault) => {
                 tracing::error!(path = %file.display(), ?fault, "stored records can't be read");
                 let empty = read(&data, None, options);
-                let (db, report) = empty.map_err(|f| fault_to_error(&data, "read", f))?;
-                (db, report, false)
+                let empty = empty.map_err(|f| fault_to_error(&data, "read", f))?;
+                (empty, false)
             }
         };
+        let Read { end, db, report } = read;
         let acknowledged = witness::read(root);
         let lost = acknowledged.number > report.batches;
         let store = Self {
+            _end: end,
             db,
             data,
-            mark: acknowledged.mark,
+            contents: Contents::new(&report, acknowledged.mark),
             is_complete: is_complete && !lost && report.corrupt.is_empty(),
-            lock: Mutex::new(held),
+            lock: held,
         };
         Ok((store, report))
     }
 
-    /// Whether these are the records that opening for writing will find.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.is_complete
+    /// Returns whether opening for writing, with this `report` and `mark`, found these records.
+    pub(crate) fn is_found_by(&self, report: &OpenReport, mark: Option<Vec<u8>>) -> bool {
+        let is_sound = report.outcome == OpenOutcome::Clean && report.corrupt.is_empty();
+        self.is_complete && is_sound && Contents::new(report, mark) == self.contents
     }
 
-    /// Releases the folder's lock, for an attempt to open it for writing.
-    pub(crate) fn release(&self) {
-        drop(self.held().take());
+    /// Returns whether `other` has the same records.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.is_complete == other.is_complete && self.contents == other.contents
     }
 
-    /// Takes the folder's lock again after a failed attempt.
-    pub(crate) fn take_lock(&self, root: &Path) -> Result<(), StoreError> {
-        *self.held() = lock::take_existing(root)?;
-        Ok(())
-    }
-
-    fn held(&self) -> MutexGuard<'_, Option<File>> {
-        self.lock.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the folder's lock, if it is held.
+    pub(crate) fn lock(&self) -> Option<&File> {
+        self.lock.as_ref()
     }
 
     fn unread(&self, fault: StoreFault) -> StoreError {
@@ -100,14 +130,18 @@ impl ReadOnlyStore {
     }
 }
 
+/// A database that was read.
+struct Read {
+    end: EndSwitch,
+    db: Database,
+    report: OpenReport,
+}
+
 /// Opens the database in `file`, or an empty one, and counts its records.
-fn read(
-    data: &Path,
-    file: Option<File>,
-    options: &Options,
-) -> Result<(Database, OpenReport), StoreFault> {
+fn read(data: &Path, file: Option<File>, options: &Options) -> Result<Read, StoreFault> {
     let is_new = file.is_none();
     let overlay = Overlay::new(file).map_err(StoreFault::Io)?;
+    let end = overlay.end_switch();
     let mut report = OpenReport::empty();
     let mut newer = None;
     let db = guard::call(|| {
@@ -134,7 +168,7 @@ fn read(
     })?;
     match newer {
         Some(newer) => Err(StoreFault::Newer(newer)),
-        None => Ok((db, report)),
+        None => Ok(Read { end, db, report }),
     }
 }
 
@@ -169,7 +203,7 @@ impl Store for ReadOnlyStore {
     }
 
     fn mark(&self) -> Option<Vec<u8>> {
-        self.mark.clone()
+        self.contents.mark.clone()
     }
 
     fn poison(&self) -> Option<String> {
