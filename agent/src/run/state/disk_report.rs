@@ -2,6 +2,7 @@
 //!
 //! - A channel gets one notice for a refusal, and the next one after [`NOTICE_INTERVAL`] at the
 //!   earliest: a disk at its limit refuses and accepts in turn.
+//! - A refusal that begins within the interval and outlasts it is noticed at its end.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ const NOTICE_INTERVAL: Duration = Duration::from_secs(3600);
 pub(crate) struct DiskReport {
     /// The refusal in the retained health.
     reported: Option<DiskRefusal>,
+    /// Whether channels got a notice for the present refusal.
+    is_noticed: bool,
     noticed: Option<Instant>,
 }
 
@@ -29,10 +32,11 @@ impl DiskReport {
     /// Takes the present state of the disk at `now`, and returns what it changes.
     pub(crate) fn update(&mut self, now: Instant, refusal: Option<DiskRefusal>) -> Due {
         let is_recent = |at: Instant| now.saturating_duration_since(at) < NOTICE_INTERVAL;
-        let is_new = refusal.is_some() && self.reported.is_none();
-        let notice = is_new && !self.noticed.is_some_and(is_recent);
+        self.is_noticed &= refusal.is_some();
+        let is_due = refusal.is_some() && !self.is_noticed;
+        let notice = is_due && !self.noticed.is_some_and(is_recent);
         if notice {
-            self.noticed = Some(now);
+            (self.is_noticed, self.noticed) = (true, Some(now));
         }
         // Not the reason itself, whose free bytes change all the time.
         let kind = |refusal: &Option<DiskRefusal>| refusal.as_ref().map(|r| r.is_read_only);
@@ -66,6 +70,12 @@ mod tests {
         assert_eq!(due(3, &None), (true, false));
         assert_eq!(due(4, &refusal), (true, false));
         assert_eq!(due(5, &None), (true, false));
-        assert_eq!(due(3602, &refusal), (true, true));
+        assert_eq!(due(6, &refusal), (true, false));
+        assert_eq!(due(3600, &refusal), (false, false));
+        // The refusal lasts, and no channel knows of it yet.
+        assert_eq!(due(3601, &refusal), (false, true));
+        assert_eq!(due(9000, &refusal), (false, false));
+        assert_eq!(due(9001, &None), (true, false));
+        assert_eq!(due(9002, &refusal), (true, true));
     }
 }
