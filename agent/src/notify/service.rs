@@ -73,8 +73,8 @@ pub struct Service {
 /// A notice and its number in each channel that receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingNotice {
-    notice: Notice,
-    numbers: Vec<(ChannelId, u64)>,
+    pub(crate) notice: Notice,
+    pub(crate) numbers: Vec<(ChannelId, u64)>,
 }
 
 impl Service {

@@ -61,10 +61,10 @@ impl Agent {
     }
 
     /// Hands a notice to the channels that is not stored before: a restart repeats it.
-    fn notify_from_memory(&self, finding: &Finding) {
+    fn notify_from_memory(&mut self, finding: &Finding) {
         let (id, at) = (ulid::Ulid::new().to_string(), wall_now());
         let draft = heartbeat_draft(finding, &id, at, None);
-        self.channels.send_unstored(Notice {
+        let notice = Notice {
             id,
             at,
             severity: finding.severity(),
@@ -73,6 +73,7 @@ impl Agent {
             camera: None,
             by_model: None,
             payload: draft.payload,
-        });
+        };
+        self.channels.send_unstored(notice, &mut self.outbox);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::ChannelId;
-use watchkeeper_store::{Store, StoreError};
+use watchkeeper_store::{Op, Store, StoreError};
 
 use super::outbox::{BatchOwner, DurableOutbox};
 use crate::notify::health::ChannelHealth;
@@ -51,10 +51,13 @@ impl Channels {
         self.service.is_some()
     }
 
-    /// Hands a notice to its channels without storing it, for a disk that refuses.
-    pub(crate) fn send_unstored(&self, message: Notice) {
+    /// Hands a notice to its channels without storing it, for a disk that refuses. The deletion of
+    /// notices that it evicts is staged in `outbox`.
+    pub(crate) fn send_unstored(&self, message: Notice, outbox: &mut DurableOutbox) {
         if let Some(service) = &self.service {
-            let (_, notice) = service.add_notice(message);
+            let (ops, notice) = service.add_notice(message);
+            let deletes = ops.into_iter().filter(|op| matches!(op, Op::Delete { .. }));
+            deletes.for_each(|op| outbox.stage(op));
             service.send_notice(notice);
         }
     }

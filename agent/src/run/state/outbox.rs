@@ -5,22 +5,34 @@
 //! - Operations of other keyspaces join the outbox's next batch, so both are stored or neither.
 //! - An owner is returned only after the batch with its operations is durable.
 //! - A full or read-only disk is waited for: meanwhile the journal keeps what the outbox cannot.
-//!   [`DurableOutbox::refusal`] says so.
+//!   [`DurableOutbox::refusal`] says so. Any other error of the store ends the agent.
+//! - What is staged meanwhile is bounded: a newer operation without owner replaces the older one of
+//!   its key. Over [`MAX_STAGED`] entries or [`MAX_STAGED_NOTICES`] notices, the oldest is dropped,
+//!   logged, and its owner never returned: a command is then resumed or sent again.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::task::{JoinError, JoinHandle};
 use watchkeeper_contract::id::EventId;
-use watchkeeper_store::{Batch, Op, Store, StoreError};
+use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError};
 
 use super::future_slot::take_output;
 use crate::fleet::command::CommandKey;
 use crate::fleet::outbox::{Change, Content, Input, Outbox, OutboxId, Output, store};
+use crate::notify::pending::MAX_PENDING;
 use crate::notify::service::PendingNotice;
 
 /// Pause before a write to a full disk is retried.
 const DISK_RETRY: Duration = Duration::from_secs(1);
+
+/// Maximum number of entries that wait for the next batch: more than one for each remembered
+/// command, because all of them may be forgotten at once.
+const MAX_STAGED: usize = 8192;
+
+/// Maximum number of notices among them: as many as a channel keeps.
+const MAX_STAGED_NOTICES: usize = MAX_PENDING;
 
 /// Owner of operations in a batch, notified once the batch is durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +65,76 @@ type SharedRefusal = Arc<Mutex<Option<DiskRefusal>>>;
 pub(crate) struct DurableOutbox {
     core: Outbox,
     store: Arc<dyn Store>,
-    /// Operations of other keyspaces that join the next batch.
-    extra_ops: Vec<Op>,
-    staged_owners: Vec<BatchOwner>,
+    staged: StagedOps,
     in_flight_owners: Vec<BatchOwner>,
     writing: Option<JoinHandle<Result<u64, StoreError>>>,
     refusal: SharedRefusal,
+}
+
+/// Operations of other keyspaces that join the next batch, oldest first.
+#[derive(Debug, Default)]
+struct StagedOps(VecDeque<Staged>);
+
+#[derive(Debug)]
+struct Staged {
+    ops: Vec<Op>,
+    owner: Option<BatchOwner>,
+}
+
+impl StagedOps {
+    fn push(&mut self, op: Op) {
+        let is_older = |staged: &Staged| {
+            staged.owner.is_none() && staged.ops.iter().all(|older| place(older) == place(&op))
+        };
+        self.0.retain(|staged| !is_older(staged));
+        self.add(Staged {
+            ops: vec![op],
+            owner: None,
+        });
+    }
+
+    fn push_for(&mut self, owner: BatchOwner, ops: Vec<Op>) {
+        self.add(Staged {
+            ops,
+            owner: Some(owner),
+        });
+    }
+
+    fn add(&mut self, staged: Staged) {
+        self.0.push_back(staged);
+        let notices = self.0.iter().filter(|one| one.is_notice());
+        if notices.count() > MAX_STAGED_NOTICES {
+            self.drop_oldest_notice();
+        }
+        if self.0.len() > MAX_STAGED {
+            tracing::warn!("outbox: too much waits for the disk; the oldest change is dropped");
+            self.0.pop_front();
+        }
+    }
+
+    /// Drops all but its deletes, which may be about records on disk.
+    fn drop_oldest_notice(&mut self) {
+        if let Some(oldest) = self.0.iter_mut().find(|one| one.is_notice()) {
+            tracing::warn!("outbox: too many notices wait for the disk; the oldest is dropped");
+            oldest.owner = None;
+            oldest.ops.retain(|op| matches!(op, Op::Delete { .. }));
+        }
+        self.0
+            .retain(|one| one.owner.is_some() || !one.ops.is_empty());
+    }
+}
+
+impl Staged {
+    fn is_notice(&self) -> bool {
+        matches!(self.owner, Some(BatchOwner::Notice(_)))
+    }
+}
+
+/// Where an operation writes.
+fn place(op: &Op) -> (Keyspace, &[u8]) {
+    match op {
+        Op::Put { keyspace, key, .. } | Op::Delete { keyspace, key } => (*keyspace, key),
+    }
 }
 
 impl DurableOutbox {
@@ -66,8 +142,7 @@ impl DurableOutbox {
         Self {
             core,
             store,
-            extra_ops: Vec::new(),
-            staged_owners: Vec::new(),
+            staged: StagedOps::default(),
             in_flight_owners: Vec::new(),
             writing: None,
             refusal: SharedRefusal::default(),
@@ -84,17 +159,16 @@ impl DurableOutbox {
 
     /// Adds `op` to the next batch.
     pub(crate) fn stage(&mut self, op: Op) {
-        self.extra_ops.push(op);
+        self.staged.push(op);
     }
 
     /// Adds `ops` to the next batch, which then belongs to `owner` too.
     pub(crate) fn stage_for(&mut self, owner: BatchOwner, ops: impl IntoIterator<Item = Op>) {
-        self.extra_ops.extend(ops);
-        self.staged_owners.push(owner);
+        self.staged.push_for(owner, ops.into_iter().collect());
     }
 
     pub(crate) fn has_staged(&self) -> bool {
-        !self.extra_ops.is_empty()
+        !self.staged.0.is_empty()
     }
 
     /// Why nothing can be stored at the moment; it is retried every second.
@@ -114,11 +188,13 @@ impl DurableOutbox {
     /// Starts to write `change` with everything staged and with `lazy_ops`, which need no sync.
     pub(crate) fn start_write(&mut self, change: &Change, lazy_ops: Vec<Op>) {
         let mut batch = store::batch_of(change);
-        let must_sync = change.must_sync() || !self.extra_ops.is_empty();
-        for op in self.extra_ops.drain(..).chain(lazy_ops) {
-            batch.push(op);
+        let must_sync = change.must_sync() || self.has_staged();
+        self.in_flight_owners.clear();
+        for Staged { ops, owner } in self.staged.0.drain(..) {
+            ops.into_iter().for_each(|op| batch.push(op));
+            self.in_flight_owners.extend(owner);
         }
-        self.in_flight_owners = std::mem::take(&mut self.staged_owners);
+        lazy_ops.into_iter().for_each(|op| batch.push(op));
         let (store, number) = (Arc::clone(&self.store), change.batch);
         let refusal = Arc::clone(&self.refusal);
         self.writing = Some(tokio::task::spawn_blocking(move || {
@@ -183,7 +259,7 @@ fn write_until_done(
             store.write(batch.clone())
         };
         match written {
-            Err(error) if error.is_transient() => {
+            Err(error) if error.is_disk_refusal() => {
                 let since = known().as_ref().map(|refusal| refusal.since);
                 if since.is_none() {
                     tracing::error!(%error, "outbox: cannot write; retrying every second");
@@ -202,5 +278,87 @@ fn write_until_done(
                 return done;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_contract::rule::Severity;
+    use watchkeeper_contract::time::{TimeQuality, Wall};
+
+    use super::*;
+    use crate::notify::message::Notice;
+
+    const STATES: Keyspace = Keyspace::new("states");
+
+    fn put(key: &str, value: &str) -> Op {
+        Op::Put {
+            keyspace: STATES,
+            key: key.into(),
+            value: value.into(),
+        }
+    }
+
+    fn notice(id: usize) -> BatchOwner {
+        let at = Wall {
+            unix_ms: 0,
+            quality: TimeQuality::Synced,
+        };
+        BatchOwner::Notice(PendingNotice {
+            notice: Notice {
+                id: id.to_string(),
+                at,
+                severity: Severity::Info,
+                notify: Vec::new(),
+                reason: String::new(),
+                camera: None,
+                by_model: None,
+                payload: Vec::new(),
+            },
+            numbers: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn newer_operation_replaces_the_older_of_its_key() {
+        let mut staged = StagedOps::default();
+        let owner = BatchOwner::Opinion(EventId::generate(), 1);
+        staged.push(put("a", "1"));
+        staged.push_for(owner, vec![put("a", "owned")]);
+        staged.push(put("b", "1"));
+        staged.push(put("a", "2"));
+        let ops: Vec<Op> = staged.0.into_iter().flat_map(|one| one.ops).collect();
+        assert_eq!(ops, [put("a", "owned"), put("b", "1"), put("a", "2")]);
+    }
+
+    #[test]
+    fn oldest_notice_is_dropped_and_its_deletes_stay() {
+        let mut staged = StagedOps::default();
+        let delete = Op::Delete {
+            keyspace: STATES,
+            key: b"evicted".to_vec(),
+        };
+        staged.push(put("a", "1"));
+        staged.push_for(notice(0), vec![put("first", ""), delete.clone()]);
+        for id in 1..=MAX_STAGED_NOTICES {
+            staged.push_for(notice(id), vec![put(&id.to_string(), "")]);
+        }
+        let owners: Vec<&BatchOwner> = staged.0.iter().flat_map(|one| &one.owner).collect();
+        assert_eq!(owners.len(), MAX_STAGED_NOTICES);
+        assert!(!owners.contains(&&notice(0)));
+        let ops: Vec<&Op> = staged.0.iter().flat_map(|one| &one.ops).collect();
+        assert_eq!(ops[..2], [&put("a", "1"), &delete]);
+        assert!(!ops.contains(&&put("first", "")));
+    }
+
+    #[test]
+    fn number_of_staged_operations_is_bounded() {
+        let mut staged = StagedOps::default();
+        for id in 0..MAX_STAGED + 10 {
+            staged.push(put(&id.to_string(), ""));
+        }
+        assert_eq!(staged.0.len(), MAX_STAGED);
+        let last = staged.0.back().map(|one| one.ops.clone());
+        assert_eq!(last, Some(vec![put(&(MAX_STAGED + 9).to_string(), "")]));
     }
 }
