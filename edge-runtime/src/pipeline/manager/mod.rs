@@ -56,7 +56,7 @@ use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::models::Models;
-use crate::pipeline::recorder::Recorder;
+use crate::pipeline::recorder::{Recorder, StorageError};
 use crate::pipeline::retention::recordings::Recordings;
 use crate::pipeline::worker::Subscribe as _;
 
@@ -189,18 +189,22 @@ impl Manager {
             return Some(format!("events can't be stored: {why}"));
         }
         // A store that was never open waits since the start, with or without events.
-        let (why, since) = match (waiting, held) {
-            (Some(waiting), _) => (waiting.why, self.parts.started),
-            (None, Some(held)) => (held.why, held.since),
+        let error = match (waiting, held) {
+            (Some(waiting), _) => StorageError {
+                why: waiting.why,
+                is_waited_for: true,
+                since: self.parts.started,
+            },
+            (None, Some(held)) => held,
             (None, None) => return None,
         };
-        let since_ms = i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX);
+        let since_ms = i64::try_from(error.since.elapsed().as_millis()).unwrap_or(i64::MAX);
         Some(format!(
-            "events can't be stored: {why}; since {}; {} events wait in memory. Free some space on \
-             the disk of runtime.state_dir, or mount it for writing; then they are stored without \
-             a restart",
+            "events can't be stored: {}; since {}; {} events wait in memory; {}",
+            error.why,
             clock::utc(clock::wall().unix_ms.saturating_sub(since_ms)),
-            recorder.waiting()
+            recorder.waiting(),
+            error.outlook()
         ))
     }
 

@@ -223,7 +223,11 @@ impl Recorder {
                 let message =
                     "an internal error stopped the recorder; please report it with the log";
                 tracing::error!("{message}");
-                worker.set_storage_error(message.to_owned());
+                worker.set_storage_error(StorageError {
+                    why: message.to_owned(),
+                    is_waited_for: false,
+                    since: Instant::now(),
+                });
                 worker.broken.get_or_init(|| message);
             }
             worker.state.change(|progress| progress.has_ended = true);
@@ -456,8 +460,9 @@ impl RecorderThread {
     /// Reports and marks that events wait because of `error`. If the process `ends`, the mark is
     /// written at once.
     fn hold(&mut self, error: &JournalError, ends: bool) {
-        let why = error.to_string();
-        if self.set_storage_error(why.clone()) {
+        let storage_error = StorageError::new(error, Instant::now());
+        let why = storage_error.why.clone();
+        if self.set_storage_error(storage_error) {
             tracing::error!("events can't be stored: {why}; they stay in memory; retrying");
         }
         let (sent, waiting) = self.state.sent_and_waiting();
@@ -474,12 +479,12 @@ impl RecorderThread {
     }
 
     /// Sets why nothing is stored; returns whether that is new.
-    fn set_storage_error(&self, why: String) -> bool {
+    fn set_storage_error(&self, mut error: StorageError) -> bool {
         let mut known = self.storage_error.lock();
-        let since = known
-            .as_ref()
-            .map_or_else(Instant::now, |error| error.since);
-        known.replace(StorageError { why, since }).is_none()
+        if let Some(known) = &*known {
+            error.since = known.since;
+        }
+        known.replace(error).is_none()
     }
 
     /// Whether retries have ended, because the runtime stops.

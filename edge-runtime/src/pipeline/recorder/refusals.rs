@@ -28,10 +28,44 @@ pub(super) const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Why events are not stored at the moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StorageError {
-    /// A phrase with the remedy.
+    /// A phrase, with the remedy where a user has one.
     pub why: String,
+    /// Whether it is waited for without limit: the disk is full or read-only.
+    pub is_waited_for: bool,
     /// When the first write was refused.
     pub since: Instant,
+}
+
+impl StorageError {
+    /// The error that `error` is, since `since`.
+    pub(super) fn new(error: &JournalError, since: Instant) -> Self {
+        let class = classify(error);
+        let why = match (error, class) {
+            // The store's errors name it themselves.
+            (JournalError::Reservation { .. }, Class::Full(_)) => {
+                format!("{error}; free some space on its disk")
+            }
+            (JournalError::Reservation { .. }, Class::ReadOnly) => {
+                format!("{error}; mount its disk for writing")
+            }
+            _ => error.to_string(),
+        };
+        Self {
+            why,
+            is_waited_for: matches!(class, Class::Full(_) | Class::ReadOnly),
+            since,
+        }
+    }
+
+    /// What happens next, as the end of a sentence about it.
+    #[must_use]
+    pub fn outlook(&self) -> String {
+        if self.is_waited_for {
+            return "they are stored without a restart once the disk accepts writes".to_owned();
+        }
+        let seconds = RETRY_TIMEOUT.as_secs();
+        format!("the runtime restarts if the error lasts {seconds} s")
+    }
 }
 
 /// What the recorder does next.
@@ -172,6 +206,51 @@ mod tests {
         for hours in 0..100 {
             let now = start + Duration::from_secs(hours * 3600);
             assert_eq!(refusals.next(&read_only, now), Remedy::Wait);
+        }
+    }
+
+    #[test]
+    fn remedy_of_a_storage_error_fits_its_class() {
+        let reservation = |kind: io::ErrorKind| JournalError::Reservation {
+            path: "/state/journal.reserved".into(),
+            source: kind.into(),
+        };
+        let read_only = |kind: io::ErrorKind| {
+            JournalError::Store(StoreError::NotWritable {
+                path: "/state".into(),
+                source: kind.into(),
+            })
+        };
+        let cases = [
+            (full(), "free some space", true),
+            (
+                reservation(io::ErrorKind::StorageFull),
+                "free some space",
+                true,
+            ),
+            (
+                read_only(io::ErrorKind::ReadOnlyFilesystem),
+                "for writing",
+                true,
+            ),
+            (
+                reservation(io::ErrorKind::ReadOnlyFilesystem),
+                "for writing",
+                true,
+            ),
+            (io_error(), "odd", false),
+        ];
+        for (error, part, is_waited_for) in cases {
+            let storage = StorageError::new(&error, Instant::now());
+            let text = format!("{}; {}", storage.why, storage.outlook());
+            assert_eq!(storage.is_waited_for, is_waited_for, "{text}");
+            for remedy in ["free some space", "for writing"] {
+                let expected = usize::from(part == remedy);
+                assert_eq!(text.matches(remedy).count(), expected, "{text}");
+            }
+            assert!(text.contains(part), "{text}");
+            assert_eq!(text.contains("without a restart"), is_waited_for, "{text}");
+            assert_eq!(text.contains("restarts if"), !is_waited_for, "{text}");
         }
     }
 
