@@ -12,7 +12,7 @@ use crate::workspace::{packages, read, sources};
 const MAX_LINES: usize = 500;
 
 /// Files and folders that may be longer, with the reason.
-const EXCEPTIONS: [(&str, &str); 4] = [
+const EXCEPTIONS: [(&str, &str); 3] = [
     (
         "agent/src/fleet/outbox/sim.rs",
         "a simulation for unit tests, declared with `#[cfg(test)]`",
@@ -24,10 +24,6 @@ const EXCEPTIONS: [(&str, &str); 4] = [
     (
         "edge-runtime/shared/config/src/keys.rs",
         "one table of all keys, in the order of the document that is printed from it",
-    ),
-    (
-        "edge-runtime/src/pipeline/recorder/mod.rs",
-        "one thread with its queues; to be split by queue and writing",
     ),
 ];
 

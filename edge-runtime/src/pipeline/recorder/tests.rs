@@ -1,0 +1,317 @@
+//! Tests of the recorder over stores that refuse, block or panic.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use watchkeeper_contract::event::{EventBody, Phase};
+use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_store::{
+    Batch, Entry, FaultyStore, Keyspace, MAX_VALUE_BYTES, MemoryStore, OpenOutcome, Page, Store,
+    StoreError,
+};
+
+use super::*;
+use crate::journal::media::MediaLimits;
+use crate::journal::{Limits, Loss, Stamp};
+use crate::pipeline::retention::recordings::{self, Recordings};
+
+const LONG: Duration = Duration::from_secs(60);
+
+pub(in crate::pipeline) fn recorder(state: &Path) -> (Recorder, Arc<Journal>) {
+    recorder_over(Arc::new(MemoryStore::new()), state)
+}
+
+fn recorder_over(store: Arc<dyn Store>, state: &Path) -> (Recorder, Arc<Journal>) {
+    recorder_after(store, state, LastRun::default())
+}
+
+/// A recorder that keeps a mark in `state`.
+fn recorder_with_mark(store: Arc<dyn Store>, state: &Path) -> Recorder {
+    let (mark, _) = UnstoredMark::open(state);
+    let events = Vec::new();
+    recorder_after(store, state, LastRun { events, mark }).0
+}
+
+fn recorder_after(
+    store: Arc<dyn Store>,
+    state: &Path,
+    last_run: LastRun,
+) -> (Recorder, Arc<Journal>) {
+    let limits = Limits::default();
+    let opened = Journal::with_store(store, state, limits, &OpenOutcome::Clean);
+    let journal = Arc::new(opened.unwrap().0);
+    let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
+    let limits = recordings::Limits {
+        max_bytes: 1,
+        max_age: Duration::MAX,
+        min_free_bytes: 0,
+    };
+    let recordings = Arc::new(Recordings::new(state, limits));
+    let disk_space = Arc::new(DiskSpace::new(state, recordings, Arc::clone(&media)));
+    let (recorder, _) = Recorder::spawn(Arc::clone(&journal), media, disk_space, last_run).unwrap();
+    (recorder, journal)
+}
+
+/// The loss that the next start would report of the mark in `state`.
+fn marked_loss(state: &Path) -> Option<Loss> {
+    UnstoredMark::open(state).1
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let until = Instant::now() + LONG;
+    while !is_so() {
+        assert!(Instant::now() < until, "no {what} within {LONG:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn outage(message: &str) -> Event {
+    let stamp = Stamp {
+        boot_id: "boot".to_owned(),
+        mono_ms: 1,
+        at: Wall {
+            unix_ms: 0,
+            quality: TimeQuality::Unsynced,
+        },
+        id: EventId::generate(),
+    };
+    let loss = Loss::new("", 0, String::new());
+    let mut event = loss.events(&stamp).swap_remove(0);
+    event.body = EventBody::SourceOutage {
+        cause: None,
+        message: message.to_owned(),
+        lasted_s: None,
+    };
+    event
+}
+
+#[test]
+fn oversized_event_is_replaced_by_a_loss_record() {
+    let state = tempfile::tempdir().unwrap();
+    let (recorder, journal) = recorder(state.path());
+    let large = outage(&"x".repeat(MAX_VALUE_BYTES + 1));
+    let events = [outage("before"), large.clone(), outage("after")];
+    for event in &events {
+        assert!(recorder.record(event.clone(), None));
+    }
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+
+    let page = journal.read_after(EventSeq(0), 100).unwrap();
+    let stored: Vec<Event> = page.events.iter().map(|e| e.event().unwrap()).collect();
+    let [before, lost, over, after] = &stored[..] else {
+        panic!("{stored:?}");
+    };
+    assert_eq!((before.id, after.id), (events[0].id, events[2].id));
+    assert_eq!((lost.phase, over.phase), (Phase::New, Phase::End));
+    let EventBody::Loss {
+        count: 1, message, ..
+    } = &lost.body
+    else {
+        panic!("{lost:?}");
+    };
+    let id = large.id.to_string();
+    assert!(
+        message.contains(&id) && message.contains("too large"),
+        "{message}"
+    );
+    assert_eq!((recorder.lost(), recorder.storage_error()), (1, None));
+}
+
+#[test]
+fn lost_events_are_never_reported_as_durable() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let (recorder, _journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    assert!(recorder.record(outage("stored"), None));
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+
+    store.writes.blow_at(1);
+    assert!(recorder.record(outage("waits"), None));
+    assert_eq!(recorder.flush(None, Duration::ZERO), FlushResult::NotYet);
+    recorder.end_by(Instant::now());
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+    assert_eq!(recorder.lost(), 1);
+}
+
+#[test]
+fn mark_of_events_given_up_stays_when_later_ones_are_stored() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let recorder = recorder_with_mark(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    store.writes.blow_at(1);
+    assert!(recorder.record(outage("given up"), None));
+    recorder.end_by(Instant::now());
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+    store.writes.repair();
+    assert!(recorder.record(outage("stored"), None));
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+    assert_eq!(recorder.lost(), 1);
+    assert_eq!(marked_loss(state.path()).unwrap().count, 1);
+}
+
+#[test]
+fn last_mark_counts_all_events_that_are_given_up() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let recorder = recorder_with_mark(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    store.writes.blow_at(1);
+    assert!(recorder.record(outage("first"), None));
+    wait_until("mark", || marked_loss(state.path()).is_some());
+    for _ in 0..3 {
+        assert!(recorder.record(outage("later"), None));
+    }
+    recorder.end_by(Instant::now());
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+    assert_eq!(marked_loss(state.path()).unwrap().count, 4);
+}
+
+#[test]
+fn mark_is_cleared_although_new_events_keep_coming() {
+    let state = tempfile::tempdir().unwrap();
+    let (permit, permits) = mpsc::sync_channel(1);
+    let (permits, blocks) = (Mutex::new(permits), Arc::new(AtomicBool::new(false)));
+    let now = Arc::clone(&blocks);
+    let store = Arc::new(FaultyStore::new(BeforeWrites::new(move |_: &Batch| {
+        if now.load(Ordering::Relaxed) {
+            permits.lock().recv().unwrap();
+        }
+    })));
+    let recorder = recorder_with_mark(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    blocks.store(true, Ordering::Relaxed);
+    store.writes.blow_at(1);
+    assert!(recorder.record(outage("waits"), None));
+    wait_until("mark", || marked_loss(state.path()).is_some());
+    store.writes.repair();
+    assert!(recorder.record(outage("comes meanwhile"), None));
+    permit.send(()).unwrap();
+    wait_until("cleared mark", || marked_loss(state.path()).is_none());
+    assert_eq!(recorder.waiting(), 1);
+    blocks.store(false, Ordering::Relaxed);
+    permit.send(()).unwrap();
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+}
+
+#[test]
+fn loss_is_reported_once_to_its_pipeline() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let (recorder, _journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    let [gate, yard] = ["gate", "yard"].map(|name| PipelineId::new(name).unwrap());
+    store.writes.blow_at(1);
+    recorder.end_by(Instant::now());
+    let event = Event {
+        pipeline: Some(gate.clone()),
+        ..outage("lost")
+    };
+    assert!(recorder.record(event, None));
+    assert_eq!(recorder.flush(Some(&yard), LONG), FlushResult::Durable);
+    assert_eq!(recorder.flush(Some(&gate), LONG), FlushResult::Lost);
+    assert_eq!(recorder.flush(Some(&gate), LONG), FlushResult::Durable);
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+}
+
+#[test]
+fn loss_is_reported_after_flushes_that_timed_out() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let (recorder, _journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    let gate = PipelineId::new("gate").unwrap();
+    store.writes.blow_at(1);
+    // More events than the queue holds.
+    let handing = recorder.clone();
+    let of = Some(gate.clone());
+    let handing = std::thread::spawn(move || {
+        for _ in 0..3 * MAX_PIPELINE_EVENTS {
+            let pipeline = of.clone();
+            let event = Event {
+                pipeline,
+                ..outage("waits")
+            };
+            assert!(handing.record(event, None));
+        }
+    });
+    wait_until("refusal", || recorder.storage_error().is_some());
+    for _ in 0..3 * MAX_PIPELINE_EVENTS {
+        assert_eq!(
+            recorder.flush(Some(&gate), Duration::ZERO),
+            FlushResult::NotYet
+        );
+    }
+    recorder.end_by(Instant::now());
+    handing.join().unwrap();
+    assert_eq!(recorder.flush(Some(&gate), LONG), FlushResult::Lost);
+    assert_eq!(recorder.lost(), 3 * MAX_PIPELINE_EVENTS as u64);
+}
+
+/// A store that calls a function before each write.
+pub(in crate::pipeline) struct BeforeWrites<F> {
+    inner: MemoryStore,
+    before: F,
+}
+
+impl<F> BeforeWrites<F> {
+    pub(in crate::pipeline) fn new(before: F) -> Self {
+        let inner = MemoryStore::new();
+        Self { inner, before }
+    }
+}
+
+impl<F> std::fmt::Debug for BeforeWrites<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("BeforeWrites").field(&self.inner).finish()
+    }
+}
+
+impl<F: Fn(&Batch) + Send + Sync> Store for BeforeWrites<F> {
+    fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.inner.get(keyspace, key)
+    }
+    fn scan(
+        &self,
+        keyspace: Keyspace,
+        from: std::ops::Bound<&[u8]>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.inner.scan(keyspace, from, limit)
+    }
+    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
+        self.inner.last(keyspace)
+    }
+    fn write(&self, batch: Batch) -> Result<(), StoreError> {
+        (self.before)(&batch);
+        self.inner.write(batch)
+    }
+    fn sync(&self) -> Result<(), StoreError> {
+        self.inner.sync()
+    }
+    fn check(&self) -> Result<(), StoreError> {
+        self.inner.check()
+    }
+    fn poison(&self) -> Option<String> {
+        self.inner.poison()
+    }
+    fn size_on_disk(&self) -> Result<u64, StoreError> {
+        self.inner.size_on_disk()
+    }
+}
+
+#[test]
+fn panic_while_storing_breaks_the_recorder() {
+    let state = tempfile::tempdir().unwrap();
+    let has_fault = Arc::new(AtomicBool::new(false));
+    let now = Arc::clone(&has_fault);
+    let store =
+        BeforeWrites::new(move |_: &Batch| assert!(!now.load(Ordering::Relaxed), "on purpose"));
+    let (recorder, _journal) = recorder_over(Arc::new(store), state.path());
+    has_fault.store(true, Ordering::Relaxed);
+    assert!(recorder.record(outage("the last one"), None));
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
+    // The error is set before waiting callers return.
+    assert!(recorder.broken().is_some() && recorder.storage_error().is_some());
+    assert!(
+        !recorder.record(outage("too late"), None)
+            || recorder.flush(None, LONG) == FlushResult::Lost
+    );
+}

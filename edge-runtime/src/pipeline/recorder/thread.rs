@@ -1,0 +1,235 @@
+//! The thread of the recorder: takes events from the queue in groups and stores them.
+//!
+//! - A group is stored, or given up, before the next one is taken.
+//! - The mark that events wait is written at each refusal, and cleared once everything that it is
+//!   about is stored.
+//!
+//! Not here: the remedy for a refusal (`refusals`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
+use watchkeeper_contract::time::Wall;
+use watchkeeper_vision::jpeg;
+
+use super::queue::{Item, Pictures, QueueState};
+use super::refusals::{Refusals, Remedy, StorageError, loss_of};
+use super::unstored::{Pace, UnstoredMark};
+use crate::clock;
+use crate::journal::media::MediaStore;
+use crate::journal::{Journal, JournalError};
+use crate::pipeline::pixels::to_image;
+use crate::pipeline::retention::disk_space::DiskSpace;
+
+/// Maximum number of events in one sync of the disk.
+const MAX_GROUP: usize = 16;
+
+/// Pause before a retry.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Message about a store that can't be trusted any more.
+pub const DISK_FAILED: &str = "the disk failed in the middle of a write";
+
+/// JPEG quality of snapshots, from 0 to 100.
+const SNAPSHOT_QUALITY: u8 = 88;
+
+pub(super) struct RecorderThread {
+    pub(super) journal: Arc<Journal>,
+    pub(super) media: Arc<MediaStore>,
+    pub(super) disk_space: Arc<DiskSpace>,
+    pub(super) storage_error: Arc<Mutex<Option<StorageError>>>,
+    pub(super) end_by: Arc<OnceLock<Instant>>,
+    pub(super) broken: Arc<OnceLock<&'static str>>,
+    pub(super) lost: Arc<AtomicU64>,
+    pub(super) state: Arc<QueueState>,
+    pub(super) mark: UnstoredMark,
+    /// The mark is about events up to this value of [`Progress::sent`].
+    pub(super) marked_until: u64,
+    /// Records of the last run that are not stored. The next start makes them again.
+    pub(super) left: u64,
+    /// Events that were given up because the runtime stops. The mark about them stays.
+    pub(super) given_up: u64,
+}
+
+impl RecorderThread {
+    pub(super) fn run(&mut self, left: &[Event], items: &Receiver<Item>) {
+        for group in left.chunks(MAX_GROUP) {
+            if self.finish(group) {
+                self.left = self.left.saturating_sub(group.len() as u64);
+            }
+        }
+        while let Ok(first) = items.recv() {
+            let mut group = Vec::with_capacity(MAX_GROUP);
+            group.push(self.take(first));
+            while group.len() < MAX_GROUP
+                && let Ok(item) = items.try_recv()
+            {
+                group.push(self.take(item));
+            }
+            self.finish(&group);
+        }
+    }
+
+    /// Stores `group` or gives it up, and clears the mark once everything that it is about is
+    /// stored. Returns whether the group is stored.
+    fn finish(&mut self, group: &[Event]) -> bool {
+        let (is_kept, count) = (self.store(group), group.len() as u64);
+        if !is_kept {
+            self.given_up += count;
+        }
+        let mut done = 0;
+        self.state.change(|progress| {
+            progress.done += count;
+            done = progress.done;
+        });
+        if self.given_up == 0 && done >= self.marked_until {
+            self.mark.clear();
+        }
+        is_kept
+    }
+
+    fn take(&self, item: Item) -> Event {
+        let Item {
+            mut event,
+            pictures,
+            lane,
+        } = item;
+        self.state.change(|progress| *progress.queued(lane) -= 1);
+        if let Some(pictures) = pictures {
+            // A panic while drawing or encoding must not lose the event.
+            let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));
+            event.media = kept.unwrap_or_else(|_| {
+                tracing::error!(id = %event.id, "internal error while encoding; the event has no pictures");
+                Vec::new()
+            });
+        }
+        *event
+    }
+
+    fn keep(&self, at: Wall, pictures: &Pictures) -> Vec<Media> {
+        let mut kept = Vec::with_capacity(2);
+        let annotated = pictures.annotated.as_ref();
+        for (kind, pixels) in [
+            (MediaKind::Clean, Some(&pictures.clean)),
+            (MediaKind::Annotated, annotated),
+        ] {
+            let Some(pixels) = pixels else { continue };
+            match jpeg::encode(&to_image(&pixels.rgb()), SNAPSHOT_QUALITY) {
+                Ok(bytes) => match self.media.put(kind, at.unix_ms, &bytes) {
+                    Ok(media) => kept.push(media),
+                    Err(error) => tracing::warn!(%error, "can't store a snapshot"),
+                },
+                Err(error) => tracing::warn!(%error, "can't encode a snapshot"),
+            }
+        }
+        kept
+    }
+
+    /// Stores `group` in order, retrying as needed; see `refusals`. Returns false if the
+    /// runtime stopped before the disk took it.
+    fn store(&mut self, group: &[Event]) -> bool {
+        if group.is_empty() {
+            return true;
+        }
+        let mut refusals = Refusals::default();
+        // Once per attempt: a file system may report freed space late.
+        let mut freed = false;
+        loop {
+            let error = match self.journal.append(group.to_vec()) {
+                Ok(_) => {
+                    if self.storage_error.lock().take().is_some() {
+                        tracing::info!("events are stored again");
+                    }
+                    return true;
+                }
+                Err(error) => error,
+            };
+            match refusals.next(&error, Instant::now()) {
+                Remedy::FreeSpace(needed) if !freed && self.disk_space.free_for(needed) > 0 => {
+                    freed = true;
+                    continue;
+                }
+                Remedy::FreeSpace(_) | Remedy::Wait => {}
+                Remedy::Restart => drop(self.broken.set(DISK_FAILED)),
+                Remedy::GiveUp => return self.give_up(group, &error),
+            }
+            let ends = self.has_ended();
+            self.hold(&error, ends);
+            if ends {
+                self.lost.fetch_add(group.len() as u64, Ordering::Relaxed);
+                self.record_loss_in_log(group);
+                return false;
+            }
+            std::thread::sleep(RETRY_INTERVAL);
+            freed = false;
+        }
+    }
+
+    /// Reports and marks that events wait because of `error`. If the process `ends`, the mark is
+    /// written at once.
+    fn hold(&mut self, error: &JournalError, ends: bool) {
+        let storage_error = StorageError::new(error, Instant::now());
+        let why = storage_error.why.clone();
+        if self.set_storage_error(storage_error) {
+            tracing::error!("events can't be stored: {why}; they stay in memory; retrying");
+        }
+        let (sent, waiting) = self.state.sent_and_waiting();
+        let of_this_run = (waiting + self.given_up).saturating_sub(self.left);
+        if of_this_run == 0 {
+            return;
+        }
+        self.marked_until = sent;
+        let pace = match ends || self.broken.get().is_some() {
+            true => Pace::AtOnce,
+            false => Pace::Bounded,
+        };
+        self.mark.hold(clock::wall(), of_this_run, &why, pace);
+    }
+
+    /// Sets why nothing is stored; returns whether that is new.
+    pub(super) fn set_storage_error(&self, mut error: StorageError) -> bool {
+        let mut known = self.storage_error.lock();
+        if let Some(known) = &*known {
+            error.since = known.since;
+        }
+        known.replace(error).is_none()
+    }
+
+    /// Whether retries have ended, because the runtime stops.
+    fn has_ended(&self) -> bool {
+        let is_broken = self.broken.get().is_some();
+        let has_passed = |end_by: &Instant| is_broken || Instant::now() >= *end_by;
+        self.end_by.get().is_some_and(has_passed)
+    }
+
+    /// Replaces an event of `group` that can never be stored by a loss record. Returns false like
+    /// [`Self::store`].
+    fn give_up(&mut self, group: &[Event], error: &JournalError) -> bool {
+        let [event] = group else {
+            let kept = group.chunks(1).map(|one| self.store(one));
+            return kept.fold(true, |all, one| all & one);
+        };
+        tracing::error!(id = %event.id, %error, "an event can never be stored; a loss record replaces it");
+        self.lost.fetch_add(1, Ordering::Relaxed);
+        // A loss record is small; if even that is refused, only the log has it.
+        if matches!(event.body, EventBody::Loss { .. }) {
+            self.record_loss_in_log(group);
+            true
+        } else {
+            self.store(&loss_of(event, error))
+        }
+    }
+
+    fn record_loss_in_log(&self, group: &[Event]) {
+        let pipelines = group.iter().filter_map(|event| event.pipeline.clone());
+        self.state.change(|progress| {
+            progress.has_lost = true;
+            progress.unreported.extend(pipelines);
+        });
+    }
+}
