@@ -15,6 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -144,12 +145,18 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
     let guard = Arc::new(GuardFile::open(&config.state_dir, config.crash_loop_limit)?);
     // At once: a stop during a long model load must not look like a crash.
     let stopped = Arc::clone(&guard);
-    stop.on_request(runtime.handle(), move || stopped.stopped());
+    let is_stopping = Arc::<AtomicBool>::default();
+    let stopping = Arc::clone(&is_stopping);
+    stop.on_request(runtime.handle(), move || {
+        stopped.stopped();
+        stopping.store(true, Ordering::Relaxed);
+    });
     let boot = Boot {
         config: &config,
         started,
         boot_id,
         guard: Arc::clone(&guard),
+        is_stopping,
     };
     let outcome = boot.run(runtime, stop);
     // An error is an orderly end too: no pipeline is blamed for it.
@@ -163,6 +170,8 @@ struct Boot<'a> {
     started: Instant,
     boot_id: Arc<str>,
     guard: Arc<GuardFile>,
+    /// Ends checks of models.
+    is_stopping: Arc<AtomicBool>,
 }
 
 /// Open stores of the state folder. They close after everything that uses them.
@@ -302,7 +311,7 @@ impl Boot<'_> {
             recorder: recorder.clone(),
             media: Arc::clone(&stores.media),
             pauses: TimedPauses::open(&config.state_dir),
-            models: Models::checked(config, THIS_PROGRAM),
+            models: Models::checked(config, THIS_PROGRAM, Arc::clone(&self.is_stopping)),
             metrics: Arc::new(Metrics::new()),
             recordings: Arc::clone(&stores.recordings),
             checkpoints,

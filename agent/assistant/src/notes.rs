@@ -132,13 +132,15 @@ fn check(program: &Path, folder: &Path) -> Result<(), String> {
         .arg(CHECK_SUBCOMMAND)
         .arg(folder);
     let network = || folder.join("model.onnx").display().to_string();
-    match model_check::run(&mut command) {
+    match model_check::run(&mut command, &|| false) {
         Ok(Outcome::Loaded) => Ok(()),
-        Ok(Outcome::Refused(why)) => Err(why.trim_start_matches("watchkeeper: ").to_owned()),
+        Ok(Outcome::Refused(why)) => Err(why),
         Ok(Outcome::Ended(ending)) => Err(format!("{}: {ending}", network())),
+        Ok(Outcome::Interrupted(why)) => Err(format!("{}: {why}", network())),
         Err(error) => Err(format!(
-            "{}: it can't be checked in a process of its own: {error}; free some memory",
-            network()
+            "{}: it can't be checked in a process of its own: {error}; {}",
+            network(),
+            model_check::start_remedy(&error)
         )),
     }
 }

@@ -40,6 +40,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use watchkeeper_config::Config;
+use watchkeeper_models::model_check::print_refusal;
 
 use args::{Cli, Command, Global, OfflineCommand, OnlineCommand, WorkflowAction};
 use exit::{Exit, Failure};
@@ -86,7 +87,10 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         }
         OfflineCommand::EmbeddingCheck { folder } => {
             let checked = watchkeeper_assistant::notes::check_model(&folder);
-            checked.map_err(|why| Failure::new(Exit::Failed, why))
+            checked.map_err(|why| {
+                print_refusal(&why);
+                Failure::new(Exit::Failed, why)
+            })
         }
         OfflineCommand::Man { dir } => manual::man(dir.as_deref(), out),
         OfflineCommand::Workflow { action } => match action {

@@ -132,17 +132,27 @@ fn try_open(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
             std::os::unix::fs::symlink(target, link).map_err(failed)?;
         }
     }
-    let outcome = model_check::run(
-        Command::new(program)
-            .arg(model_check::SUBCOMMAND)
-            .arg(&link),
-    );
-    match outcome.map_err(failed)? {
+    // The runtime reads the configuration of this user.
+    let settings = std::env::vars_os().filter(|(name, _)| {
+        let name = name.as_encoded_bytes();
+        name.starts_with(b"WATCHKEEPER_") || name == b"XDG_DATA_HOME"
+    });
+    let mut command = Command::new(program);
+    command
+        .envs(settings)
+        .arg(model_check::SUBCOMMAND)
+        .arg(&link);
+    let outcome = model_check::run(&mut command, &|| false).map_err(|error| {
+        let remedy = model_check::start_remedy(&error);
+        format!("can't try to open it: {error}; {remedy}")
+    });
+    match outcome? {
         Outcome::Loaded => Ok(()),
         Outcome::Refused(message) => {
             Err(message.replace(&link.display().to_string(), &path.display().to_string()))
         }
         Outcome::Ended(ending) => Err(ending.to_string()),
+        Outcome::Interrupted(why) => Err(why.to_string()),
     }
 }
 

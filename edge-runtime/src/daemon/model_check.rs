@@ -1,13 +1,14 @@
 //! The command `model-check`: opens one model and runs it once, within limits.
 //!
 //! - The limits apply before anything of the model, or a library, is read.
-//! - It reads no state, holds no lock and writes nothing.
+//! - It reads no state, holds no lock and writes nothing but its answer.
+//! - It leaves one core to the cameras.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use watchkeeper_config::Config;
-use watchkeeper_models::model_check::limits;
+use watchkeeper_models::model_check::{limits, print_refusal};
 
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::inference::settings::ModelSettings;
@@ -32,7 +33,7 @@ impl ModelCheck {
         }
         let settings = ModelSettings::from_json(self.settings.as_deref()?);
         Some(match settings {
-            Ok(settings) => self.open(&Models::with_settings(settings)),
+            Ok(settings) => self.open(settings),
             Err(why) => refuse(&why),
         })
     }
@@ -40,10 +41,11 @@ impl ModelCheck {
     /// Checks the model as configured; returns the exit code.
     #[must_use]
     pub fn run(&self, config: &Config) -> ExitCode {
-        self.open(&Models::new(config))
+        self.open(ModelSettings::new(config))
     }
 
-    fn open(&self, models: &Models) -> ExitCode {
+    fn open(&self, settings: ModelSettings) -> ExitCode {
+        let models = Models::with_settings(settings.with_a_core_to_spare());
         match models.open(&self.model) {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => refuse(&error.to_string()),
@@ -51,9 +53,7 @@ impl ModelCheck {
     }
 }
 
-/// Prints why the model is refused.
-#[expect(clippy::print_stderr, reason = "this is the answer to a command")]
 fn refuse(why: &str) -> ExitCode {
-    eprintln!("{why}");
+    print_refusal(why);
     ExitCode::FAILURE
 }

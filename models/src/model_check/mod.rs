@@ -2,17 +2,20 @@
 //!
 //! - Owns the limits that the child sets for itself ([`limits`]), and how its parent runs it and
 //!   reads its end ([`run`]).
-//! - A check ends after [`MAX_SECONDS`] at most; the process is killed then.
-//! - At most the last [`MAX_OUTPUT`] bytes of its output are kept; the rest is read and dropped.
-//! - Only ends that a model file causes are an [`Ending`]. A signal that somebody sends to stop
-//!   programs, or an unknown exit code, says nothing about the file.
+//! - Only an end that the file causes is an [`Ending`]; its result may be kept. What the box may
+//!   cause is an [`Interruption`] and must not be kept: another check may end otherwise.
+//! - A check ends after [`MAX_WALL_SECONDS`] at most, or when its caller cancels it. The process is
+//!   always waited for.
+//! - The answer is on standard output alone. Native libraries write to standard error as they end.
+//! - At most the last [`MAX_OUTPUT`] bytes of each output are kept; the rest is read and dropped.
 //!
 //! Not here: what the child loads, and which results are kept.
 
 pub mod limits;
 
+use std::ffi::OsString;
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -26,13 +29,28 @@ pub const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Name of the subcommand of `watchkeeper-runtime`.
 pub const SUBCOMMAND: &str = "model-check";
 
-/// Exit code of a model that is refused with a sentence on standard error.
+/// Exit code of a model that is refused with a sentence, written by [`print_refusal`].
 pub const REFUSED: i32 = 1;
 
-/// Longest time of a check, in seconds of wall clock.
-pub const MAX_SECONDS: u64 = 60;
+/// Most processor time of a check, in seconds, over all its threads.
+pub const MAX_CPU_SECONDS: u64 = 60;
 
-/// Bytes of output that are kept.
+/// Longest time of a check, in seconds of wall clock. Shorter than a client waits for a deployment.
+pub const MAX_WALL_SECONDS: u64 = 150;
+
+/// Begins the line of the answer.
+const ANSWER: &str = "refused: ";
+
+/// Environment of a check. Others may hold secrets, or settings that the parent does not have.
+const KEPT_ENV: [&str; 5] = [
+    "PATH",
+    "HOME",
+    "LD_LIBRARY_PATH",
+    "ORT_DYLIB_PATH",
+    "RUST_LOG",
+];
+
+/// Bytes of each output that are kept.
 const MAX_OUTPUT: usize = 64 << 10;
 
 /// Pause between two looks at the process.
@@ -46,10 +64,12 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 pub enum Outcome {
     /// The model was loaded and has run once.
     Loaded,
-    /// The model is refused, or the check was interrupted: one sentence.
+    /// The model is refused: one sentence.
     Refused(String),
     /// The file made the process end.
     Ended(Ending),
+    /// The check says nothing about the file.
+    Interrupted(Interruption),
 }
 
 /// How a file made the process end that checked it.
@@ -58,10 +78,8 @@ pub enum Outcome {
 pub enum Ending {
     /// It asked for more memory than a check may use.
     Memory,
-    /// It did not end within [`MAX_SECONDS`].
+    /// It used [`MAX_CPU_SECONDS`].
     Time,
-    /// The process was killed, as the kernel does when memory runs out.
-    Killed,
     /// The back end crashed, by the signal of this number.
     Crash(i32),
 }
@@ -75,11 +93,9 @@ impl fmt::Display for Ending {
                 f,
                 "loading it takes more than half of the memory of this box; {REMEDY}"
             ),
-            Self::Time => write!(f, "loading it takes longer than {MAX_SECONDS} s; {REMEDY}"),
-            Self::Killed => write!(
+            Self::Time => write!(
                 f,
-                "the system killed the process that tried to load it, as it does when memory \
-                 runs out; {REMEDY}"
+                "loading it takes more than {MAX_CPU_SECONDS} s of processor time; {REMEDY}"
             ),
             Self::Crash(signal) => write!(
                 f,
@@ -90,50 +106,152 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Runs `command`, which checks one model file, and waits for its end.
+/// Why a check ended that says nothing about the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interruption {
+    /// It took longer than [`MAX_WALL_SECONDS`].
+    Overdue,
+    /// The process was killed, as the kernel does when memory runs out.
+    Killed,
+    /// A file could not be read from the disk (SIGBUS).
+    Disk,
+    /// A sandbox forbids a system call (SIGSYS).
+    Forbidden,
+    /// Its caller cancelled it.
+    Cancelled,
+    /// A signal that is sent to stop programs, or an unknown exit code.
+    Other(ExitStatus),
+}
+
+impl fmt::Display for Interruption {
+    /// Writes a clause with the remedy, about the model.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Overdue => write!(
+                f,
+                "its check did not end within {MAX_WALL_SECONDS} s; try again when the box has \
+                 less to do, or use a smaller model"
+            ),
+            Self::Killed => f.write_str(
+                "the system killed the process that tried to load it, as it does when memory runs \
+                 out; free some memory and try again, or use a smaller model",
+            ),
+            Self::Disk => f.write_str(
+                "a file could not be read while it was checked (SIGBUS); check the disk, then try \
+                 again",
+            ),
+            Self::Forbidden => f.write_str(
+                "the service's sandbox forbids a call that loading it needs (SIGSYS); allow the \
+                 call in SystemCallFilter, then try again",
+            ),
+            Self::Cancelled => {
+                f.write_str("its check was cancelled, because this program stops; start it again")
+            }
+            Self::Other(status) => {
+                write!(f, "its check was interrupted ({status}); try again")
+            }
+        }
+    }
+}
+
+/// Writes the sentence with which a child refuses a model to standard output.
+pub fn print_refusal(why: &str) {
+    let why: Vec<&str> = why.split_whitespace().collect();
+    // Without its reader the exit code is all that matters.
+    writeln!(io::stdout(), "{ANSWER}{}", why.join(" ")).ok();
+}
+
+/// Runs `command`, which checks one model file, and waits for its end or until `is_cancelled`.
+/// Of this process's environment it gets what loading a library needs, besides its own variables.
 ///
 /// # Errors
-/// When the process can't be started or waited for.
-pub fn run(command: &mut Command) -> io::Result<Outcome> {
-    run_within(command, Duration::from_secs(MAX_SECONDS))
+/// When the process can't be started or waited for; [`start_remedy`] has the remedy.
+pub fn run(command: &mut Command, is_cancelled: &dyn Fn() -> bool) -> io::Result<Outcome> {
+    run_within(command, Duration::from_secs(MAX_WALL_SECONDS), is_cancelled)
 }
 
-fn run_within(command: &mut Command, timeout: Duration) -> io::Result<Outcome> {
+/// The remedy for an error of [`run`].
+#[must_use]
+pub fn start_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "check that the program is there, and mount /proc",
+        io::ErrorKind::PermissionDenied => {
+            "let the service execute its own program: permissions, noexec, AppArmor or SELinux"
+        }
+        io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock => {
+            "free some memory, or raise the service's TasksMax"
+        }
+        _ => "raise the service's limits of open files and processes, then try again",
+    }
+}
+
+fn run_within(
+    command: &mut Command,
+    timeout: Duration,
+    is_cancelled: &dyn Fn() -> bool,
+) -> io::Result<Outcome> {
+    let own = command.get_envs();
+    let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    let own: Vec<(OsString, OsString)> = own.collect();
+    let kept = KEPT_ENV.map(|name| (name, std::env::var_os(name)));
+    let kept = kept
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
     let mut child = command
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // The last line of the output must be the sentence.
-        .env("RUST_LOG", "error")
-        .env("RUST_BACKTRACE", "0")
+        .env_clear()
+        .envs(kept)
+        .env(limits::PARENT_VARIABLE, std::process::id().to_string())
+        .envs(own)
         .spawn()?;
-    let outcome = follow(&mut child, timeout);
-    if outcome.is_err() {
-        // It may have ended by itself.
+    let outcome = follow(&mut child, timeout, is_cancelled);
+    if !matches!(outcome, Ok(Some(_))) {
+        // It may have ended by itself. A process that is not waited for stays in the table.
         child.kill().ok();
+        child.wait().ok();
     }
-    outcome
+    let cancelled = is_cancelled();
+    outcome.map(|outcome| {
+        outcome.unwrap_or(Outcome::Interrupted(match cancelled {
+            true => Interruption::Cancelled,
+            false => Interruption::Overdue,
+        }))
+    })
 }
 
-fn follow(child: &mut Child, timeout: Duration) -> io::Result<Outcome> {
-    let output = read_aside(child.stderr.take())?;
-    let Some(status) = wait(child, timeout)? else {
-        child.kill()?;
-        child.wait()?;
-        return Ok(Outcome::Ended(Ending::Time));
+/// Waits for the process and reads its end; returns `None` while it runs after `timeout`, or when
+/// it is cancelled.
+fn follow(
+    child: &mut Child,
+    timeout: Duration,
+    is_cancelled: &dyn Fn() -> bool,
+) -> io::Result<Option<Outcome>> {
+    let answer = read_aside(child.stdout.take())?;
+    let log = read_aside(child.stderr.take())?;
+    let Some(status) = wait(child, timeout, is_cancelled)? else {
+        return Ok(None);
     };
-    let output = output.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
-    Ok(judge(status, &String::from_utf8_lossy(&output)))
+    let [answer, log] = [answer, log].map(|output| {
+        let output = output.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
+        String::from_utf8_lossy(&output).into_owned()
+    });
+    Ok(Some(judge(status, &answer, &log)))
 }
 
-/// Waits for the process; returns `None` after `timeout`.
-fn wait(child: &mut Child, timeout: Duration) -> io::Result<Option<ExitStatus>> {
+/// Waits for the process; returns `None` after `timeout`, or when it is cancelled.
+fn wait(
+    child: &mut Child,
+    timeout: Duration,
+    is_cancelled: &dyn Fn() -> bool,
+) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + timeout;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if Instant::now() >= until {
+        if Instant::now() >= until || is_cancelled() {
             return Ok(None);
         }
         std::thread::sleep(POLL_INTERVAL);
@@ -165,35 +283,41 @@ fn read_aside(
 }
 
 /// Decides what the end of a check says about the file.
-fn judge(status: ExitStatus, output: &str) -> Outcome {
+fn judge(status: ExitStatus, answer: &str, log: &str) -> Outcome {
     const ABORT: i32 = 6;
+    const BUS: i32 = 7;
     const KILL: i32 = 9;
-    /// Signals of a defect: illegal instruction, trap, abort, bus, arithmetic, segment, system
-    /// call.
-    const CRASHES: [i32; 7] = [4, 5, ABORT, 7, 8, 11, 31];
+    const PROCESSOR_TIME: i32 = 24;
+    const SYSTEM_CALL: i32 = 31;
+    /// Signals of a defect: illegal instruction, trap, abort, arithmetic, segment.
+    const CRASHES: [i32; 5] = [4, 5, ABORT, 8, 11];
     if status.success() {
         return Outcome::Loaded;
     }
+    let interrupted = Outcome::Interrupted;
     match (status.code(), status.signal()) {
         (Some(REFUSED), _) => {
-            let mut lines = output.lines().rev();
-            let sentence = lines.find(|line| !line.trim().is_empty());
-            Outcome::Refused(sentence.unwrap_or("it can't be opened").trim().to_owned())
+            let sentence = answer
+                .lines()
+                .rev()
+                .find_map(|line| line.strip_prefix(ANSWER));
+            Outcome::Refused(sentence.unwrap_or("it can't be opened").to_owned())
         }
-        (_, Some(ABORT)) if is_out_of_memory(output) => Outcome::Ended(Ending::Memory),
-        (_, Some(KILL)) => Outcome::Ended(Ending::Killed),
+        (_, Some(ABORT)) if is_out_of_memory(log) => Outcome::Ended(Ending::Memory),
+        (_, Some(PROCESSOR_TIME)) => Outcome::Ended(Ending::Time),
         (_, Some(signal)) if CRASHES.contains(&signal) => Outcome::Ended(Ending::Crash(signal)),
-        _ => Outcome::Refused(format!(
-            "the check of the model was interrupted ({status}); try again"
-        )),
+        (_, Some(KILL)) => interrupted(Interruption::Killed),
+        (_, Some(BUS)) => interrupted(Interruption::Disk),
+        (_, Some(SYSTEM_CALL)) => interrupted(Interruption::Forbidden),
+        _ => interrupted(Interruption::Other(status)),
     }
 }
 
 /// Whether an aborted process printed what allocators of Rust and C++ print.
-fn is_out_of_memory(output: &str) -> bool {
+fn is_out_of_memory(log: &str) -> bool {
     ["memory allocation of ", "bad_alloc"]
         .iter()
-        .any(|words| output.contains(words))
+        .any(|words| log.contains(words))
 }
 
 #[cfg(test)]
@@ -208,13 +332,17 @@ mod tests {
     }
 
     fn outcome(script: &str) -> Outcome {
-        run(&mut shell(script)).unwrap()
+        run(&mut shell(script), &|| false).unwrap()
     }
 
     #[test]
-    fn refused_model_has_the_last_line_as_its_sentence() {
-        let said = outcome("echo a log line >&2; echo 'm.onnx is damaged' >&2; exit 1");
+    fn answer_is_read_from_standard_output_alone() {
+        let said = outcome("echo 'refused: m.onnx is damaged'; echo 'library ends' >&2; exit 1");
         assert_eq!(said, Outcome::Refused("m.onnx is damaged".to_owned()));
+        let said = outcome("echo 'refused: the file'; echo 'library ends'; exit 1");
+        assert_eq!(said, Outcome::Refused("the file".to_owned()));
+        let said = outcome("echo 'refused: a log line' >&2; exit 1");
+        assert_eq!(said, Outcome::Refused("it can't be opened".to_owned()));
         assert_eq!(outcome("exit 0"), Outcome::Loaded);
     }
 
@@ -222,28 +350,65 @@ mod tests {
     fn only_signals_of_a_defect_or_a_limit_blame_the_file() {
         let abort = "echo 'memory allocation of 99 bytes failed' >&2; kill -ABRT $$";
         assert_eq!(outcome(abort), Outcome::Ended(Ending::Memory));
+        assert_eq!(outcome("kill -XCPU $$"), Outcome::Ended(Ending::Time));
         assert_eq!(outcome("kill -ABRT $$"), Outcome::Ended(Ending::Crash(6)));
         assert_eq!(outcome("kill -SEGV $$"), Outcome::Ended(Ending::Crash(11)));
-        assert_eq!(outcome("kill -KILL $$"), Outcome::Ended(Ending::Killed));
+        for (signal, why) in [
+            ("KILL", Interruption::Killed),
+            ("BUS", Interruption::Disk),
+            ("SYS", Interruption::Forbidden),
+        ] {
+            let ended = outcome(&format!("kill -{signal} $$"));
+            assert_eq!(ended, Outcome::Interrupted(why));
+        }
         for script in ["kill -TERM $$", "kill -INT $$", "exit 3"] {
-            let ended = outcome(script);
-            assert!(matches!(&ended, Outcome::Refused(why) if why.contains("interrupted")));
+            let Outcome::Interrupted(why) = outcome(script) else {
+                panic!("{script}");
+            };
+            assert!(why.to_string().contains("interrupted"), "{why}");
+        }
+    }
+
+    /// Whether a process of this number is there, running or not waited for.
+    fn is_there(pid: &str) -> bool {
+        std::path::Path::new("/proc").join(pid.trim()).exists()
+    }
+
+    #[test]
+    fn check_that_is_overdue_or_cancelled_is_killed_and_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pid = folder.path().join("pid");
+        let script = format!("echo $$ > {}; exec sleep 1000", pid.display());
+        let long = Duration::from_secs(1000);
+        for (timeout, why) in [
+            (Duration::from_millis(300), Interruption::Overdue),
+            (long, Interruption::Cancelled),
+        ] {
+            let began = Instant::now();
+            let cancel = || why == Interruption::Cancelled && pid.exists();
+            let ended = run_within(&mut shell(&script), timeout, &cancel).unwrap();
+            assert_eq!(ended, Outcome::Interrupted(why));
+            assert!(began.elapsed() < Duration::from_secs(60));
+            let started = std::fs::read_to_string(&pid).unwrap_or_default();
+            assert!(started.trim().is_empty() || !is_there(&started));
+            std::fs::remove_file(&pid).ok();
         }
     }
 
     #[test]
-    fn check_beyond_its_time_is_killed() {
-        let began = Instant::now();
-        let mut endless = shell("exec sleep 1000");
-        let ended = run_within(&mut endless, Duration::from_millis(300)).unwrap();
-        assert_eq!(ended, Outcome::Ended(Ending::Time));
-        assert!(began.elapsed() < Duration::from_secs(30));
+    fn child_gets_only_what_a_library_needs_and_its_own_variables() {
+        let script = "if [ -n \"$CARGO_MANIFEST_DIR\" ]; then echo refused: all; exit 1; fi; \
+                      [ -n \"$PATH\" ] && [ \"$OWN\" = 1 ] || exit 3";
+        let mut command = shell(script);
+        command.env("OWN", "1");
+        assert_eq!(run(&mut command, &|| false).unwrap(), Outcome::Loaded);
     }
 
     #[test]
     fn output_without_end_is_bounded_and_blocks_nothing() {
-        let flood = "i=0; while [ $i -lt 400 ]; do printf '%01000d\\n' $i >&2; i=$((i+1)); done; \
-                     echo the sentence >&2; exit 1";
+        let flood = "i=0; while [ $i -lt 400 ]; do printf '%01000d\\n' $i >&2; \
+                     printf '%01000d\\n' $i; i=$((i+1)); done; \
+                     echo 'refused: the sentence'; exit 1";
         assert_eq!(outcome(flood), Outcome::Refused("the sentence".to_owned()));
         let endless = std::io::repeat(b'x').take(10 * MAX_OUTPUT as u64);
         let kept = read_aside(Some(endless)).unwrap().recv().unwrap();
@@ -251,13 +416,8 @@ mod tests {
     }
 
     #[test]
-    fn endings_name_the_remedy() {
-        for ending in [
-            Ending::Memory,
-            Ending::Time,
-            Ending::Killed,
-            Ending::Crash(11),
-        ] {
+    fn every_end_names_the_remedy() {
+        for ending in [Ending::Memory, Ending::Time, Ending::Crash(11)] {
             let clause = ending.to_string();
             assert!(
                 clause.contains("; use") || clause.contains("; export"),
@@ -266,5 +426,24 @@ mod tests {
             let kept = serde_json::to_string(&ending).unwrap();
             assert_eq!(serde_json::from_str::<Ending>(&kept).unwrap(), ending);
         }
+        for why in [
+            Interruption::Overdue,
+            Interruption::Killed,
+            Interruption::Disk,
+            Interruption::Forbidden,
+        ] {
+            assert!(why.to_string().contains("try again"), "{why}");
+        }
+    }
+
+    #[test]
+    fn error_of_a_start_has_its_own_remedy() {
+        let missing = run(&mut Command::new("/no/such/program"), &|| false).unwrap_err();
+        assert!(start_remedy(&missing).contains("/proc"));
+        let folder = tempfile::tempdir().unwrap();
+        let forbidden = run(&mut Command::new(folder.path()), &|| false).unwrap_err();
+        assert!(start_remedy(&forbidden).contains("permissions"));
+        let memory = start_remedy(&io::ErrorKind::OutOfMemory.into());
+        assert!(memory.contains("free some memory"));
     }
 }

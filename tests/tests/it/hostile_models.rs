@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use serde_json::{Value, json};
 use watchkeeper_config::LoadRequest;
-use watchkeeper_models::model_check::MAX_SECONDS;
+use watchkeeper_models::model_check::MAX_WALL_SECONDS;
 use watchkeeper_runtime::pipeline::inference::models::Models;
 use watchkeeper_tests::daemons::{Bench, Process, data, program, soak, wait_for};
 use watchkeeper_tests::onnx::Hostile;
@@ -47,6 +47,9 @@ fn bench(extra: &str) -> anyhow::Result<Bench> {
     Ok(bench)
 }
 
+/// Time over which the rate of frames is measured without a check.
+const RATE_SPAN: Duration = Duration::from_secs(4);
+
 /// Returns the frames that the pipeline `watch` has processed.
 fn frames(bench: &Bench) -> Option<u64> {
     let status = bench.get("/v1/pipelines/watch").ok()?;
@@ -56,9 +59,22 @@ fn frames(bench: &Bench) -> Option<u64> {
 /// Deploys a pipeline with a model of the folder; returns status and answer.
 fn deploy(bench: &Bench, model: &str) -> anyhow::Result<(u16, Value)> {
     let spec = json!({"id": "tried", "source": "street", "workflow": workflow(model)});
-    let timeout = Duration::from_secs(3 * MAX_SECONDS);
+    let timeout = Duration::from_secs(2 * MAX_WALL_SECONDS);
     let (status, body) = bench.request_within(timeout, "POST", "/v1/pipelines", Some(&spec))?;
     Ok((status, serde_json::from_slice(&body)?))
+}
+
+/// Deploys like [`deploy`], again where a busy machine cut the check short; returns the number of
+/// tries too.
+fn deploy_until_judged(bench: &Bench, model: &str) -> anyhow::Result<(u16, Value, usize)> {
+    for tries in 1..=3 {
+        let (status, answer) = deploy(bench, model)?;
+        let is_cut_short = answer["detail"].as_str().unwrap_or_default();
+        if !is_cut_short.contains("when the box has less to do") {
+            return Ok((status, answer, tries));
+        }
+    }
+    anyhow::bail!("this machine is too busy: no check used its processor time")
 }
 
 /// Checks that the sentence of a refusal says what, where and the remedy.
@@ -88,32 +104,35 @@ fn checks(runtime: &Process) -> usize {
     log.matches("model checked in a process of its own").count()
 }
 
+/// Returns the frames a second that the pipeline `watch` processes during `act`.
+fn frame_rate(bench: &Bench, act: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+    let before = wait_for("frames", || frames(bench))?;
+    let began = Instant::now();
+    act()?;
+    let after = wait_for("frames", || frames(bench))?;
+    let count = u32::try_from(after.saturating_sub(before))?;
+    Ok(f64::from(count) / began.elapsed().as_secs_f64())
+}
+
 fn refused_at_deployment(hostile: Hostile, why: &str) -> anyhow::Result<()> {
     let bench = bench("")?;
     hostile.write(&bench.path("models"), "bomb")?;
     let mut runtime = bench.runtime()?;
     wait_for("the first frames", || frames(&bench).filter(|n| *n > 5))?;
 
-    // The camera is watched while the check runs.
-    let is_done = AtomicBool::new(false);
-    let (answered, longest_gap) = std::thread::scope(|scope| {
-        let watching = scope.spawn(|| {
-            let (mut last, mut longest) = ((frames(&bench), Instant::now()), Duration::ZERO);
-            while !is_done.load(Ordering::Relaxed) {
-                std::thread::sleep(Duration::from_millis(100));
-                let now = frames(&bench);
-                if now.is_some() && now != last.0 {
-                    last = (now, Instant::now());
-                }
-                longest = longest.max(last.1.elapsed());
-            }
-            longest
-        });
-        let answered = deploy(&bench, "bomb");
-        is_done.store(true, Ordering::Relaxed);
-        (answered, watching.join())
-    });
-    let (status, answer) = answered?;
+    // The camera is watched while the check runs, and for a moment after a very short one.
+    let usual = frame_rate(&bench, || {
+        std::thread::sleep(RATE_SPAN);
+        Ok(())
+    })?;
+    let mut answered = None;
+    let meanwhile = frame_rate(&bench, || {
+        let began = Instant::now();
+        answered = Some(deploy_until_judged(&bench, "bomb")?);
+        std::thread::sleep(Duration::from_secs(1).saturating_sub(began.elapsed()));
+        Ok(())
+    })?;
+    let (status, answer, tries) = answered.context("an answer")?;
     ensure!(status == 422, "{status}: {answer}");
     let parts = [
         "bomb.onnx is not loaded: ",
@@ -122,13 +141,16 @@ fn refused_at_deployment(hostile: Hostile, why: &str) -> anyhow::Result<()> {
         "delete ",
     ];
     let sentence = check_sentence(&answer, &parts)?;
-    let gap = longest_gap.map_err(|_| anyhow::anyhow!("the watch panicked"))?;
-    ensure!(gap < Duration::from_secs(20), "no frame for {gap:?}");
+    print_rates(usual, meanwhile);
+    ensure!(
+        meanwhile * 3.0 >= usual,
+        "{meanwhile:.1} frames a second during the check, {usual:.1} before"
+    );
     ensure!(runtime.is_running(), "{}", runtime.log_text());
     watches_on(&bench)?;
 
     // The result is kept, over a restart too.
-    ensure!(checks(&runtime) == 1, "{}", runtime.log_text());
+    ensure!(checks(&runtime) == tries, "{}", runtime.log_text());
     let again = Instant::now();
     let (status, answer) = deploy(&bench, "bomb")?;
     ensure!(
@@ -146,7 +168,7 @@ fn refused_at_deployment(hostile: Hostile, why: &str) -> anyhow::Result<()> {
     );
     ensure!(again.elapsed() < AT_ONCE, "{:?}", again.elapsed());
     // The log of both runs.
-    ensure!(checks(&runtime) == 1, "{}", runtime.log_text());
+    ensure!(checks(&runtime) == tries, "{}", runtime.log_text());
     watches_on(&bench)?;
     ensure!(runtime.is_running(), "{}", runtime.log_text());
     Ok(())
@@ -166,7 +188,7 @@ fn network_that_expands_without_bound_is_refused_while_others_watch() -> anyhow:
 
 #[test]
 fn network_that_loops_without_end_is_refused_while_others_watch() -> anyhow::Result<()> {
-    refused_at_deployment(Hostile::Loop, "takes longer than 60 s")
+    refused_at_deployment(Hostile::Loop, "takes more than 60 s of processor time")
 }
 
 #[test]
@@ -176,9 +198,12 @@ fn hostile_model_is_refused_at_every_entrance() -> anyhow::Result<()> {
     fs::write(bench.path("bomb.json"), workflow("bomb").to_string())?;
     let network = Hostile::Expand.write(&bench.path("models"), "bomb")?;
 
-    // At the start, from the configuration file.
+    // At the start, from the configuration file: after the others, which do not wait for it.
     let mut runtime = bench.runtime()?;
-    let status = bench.get("/v1/pipelines/bomb")?;
+    let status = wait_for("the refusal", || {
+        let status = bench.get("/v1/pipelines/bomb").ok()?;
+        (status["state"]["state"] != "starting").then_some(status)
+    })?;
     ensure!(status["state"]["state"] == "failed", "{status}");
     let failed = json!({"detail": status["state"]["message"]});
     check_sentence(&failed, &["bomb.onnx is not loaded: ", MEMORY])?;
@@ -279,7 +304,7 @@ fn damaged_network_never_ends_the_process_that_has_it_checked() -> anyhow::Resul
         ..LoadRequest::from_process(Some(bench.config()))
     };
     let config = watchkeeper_config::load(&request).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    let models = Models::checked(&config, program("watchkeeper-runtime")?);
+    let models = Models::checked(&config, program("watchkeeper-runtime")?, Arc::default());
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
     let sound = ["bright-class", "bright-seg"].map(|name| {
         let read = |end: &str| fs::read(own.join(format!("{name}.{end}")));
@@ -337,6 +362,11 @@ fn real_detector_is_checked_at_its_first_deployment_only() -> anyhow::Result<()>
     ensure!(checks(&runtime) == 1, "{}", runtime.log_text());
     print_times(&times);
     Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "a measurement is for the reader")]
+fn print_rates(usual: f64, meanwhile: f64) {
+    eprintln!("frames a second: {usual:.1}, during the check: {meanwhile:.1}");
 }
 
 #[expect(clippy::print_stderr, reason = "a measurement is for the reader")]

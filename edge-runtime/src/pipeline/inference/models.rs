@@ -6,6 +6,8 @@
 //! [`first_load`]: super::first_load
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::model::ModelInfo;
@@ -51,12 +53,18 @@ impl Models {
         }
     }
 
-    /// Like [`Self::new`], but each file is loaded by `program model-check` first.
+    /// Like [`Self::new`], but each file is loaded by `program model-check` first. `is_stopping`
+    /// ends such checks.
     #[must_use]
-    pub fn checked(config: &Config, program: impl Into<PathBuf>) -> Self {
+    pub fn checked(
+        config: &Config,
+        program: impl Into<PathBuf>,
+        is_stopping: Arc<AtomicBool>,
+    ) -> Self {
         let settings = ModelSettings::new(config);
+        let first_loads = FirstLoads::new(settings.clone(), program, is_stopping);
         Self {
-            first_loads: Some(FirstLoads::new(settings.clone(), program)),
+            first_loads: Some(first_loads),
             ..Self::with_settings(settings)
         }
     }
@@ -72,6 +80,13 @@ impl Models {
             first_loads.check(model, &self.zoo())?;
         }
         Ok(self.pool.open(&self.settings.request(model))?)
+    }
+
+    /// Whether opening the model has it checked first, which may take minutes.
+    #[must_use]
+    pub fn is_unchecked(&self, model: &str) -> bool {
+        let first_loads = self.first_loads.as_ref().filter(|_| model != MOTION);
+        first_loads.is_some_and(|first_loads| first_loads.is_unchecked(model, &self.zoo()))
     }
 
     /// Every known model, installed or not.

@@ -3,7 +3,6 @@
 //! - A child process that checks a model receives them as JSON, so it does what the daemon would
 //!   do, also after an edit of the configuration file.
 
-use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
@@ -55,9 +54,24 @@ impl ModelSettings {
     /// Writes the settings for a child process.
     ///
     /// # Errors
-    /// When a path is not UTF-8.
-    pub(super) fn to_json(&self) -> io::Result<String> {
-        serde_json::to_string(self).map_err(io::Error::other)
+    /// The folder, or the library, whose path is not UTF-8.
+    pub(super) fn to_json(&self) -> Result<String, PathBuf> {
+        let state_dir = std::iter::once(&self.state_dir);
+        let mut paths = state_dir.chain(&self.models_dirs).chain(&self.ort_library);
+        match paths.find(|path| path.to_str().is_none()) {
+            Some(path) => Err(path.clone()),
+            // Writing strings and numbers as JSON does not fail.
+            None => Ok(serde_json::to_string(self).unwrap_or_default()),
+        }
+    }
+
+    /// Leaves one core to the cameras, for a process that checks a model beside them.
+    #[must_use]
+    pub fn with_a_core_to_spare(mut self) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let most = cores.saturating_sub(1).max(1);
+        self.threads = Some(self.threads.map_or(most, |threads| threads.min(most)));
+        self
     }
 
     /// The back end; its name was checked.
@@ -115,5 +129,34 @@ mod tests {
         let wrong = ModelSettings::from_json(&text.replace("rten", "abacus"));
         assert!(wrong.is_err_and(|why| why.contains("abacus")));
         assert!(ModelSettings::from_json("{").is_err());
+    }
+
+    fn settings(threads: Option<usize>, folder: PathBuf) -> ModelSettings {
+        ModelSettings {
+            backend: "rten".to_owned(),
+            threads,
+            models_dirs: vec![folder],
+            ort_library: None,
+            state_dir: "/state".into(),
+        }
+    }
+
+    #[test]
+    fn check_leaves_one_core_to_the_cameras() {
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        for configured in [None, Some(1), Some(1000)] {
+            let threads = settings(configured, "/m".into()).with_a_core_to_spare();
+            let threads = threads.threads.unwrap_or(usize::MAX);
+            assert!(threads >= 1 && threads <= cores.saturating_sub(1).max(1));
+            assert!(configured.is_none_or(|configured| threads <= configured));
+        }
+    }
+
+    #[test]
+    fn folder_that_no_json_can_hold_is_named() {
+        use std::os::unix::ffi::OsStringExt as _;
+        let folder = PathBuf::from(std::ffi::OsString::from_vec(b"/m\xff".to_vec()));
+        let written = settings(None, folder.clone()).to_json();
+        assert_eq!(written, Err(folder));
     }
 }

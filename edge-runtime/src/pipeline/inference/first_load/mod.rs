@@ -4,8 +4,11 @@
 //! - What was checked is named by checksums ([`subject`]): a file with other contents, another
 //!   manifest, back end, program or limit is checked again.
 //! - Results that the file causes are kept ([`results`]), so a later start runs no child, and a
-//!   refused file is refused at once. A refusal with a sentence of its own is not kept.
-//! - Checks run one at a time. A model that was checked before waits for none.
+//!   refused file is refused at once. A refusal with a sentence of its own is not kept, nor is an
+//!   end that the box may have caused: the next request checks the model again.
+//! - Checks run one at a time, and at most [`MAX_WAITING`] wait. A model that was checked before
+//!   waits for none.
+//! - A stop of the daemon ends the check and all waits.
 //!
 //! Not here: how the child is run, its limits and the reading of its end
 //! (`watchkeeper_models::model_check`).
@@ -14,24 +17,28 @@ mod digests;
 mod results;
 mod subject;
 
-use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use watchkeeper_models::model_check::{self, Ending, MAX_SECONDS, Outcome};
+use parking_lot::{Mutex, MutexGuard};
+use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
 use watchkeeper_models::{Resolved, Zoo, ZooError};
 
 use self::digests::Digests;
 use self::results::{CheckResult, CheckResults};
-use self::subject::{CheckedModel, Key, Subject};
+use self::subject::{CheckedModel, Key, Subject, program_stamp};
 use super::settings::ModelSettings;
 
-/// Longest wait for the end of another model's check.
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(MAX_SECONDS);
+/// Most models that wait for the check of another: each holds a call of the API.
+const MAX_WAITING: usize = 8;
+
+/// Pause between two looks at the stop, while another model is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Name of the child in the list of processes.
 const CHILD_NAME: &str = "watchkeeper-runtime";
@@ -57,13 +64,22 @@ pub enum FirstLoadError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{path} changed while it was checked; try again when it is complete")]
     Changed { path: PathBuf },
+    /// The check says nothing about the file.
+    #[error("{path} is not loaded: {why}")]
+    Interrupted { path: PathBuf, why: Interruption },
     #[error(
-        "{path} is not checked yet: the check of another model takes longer than {MAX_SECONDS} s; \
-         try again in a minute"
+        "{path} is not checked yet: {MAX_WAITING} models wait for their checks already; try again \
+         in some minutes"
     )]
     Busy { path: PathBuf },
-    #[error("{path} can't be checked in a process of its own: {source}; free some memory")]
+    #[error("{path} can't be checked in a process of its own: {source}; {remedy}", remedy =
+        model_check::start_remedy(source))]
     Child { path: PathBuf, source: io::Error },
+    #[error(
+        "{path} can't be checked: the folder {folder:?} is not UTF-8, which settings of a check \
+         must be; rename it, or configure another models.dir or runtime.state_dir"
+    )]
+    Folder { path: PathBuf, folder: PathBuf },
 }
 
 /// Checks models, and remembers the results.
@@ -71,24 +87,46 @@ pub enum FirstLoadError {
 pub struct FirstLoads {
     /// Program of the child, which is this program.
     program: PathBuf,
+    /// Names this build of the program.
+    program_stamp: String,
     settings: ModelSettings,
     results: CheckResults,
     digests: Digests,
     /// Held during a check.
     turn: Mutex<()>,
+    /// Models that wait for their turn.
+    waiting: AtomicUsize,
+    /// Set when the daemon stops.
+    is_stopping: Arc<AtomicBool>,
 }
 
 impl FirstLoads {
     /// Keeps results in the state folder of `settings`; `program` is started as the child.
+    /// `is_stopping` ends checks.
     #[must_use]
-    pub fn new(settings: ModelSettings, program: impl Into<PathBuf>) -> Self {
+    pub fn new(
+        settings: ModelSettings,
+        program: impl Into<PathBuf>,
+        is_stopping: Arc<AtomicBool>,
+    ) -> Self {
+        let program = program.into();
         Self {
-            program: program.into(),
+            program_stamp: program_stamp(&program),
+            program,
             results: CheckResults::new(&settings.state_dir),
             settings,
             digests: Digests::default(),
             turn: Mutex::default(),
+            waiting: AtomicUsize::default(),
+            is_stopping,
         }
+    }
+
+    /// Whether [`Self::check`] would run a child. False also for a model that can't be found or
+    /// read.
+    pub fn is_unchecked(&self, model: &str, zoo: &Zoo) -> bool {
+        let key = all_of(model, zoo).and_then(|all| self.key(&all));
+        key.is_ok_and(|key| self.results.get(&key).is_none())
     }
 
     /// Checks the model of this name or path, unless its files were checked before.
@@ -96,38 +134,53 @@ impl FirstLoads {
     /// # Errors
     /// [`FirstLoadError`]: this process must not load it.
     pub fn check(&self, model: &str, zoo: &Zoo) -> Result<(), FirstLoadError> {
-        let resolved = zoo.resolve(model)?;
-        // A manifest may name a second model, which is loaded with the first.
-        let faces = resolved.manifest.faces.as_deref();
-        let faces = faces.map(|faces| zoo.resolve(faces)).transpose()?;
-        let all: Vec<Resolved> = [Some(resolved.clone()), faces]
-            .into_iter()
-            .flatten()
-            .collect();
+        let all = all_of(model, zoo)?;
+        let path = all.first().map(|first| first.path.clone());
+        let path = path.unwrap_or_default();
         let key = self.key(&all)?;
         if let Some(result) = self.results.get(&key) {
-            return self.answer(&resolved.path, &key, result);
+            return self.answer(&path, &key, result);
         }
-        let Some(_turn) = self.turn.try_lock_for(QUEUE_TIMEOUT) else {
-            let path = resolved.path;
-            return Err(FirstLoadError::Busy { path });
-        };
+        let _turn = self.wait_for_turn(&path)?;
         // Another request may have checked it meanwhile.
         if let Some(result) = self.results.get(&key) {
-            return self.answer(&resolved.path, &key, result);
+            return self.answer(&path, &key, result);
         }
-        let outcome = self.run_child(model, &resolved.path)?;
+        let outcome = self.run_child(model, &path)?;
         if self.key(&all)? != key {
-            let path = resolved.path;
             return Err(FirstLoadError::Changed { path });
         }
         let result = match outcome {
             Outcome::Refused(sentence) => return Err(FirstLoadError::Refused(sentence)),
+            Outcome::Interrupted(why) => return Err(FirstLoadError::Interrupted { path, why }),
             Outcome::Loaded => CheckResult::Loaded,
             Outcome::Ended(ending) => CheckResult::Ended(ending),
         };
-        self.results.put(&key, result, &resolved.path);
-        self.answer(&resolved.path, &key, result)
+        self.results.put(&key, result, &path);
+        self.answer(&path, &key, result)
+    }
+
+    /// Waits until no other model is checked. Every check ends, so every wait does.
+    fn wait_for_turn(&self, path: &Path) -> Result<MutexGuard<'_, ()>, FirstLoadError> {
+        if let Some(turn) = self.turn.try_lock() {
+            return Ok(turn);
+        }
+        let path = || path.to_owned();
+        let place = Place(&self.waiting);
+        if self.waiting.fetch_add(1, Ordering::Relaxed) >= MAX_WAITING {
+            return Err(FirstLoadError::Busy { path: path() });
+        }
+        loop {
+            let turn = self.turn.try_lock_for(POLL_INTERVAL);
+            if self.is_stopping.load(Ordering::Relaxed) {
+                let why = Interruption::Cancelled;
+                return Err(FirstLoadError::Interrupted { path: path(), why });
+            }
+            if let Some(turn) = turn {
+                drop(place);
+                return Ok(turn);
+            }
+        }
     }
 
     fn key(&self, models: &[Resolved]) -> Result<Key, FirstLoadError> {
@@ -145,7 +198,8 @@ impl FirstLoads {
             })
         });
         let models = checked.collect::<Result<Vec<_>, FirstLoadError>>()?;
-        Ok(Subject::new(&self.settings, models).key())
+        let program = self.program_stamp.clone();
+        Ok(Subject::new(program, &self.settings, models).key())
     }
 
     fn run_child(&self, model: &str, path: &Path) -> Result<Outcome, FirstLoadError> {
@@ -154,14 +208,20 @@ impl FirstLoads {
             source,
         };
         let began = Instant::now();
-        let settings = self.settings.to_json().map_err(failed)?;
+        let settings = self.settings.to_json();
+        let settings = settings.map_err(|folder| FirstLoadError::Folder {
+            path: path.to_owned(),
+            folder,
+        })?;
         let mut command = Command::new(&self.program);
-        command
-            .arg0(CHILD_NAME)
-            .arg(model_check::SUBCOMMAND)
-            .args([OsString::from("--settings"), settings.into()])
-            .args(["--", model]);
-        let outcome = model_check::run(&mut command).map_err(failed)?;
+        command.arg0(CHILD_NAME).arg(model_check::SUBCOMMAND).args([
+            "--settings",
+            &settings,
+            "--",
+            model,
+        ]);
+        let is_stopping = || self.is_stopping.load(Ordering::Relaxed);
+        let outcome = model_check::run(&mut command, &is_stopping).map_err(failed)?;
         let ms = began.elapsed().as_millis();
         tracing::info!(model, ms, ?outcome, "model checked in a process of its own");
         Ok(outcome)
@@ -177,6 +237,23 @@ impl FirstLoads {
             }),
         }
     }
+}
+
+/// Frees its place among the waiting models.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A model, and the second one that its manifest may name and that is loaded with it.
+fn all_of(model: &str, zoo: &Zoo) -> Result<Vec<Resolved>, FirstLoadError> {
+    let resolved = zoo.resolve(model)?;
+    let faces = resolved.manifest.faces.as_deref();
+    let faces = faces.map(|faces| zoo.resolve(faces)).transpose()?;
+    Ok([Some(resolved), faces].into_iter().flatten().collect())
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! What a check is about: everything that decides whether a model loads.
 //!
-//! - Sans-IO: checksums go in, a [`Key`] comes out.
+//! - Checksums go in, a [`Key`] comes out. Only [`program_stamp`] reads: once, at the start.
 //! - Paths are not part of it, so a copy of a checked file is not checked again.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 
 use serde::Serialize;
 use watchkeeper_models::Sha256Sum;
-use watchkeeper_models::model_check::{MAX_SECONDS, limits};
+use watchkeeper_models::model_check::{MAX_CPU_SECONDS, limits};
 
 use crate::pipeline::inference::settings::ModelSettings;
 
@@ -26,13 +28,13 @@ pub(super) struct CheckedModel {
 /// Everything that decides the result of a check.
 #[derive(Debug, Serialize)]
 pub(super) struct Subject {
-    program: &'static str,
+    program: String,
     backend: String,
     /// The library of ONNX Runtime, with its size and time.
     library: String,
     threads: Option<usize>,
     max_bytes: Option<u64>,
-    max_seconds: u64,
+    max_cpu_seconds: u64,
     models: Vec<CheckedModel>,
 }
 
@@ -48,14 +50,18 @@ impl fmt::Display for Key {
 
 impl Subject {
     /// Describes a check of `models` with these settings by this program.
-    pub(super) fn new(settings: &ModelSettings, models: Vec<CheckedModel>) -> Self {
+    pub(super) fn new(
+        program: String,
+        settings: &ModelSettings,
+        models: Vec<CheckedModel>,
+    ) -> Self {
         Self {
-            program: env!("CARGO_PKG_VERSION"),
+            program,
             backend: format!("{:?}", settings.backend()),
             library: settings.library_stamp(),
             threads: settings.threads,
             max_bytes: limits::max_bytes(),
-            max_seconds: MAX_SECONDS,
+            max_cpu_seconds: MAX_CPU_SECONDS,
             models,
         }
     }
@@ -67,6 +73,14 @@ impl Subject {
         hex.truncate(KEY_LEN);
         Key(hex)
     }
+}
+
+/// Names the build of a program: its version, and size and time of its file. Two builds may have one
+/// version, and differ in what they can load.
+pub(super) fn program_stamp(program: &Path) -> String {
+    let file = std::fs::metadata(program);
+    let file = file.map(|file| (file.size(), file.mtime(), file.mtime_nsec()));
+    format!("{} {:?}", env!("CARGO_PKG_VERSION"), file.ok())
 }
 
 #[cfg(test)]
@@ -82,12 +96,12 @@ mod tests {
 
     fn subject() -> Subject {
         Subject {
-            program: "1",
+            program: "1".to_owned(),
             backend: "Rten".to_owned(),
             library: String::new(),
             threads: None,
             max_bytes: Some(1 << 30),
-            max_seconds: 60,
+            max_cpu_seconds: 60,
             models: vec![CheckedModel {
                 manifest: "a".to_owned(),
                 sums: [&b"network"[..], b"part"]
@@ -108,7 +122,7 @@ mod tests {
         };
         let others = [
             Subject {
-                program: "2",
+                program: "2".to_owned(),
                 ..subject()
             },
             Subject {
@@ -128,7 +142,7 @@ mod tests {
                 ..subject()
             },
             Subject {
-                max_seconds: 61,
+                max_cpu_seconds: 61,
                 ..subject()
             },
             Subject {
