@@ -2,6 +2,8 @@
 //!
 //! - The embedder is chosen once and logged once. A model that can't be used costs only what it
 //!   would have found.
+//! - With [`Notes::in_background`] nobody waits for the model: until it is loaded, the hashed
+//!   embedder replaces it. With [`Notes::checked`] the first use waits.
 //! - Nobody waits for embeddings. The worker computes [`BATCH`] at a time, outside the lock, and
 //!   pauses as long as it worked, so it uses half a core at most. It ends when it is done, or when
 //!   the notes are dropped.
@@ -10,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -24,6 +26,8 @@ use watchkeeper_store::private_folder::make_private;
 const BATCH: usize = 8;
 /// Subcommand of `watchkeeper` that loads a model once, for a parent.
 pub const CHECK_SUBCOMMAND: &str = "embedding-check";
+/// Name of the thread that loads a model.
+const LOADER: &str = "memory-model";
 /// Name of the worker thread.
 const WORKER: &str = "memory-vectors";
 
@@ -132,6 +136,7 @@ fn check(program: &Path, folder: &Path) -> Result<(), String> {
         .arg(CHECK_SUBCOMMAND)
         .arg(folder);
     let network = || folder.join("model.onnx").display().to_string();
+    // A stopping agent does not wait for this thread, and its end is the child's.
     match model_check::run(&mut command, &|| false) {
         Ok(Outcome::Loaded) => Ok(()),
         Ok(Outcome::Refused(why)) => Err(why),
@@ -170,6 +175,8 @@ struct Shared {
     config: MemoryConfig,
     /// Program that checks an embedding model; absent: none is checked.
     program: Option<PathBuf>,
+    /// Starts the thread that loads the model; absent: the first use loads it.
+    loading: Option<Once>,
     embedder: OnceLock<(Arc<dyn Embedder>, EmbedderChoice)>,
     state: Mutex<State>,
 }
@@ -177,6 +184,8 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     memory: Option<Memory>,
+    /// Whether the memory was opened with the chosen embedder.
+    has_chosen_embedder: bool,
     /// Whether the worker thread runs.
     is_embedding: bool,
 }
@@ -185,21 +194,34 @@ impl Notes {
     /// The notes below `home`, the assistant's folder. Reads nothing yet.
     #[must_use]
     pub fn new(home: &Path, config: &MemoryConfig) -> Self {
-        Self::with_program(home, config, None)
+        Self::with_program(home, config, None, None)
     }
 
     /// Like [`Self::new`], but this program, which is `watchkeeper`, loads an embedding model in a
     /// child process first.
     #[must_use]
     pub fn checked(home: &Path, config: &MemoryConfig) -> Self {
-        Self::with_program(home, config, Some(THIS_PROGRAM.into()))
+        Self::with_program(home, config, Some(THIS_PROGRAM.into()), None)
     }
 
-    fn with_program(home: &Path, config: &MemoryConfig, program: Option<PathBuf>) -> Self {
+    /// Like [`Self::checked`], but a thread checks and loads the model from the first use on.
+    #[must_use]
+    pub fn in_background(home: &Path, config: &MemoryConfig) -> Self {
+        let loading = model_folder(config).map(|_| Once::new());
+        Self::with_program(home, config, Some(THIS_PROGRAM.into()), loading)
+    }
+
+    fn with_program(
+        home: &Path,
+        config: &MemoryConfig,
+        program: Option<PathBuf>,
+        loading: Option<Once>,
+    ) -> Self {
         Self(Arc::new(Shared {
             folder: home.join(FOLDER),
             config: config.clone(),
             program,
+            loading,
             embedder: OnceLock::new(),
             state: Mutex::default(),
         }))
@@ -226,12 +248,24 @@ impl Notes {
         let folder = &shared.folder;
         let failed =
             |cause: String| format!("the notes in {} can't be used: {cause}", folder.display());
-        let (embedder, _) = shared.embedder();
+        let chosen = match &shared.loading {
+            Some(loading) => {
+                loading.call_once(|| load_in_background(shared));
+                shared.embedder.get()
+            }
+            None => Some(shared.embedder()),
+        };
         let mut state = shared.state();
         make_private(folder).map_err(|e| failed(e.to_string()))?;
-        let opened = match state.memory.take() {
+        let is_current = state.has_chosen_embedder || chosen.is_none();
+        let opened = match state.memory.take().filter(|_| is_current) {
             Some(mut memory) => memory.refresh().map(|()| memory),
-            None => Memory::open(folder, Arc::clone(embedder)),
+            None => {
+                state.has_chosen_embedder = chosen.is_some();
+                let hashed = || Arc::new(HashedEmbedder::default()) as Arc<dyn Embedder>;
+                let embedder = chosen.map_or_else(hashed, |(embedder, _)| Arc::clone(embedder));
+                Memory::open(folder, embedder)
+            }
         };
         let memory = opened.map_err(|e| failed(e.to_string()))?;
         Ok(MemoryGuard {
@@ -241,7 +275,7 @@ impl Notes {
         })
     }
 
-    /// What computes their embeddings; `None` before the notes were opened.
+    /// What computes their embeddings; `None` until that is decided and its model is loaded.
     #[must_use]
     pub fn vectors(&self) -> Option<&EmbedderChoice> {
         self.0.embedder.get().map(|(_, vectors)| vectors)
@@ -285,6 +319,22 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         // A thread that panicked took the memory out, so the next one opens it again.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Loads the model on a thread, then opens the notes with it, which embeds new ones.
+fn load_in_background(shared: &Arc<Shared>) {
+    let notes = Notes(Arc::clone(shared));
+    let load = move || {
+        notes.0.embedder();
+        if let Err(why) = notes.open() {
+            tracing::warn!(why, "memory: cannot open the notes with the model");
+        }
+    };
+    let thread = std::thread::Builder::new().name(LOADER.to_owned());
+    if let Err(error) = thread.spawn(load) {
+        tracing::warn!(%error, "memory: cannot start the thread that loads the embedding model; \
+            notes are searched without it until the next start");
     }
 }
 
@@ -357,7 +407,10 @@ fn embed(shared: &Weak<Shared>) {
             }
             wanted
         };
-        let (embedder, _) = shared.embedder();
+        // Without its model the notes wait for no embedding.
+        let Some((embedder, _)) = shared.embedder.get() else {
+            return;
+        };
         read += wanted.len();
         let begun = Instant::now();
         let made = wanted.into_iter().map(|wanted| {
@@ -385,6 +438,7 @@ fn embed(shared: &Weak<Shared>) {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::time::Duration;
 
     use watchkeeper_memory::{Entry, Kind, Origin, Query, Words};
@@ -449,6 +503,34 @@ mod tests {
             choose_embedder(&wrong, None).1,
             EmbedderChoice::Refused { .. }
         ));
+    }
+
+    #[test]
+    fn notes_are_found_by_their_words_while_their_model_is_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let [program, go] = ["program", "go"].map(|name| dir.path().join(name));
+        let script = format!(
+            "#!/bin/sh\nwhile [ ! -e {} ]; do sleep 0.1; done\n",
+            go.display()
+        );
+        fs::write(&program, script).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let loading = Some(Once::new());
+        let notes = Notes::with_program(dir.path(), &named(tiny()), Some(program), loading);
+        remember(&notes, "A hound barks.");
+        assert_eq!(found(&notes, "hound barks"), ["A hound barks."]);
+        assert_eq!(notes.vectors(), None);
+        fs::write(&go, "").unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while notes.vectors().is_none() || notes.waiting() != Some(0) {
+            assert!(Instant::now() < until, "the model is not in use");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(matches!(
+            notes.vectors(),
+            Some(EmbedderChoice::Model { .. })
+        ));
+        assert_eq!(found(&notes, "the dog"), ["A hound barks."]);
     }
 
     #[test]

@@ -264,7 +264,7 @@ impl Shared {
             llm: setup
                 .llm()
                 .map(|llm| Arc::new(LazyLlmClient::new(llm.clone()))),
-            notes: Notes::checked(&home, &setup.memory),
+            notes: Notes::in_background(&home, &setup.memory),
             home,
         })
     }
