@@ -49,6 +49,7 @@ pub(super) async fn serve(
         "serving"
     );
     notify(&[NotifyState::Ready]);
+    start_unchecked(&manager, &stop);
 
     let reason = watch(&manager, &disk_space, &mut serving, &mut stop).await;
     notify(&[NotifyState::Stopping]);
@@ -63,6 +64,15 @@ pub(super) async fn serve(
         anyhow::bail!("{why}; stopping, so that the store is checked at the next start");
     }
     result.map_or(Ok(()), |result| served(result, false))
+}
+
+/// Starts the pipelines whose models are checked first, beside the service.
+fn start_unchecked(manager: &Arc<Manager>, stop: &Stop) {
+    let (manager, stop) = (Arc::clone(manager), stop.clone());
+    // A stop ends the check, and with it the task.
+    drop(tokio::task::spawn_blocking(move || {
+        manager.start_unchecked(&|| !stop.is_requested());
+    }));
 }
 
 /// Reason for the end of the service.

@@ -248,6 +248,42 @@ fn small_png() -> anyhow::Result<Vec<u8>> {
 }
 
 #[test]
+fn unchecked_model_delays_neither_the_api_nor_other_pipelines() -> anyhow::Result<()> {
+    // Its name is before that of the pipeline that watches.
+    let file = "[pipelines.bomb]\nsource = \"street\"\nworkflow = \"bomb.json\"\n";
+    let bench = bench(file)?;
+    fs::write(bench.path("bomb.json"), workflow("bomb").to_string())?;
+    Hostile::Loop.write(&bench.path("models"), "bomb")?;
+    let runtime = bench.runtime()?;
+    watches_on(&bench)?;
+    let status = bench.get("/v1/pipelines/bomb")?;
+    ensure!(status["state"]["state"] == "starting", "{status}");
+    let note = status["note"].as_str().unwrap_or_default();
+    ensure!(note.contains("in a process of its own first"), "{status}");
+    ensure!(checks(&runtime) == 0, "{}", runtime.log_text());
+    // A stop ends the check.
+    let began = Instant::now();
+    runtime.stop()?;
+    ensure!(began.elapsed() < AT_ONCE, "{:?}", began.elapsed());
+    Ok(())
+}
+
+#[test]
+fn unchecked_model_of_the_file_runs_after_its_check() -> anyhow::Result<()> {
+    let file = "[pipelines.sound]\nsource = \"street\"\nworkflow = \"sound.json\"\n";
+    let bench = bench(file)?;
+    fs::write(bench.path("sound.json"), workflow("sound").to_string())?;
+    Hostile::Harmless.write(&bench.path("models"), "sound")?;
+    let runtime = bench.runtime()?;
+    wait_for("the pipeline to run", || {
+        let status = bench.get("/v1/pipelines/sound").ok()?;
+        (status["state"]["state"] == "running").then_some(())
+    })?;
+    ensure!(checks(&runtime) == 1, "{}", runtime.log_text());
+    Ok(())
+}
+
+#[test]
 fn sound_model_is_checked_once_and_not_at_later_starts() -> anyhow::Result<()> {
     let bench = bench("")?;
     Hostile::Harmless.write(&bench.path("models"), "sound")?;

@@ -40,11 +40,7 @@ impl Detectors {
             replacement: spec.model.clone(),
             ..Self::default()
         };
-        let wanted = match &spec.model {
-            Some(model) if !plan.models.is_empty() => std::slice::from_ref(model),
-            _ => &plan.models,
-        };
-        for model in wanted.iter().chain(&plan.asked) {
+        for model in models_of(spec, plan) {
             if !detectors.by_model.contains_key(model) {
                 detectors.by_model.insert(model.clone(), open(model)?);
             }
@@ -133,6 +129,18 @@ impl Detectors {
         own.or_else(|| self.by_model.get_mut(model))
             .ok_or_else(|| not_loaded(model))
     }
+}
+
+/// The models that a pipeline opens; some may be named twice.
+pub fn models_of<'a>(
+    spec: &'a PipelineSpec,
+    plan: &'a Plan,
+) -> impl Iterator<Item = &'a String> + use<'a> {
+    let wanted = match &spec.model {
+        Some(model) if !plan.models.is_empty() => std::slice::from_ref(model),
+        _ => &plan.models,
+    };
+    wanted.iter().chain(&plan.asked)
 }
 
 fn not_loaded(model: &str) -> String {

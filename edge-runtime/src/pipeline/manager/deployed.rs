@@ -18,6 +18,10 @@ use crate::pipeline::worker::Worker;
 pub(super) enum Idle {
     /// It can't run at the moment.
     Broken(String),
+    /// It starts when its model has been checked ([`Manager::start_unchecked`]).
+    ///
+    /// [`Manager::start_unchecked`]: super::Manager::start_unchecked
+    Unchecked(String),
     /// The crash-loop guard holds it back.
     Held(String),
     /// A user stopped a pipeline that the configuration file names.
@@ -46,6 +50,12 @@ impl Deployed {
     /// A pipeline that was just found to be unable to run.
     pub(super) fn broken(spec: PipelineSpec, problem: &Problem) -> Self {
         Self::idle(spec, Idle::Broken(problem.to_string()), clock::wall())
+    }
+
+    /// A pipeline whose model has to be checked before it starts.
+    pub(super) fn unchecked(spec: PipelineSpec) -> Self {
+        let note = "its model is loaded in a process of its own first; it starts afterwards";
+        Self::idle(spec, Idle::Unchecked(note.to_owned()), clock::wall())
     }
 
     /// A pipeline of the configuration file that a user stopped at `since`.
@@ -82,6 +92,7 @@ impl Deployed {
                 let message = message.clone();
                 (PipelineState::Failed { message }, None)
             }
+            Idle::Unchecked(note) => (PipelineState::Starting, Some(note.clone())),
             Idle::Stopped(note) => (PipelineState::Paused, Some(note.clone())),
             Idle::Finished(note) => (PipelineState::Ended, Some(note.clone())),
         };
@@ -105,6 +116,7 @@ impl Deployed {
             Self::Running(worker) => Ok(worker),
             Self::Idle { spec, why, .. } => {
                 let (Idle::Broken(message)
+                | Idle::Unchecked(message)
                 | Idle::Held(message)
                 | Idle::Stopped(message)
                 | Idle::Finished(message)) = why;

@@ -45,7 +45,7 @@ fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
             may_restart: !spec.paused,
         },
         Deployed::Idle {
-            why: Idle::Held(_) | Idle::Stopped(_) | Idle::Finished(_),
+            why: Idle::Unchecked(_) | Idle::Held(_) | Idle::Stopped(_) | Idle::Finished(_),
             ..
         } => Health::Resting,
     }

@@ -274,9 +274,9 @@ impl Manager {
                     troubles.push(format!("pipeline {id:?}: {why}"));
                     continue;
                 }
-                // As a user requested it.
+                // It starts soon, or it rests as a user requested it.
                 Deployed::Idle {
-                    why: Idle::Stopped(_) | Idle::Finished(_),
+                    why: Idle::Unchecked(_) | Idle::Stopped(_) | Idle::Finished(_),
                     ..
                 } => continue,
             };

@@ -110,7 +110,7 @@ impl Manager {
             Deployed::Idle { .. } if paused => deployed.worker()?,
             // It never ran in this process, or failed at once, so its checkpoint is still its own.
             Deployed::Idle {
-                why: Idle::Held(_) | Idle::Broken(_),
+                why: Idle::Held(_) | Idle::Broken(_) | Idle::Unchecked(_),
                 ..
             } => {
                 let checkpoint = self.checkpoint(&spec);
@@ -162,8 +162,8 @@ impl Manager {
         self.run(spec, prepared, checkpoint)
     }
 
-    /// Restarts a failed pipeline after a change of something that it needs. If it fails again, it
-    /// is listed with the reason.
+    /// Restarts a failed pipeline after a change of something that it needs, and starts one whose
+    /// model was not checked yet. If it fails, it is listed with the reason.
     pub(super) fn restart_if_failed(&self, id: &PipelineId) {
         let _lock = self.change_locks.acquire(id);
         let Ok(deployed) = self.handle(id) else {
@@ -177,7 +177,9 @@ impl Manager {
                 }
                 matches!(worker.state(), PipelineState::Failed { .. })
             }
-            Deployed::Idle { why, .. } => matches!(why, Idle::Broken(_)),
+            Deployed::Idle { why, .. } => {
+                matches!(why, Idle::Broken(_) | Idle::Unchecked(_))
+            }
         };
         if !is_failed {
             return;

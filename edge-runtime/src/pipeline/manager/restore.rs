@@ -3,10 +3,13 @@
 //! - [`plan_start`] decides which one applies if both name the same.
 //! - Everything that can't be restored is reported in one sentence, and stays listed or stored.
 //! - A start that is asked to stop starts no further pipeline.
+//! - A pipeline whose model has to be checked delays neither the others nor the API: it is listed,
+//!   and [`Manager::start_unchecked`] starts it later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -17,6 +20,8 @@ use super::sections::{StartPlan, WantedSpec, plan_start};
 use crate::clock;
 use crate::guard::Held;
 use crate::journal::{JournalError, Kind, Loaded, Unreadable, UserIntent};
+use crate::pipeline::inference::detectors::models_of;
+use crate::pipeline::plan;
 
 impl Manager {
     /// Restores stored sources and pipelines and those of the configuration file. `continues` is
@@ -72,6 +77,37 @@ impl Manager {
         troubles
     }
 
+    /// Starts the pipelines whose models had to be checked, one after the other; returns when
+    /// `continues` is false. Takes minutes for each model that is slow to load.
+    pub fn start_unchecked(&self, continues: &dyn Fn() -> bool) {
+        let ids: Vec<PipelineId> = {
+            let table = self.pipelines.lock();
+            let unchecked = table.iter().filter(|(_, deployed)| {
+                matches!(
+                    deployed,
+                    Deployed::Idle {
+                        why: Idle::Unchecked(_),
+                        ..
+                    }
+                )
+            });
+            unchecked.map(|(id, _)| id.clone()).collect()
+        };
+        for id in ids {
+            if !continues() {
+                return;
+            }
+            self.restart_if_failed(&id);
+        }
+    }
+
+    /// Whether a model of the pipeline has to be checked. A pipeline that can't run has none.
+    fn has_unchecked_model(&self, spec: &PipelineSpec) -> bool {
+        plan::plan(spec).is_ok_and(|plan| {
+            models_of(spec, &plan).any(|model| self.parts.models.is_unchecked(model))
+        })
+    }
+
     /// What should exist of one kind. Outdated entries are removed from the store.
     fn start_plan<S: Kind>(&self, file: &[S], troubles: &mut Vec<String>) -> StartPlan<S> {
         let specs = self.parts.journal.specs();
@@ -118,6 +154,7 @@ impl Manager {
         }
         match self.parts.guard.held(&spec.id) {
             Some(held) => held_back(spec, held),
+            None if self.has_unchecked_model(&spec) => Deployed::unchecked(spec),
             None => match self.build(&spec) {
                 Ok(worker) => Deployed::Running(Arc::new(worker)),
                 Err(problem) => Deployed::broken(spec, &problem),
