@@ -328,7 +328,9 @@ mod tests {
             let text = serde_json::to_vec(&line).unwrap();
             let Found::Line(found) = parse(&text) else { panic!("{line:?}") };
             prop_assert_eq!(found.loss().count, events);
-            prop_assert_eq!(found, line);
+            prop_assert_eq!(&found, &line);
+            let latest = Line { last: at(i64::MAX), ..found };
+            prop_assert_eq!(latest.loss().count, events);
             if let Found::Line(line) = parse(&other) {
                 line.loss();
             }
