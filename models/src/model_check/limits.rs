@@ -12,7 +12,8 @@ use std::path::Path;
 
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-use super::MAX_CPU_SECONDS;
+/// Most processor time of a check, in seconds, over all its threads.
+pub const MAX_CPU_SECONDS: u64 = 60;
 
 /// Environment variable with the number of the parent process.
 pub(super) const PARENT_VARIABLE: &str = "MODEL_CHECK_PARENT";

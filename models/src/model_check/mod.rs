@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::limits::MAX_CPU_SECONDS;
+
 /// The running program, also while an upgrade replaces its file.
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
@@ -31,9 +33,6 @@ pub const SUBCOMMAND: &str = "model-check";
 
 /// Exit code of a model that is refused with a sentence, written by [`print_refusal`].
 pub const REFUSED: i32 = 1;
-
-/// Most processor time of a check, in seconds, over all its threads.
-pub const MAX_CPU_SECONDS: u64 = 60;
 
 /// Longest time of a check, in seconds of wall clock. Shorter than a client waits for a deployment.
 pub const MAX_WALL_SECONDS: u64 = 150;

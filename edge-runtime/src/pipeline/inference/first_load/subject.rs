@@ -75,8 +75,8 @@ impl Subject {
     }
 }
 
-/// Names the build of a program: its version, and size and time of its file. Two builds may have one
-/// version, and differ in what they can load.
+/// Names the build of a program: its version, and size and time of its file. Two builds may have
+/// one version, and differ in what they can load.
 pub(super) fn program_stamp(program: &Path) -> String {
     let file = std::fs::metadata(program);
     let file = file.map(|file| (file.size(), file.mtime(), file.mtime_nsec()));
