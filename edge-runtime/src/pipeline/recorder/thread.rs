@@ -48,7 +48,7 @@ pub(super) struct RecorderThread {
     pub(super) lost: Arc<AtomicU64>,
     pub(super) state: Arc<QueueState>,
     pub(super) mark: UnstoredMark,
-    /// The mark is about events up to this value of [`Progress::sent`].
+    /// The mark is about events up to this value of `Progress::sent`.
     pub(super) marked_until: u64,
     /// Records of the last run that are not stored. The next start makes them again.
     pub(super) left: u64,

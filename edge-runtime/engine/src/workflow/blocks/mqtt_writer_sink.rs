@@ -125,7 +125,8 @@ fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
         format!("port is {given} and has to be from 1 to 65535")
     })?;
     let qos = call.integer(4, 0)?;
-    let qos = MqttQos::from_number(qos).ok_or_else(|| format!("qos is {qos} and has to be 0, 1 or 2"))?;
+    let qos =
+        MqttQos::from_number(qos).ok_or_else(|| format!("qos is {qos} and has to be 0, 1 or 2"))?;
     let timeout_s = call.number(6, 0.5)?;
     if !(timeout_s.is_finite() && timeout_s > 0.0) {
         return Err(format!(

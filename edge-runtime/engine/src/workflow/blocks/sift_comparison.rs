@@ -155,7 +155,10 @@ impl<'a> Side<'a> {
 
 impl Block for Compare {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let sides = [Side::from_value(call.arg(0))?, Side::from_value(call.arg(1))?];
+        let sides = [
+            Side::from_value(call.arg(0))?,
+            Side::from_value(call.arg(1))?,
+        ];
         let enough = call.integer(2, 50)?;
         let ratio = call.number(3, 0.7)?;
         let [ours, theirs] = [sides[0].rows(), sides[1].rows()];

@@ -181,7 +181,11 @@ impl Block for Stitch {
         let way = Way::from_name(call.text(at + 1)?, all);
         let tolerance = call.number(at + 2, 10.0)?;
         let delimiter = call.text(at + 3)?;
-        let letters: Vec<Letter> = all.boxes.iter().map(|d| Letter::from_detection(d, way)).collect();
+        let letters: Vec<Letter> = all
+            .boxes
+            .iter()
+            .map(|d| Letter::from_detection(d, way))
+            .collect();
         let algorithm = if self.second {
             call.text(0)?
         } else {

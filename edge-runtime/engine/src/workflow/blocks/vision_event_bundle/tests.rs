@@ -82,7 +82,8 @@ fn sink_keeps_its_cool_down_and_its_switch() {
 
 #[test]
 fn file_name_is_used_and_refusal_is_reported() {
-    let named = json!({"event_type": "quality_check", "qc_result": "fail", "file_name": "shift-7.tar.gz"});
+    let named =
+        json!({"event_type": "quality_check", "qc_result": "fail", "file_name": "shift-7.tar.gz"});
     let mut bench_named = bench(&named);
     feed(&mut bench_named);
     let all = bundles(&bench_named);
@@ -115,8 +116,7 @@ fn masks_points_and_classes_have_their_own_lists() {
         lists["instanceSegmentations"][0]["points"],
         json!([[0.0, 0.0], [4.0, 0.0], [4.0, 4.0]])
     );
-    let keypoint =
-        json!({"x": 1.0, "y": 2.0, "class_id": 5, "class": "nose", "confidence": 0.5});
+    let keypoint = json!({"x": 1.0, "y": 2.0, "class_id": 5, "class": "nose", "confidence": 0.5});
     let with_points =
         json!({"x": 2.0, "y": 2.0, "width": 4.0, "height": 4.0, "keypoints": [keypoint]});
     let lists = annotations(&boxes([8, 8], &[with_points])).unwrap();
