@@ -38,8 +38,9 @@ const FLUSH_WARNING_INTERVAL: Duration = Duration::from_secs(30);
 /// Interval of publishing results, which allocates.
 const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The state of a pipeline that ended while the disk refused its events.
-const NOT_STORED: &str = "the pipeline has ended, but its last events could not be stored; see the health of the runtime";
+/// The state of a pipeline that ended before its last events were durable.
+const NOT_STORED: &str =
+    "the pipeline has ended before its last events were stored; see the health of the runtime";
 
 /// Name in metrics of the time from a frame's arrival to its processing.
 const STAGE_WAIT: &str = "wait";
@@ -174,7 +175,8 @@ impl WorkerThread {
         }
     }
 
-    /// Ends events, clips and the video. Returns false when the last events could not be stored.
+    /// Ends events, clips and the video. Returns false when the last events are not stored yet, or
+    /// lost.
     fn shut_down(&mut self) -> bool {
         self.mark_finished();
         let changes = self.run.finish(&mut EventId::generate);
