@@ -21,6 +21,7 @@ pub mod rows;
 pub mod rtsp;
 pub mod scene;
 pub mod scripted_model;
+pub mod silent_clients;
 pub mod site;
 pub mod smtp;
 pub mod watch;

@@ -56,6 +56,21 @@ pub fn deploy_rule(bench: &Bench, mut rule: Value) -> anyhow::Result<()> {
 /// # Errors
 /// If the runtime refuses it.
 pub fn deploy_rules(bench: &Bench, rules: &[Value]) -> anyhow::Result<()> {
+    deploy_on(bench, "watch", "street", STREET, rules)
+}
+
+/// Deploys the pipeline `id` on a camera of its own at `uri` with these rules, which may refer to
+/// [`TRACKED`].
+///
+/// # Errors
+/// If the runtime refuses it.
+pub fn deploy_on(
+    bench: &Bench,
+    id: &str,
+    camera: &str,
+    uri: &str,
+    rules: &[Value],
+) -> anyhow::Result<()> {
     let workflow = json!({
         "version": "1.0",
         "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -65,19 +80,10 @@ pub fn deploy_rules(bench: &Bench, rules: &[Value]) -> anyhow::Result<()> {
         ],
         "outputs": [{"type": "JsonField", "name": "tracked", "selector": TRACKED}]
     });
-    bench.json(
-        "PUT",
-        "/v1/sources/street",
-        Some(&json!({"id": "street", "uri": STREET, "pace": "native"})),
-    )?;
-    bench.json(
-        "POST",
-        "/v1/pipelines",
-        Some(&json!({
-            "id": "watch", "source": "street", "workflow": workflow,
-            "rules": rules
-        })),
-    )?;
+    let source = json!({"id": camera, "uri": uri, "pace": "native"});
+    bench.json("PUT", &format!("/v1/sources/{camera}"), Some(&source))?;
+    let spec = json!({"id": id, "source": camera, "workflow": workflow, "rules": rules});
+    bench.json("POST", "/v1/pipelines", Some(&spec))?;
     Ok(())
 }
 

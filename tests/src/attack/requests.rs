@@ -13,6 +13,7 @@ use super::silence::SilenceWatch;
 use crate::fuzz::mutate::mutate;
 use crate::person::command;
 use crate::scene::deploy;
+use crate::silent_clients::hold;
 
 /// Requests that the mutations begin with.
 const REQUESTS: [&str; 5] = [
@@ -58,7 +59,7 @@ pub fn requests(count: u64, random: &mut fastrand::Rng) -> anyhow::Result<Report
             }
             answered += u64::from(is_answered(&socket, &request));
         }
-        let held = hold(&socket);
+        let held = hold_socket(&socket)?;
         std::thread::sleep(HELD);
         drop(held);
     }
@@ -70,17 +71,13 @@ pub fn requests(count: u64, random: &mut fastrand::Rng) -> anyhow::Result<Report
     Ok(report)
 }
 
-/// Connects clients that write as much as the system takes, and never read.
-fn hold(socket: &Path) -> Vec<UnixStream> {
-    let text = REQUESTS[0].repeat(2_000);
+fn hold_socket(socket: &Path) -> std::io::Result<Vec<UnixStream>> {
     let connect = || {
-        let mut stream = UnixStream::connect(socket)?;
+        let stream = UnixStream::connect(socket)?;
         stream.set_nonblocking(true)?;
-        // A full buffer or an early close is what such a client gets.
-        stream.write_all(text.as_bytes()).ok();
-        std::io::Result::Ok(stream)
+        Ok(stream)
     };
-    (0..HOLDING).filter_map(|_| connect().ok()).collect()
+    hold(HOLDING, connect, &REQUESTS[0].repeat(2_000))
 }
 
 /// Whether the daemon answers with anything that is HTTP before it closes the connection.

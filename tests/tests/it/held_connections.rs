@@ -8,6 +8,7 @@ use watchkeeper_tests::agent_api::Api;
 use watchkeeper_tests::broker::free_port;
 use watchkeeper_tests::daemons::Bench;
 use watchkeeper_tests::person::command;
+use watchkeeper_tests::silent_clients::hold;
 
 /// More than a daemon serves at a time.
 const CLIENTS: usize = 300;
@@ -16,21 +17,6 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Requests whose answers fill the buffers of the system.
 fn pipelined(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").repeat(2_000)
-}
-
-/// Connects all clients; each writes as much as the system takes at once and never reads.
-fn hold<S: std::io::Write>(
-    connect: impl Fn() -> std::io::Result<S>,
-    text: &str,
-) -> anyhow::Result<Vec<S>> {
-    let mut held = Vec::new();
-    for _ in 0..CLIENTS {
-        let mut stream = connect()?;
-        // A full buffer or an early close is what such a client gets.
-        stream.write_all(text.as_bytes()).ok();
-        held.push(stream);
-    }
-    Ok(held)
 }
 
 #[test]
@@ -43,7 +29,7 @@ fn clients_that_never_read_leave_the_runtime_to_the_owner() -> anyhow::Result<()
         stream.set_nonblocking(true)?;
         Ok(stream)
     };
-    let held = hold(connect, &pipelined("/v1/sources"))?;
+    let held = hold(CLIENTS, connect, &pipelined("/v1/sources"))?;
     let status = command(&bench)?.args(["status", "--json"]).output()?;
     let errors = String::from_utf8_lossy(&status.stderr);
     ensure!(status.status.success(), "{errors}");
@@ -65,8 +51,8 @@ fn clients_without_a_token_leave_the_api_to_its_owner() -> anyhow::Result<()> {
         stream.set_nonblocking(true)?;
         Ok(stream)
     };
-    let silent = hold(connect, "GET /v1/health HTTP/1.1\r\nhost: lo")?;
-    let not_reading = hold(connect, &pipelined("/v1/health"))?;
+    let silent = hold(CLIENTS, connect, "GET /v1/health HTTP/1.1\r\nhost: lo")?;
+    let not_reading = hold(CLIENTS, connect, &pipelined("/v1/health"))?;
     let (status, health) = owner.request("GET", "/v1/health", None)?;
     ensure!(status == 200, "{health}");
     ensure!(silent.len() + not_reading.len() == 2 * CLIENTS);

@@ -240,6 +240,13 @@ fn hostile_model_is_refused_at_every_entrance() -> anyhow::Result<()> {
     Ok(())
 }
 
+fn wait_until_running(bench: &Bench, pipeline: &str) -> anyhow::Result<()> {
+    wait_for("the pipeline to run", || {
+        let status = bench.get(&format!("/v1/pipelines/{pipeline}")).ok()?;
+        (status["state"]["state"] == "running").then_some(())
+    })
+}
+
 /// A small black picture.
 fn small_png() -> anyhow::Result<Vec<u8>> {
     let mut bytes = std::io::Cursor::new(Vec::new());
@@ -275,10 +282,7 @@ fn unchecked_model_of_the_file_runs_after_its_check() -> anyhow::Result<()> {
     fs::write(bench.path("sound.json"), workflow("sound").to_string())?;
     Hostile::Harmless.write(&bench.path("models"), "sound")?;
     let runtime = bench.runtime()?;
-    wait_for("the pipeline to run", || {
-        let status = bench.get("/v1/pipelines/sound").ok()?;
-        (status["state"]["state"] == "running").then_some(())
-    })?;
+    wait_until_running(&bench, "sound")?;
     ensure!(checks(&runtime) == 1, "{}", runtime.log_text());
     Ok(())
 }
@@ -293,10 +297,7 @@ fn sound_model_is_checked_once_and_not_at_later_starts() -> anyhow::Result<()> {
     ensure!(checks(&runtime) == 1, "{}", runtime.log_text());
     runtime.stop()?;
     let runtime = bench.runtime()?;
-    wait_for("the pipeline to run", || {
-        let status = bench.get("/v1/pipelines/tried").ok()?;
-        (status["state"]["state"] == "running").then_some(())
-    })?;
+    wait_until_running(&bench, "tried")?;
     ensure!(checks(&runtime) == 1, "{}", runtime.log_text());
     // Other contents are another model.
     Hostile::Expand.write(&bench.path("models"), "sound")?;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, soak, wait_for};
-use watchkeeper_tests::scene::TRACKED;
+use watchkeeper_tests::scene::{TRACKED, deploy_on};
 
 /// Time until caches are full, and time of measuring.
 const WARM_UP: Duration = Duration::from_secs(15 * 60);
@@ -13,6 +13,9 @@ const MEASURED: Duration = Duration::from_secs(45 * 60);
 const INTERVAL: Duration = Duration::from_secs(20);
 /// Largest accepted growth.
 const MAX_KIB_PER_MINUTE: f64 = 100.0;
+
+/// The street, for longer than the test.
+const TWO_HOURS: &str = "demo:?seconds=7200&width=320&height=180";
 
 /// Resident memory of a process in KiB.
 fn resident_kib(pid: u32) -> anyhow::Result<f64> {
@@ -39,24 +42,8 @@ fn deploy(bench: &Bench, number: u32) -> anyhow::Result<()> {
 }
 
 fn deploy_rules(bench: &Bench, number: u32, rules: &[Value]) -> anyhow::Result<()> {
-    let camera = format!("cam{number}");
-    let uri = "demo:?seconds=7200&width=320&height=180";
-    let source = json!({"id": camera, "uri": uri, "pace": "native"});
-    bench.json("PUT", &format!("/v1/sources/{camera}"), Some(&source))?;
-    let workflow = json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": "$inputs.image", "model_id": "motion"},
-            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.model.predictions"}
-        ],
-        "outputs": [{"type": "JsonField", "name": "tracked", "selector": TRACKED}]
-    });
-    let spec = json!({
-        "id": format!("watch{number}"), "source": camera, "workflow": workflow, "rules": rules
-    });
-    bench.json("POST", "/v1/pipelines", Some(&spec))?;
-    Ok(())
+    let (id, camera) = (format!("watch{number}"), format!("cam{number}"));
+    deploy_on(bench, &id, &camera, TWO_HOURS, rules)
 }
 
 #[test]
