@@ -12,7 +12,7 @@ use watchkeeper_tests::scene::{
     LONG, STREET, check_nothing_lost, deploy, more_events, wait_for_all_events,
 };
 
-use crate::full_disk::{DISK_MIB, SMALL_REST, command, reasons};
+use crate::full_disk::{DISK_MIB, SMALL_REST, command, reasons, watched_disk};
 
 const WORKFLOW: &str = r#"{"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": [
     {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"}],
@@ -101,10 +101,7 @@ fn full_disk_at_boot_deletes_old_recordings_and_starts() -> anyhow::Result<()> {
     let name = "disk_at_boot::full_disk_at_boot_deletes_old_recordings_and_starts";
     in_private_mounts(name, || {
         let bench = Bench::new("")?;
-        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
-        let runtime = bench.runtime()?;
-        deploy(&bench)?;
-        let held = more_events(&bench, 3)?;
+        let (disk, runtime, held) = watched_disk(&bench)?;
         runtime.kill()?;
         let recordings = bench.path("state/recordings");
         std::fs::create_dir_all(&recordings)?;
@@ -129,10 +126,7 @@ fn full_disk_at_boot_watches_and_stores_events_later() -> anyhow::Result<()> {
     let name = "disk_at_boot::full_disk_at_boot_watches_and_stores_events_later";
     in_private_mounts(name, || {
         let bench = Bench::new("")?;
-        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
-        let runtime = bench.runtime()?;
-        deploy(&bench)?;
-        let held = more_events(&bench, 3)?;
+        let (disk, runtime, held) = watched_disk(&bench)?;
         runtime.kill()?;
         disk.fill(0)?;
 
@@ -258,10 +252,7 @@ fn events_that_waited_in_a_killed_runtime_become_a_loss_record() -> anyhow::Resu
     let name = "disk_at_boot::events_that_waited_in_a_killed_runtime_become_a_loss_record";
     in_private_mounts(name, || {
         let bench = Bench::new("")?;
-        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
-        let runtime = bench.runtime()?;
-        deploy(&bench)?;
-        more_events(&bench, 3)?;
+        let (disk, runtime, _) = watched_disk(&bench)?;
         disk.fill(SMALL_REST)?;
         let wait = || {
             wait_up_to(LONG, "events to wait", || {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::broker::Mosquitto;
-use watchkeeper_tests::daemons::{Bench, FAILED, program, wait_for, wait_up_to};
+use watchkeeper_tests::daemons::{Bench, FAILED, Process, program, wait_for, wait_up_to};
 use watchkeeper_tests::mounts::{SmallDisk, in_private_mounts, make_read_only};
 use watchkeeper_tests::scene::{
     LONG, arrived, check_nothing_lost, deploy, more_events, wait_for_all_events,
@@ -51,14 +51,21 @@ pub(crate) fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Outpu
     Ok(command.output()?)
 }
 
+/// Mounts a small disk for the state folder and starts a runtime that has journaled three events,
+/// which are returned.
+pub(crate) fn watched_disk(bench: &Bench) -> anyhow::Result<(SmallDisk, Process, Vec<Value>)> {
+    let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
+    let runtime = bench.runtime()?;
+    deploy(bench)?;
+    let events = more_events(bench, 3)?;
+    Ok((disk, runtime, events))
+}
+
 #[test]
 fn full_disk_delays_events_and_loses_none() -> anyhow::Result<()> {
     in_private_mounts("full_disk::full_disk_delays_events_and_loses_none", || {
         let bench = Bench::new("")?;
-        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
-        let mut runtime = bench.runtime()?;
-        deploy(&bench)?;
-        more_events(&bench, 3)?;
+        let (disk, mut runtime, _) = watched_disk(&bench)?;
 
         // Full for the journal first, then to the last byte, as disks fill.
         disk.fill(SMALL_REST)?;
@@ -174,10 +181,7 @@ fn stop_on_full_disk_is_timely_and_reports_unstored_events() -> anyhow::Result<(
     let name = "full_disk::stop_on_full_disk_is_timely_and_reports_unstored_events";
     in_private_mounts(name, || {
         let bench = Bench::new("")?;
-        let disk = SmallDisk::mount(&bench.path("state"), DISK_MIB)?;
-        let runtime = bench.runtime()?;
-        deploy(&bench)?;
-        more_events(&bench, 3)?;
+        let (disk, runtime, _) = watched_disk(&bench)?;
         disk.fill(SMALL_REST)?;
         // Until so many events wait that the pipeline blocks.
         wait_up_to(LONG, "the pipeline to wait", || {
