@@ -6,6 +6,7 @@
 pub mod grace;
 pub mod line;
 pub mod recent;
+pub mod succession;
 pub mod visits;
 pub mod zone;
 

@@ -5,26 +5,26 @@
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
-/// Bounded state by track. A *round* is one frame.
+/// Bounded state by track, or by another id. A *round* is one frame.
 ///
 /// A sorted vector: track ids grow, so new tracks append, and evicted ones leave their memory for
 /// reuse.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Recent<T> {
+pub struct Recent<T, K = TrackId> {
     /// Sorted by track.
-    entries: Vec<Entry<T>>,
+    entries: Vec<Entry<T, K>>,
     capacity: usize,
     round: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Entry<T> {
-    track: TrackId,
+struct Entry<T, K> {
+    track: K,
     seen: u64,
     value: T,
 }
 
-impl<T> Recent<T> {
+impl<T, K: Copy + Ord> Recent<T, K> {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl<T> Recent<T> {
     }
 
     /// Index of a track, or its insertion point.
-    fn place(&self, track: TrackId) -> Result<usize, usize> {
+    fn place(&self, track: K) -> Result<usize, usize> {
         self.entries.binary_search_by_key(&track, |e| e.track)
     }
 
@@ -48,8 +48,13 @@ impl<T> Recent<T> {
         self.entries.retain(|e| now - e.seen <= rounds);
     }
 
+    /// Drops the states for which `keep` is false.
+    pub fn retain_mut(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+        self.entries.retain_mut(|e| keep(&mut e.value));
+    }
+
     /// The state of a track, which counts as seen.
-    pub fn touch(&mut self, track: TrackId) -> Option<&mut T> {
+    pub fn touch(&mut self, track: K) -> Option<&mut T> {
         let place = self.place(track).ok()?;
         let entry = self.entries.get_mut(place)?;
         entry.seen = self.round;
@@ -57,13 +62,13 @@ impl<T> Recent<T> {
     }
 
     #[must_use]
-    pub fn get(&self, track: TrackId) -> Option<&T> {
+    pub fn get(&self, track: K) -> Option<&T> {
         let place = self.place(track).ok()?;
         self.entries.get(place).map(|e| &e.value)
     }
 
     /// The state of a track, or `first`; it counts as seen.
-    pub fn touch_or_insert(&mut self, track: TrackId, first: T) -> &mut T {
+    pub fn touch_or_insert(&mut self, track: K, first: T) -> &mut T {
         let seen = self.round;
         let place = match self.place(track) {
             Ok(place) => place,
@@ -90,7 +95,7 @@ impl<T> Recent<T> {
         each.min_by_key(|(_, e)| e.seen).map(|(place, _)| place)
     }
 
-    pub fn remove(&mut self, track: TrackId) -> Option<T> {
+    pub fn remove(&mut self, track: K) -> Option<T> {
         let place = self.place(track).ok()?;
         Some(self.entries.remove(place).value)
     }
@@ -105,7 +110,7 @@ impl<T> Recent<T> {
         self.entries.is_empty()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (TrackId, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (K, &T)> {
         self.entries.iter().map(|e| (e.track, &e.value))
     }
 }
