@@ -3,6 +3,7 @@
 //! Each counter is a pure function of its configuration and frames, and remembers a bounded number
 //! of tracks.
 
+pub mod crossing;
 pub mod grace;
 pub mod line;
 pub mod recent;
@@ -10,6 +11,7 @@ pub mod succession;
 pub mod visits;
 pub mod zone;
 
+pub use crossing::{Crossed, CrossingCounter};
 pub use grace::Grace;
 pub use line::{Crossings, LineCounter};
 pub use visits::Visits;

@@ -1,0 +1,510 @@
+//! Counts objects that cross a line by one point of their box, with a dead band.
+//!
+//! - The line is a segment; crossing to the left, looking from start to end, is *in*.
+//! - An object is on the side on which its point was last beyond the dead band, however long ago.
+//!   It crosses when its point has been beyond the band on the other side for a moment, and its
+//!   path went through the segment.
+//! - The way back counts only after the object was far from the line: what rocks on it is counted
+//!   once.
+//! - An object that comes into the picture on the line counts in the direction in which it leaves
+//!   the line, one that goes out of the picture on the line in the direction in which it went.
+//! - A new track that continues a lost one is the same object ([`Succession`]).
+//! - Distances are in extents of the box across the line, so that near and far objects, and
+//!   pictures of any size, are judged alike. Held boxes and invalid coordinates change nothing.
+//!
+//! `docs/ref/counting.md` tells how the constants were chosen.
+
+use serde::{Deserialize, Serialize};
+
+use super::recent::Recent;
+use super::succession::{ObjectId, Succession};
+use crate::detections::{Detection, Detections};
+use crate::geometry::{Anchor, BBox, Point};
+
+/// Bound of the remembered objects.
+const MAX_OBJECTS: usize = 4096;
+/// Half of the dead band, in extents.
+const NEAR: f64 = 0.1;
+/// Distance in extents beyond which a crossing counts at once, and the way back counts again.
+const FAR: f64 = 0.5;
+/// Seconds for which a nearer object must stay beyond the band.
+const SETTLED_S: f64 = 0.3;
+/// Movement in extents that gives an object first or last seen on the line a direction.
+const MOVED: f64 = 0.25;
+/// Greatest distance from the border of the picture of a box that comes in or goes out, in sizes.
+const AT_BORDER: f64 = 0.02;
+/// Seconds out of sight after which an object counts as gone.
+const GONE_S: f64 = 1.0;
+/// Seconds out of sight after which an object is forgotten: longer than a tracker remembers one.
+const FORGOTTEN_S: f64 = 60.0;
+/// Weight of the latest speed in its running mean.
+const LATEST: f64 = 0.3;
+
+/// Which way an object crossed, or on which side it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Side {
+    /// Left, looking from start to end.
+    In,
+    Out,
+}
+
+impl Side {
+    /// The side of a distance, or the side towards which a speed leads.
+    fn of(distance: f64) -> Self {
+        if distance > 0.0 { Self::Out } else { Self::In }
+    }
+
+    /// Sign of the distances on this side.
+    fn sign(self) -> f64 {
+        match self {
+            Self::In => -1.0,
+            Self::Out => 1.0,
+        }
+    }
+}
+
+/// The crossings of one frame: the latest boxes of the objects that crossed.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Crossed {
+    /// Crossed to the left.
+    pub crossed_in: Vec<Detection>,
+    /// Crossed to the right.
+    pub crossed_out: Vec<Detection>,
+}
+
+/// A counting line with a dead band.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CrossingCounter {
+    line: Line,
+    succession: Succession,
+    paths: Recent<Path, ObjectId>,
+    count_in: u64,
+    count_out: u64,
+    /// Of the latest frame; reuses its memory.
+    #[serde(skip)]
+    crossed: Crossed,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Line {
+    start: Point,
+    end: Point,
+    /// The point of a box that crosses.
+    anchor: Anchor,
+}
+
+/// The way of one object.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Path {
+    side: Option<Side>,
+    /// Since when the point is beyond the band on the other side, in seconds of source time.
+    over_since_s: Option<f64>,
+    /// Whether the object crossed and was not far from the line since.
+    is_close: bool,
+    /// Where the path last went through the line: 0 at its start, 1 at its end.
+    through: Option<f64>,
+    /// Distance of the point at first sight, in pixels.
+    first: f64,
+    /// The latest point.
+    at: Point,
+    /// Distance of the latest point, in pixels; positive on the side [`Side::Out`].
+    distance: f64,
+    /// Speed across the line, in pixels a second.
+    speed: f64,
+    last_s: f64,
+    /// The latest box with its extent, if it was on the line at the border of the picture.
+    leaving: Option<(Detection, f64)>,
+}
+
+/// A box as the line sees it.
+#[derive(Debug, Clone, Copy)]
+struct Sight {
+    at: Point,
+    /// Of the point, in pixels; positive on the side [`Side::Out`].
+    distance: f64,
+    /// Of the box across the line, in pixels.
+    extent: f64,
+    /// Whether the box is on the line and at the border of the picture.
+    is_passing: bool,
+    time_s: f64,
+}
+
+impl CrossingCounter {
+    /// A line in pixels, crossed by this point of a box. A line of length 0 counts nothing.
+    #[must_use]
+    pub fn new(start: Point, end: Point, anchor: Anchor) -> Self {
+        Self {
+            line: Line { start, end, anchor },
+            succession: Succession::default(),
+            paths: Recent::new(MAX_OBJECTS),
+            count_in: 0,
+            count_out: 0,
+            crossed: Crossed::default(),
+        }
+    }
+
+    /// Number of crossings in.
+    #[must_use]
+    pub fn count_in(&self) -> u64 {
+        self.count_in
+    }
+
+    /// Number of crossings out.
+    #[must_use]
+    pub fn count_out(&self) -> u64 {
+        self.count_out
+    }
+
+    /// The crossings of the latest frame.
+    #[must_use]
+    pub fn crossed(&self) -> &Crossed {
+        &self.crossed
+    }
+
+    /// Processes the tracked boxes of a frame at `time_s` seconds of source time.
+    pub fn update(&mut self, detections: &Detections, time_s: f64) -> &Crossed {
+        self.crossed.crossed_in.clear();
+        self.crossed.crossed_out.clear();
+        self.paths.next_round(u64::MAX);
+        let objects = self.succession.observe(detections, time_s);
+        for (d, object) in detections.boxes.iter().zip(objects) {
+            let sight = self.line.sight(&d.bbox, detections.size, time_s);
+            let (Some(object), Some(sight), false) = (*object, sight, d.is_held()) else {
+                continue;
+            };
+            let Some(path) = self.paths.touch(object) else {
+                self.paths.touch_or_insert(object, Path::begin(d, sight));
+                continue;
+            };
+            if let Some(side) = path.advance(d, sight, &self.line) {
+                self.crossed.list(side).push(d.clone());
+            }
+        }
+        let crossed = &mut self.crossed;
+        self.paths.retain_mut(|path| {
+            let unseen_s = time_s - path.last_s;
+            if unseen_s > GONE_S
+                && let Some((side, d)) = path.end()
+            {
+                crossed.list(side).push(d);
+            }
+            unseen_s <= FORGOTTEN_S
+        });
+        self.count_in += self.crossed.crossed_in.len() as u64;
+        self.count_out += self.crossed.crossed_out.len() as u64;
+        &self.crossed
+    }
+}
+
+impl Crossed {
+    fn list(&mut self, side: Side) -> &mut Vec<Detection> {
+        match side {
+            Side::In => &mut self.crossed_in,
+            Side::Out => &mut self.crossed_out,
+        }
+    }
+}
+
+impl Line {
+    /// A box as the line sees it; `None` if its distance is no number.
+    fn sight(&self, bbox: &BBox, picture: [u32; 2], time_s: f64) -> Option<Sight> {
+        let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);
+        let length = dx.hypot(dy);
+        let (nx, ny) = (-dy / length, dx / length);
+        let distance = |p: Point| nx * (p.x - self.start.x) + ny * (p.y - self.start.y);
+        let at = bbox.anchor(self.anchor);
+        let extent = nx.abs() * bbox.width() + ny.abs() * bbox.height();
+        let is_on_line = distance(bbox.center()).abs() < extent / 2.0;
+        let sight = Sight {
+            at,
+            distance: distance(at),
+            extent,
+            is_passing: is_on_line && is_at_border(bbox, picture),
+            time_s,
+        };
+        let is_usable = sight.distance.is_finite() && extent.is_finite() && extent > 0.0;
+        is_usable.then_some(sight)
+    }
+
+    /// Where the way between two points on either side goes through the line: 0 at its start, 1 at
+    /// its end.
+    fn place(&self, from: Point, distance: f64, to: &Sight) -> f64 {
+        let share = distance / (distance - to.distance);
+        let x = from.x + (to.at.x - from.x) * share - self.start.x;
+        let y = from.y + (to.at.y - from.y) * share - self.start.y;
+        let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);
+        (x * dx + y * dy) / (dx * dx + dy * dy)
+    }
+}
+
+/// Whether a box touches the border of a picture of this size.
+fn is_at_border(bbox: &BBox, [width, height]: [u32; 2]) -> bool {
+    let near = AT_BORDER * bbox.area().sqrt();
+    let (right, bottom) = (f64::from(width) - near, f64::from(height) - near);
+    bbox.x1 <= near || bbox.y1 <= near || bbox.x2 >= right || bbox.y2 >= bottom
+}
+
+impl Path {
+    fn begin(d: &Detection, sight: Sight) -> Self {
+        let is_beyond = sight.distance.abs() >= NEAR * sight.extent;
+        let is_near = sight.distance.abs() < FAR / 2.0 * sight.extent;
+        let comes_in = sight.is_passing && is_near;
+        Self {
+            side: (is_beyond && !comes_in).then(|| Side::of(sight.distance)),
+            over_since_s: None,
+            is_close: false,
+            through: None,
+            first: sight.distance,
+            at: sight.at,
+            distance: sight.distance,
+            speed: 0.0,
+            last_s: sight.time_s,
+            leaving: leaving(d, sight),
+        }
+    }
+
+    /// Moves to the latest sight; returns the side of a crossing that counts.
+    fn advance(&mut self, d: &Detection, sight: Sight, line: &Line) -> Option<Side> {
+        if (self.distance > 0.0) != (sight.distance > 0.0) {
+            self.through = Some(line.place(self.at, self.distance, &sight));
+        }
+        let dt = sight.time_s - self.last_s;
+        if dt > 0.0 {
+            let speed = (sight.distance - self.distance) / dt;
+            self.speed += LATEST * (speed - self.speed);
+        }
+        self.at = sight.at;
+        self.distance = sight.distance;
+        self.last_s = sight.time_s;
+        self.leaving = leaving(d, sight);
+        self.change_side(sight)
+    }
+
+    fn change_side(&mut self, sight: Sight) -> Option<Side> {
+        let away = sight.distance.abs() / sight.extent;
+        let now = Side::of(sight.distance);
+        if away >= FAR {
+            self.is_close = false;
+        }
+        if away < if self.is_close { FAR } else { NEAR } {
+            return None;
+        }
+        if self.side.is_none() {
+            let moved = (sight.distance - self.first) * now.sign();
+            if moved < MOVED * sight.extent {
+                return None;
+            }
+        } else if self.side == Some(now) {
+            self.over_since_s = None;
+            return None;
+        } else {
+            let since_s = *self.over_since_s.get_or_insert(sight.time_s);
+            if away < FAR && sight.time_s - since_s < SETTLED_S {
+                return None;
+            }
+        }
+        self.cross(now)
+    }
+
+    /// Changes the side; returns it if the path went through the segment.
+    fn cross(&mut self, to: Side) -> Option<Side> {
+        self.side = Some(to);
+        self.over_since_s = None;
+        self.is_close = self
+            .through
+            .is_none_or(|place| (0.0..=1.0).contains(&place));
+        self.is_close.then_some(to)
+    }
+
+    /// Ends the path of an object that is gone, once; returns its last box and the side to which it
+    /// went, if it went out of the picture over the line.
+    fn end(&mut self) -> Option<(Side, Detection)> {
+        let (d, extent) = self.leaving.take()?;
+        let going = Side::of(self.speed);
+        let ahead = (self.distance + self.speed * GONE_S) * going.sign();
+        let moved = (self.distance - self.first) * going.sign();
+        if self.side == Some(going) || ahead < NEAR * extent || moved < MOVED * extent {
+            return None;
+        }
+        Some((self.cross(going)?, d))
+    }
+}
+
+fn leaving(d: &Detection, sight: Sight) -> Option<(Detection, f64)> {
+    sight.is_passing.then(|| (d.clone(), sight.extent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detections::testing::tracked;
+    use proptest::prelude::*;
+
+    const FPS: f64 = 10.0;
+
+    /// A line at y = 200 from left to right, crossed by the foot: up is in.
+    fn line() -> CrossingCounter {
+        let (start, end) = (Point::new(100.0, 200.0), Point::new(500.0, 200.0));
+        CrossingCounter::new(start, end, Anchor::BottomCenter)
+    }
+
+    /// A person of 20 × 50 pixels with this foot.
+    fn person(track: i64, x: f64, foot: f64) -> (i64, BBox) {
+        (track, BBox::new(x - 10.0, foot - 50.0, x + 10.0, foot))
+    }
+
+    /// Counts in and out after frames of boxes, ten a second.
+    fn counts(frames: &[Vec<(i64, BBox)>]) -> (u64, u64) {
+        let mut line = line();
+        for (n, frame) in frames.iter().enumerate() {
+            line.update(&tracked(frame), n as f64 / FPS);
+        }
+        (line.count_in(), line.count_out())
+    }
+
+    /// One person whose foot goes through these heights, at x = 300.
+    fn walk(feet: &[f64]) -> Vec<Vec<(i64, BBox)>> {
+        let frames = feet.iter().map(|&foot| vec![person(1, 300.0, foot)]);
+        frames.collect()
+    }
+
+    fn steps(from: f64, to: f64, by: f64) -> Vec<f64> {
+        let count = ((to - from).abs() / by) as usize;
+        let way = (to - from).signum() * by;
+        (0..=count).map(|n| from + way * n as f64).collect()
+    }
+
+    #[test]
+    fn walk_over_the_line_counts_once_each_way() {
+        let up = steps(260.0, 140.0, 4.0);
+        assert_eq!(counts(&walk(&up)), (1, 0));
+        let back = steps(140.0, 260.0, 4.0);
+        assert_eq!(counts(&walk(&[up, back].concat())), (1, 1));
+    }
+
+    #[test]
+    fn foot_crosses_while_the_head_is_still_on_the_other_side() {
+        let feet = [steps(170.0, 215.0, 5.0), vec![215.0; 10]].concat();
+        assert_eq!(counts(&walk(&feet)), (0, 1));
+    }
+
+    #[test]
+    fn rocking_on_the_line_is_one_crossing() {
+        let rocking = [212.0, 190.0, 211.0, 189.0, 213.0, 190.0].map(|foot| vec![foot; 5]);
+        let feet = [steps(260.0, 190.0, 5.0), rocking.concat()].concat();
+        assert_eq!(counts(&walk(&feet)), (1, 0));
+        let gone_back = [feet, steps(190.0, 260.0, 5.0)].concat();
+        assert_eq!(counts(&walk(&gone_back)), (1, 1));
+    }
+
+    #[test]
+    fn box_that_is_cut_for_a_moment_does_not_cross() {
+        let feet = [vec![215.0; 10], vec![190.0; 2], vec![215.0; 10]].concat();
+        assert_eq!(counts(&walk(&feet)), (0, 0));
+    }
+
+    #[test]
+    fn object_unseen_on_the_way_over_is_counted_when_it_is_back() {
+        let mut frames = walk(&steps(280.0, 230.0, 5.0));
+        frames.extend(vec![Vec::new(); 100]);
+        frames.extend(walk(&steps(170.0, 120.0, 5.0)));
+        assert_eq!(counts(&frames), (1, 0));
+    }
+
+    #[test]
+    fn change_of_track_id_on_the_line_is_counted() {
+        let feet = steps(260.0, 140.0, 4.0);
+        let frames = feet.iter().map(|&foot| {
+            let track = if foot > 200.0 { 1 } else { 2 };
+            vec![person(track, 300.0, foot)]
+        });
+        assert_eq!(counts(&frames.collect::<Vec<_>>()), (1, 0));
+    }
+
+    #[test]
+    fn way_around_the_end_of_the_line_is_no_crossing() {
+        let around = steps(260.0, 140.0, 4.0);
+        let frames = around.iter().map(|&foot| vec![person(1, 520.0, foot)]);
+        assert_eq!(counts(&frames.collect::<Vec<_>>()), (0, 0));
+    }
+
+    /// Feet of somebody at the right border of the picture of 640 × 480, beside a line there.
+    fn at_border(xs: &[f64]) -> (u64, u64) {
+        let (start, end) = (Point::new(630.0, 0.0), Point::new(630.0, 480.0));
+        let mut line = CrossingCounter::new(start, end, Anchor::BottomCenter);
+        for n in 0..xs.len() + 20 {
+            let x = xs.get(n);
+            let boxes: Vec<(i64, BBox)> = x.map(|&x| person(1, x, 300.0)).into_iter().collect();
+            line.update(&tracked(&boxes), n as f64 / FPS);
+        }
+        (line.count_in(), line.count_out())
+    }
+
+    #[test]
+    fn who_comes_into_the_picture_on_the_line_counts_by_the_direction() {
+        assert_eq!(at_border(&steps(632.0, 560.0, 4.0)), (0, 1));
+    }
+
+    #[test]
+    fn who_goes_out_of_the_picture_on_the_line_counts_by_the_direction() {
+        assert_eq!(at_border(&steps(560.0, 630.0, 5.0)), (1, 0));
+    }
+
+    #[test]
+    fn who_stands_at_the_border_and_is_lost_there_does_not_count() {
+        let feet = [steps(560.0, 630.0, 5.0), vec![630.0; 50]].concat();
+        assert_eq!(at_border(&feet), (0, 0));
+    }
+
+    #[test]
+    fn held_and_untracked_boxes_change_nothing() {
+        let mut line = line();
+        for (n, foot) in steps(260.0, 140.0, 4.0).into_iter().enumerate() {
+            let mut d = tracked(&[person(1, 300.0, foot), person(2, 400.0, foot)]);
+            d.boxes[0].held = true;
+            d.boxes[1].track = None;
+            line.update(&d, n as f64 / FPS);
+        }
+        assert_eq!((line.count_in(), line.count_out()), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn counts_of_one_object_differ_by_at_most_one(
+            path in proptest::collection::vec((100.0f64..500.0, 100.0f64..300.0), 1..120)
+        ) {
+            let mut line = line();
+            for (n, (x, foot)) in path.into_iter().enumerate() {
+                line.update(&tracked(&[person(1, x, foot)]), n as f64 / FPS);
+                prop_assert!(line.count_in().abs_diff(line.count_out()) <= 1);
+            }
+        }
+
+        #[test]
+        fn walk_is_counted_at_every_size_and_frame_rate(
+            scale in 0.2f64..5.0, fps in 2.0f64..60.0, jitter in 0.0f64..0.04, seed: u64
+        ) {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let at = |v: f64| v * scale;
+            let (start, end) = (Point::new(0.0, at(200.0)), Point::new(at(640.0), at(200.0)));
+            let mut line = CrossingCounter::new(start, end, Anchor::BottomCenter);
+            let frames = (6.0 * fps) as u32;
+            for n in 0..=frames {
+                let foot = 260.0 - 120.0 * f64::from(n) / f64::from(frames);
+                let foot = foot + 50.0 * jitter * (2.0 * random.f64() - 1.0);
+                let (_, b) = person(1, 300.0, foot);
+                let b = BBox::new(at(b.x1), at(b.y1), at(b.x2), at(b.y2));
+                line.update(&tracked(&[(1, b)]), f64::from(n) / fps);
+            }
+            prop_assert_eq!((line.count_in(), line.count_out()), (1, 0));
+        }
+
+        #[test]
+        fn any_number_is_harmless(v in proptest::collection::vec(proptest::num::f64::ANY, 14)) {
+            let (start, end) = (Point::new(v[0], v[1]), Point::new(v[2], v[3]));
+            let mut line = CrossingCounter::new(start, end, Anchor::Center);
+            line.update(&tracked(&[(1, BBox::new(v[4], v[5], v[6], v[7]))]), v[8]);
+            line.update(&tracked(&[(1, BBox::new(v[9], v[10], v[11], v[12]))]), v[13]);
+        }
+    }
+}
