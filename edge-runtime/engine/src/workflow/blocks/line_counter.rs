@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use watchkeeper_vision::analytics::line::LineCounter;
-use watchkeeper_vision::geometry::Anchor;
+use watchkeeper_vision::analytics::{CrossingCounter, LineCounter};
+use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::{require_tracks, video_of};
-use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
+use crate::workflow::values::value::Value;
 
 const LINE: Property = Property::value(
     "line_segment",
@@ -26,13 +27,28 @@ const ANCHOR: Property = Property::value(
     ANCHORS,
     &[Kind::Text],
 );
+const POINT: Property = Property::value(
+    "triggering_anchor",
+    "the point of the box that must cross; CENTER where the camera looks straight down",
+    ANCHORS,
+    &[Kind::Text],
+)
+.or(Or::Text("BOTTOM_CENTER"));
 const IN: Output = Output::new("count_in", &[Kind::Integer]);
 const OUT: Output = Output::new("count_out", &[Kind::Integer]);
+
+const OUTPUTS: &[Output] = &[
+    IN,
+    OUT,
+    Output::new("detections_in", BOXES),
+    Output::new("detections_out", BOXES),
+];
 
 const fn version(
     name: &'static str,
     properties: &'static [Property],
     outputs: &'static [Output],
+    build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
 ) -> Manifest {
     Manifest {
         name,
@@ -41,7 +57,7 @@ const fn version(
         role: Role::Line,
         properties,
         outputs,
-        build: |_| Ok(stateful_instance(Counter)),
+        build,
         keeps_classes: true,
         ..Manifest::BASE
     }
@@ -52,19 +68,27 @@ pub(super) const BLOCKS: &[Manifest] = &[
         "roboflow_core/line_counter@v1",
         &[METADATA, TRACKED, LINE, ANCHOR.or(Or::Text("CENTER"))],
         &[IN, OUT],
+        |_| Ok(stateful_instance(Counter)),
     ),
     version(
         "roboflow_core/line_counter@v2",
         &[FRAME.inputs_only(), TRACKED, LINE, ANCHOR.or(Or::Null)],
-        &[
-            IN,
-            OUT,
-            Output::new("detections_in", BOXES),
-            Output::new("detections_out", BOXES),
-        ],
+        OUTPUTS,
+        |_| Ok(stateful_instance(Counter)),
     ),
+    Manifest {
+        summary: "Counts tracked objects that cross a line, each way: by the foot of a box, with a dead band, \
+            over losses of sight and changes of track id.",
+        ..version(
+            "watchkeeper/line_counter@v1",
+            &[FRAME.inputs_only(), TRACKED, LINE, POINT],
+            OUTPUTS,
+            |_| Ok(stateful_instance(CrossingStep)),
+        )
+    },
 ];
 
+/// Roboflow's line counter.
 struct Counter;
 
 impl Stateful for Counter {
@@ -77,18 +101,11 @@ impl Stateful for Counter {
         let line = call.arg(2);
         let anchor = call.anchor(3)?;
         let counter = videos.get(&meta.video_identifier, || {
-            let points = line.as_points();
-            let Some([start, end]) = points.as_deref() else {
-                return Err("a line is two points, [[x, y], [x, y]]".to_owned());
-            };
-            let anchors: &[Anchor] = anchor.as_slice();
-            Ok(LineCounter::new(*start, *end, anchors))
+            let [start, end] = ends(line)?;
+            Ok(LineCounter::new(start, end, anchor.as_slice()))
         })?;
         counter.update(detections);
-        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let (count_in, count_out) = (count(counter.count_in()), count(counter.count_out()));
-        call.put(0, count_in);
-        call.put(1, count_out);
+        put_counts(call, counter.count_in(), counter.count_out());
         if call.out.len() > 2 {
             let crossings = counter.crossings();
             for (output, crossed) in [(2, &crossings.crossed_in), (3, &crossings.crossed_out)] {
@@ -98,5 +115,105 @@ impl Stateful for Counter {
             }
         }
         Ok(())
+    }
+}
+
+/// Our line counter.
+struct CrossingStep;
+
+impl Stateful for CrossingStep {
+    type State = PerVideo<CrossingCounter>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = video_of(call.arg(0))?;
+        let detections = call.detections(1)?;
+        require_tracks(detections)?;
+        let line = call.arg(2);
+        let anchor = call.anchor(3)?.unwrap_or(Anchor::BottomCenter);
+        let counter = videos.get(&meta.video_identifier, || {
+            let [start, end] = ends(line)?;
+            Ok(CrossingCounter::new(start, end, anchor))
+        })?;
+        counter.update(detections, meta.time_s());
+        put_counts(call, counter.count_in(), counter.count_out());
+        let crossed = counter.crossed();
+        for (output, boxes) in [(2, &crossed.crossed_in), (3, &crossed.crossed_out)] {
+            let mut list = call.blank(output);
+            let out = Arc::make_mut(&mut list);
+            out.boxes.clear();
+            out.boxes.extend_from_slice(boxes);
+            out.size = detections.size;
+            call.put(output, list);
+        }
+        Ok(())
+    }
+}
+
+/// The two ends of a line.
+fn ends(line: &Value) -> Result<[Point; 2], String> {
+    match line.as_points().as_deref() {
+        Some([start, end]) => Ok([*start, *end]),
+        _ => Err("a line is two points, [[x, y], [x, y]]".to_owned()),
+    }
+}
+
+fn put_counts(call: &mut Call<'_>, count_in: u64, count_out: u64) {
+    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    call.put(0, count(count_in));
+    call.put(1, count(count_out));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value as Json, json};
+
+    use super::super::super::tests::bench::{Bench, boxes, picture};
+    use super::Kind;
+
+    /// Frames of one person on the way down over a line, by a line counter of this type: the
+    /// outputs of each frame.
+    fn walk(r#type: &str, feet: &[f64]) -> Vec<Json> {
+        let step = json!({
+            "type": r#type, "image": "$inputs.image", "detections": "$inputs.boxes",
+            "line_segment": [[0, 200], [640, 200]],
+        });
+        let kinds = [("image", Kind::Image), ("boxes", Kind::ObjectDetection)];
+        let mut bench = Bench::new(step, &kinds);
+        let frame = |(n, foot): (usize, &f64)| {
+            let row = json!({"x": 300.0, "y": foot - 25.0, "width": 20.0, "height": 50.0,
+                "confidence": 0.9, "tracker_id": 7});
+            let image = picture(n as u64, [4, 4], |_, _| [0, 0, 0]);
+            let inputs = [("image", image), ("boxes", boxes([640, 480], &[row]))];
+            bench.feed(&inputs).unwrap_or_else(|e| panic!("{e}"))
+        };
+        feet.iter().enumerate().map(frame).collect()
+    }
+
+    #[test]
+    fn ours_counts_the_foot_and_names_the_box_that_crossed() {
+        let feet = [[180.0; 5], [215.0; 5], [215.0; 5], [215.0; 5]].concat();
+        let frames = walk("watchkeeper/line_counter@v1", &feet);
+        let crossed =
+            |frame: &Json| frame["detections_out"]["predictions"][0]["tracker_id"].clone();
+        let named: Vec<Json> = frames
+            .iter()
+            .map(crossed)
+            .filter(|id| !id.is_null())
+            .collect();
+        assert_eq!(named, [json!(7)], "once");
+        let last = frames
+            .last()
+            .map(|frame| [&frame["count_in"], &frame["count_out"]]);
+        assert_eq!(last, Some([&json!(0), &json!(1)]));
+    }
+
+    #[test]
+    fn roboflows_needs_the_whole_box() {
+        let counted = |feet: &[f64]| {
+            let frames = walk("roboflow_core/line_counter@v2", feet);
+            frames.last().map(|frame| frame["count_out"].clone())
+        };
+        assert_eq!(counted(&[180.0, 215.0]), Some(json!(0)));
+        assert_eq!(counted(&[180.0, 215.0, 260.0]), Some(json!(1)));
     }
 }
