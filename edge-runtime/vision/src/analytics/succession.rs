@@ -17,6 +17,8 @@ use crate::geometry::{BBox, Point};
 
 /// Bound of the remembered tracks.
 const MAX_TRACKS: usize = 4096;
+/// Frames after which an unseen track is forgotten: longer than trackers remember one by default.
+const MAX_FRAMES_UNSEEN: u64 = 512;
 /// Seconds after which a lost track has no successor.
 const LONGEST_GAP_S: f64 = 2.0;
 /// Longest prediction of a lost track's place, in seconds.
@@ -67,10 +69,19 @@ impl Succession {
     /// Processes a frame at `time_s` seconds of source time. Returns the object of each box; `None`
     /// for a box without a track.
     pub fn observe(&mut self, detections: &Detections, time_s: f64) -> &[Option<ObjectId>] {
-        self.tracks.next_round(u64::MAX);
+        self.observe_boxes(detections.boxes.iter(), time_s)
+    }
+
+    /// Like [`observe`](Self::observe), with the boxes in another form.
+    pub fn observe_boxes<'a>(
+        &mut self,
+        boxes: impl Iterator<Item = &'a Detection> + Clone,
+        time_s: f64,
+    ) -> &[Option<ObjectId>] {
+        self.tracks.next_round(MAX_FRAMES_UNSEEN);
         self.objects.clear();
         // Known tracks first, so that none of them is taken for a lost one.
-        for d in &detections.boxes {
+        for d in boxes.clone() {
             let known = track_of(d).and_then(|track| self.tracks.touch(track));
             self.objects.push(known.map(|seen| {
                 if seen.is_succeeded {
@@ -78,13 +89,15 @@ impl Succession {
                     seen.object = ObjectId(self.last_object);
                     seen.is_succeeded = false;
                 }
-                if !d.is_held() {
+                if d.is_held() {
+                    seen.hold(time_s);
+                } else {
                     seen.advance(&d.bbox, time_s);
                 }
                 seen.object
             }));
         }
-        for (d, object) in detections.boxes.iter().zip(&mut self.objects) {
+        for (d, object) in boxes.zip(&mut self.objects) {
             if let (None, Some(track)) = (*object, track_of(d)) {
                 let new = begin(&mut self.tracks, &mut self.last_object, &d.bbox, time_s);
                 *object = Some(new.object);
@@ -92,6 +105,12 @@ impl Succession {
             }
         }
         &self.objects
+    }
+
+    /// The object of a track seen before.
+    #[must_use]
+    pub fn object(&self, track: TrackId) -> Option<ObjectId> {
+        self.tracks.get(track).map(|seen| seen.object)
     }
 }
 
@@ -133,6 +152,12 @@ fn succeeded(tracks: &Recent<Seen>, bbox: &BBox, time_s: f64) -> Option<TrackId>
 }
 
 impl Seen {
+    /// Nothing moved: it still stands where it was.
+    fn hold(&mut self, time_s: f64) {
+        self.velocity = Point::default();
+        self.last_s = time_s;
+    }
+
     fn advance(&mut self, bbox: &BBox, time_s: f64) {
         let dt = time_s - self.last_s;
         let (before, now) = (self.bbox.center(), bbox.center());
@@ -205,6 +230,19 @@ mod tests {
         assert_eq!(objects(&frames), [Some(1)]);
         frames.push(&later);
         assert_eq!(objects(&frames), [Some(1)], "a third id of the same object");
+    }
+
+    #[test]
+    fn track_lost_after_a_long_hold_is_continued() {
+        let mut succession = Succession::default();
+        succession.observe(&tracked(&[at(1, 0.0)]), 0.0);
+        let mut held = tracked(&[at(1, 0.0)]);
+        held.boxes[0].held = true;
+        for second in 1..=30 {
+            succession.observe(&held, f64::from(second));
+        }
+        succession.observe(&tracked(&[at(2, 0.0)]), 31.0);
+        assert_eq!(succession.object(TrackId(2)), succession.object(TrackId(1)));
     }
 
     #[test]
