@@ -463,7 +463,7 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
     warning_lines(status).for_each(|line| out.line(line));
     if results.unwatched > 0 {
         out.line(format!(
-            "warning: the rules ignored {} tracks beyond their limit",
+            "warning: objects beyond the limit of a zone were ignored {} times",
             results.unwatched
         ));
     }

@@ -244,7 +244,7 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
     out.push_str("\nAll of it at once (with `watchkeeper run --rule`, leave out `notify`: a run has no channels):\n");
     example(&mut out, WHOLE);
     out.push_str(
-        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source; a track that is out of\nsight for up to two seconds is still there, where its tracker knows it again.\n",
+        "\n## What has to happen\n\nThe field `when` holds a `kind` and the fields of that kind. Times are seconds of the source.\n\nAn object that is out of sight for up to two seconds is still there, if its tracker knows it again\nor a new track continues the lost one in its place. It has entered a zone once it was there for\nhalf a second, so that a stray box enters nothing. The visits of a zone in a pipeline's results are\ndecided in the same place: without a schedule, a cool-down, a filter or a gate that holds events\nback, there are as many `enters` events as visits, and as many `leaves` events as visits that are\nover, with the same dwell times. Only the end of the source ends visits without `leaves`.\n",
     );
     let kinds = schemas.named("Condition")["oneOf"].as_array();
     for kind in kinds.into_iter().flatten() {

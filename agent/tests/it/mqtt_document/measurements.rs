@@ -75,7 +75,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ("lines", "crossings of each line: `in` and `out`"),
                 (
                     "zones",
-                    "visits of each zone (`count`) and tracks in it now (`present`)",
+                    "visits of each zone (`count`) and those not over (`present`)",
                 ),
                 ("events", "recorded events"),
                 (

@@ -23,8 +23,6 @@ pub struct Plan {
     pub needs: Vec<(SlotId, NeedKind)>,
     /// Line counters: step name, slot of `count_in`, slot of `count_out`.
     pub lines: Vec<(String, SlotId, SlotId)>,
-    /// Time-in-zone steps: name and slot of `timed_detections`.
-    pub zones: Vec<(String, SlotId)>,
     /// Output slots of the trackers.
     pub tracked: Vec<SlotId>,
     /// Models of detection steps.
@@ -136,14 +134,6 @@ fn with_slots(
             Ok((name, count_in, count_out))
         })
         .collect::<Result<Vec<_>, Box<WorkflowError>>>()?;
-    let zones = compiled
-        .zone_steps()
-        .into_iter()
-        .map(|name| {
-            let timed = slot(format!("$steps.{name}.timed_detections"))?;
-            Ok((name, timed))
-        })
-        .collect::<Result<Vec<_>, Box<WorkflowError>>>()?;
     let tracked = compiled
         .tracker_steps()
         .into_iter()
@@ -163,7 +153,6 @@ fn with_slots(
         rule_specs,
         needs,
         lines,
-        zones,
         tracked,
         models,
         asked,

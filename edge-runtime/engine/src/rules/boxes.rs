@@ -42,8 +42,13 @@ impl<'a> Boxes<'a> {
         self.all.iter().all(|d| d.is_held())
     }
 
+    /// Returns the best box of a track.
+    pub(super) fn of_track(&self, track: TrackId) -> Option<&'a Detection> {
+        self.tracked.get(&track).copied()
+    }
+
     /// Returns the best box of each track, by track id.
-    pub(super) fn tracked(&self) -> impl Iterator<Item = (TrackId, &'a Detection)> {
+    pub(super) fn tracked(&self) -> impl Iterator<Item = (TrackId, &'a Detection)> + Clone {
         self.tracked.iter().map(|(&t, &d)| (t, d))
     }
 }

@@ -15,6 +15,7 @@ use super::facts::{SelectorKind, StepFacts, WorkflowFacts};
 use super::moment::{Need, NeedKind};
 use super::plan::{CrossWatch, LevelWatch, Plan, Question, TrackKind, TrackWatch, Watch};
 use super::schedule::ActiveSchedule;
+use super::stays::StayScope;
 
 /// Maximum number of rules of one pipeline.
 pub const MAX_RULES: usize = 200;
@@ -49,6 +50,7 @@ pub(super) fn compile(
         facts,
         needs: vec![],
         groups: vec![],
+        scopes: vec![],
         at: String::new(),
         errors: vec![],
     };
@@ -57,6 +59,7 @@ pub(super) fn compile(
         c.error("rules", specs.len(), message);
         return Err(c.errors);
     }
+    c.add_zones();
     let mut names = BTreeSet::new();
     let mut rules = Vec::new();
     for (i, spec) in specs.iter().enumerate() {
@@ -76,6 +79,7 @@ pub(super) fn compile(
         Ok(Plan {
             needs: c.needs,
             groups: c.groups,
+            scopes: c.scopes,
             rules,
         })
     } else {
@@ -127,6 +131,7 @@ struct Compiler<'a> {
     facts: &'a WorkflowFacts<'a>,
     needs: Vec<Need>,
     groups: Vec<Vec<usize>>,
+    scopes: Vec<StayScope>,
     at: String,
     errors: Vec<RuleError>,
 }
@@ -276,11 +281,21 @@ impl Compiler<'_> {
     fn appears(&mut self, detections: &str) -> Option<Watch> {
         let need = self.detections(detections)?;
         let group = self.group(need, &[]);
+        let picture = StayScope {
+            zone: None,
+            tracked: need,
+            inside: need,
+            keeps_outside: false,
+        };
+        let known = self.scopes.iter().position(|scope| *scope == picture);
+        let scope = known.unwrap_or_else(|| {
+            self.scopes.push(picture);
+            self.scopes.len() - 1
+        });
         Some(Watch::Tracks(TrackWatch {
             kind: TrackKind::Appears,
-            need,
+            scope,
             group,
-            keeps_outside: false,
         }))
     }
 
@@ -416,12 +431,25 @@ impl Compiler<'_> {
         let step = self.step("when.zone", name, &facts.zones, "time-in-zone")?;
         let need = self.need(&timed(name), NeedKind::Detections);
         let group = self.grouped(&step, &[need]);
-        Some(Watch::Tracks(TrackWatch {
-            kind,
-            need,
-            group,
-            keeps_outside: step.keeps_outside,
-        }))
+        let is_it = |scope: &StayScope| scope.zone.as_deref() == Some(name);
+        let scope = self.scopes.iter().position(is_it)?;
+        Some(Watch::Tracks(TrackWatch { kind, scope, group }))
+    }
+
+    /// Adds the scopes of all zones, those without a rule included: a run counts their visits.
+    fn add_zones(&mut self) {
+        let facts = self.facts;
+        for step in &facts.zones {
+            let inside = self.need(&timed(&step.name), NeedKind::Detections);
+            let tracked = step.detections.as_ref();
+            let tracked = tracked.map_or(inside, |t| self.need(t, NeedKind::Detections));
+            self.scopes.push(StayScope {
+                zone: Some(step.name.clone()),
+                tracked,
+                inside,
+                keeps_outside: step.keeps_outside,
+            });
+        }
     }
 
     fn line(&mut self, name: &str, direction: CrossDirection) -> Option<Watch> {

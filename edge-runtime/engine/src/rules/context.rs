@@ -11,12 +11,15 @@ use super::history::{History, Record};
 use super::life::EventEmitter;
 use super::moment::{Moment, NeedValue};
 use super::schedule::ActiveSchedule;
+use super::stays::Stays;
 
 /// Inputs of the rules in one frame, by need and by group.
 pub(super) struct View<'a> {
     pub(super) inputs: &'a [NeedValue<'a>],
     pub(super) boxes: &'a [Option<Boxes<'a>>],
     pub(super) histories: &'a [History],
+    /// By number of the scope.
+    pub(super) stays: &'a [Stays],
 }
 
 /// Settings of a rule, independent of its condition.
@@ -81,18 +84,35 @@ impl RuleContext {
     }
 }
 
-/// A track with its history.
+/// An object with its history.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
+    /// Track by which the object is named: its first one.
     pub(super) track: TrackId,
+    /// Its track now.
+    latest_track: TrackId,
+    /// Statistics of its track with the most sightings.
     pub(super) record: Option<&'a Record>,
+    /// Statistics of its track now.
+    latest: Option<&'a Record>,
 }
 
 impl<'a> Subject<'a> {
+    /// An object that always had this track.
     pub(super) fn new(track: TrackId, history: &'a History) -> Self {
+        Self::of_tracks([track; 3], history)
+    }
+
+    /// An object by its first track, its track now and the one with the most sightings.
+    pub(super) fn of_tracks(
+        [track, latest_track, best]: [TrackId; 3],
+        history: &'a History,
+    ) -> Self {
         Self {
             track,
-            record: history.get(track),
+            latest_track,
+            record: history.get(best),
+            latest: history.get(latest_track),
         }
     }
 
@@ -106,12 +126,17 @@ impl<'a> Subject<'a> {
         format!("{} #{}", label.unwrap_or("object"), self.track)
     }
 
-    /// Adds the track's details to an event.
+    /// Adds the object's details to an event.
     pub(super) fn describe(&self, event: &mut RuleEvent, at: &Moment) {
         event.tracks = vec![self.track];
-        let Some(record) = self.record else { return };
-        event.label = Some(record.label().to_owned());
-        event.score = Some(record.best_score);
+        if self.latest_track != self.track {
+            event.tracks.push(self.latest_track);
+        }
+        if let Some(record) = self.record {
+            event.label = Some(record.label().to_owned());
+            event.score = Some(record.best_score);
+        }
+        let Some(record) = self.latest else { return };
         let [w, h] = at.size.map(f64::from);
         if w > 0.0 && h > 0.0 && record.bbox.width() > 0.0 {
             event.bbox = Some(record.bbox.normalised(w, h));

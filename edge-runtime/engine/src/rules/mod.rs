@@ -4,6 +4,7 @@
 //! values listed by [`needs`](RuleSet::needs) and returns changes of events, each with its
 //! [`evidence`] and the decision made by [`decide`].
 //!
+//! - Stays in zones are decided once: rules and the counts of a run read the same ones.
 //! - An event that began ends exactly once, at the latest in [`RuleSet::finish`].
 //! - The order of boxes in a frame makes no difference.
 //! - No input makes it panic; all memory is bounded.
@@ -24,8 +25,8 @@ mod plan;
 mod rule;
 mod schedule;
 mod set;
+mod stays;
 mod track_rule;
-mod visits;
 
 pub use check::RuleError;
 pub use derive::{STAY_S, derive};

@@ -1,14 +1,15 @@
-//! Compiled rules: what each watches, by numbers of needs and groups.
+//! Compiled rules: what each watches, by numbers of needs, groups and scopes.
 //!
-//! - Invariant: every number refers to an entry of [`Plan::needs`] or [`Plan::groups`].
+//! - Invariant: every number refers to an entry of a list of the [`Plan`].
 //! - Not here: making it (`check`), running it (`set`).
 
 use watchkeeper_contract::rule::{CountBound, RuleSpec, ValueTest};
 
 use crate::rules::moment::Need;
 use crate::rules::schedule::ActiveSchedule;
+use crate::rules::stays::StayScope;
 
-/// A compiled condition. Numbers index [`Plan::needs`] and [`Plan::groups`].
+/// A compiled condition. Numbers index the lists of the [`Plan`].
 #[derive(Debug)]
 pub(super) enum Watch {
     Tracks(TrackWatch),
@@ -16,13 +17,13 @@ pub(super) enum Watch {
     Level(LevelWatch),
 }
 
-/// A condition on single tracks.
+/// A condition on single objects.
 #[derive(Debug)]
 pub(super) struct TrackWatch {
     pub(super) kind: TrackKind,
-    pub(super) need: usize,
+    /// Number of the scope in [`Plan::scopes`].
+    pub(super) scope: usize,
     pub(super) group: usize,
-    pub(super) keeps_outside: bool,
 }
 
 /// A condition on a line; `needs` are the detections that crossed in and out.
@@ -53,7 +54,7 @@ pub(super) enum Question {
     },
 }
 
-/// Which part of a track's presence makes an event.
+/// Which part of an object's presence makes an event.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum TrackKind {
     Appears,
@@ -68,5 +69,7 @@ pub(super) struct Plan {
     pub(super) needs: Vec<Need>,
     /// Needs whose detections come from the same tracker, the tracker's own output first.
     pub(super) groups: Vec<Vec<usize>>,
+    /// The zones of the workflow in their order, then the scopes of `appears` rules.
+    pub(super) scopes: Vec<StayScope>,
     pub(super) rules: Vec<(RuleSpec, Option<ActiveSchedule>, Watch)>,
 }

@@ -7,7 +7,6 @@ use watchkeeper_contract::rule::RuleSpec;
 
 use super::context::{RuleContext, View};
 use super::crossing::Crossing;
-use super::history::History;
 use super::level::Level;
 use super::life::Scene;
 use super::plan::Watch;
@@ -46,10 +45,10 @@ impl Rule {
         }
     }
 
-    /// Ends all open events: there are no more frames.
-    pub(super) fn finish(&mut self, scene: &mut Scene<'_>, histories: &[History]) {
+    /// Ends all open events: there are no more frames, and every stay has ended.
+    pub(super) fn finish(&mut self, scene: &mut Scene<'_>, view: &View<'_>) {
         match &mut self.watcher {
-            Watcher::Tracks(w) => w.finish(&mut self.context, scene, histories),
+            Watcher::Tracks(w) => w.end_stays(&mut self.context, scene, view, true),
             Watcher::Crossing(_) => {}
             Watcher::Level(w) => w.end(&mut self.context, scene, "the source ended"),
         }
@@ -58,13 +57,5 @@ impl Rule {
     /// Number of candidates with too little evidence.
     pub(super) fn discarded(&self) -> u64 {
         self.context.emitter.discarded
-    }
-
-    /// Number of tracks ignored because there were too many.
-    pub(super) fn unwatched(&self) -> u64 {
-        match &self.watcher {
-            Watcher::Tracks(w) => w.unwatched(),
-            Watcher::Crossing(_) | Watcher::Level(_) => 0,
-        }
     }
 }

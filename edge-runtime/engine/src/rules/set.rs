@@ -1,10 +1,12 @@
 //! The rules of one pipeline, frame by frame.
 //!
 //! - The clock never goes back, whatever the frames' times do.
-//! - Every history sees a frame before any rule does.
+//! - Every history and every list of stays sees a frame before any rule does.
 
 use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::pipeline::ZoneVisits;
 use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
 
 use super::boxes::Boxes;
@@ -15,6 +17,7 @@ use super::history::History;
 use super::life::Scene;
 use super::moment::{Change, Moment, Need, NeedValue};
 use super::rule::Rule;
+use super::stays::Stays;
 
 /// The rules of one pipeline with their state.
 #[derive(Debug)]
@@ -22,8 +25,11 @@ pub struct RuleSet {
     needs: Vec<Need>,
     groups: Vec<Vec<usize>>,
     histories: Vec<History>,
+    /// By number of the scope.
+    stays: Vec<Stays>,
     rules: Vec<Rule>,
     pre_roll_s: Option<f64>,
+    /// Source time that never goes back.
     clock: f64,
     grace: Grace,
     last_time_s: Option<f64>,
@@ -46,6 +52,7 @@ impl RuleSet {
             needs: plan.needs,
             histories: vec![History::default(); plan.groups.len()],
             groups: plan.groups,
+            stays: plan.scopes.into_iter().map(Stays::new).collect(),
             rules: rules.collect(),
             pre_roll_s,
             clock: 0.0,
@@ -78,11 +85,10 @@ impl RuleSet {
         if !at.time_s.is_finite() {
             return Vec::new();
         }
-        let step = self
-            .last_time_s
-            .map_or(0.0, |last| (at.time_s - last).max(0.0));
-        self.last_time_s = Some(at.time_s);
-        self.clock += step;
+        self.clock = match self.last_time_s.replace(at.time_s) {
+            Some(last) => self.clock + (at.time_s - last).max(0.0),
+            None => at.time_s,
+        };
         let grace_s = self.grace.next(self.clock);
 
         let inputs: Vec<NeedValue<'_>> = (0..self.needs.len())
@@ -107,10 +113,15 @@ impl RuleSet {
             }
         }
 
+        for stays in &mut self.stays {
+            stays.observe(&boxes, self.clock);
+        }
+
         let view = View {
             inputs: &inputs,
             boxes: &boxes,
             histories: &self.histories,
+            stays: &self.stays,
         };
         let mut out = Vec::new();
         let mut scene = Scene {
@@ -126,8 +137,17 @@ impl RuleSet {
         out
     }
 
-    /// Ends every open event: the source ended or the pipeline stops.
+    /// Ends every stay and every open event: the source ended or the pipeline stops.
     pub fn finish(&mut self, at: &Moment, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+        for stays in &mut self.stays {
+            stays.visits.finish();
+        }
+        let view = View {
+            inputs: &[],
+            boxes: &[],
+            histories: &self.histories,
+            stays: &self.stays,
+        };
         let mut out = Vec::new();
         let mut scene = Scene {
             at,
@@ -137,9 +157,29 @@ impl RuleSet {
             out: &mut out,
         };
         for rule in &mut self.rules {
-            rule.finish(&mut scene, &self.histories);
+            rule.finish(&mut scene, &view);
         }
         out
+    }
+
+    /// Returns the visits of each zone of the workflow so far, by name.
+    pub fn zones(&self) -> impl Iterator<Item = (&str, ZoneVisits)> {
+        self.zone_stays()
+            .map(|(name, stays)| (name, stays.summary()))
+    }
+
+    /// Returns the stays of each zone of the workflow, by name, to be saved.
+    pub fn zone_stays(&self) -> impl Iterator<Item = (&str, &Visits)> {
+        self.stays
+            .iter()
+            .filter_map(|stays| Some((stays.zone()?, &stays.visits)))
+    }
+
+    /// Resumes the stays of a zone, before the first frame. Ignores an unknown zone.
+    pub fn resume_stays(&mut self, zone: &str, saved: Visits) {
+        if let Some(stays) = self.stays.iter_mut().find(|s| s.zone() == Some(zone)) {
+            stays.visits = saved;
+        }
     }
 
     /// Number of candidates with too little evidence.
@@ -148,9 +188,9 @@ impl RuleSet {
         self.rules.iter().map(Rule::discarded).sum()
     }
 
-    /// Number of tracks ignored because one rule had too many at once.
+    /// How often an object was ignored because too many were in a zone or picture at once.
     #[must_use]
     pub fn unwatched(&self) -> u64 {
-        self.rules.iter().map(Rule::unwatched).sum()
+        self.stays.iter().map(|s| s.visits.unwatched()).sum()
     }
 }

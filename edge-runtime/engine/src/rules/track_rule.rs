@@ -1,27 +1,47 @@
-//! Rules about single tracks: one appears, enters a zone, leaves it, or stays in it.
+//! Rules about single objects: one appears, enters a zone, leaves it, or stays in it.
 //!
-//! - Each visit of a track makes at most one event, which ends with the visit or before.
+//! - When a stay begins, counts and ends is decided in [`super::stays`], for all rules alike.
+//! - Each stay makes at most one event, which ends with the stay or before.
+
+use std::collections::BTreeMap;
 
 use watchkeeper_contract::event::RuleEvent;
+use watchkeeper_contract::id::TrackId;
 use watchkeeper_vision::analytics::recent::Recent;
+use watchkeeper_vision::analytics::visits::Stay;
 
-use super::boxes::{Boxes, in_zone, time_in_zone};
 use super::context::{RuleContext, Subject, View};
 use super::history::History;
 use super::life::{Lifecycle, SETTLE_S, Scene};
 use super::moment::Moment;
 use super::plan::{TrackKind, TrackWatch};
-use super::visits::{Visit, Visits};
 
 /// Maximum number of tracks that an `appears` rule remembers.
 const MAX_KNOWN: usize = 4096;
 
-/// A rule about single tracks, with their visits.
+/// A rule about single objects, with what it knows of their stays.
 #[derive(Debug)]
 pub(super) struct TrackRule {
     watch: TrackWatch,
-    visits: Visits,
+    /// By number of the stay; open stays only.
+    followed: BTreeMap<u64, Followed>,
     known: Recent<()>,
+}
+
+/// What a rule knows of a stay.
+#[derive(Debug)]
+struct Followed {
+    /// Track with the most sightings.
+    best_track: TrackId,
+    /// Whether the rule ever accepted class and score.
+    fitted: bool,
+    life: Lifecycle,
+}
+
+impl Followed {
+    fn subject<'a>(&self, stay: &Stay, history: &'a History) -> Subject<'a> {
+        Subject::of_tracks([stay.first_track, stay.track, self.best_track], history)
+    }
 }
 
 /// Which part of an event a reason describes.
@@ -36,13 +56,9 @@ impl TrackRule {
     pub(super) fn new(watch: TrackWatch) -> Self {
         Self {
             watch,
-            visits: Visits::default(),
+            followed: BTreeMap::new(),
             known: Recent::new(MAX_KNOWN),
         }
-    }
-
-    pub(super) fn unwatched(&self) -> u64 {
-        self.visits.unwatched
     }
 
     pub(super) fn observe(
@@ -51,97 +67,122 @@ impl TrackRule {
         scene: &mut Scene<'_>,
         view: &View<'_>,
     ) {
-        let kind = &self.watch.kind;
-        let history = &view.histories[self.watch.group];
-        for (track, visit) in self.visits.take_gone(scene.clock, scene.grace_s) {
-            end_visit(
-                kind,
-                context,
-                scene,
-                Subject::new(track, history),
-                visit,
-                false,
-            );
-        }
-        let active = context.emitter.is_active(scene.at);
+        self.end_stays(context, scene, view, false);
         self.known.next_round(u64::MAX);
-        let boxes = view.boxes[self.watch.need].as_ref();
-        for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
-            if !in_zone(d, self.watch.keeps_outside) {
+        let history = &view.histories[self.watch.group];
+        let stays = &view.stays[self.watch.scope];
+        for stay in stays.visits.open() {
+            if stay.last_s != scene.clock {
                 continue;
             }
-            if d.is_held() {
-                self.visits.hold(track, scene.clock);
-                continue;
-            }
-            let subject = Subject::new(track, history);
-            let Some((visit, new)) = self.visits.see(track, scene.clock) else {
+            let Some(d) = stays.box_of(view.boxes, stay.track) else {
                 continue;
             };
-            visit.reported_s = visit.reported_s.max(time_in_zone(d).unwrap_or(0.0));
-            if new {
-                // A momentary event is skipped if it happened while the schedule was inactive.
-                let missed = match kind {
-                    TrackKind::Appears => self.known.touch(track).is_some() || !active,
-                    TrackKind::Enters { .. } => !active,
-                    TrackKind::Leaves { .. } | TrackKind::Stays { .. } => false,
-                };
-                if missed {
-                    visit.life = Lifecycle::Over;
-                }
+            if !self.followed.contains_key(&stay.number) {
+                let is_missed = self.is_missed(context, scene, stay);
+                self.follow(stay, is_missed);
             }
-            if *kind == TrackKind::Appears {
-                self.known.touch_or_insert(track, ());
+            if self.watch.kind == TrackKind::Appears {
+                self.known.touch_or_insert(stay.track, ());
             }
-            let fits = context.fits(d, subject.record);
-            visit.fitted |= fits;
-            observe_present(kind, context, scene, subject, visit, fits);
-        }
-    }
-
-    /// Ends all open events: there are no more frames.
-    pub(super) fn finish(
-        &mut self,
-        context: &mut RuleContext,
-        scene: &mut Scene<'_>,
-        histories: &[History],
-    ) {
-        let history = &histories[self.watch.group];
-        for (track, visit) in self.visits.take_all() {
-            end_visit(
+            let Some(followed) = self.followed.get_mut(&stay.number) else {
+                continue;
+            };
+            let sightings = |track| history.get(track).map_or(0, |record| record.seen);
+            if sightings(stay.track) >= sightings(followed.best_track) {
+                followed.best_track = stay.track;
+            }
+            let fits = context.fits(d, followed.subject(stay, history).record);
+            followed.fitted |= fits;
+            observe_present(
                 &self.watch.kind,
                 context,
                 scene,
-                Subject::new(track, history),
-                visit,
-                true,
+                stay,
+                followed,
+                history,
+                fits,
             );
+        }
+    }
+
+    fn follow(&mut self, stay: &Stay, is_missed: bool) {
+        let followed = Followed {
+            best_track: stay.track,
+            fitted: false,
+            life: if is_missed {
+                Lifecycle::Over
+            } else {
+                Lifecycle::candidate()
+            },
+        };
+        self.followed.insert(stay.number, followed);
+    }
+
+    /// Whether the momentary event of a stay happened before the rule could see it: while the
+    /// schedule was inactive, or in another process.
+    fn is_missed(&mut self, context: &RuleContext, scene: &Scene<'_>, stay: &Stay) -> bool {
+        let is_active = context.emitter.is_active(scene.at);
+        match &self.watch.kind {
+            TrackKind::Appears => self.known.touch(stay.track).is_some() || !is_active,
+            TrackKind::Enters { .. } => {
+                !is_active || stay.counted_s.is_some_and(|counted| counted < scene.clock)
+            }
+            TrackKind::Leaves { .. } | TrackKind::Stays { .. } => false,
+        }
+    }
+
+    /// Processes the stays that ended in this frame, or with the source (`source_ended`).
+    pub(super) fn end_stays(
+        &mut self,
+        context: &mut RuleContext,
+        scene: &mut Scene<'_>,
+        view: &View<'_>,
+        source_ended: bool,
+    ) {
+        let history = &view.histories[self.watch.group];
+        for stay in view.stays[self.watch.scope].visits.ended() {
+            let followed = self.followed.remove(&stay.number);
+            if let Some(followed) = followed.filter(|_| stay.counted_s.is_some()) {
+                let kind = &self.watch.kind;
+                end_stay(kind, context, scene, stay, followed, history, source_ended);
+            }
         }
     }
 }
 
-/// Returns whether the visit so far satisfies the condition.
-fn is_satisfied(kind: &TrackKind, visit: &Visit) -> bool {
-    match kind {
-        TrackKind::Appears | TrackKind::Enters { .. } => true,
-        TrackKind::Leaves { .. } => false,
-        TrackKind::Stays { for_s, .. } => visit.dwell_s() >= *for_s,
-    }
+/// Returns whether the stay so far satisfies the condition.
+fn is_satisfied(kind: &TrackKind, stay: &Stay) -> bool {
+    stay.counted_s.is_some()
+        && match kind {
+            TrackKind::Appears | TrackKind::Enters { .. } => true,
+            TrackKind::Leaves { .. } => false,
+            TrackKind::Stays { for_s, .. } => stay.dwell_s() >= *for_s,
+        }
 }
 
-/// Processes a track that is present in this frame.
+/// Processes an object that is present in this frame.
 fn observe_present(
     kind: &TrackKind,
     context: &mut RuleContext,
     scene: &mut Scene<'_>,
-    subject: Subject<'_>,
-    visit: &mut Visit,
+    stay: &Stay,
+    followed: &mut Followed,
+    history: &History,
     fits: bool,
 ) {
-    if matches!(visit.life, Lifecycle::Candidate { .. }) && fits && is_satisfied(kind, visit) {
-        let settled = scene.clock - visit.since_s >= SETTLE_S;
-        try_begin(kind, context, scene, subject, visit, settled);
-    } else if let Some(mut open) = visit.life.take_open() {
+    let subject = followed.subject(stay, history);
+    if matches!(followed.life, Lifecycle::Candidate { .. }) && fits && is_satisfied(kind, stay) {
+        let settled = scene.clock - stay.enter_s >= SETTLE_S;
+        try_begin(
+            kind,
+            context,
+            scene,
+            (stay, subject),
+            &mut followed.life,
+            settled,
+        );
+    } else if let Some(mut open) = followed.life.take_open() {
         let (at, clock) = (scene.at, scene.clock);
         let look = || {
             (
@@ -150,14 +191,13 @@ fn observe_present(
                     kind,
                     context,
                     (at, clock),
-                    subject,
-                    visit,
+                    (stay, subject),
                     ReasonPart::Begin,
                 ),
             )
         };
         context.emitter.review(scene, &mut open, look, |_| false);
-        visit.life = Lifecycle::Open(open);
+        followed.life = Lifecycle::Open(open);
     }
 }
 
@@ -166,66 +206,70 @@ fn try_begin(
     kind: &TrackKind,
     context: &mut RuleContext,
     scene: &mut Scene<'_>,
-    subject: Subject<'_>,
-    visit: &mut Visit,
+    (stay, subject): (&Stay, Subject<'_>),
+    life: &mut Lifecycle,
     settled: bool,
 ) {
     let now = (scene.at, scene.clock);
-    let event = describe(kind, context, now, subject, visit, ReasonPart::Begin);
+    let event = describe(kind, context, now, (stay, subject), ReasonPart::Begin);
     let (chain, end) = (subject.chain(), event.clone());
     let key = Some(subject.track);
     context
         .emitter
-        .try_begin(scene, key, (&chain, settled), &mut visit.life, event);
+        .try_begin(scene, key, (&chain, settled), life, event);
     let momentary = matches!(kind, TrackKind::Enters { .. } | TrackKind::Leaves { .. });
-    if momentary && let Some(open) = visit.life.take_open() {
+    if momentary && let Some(open) = life.take_open() {
         context.emitter.end(scene, *open, end, &chain);
     }
 }
 
-/// Processes the end of a visit: the track is gone, or the source ended (`ended`).
-fn end_visit(
+/// Processes the end of a stay: the object is gone, or the source ended (`source_ended`).
+fn end_stay(
     kind: &TrackKind,
     context: &mut RuleContext,
     scene: &mut Scene<'_>,
-    subject: Subject<'_>,
-    mut visit: Visit,
-    ended: bool,
+    stay: &Stay,
+    followed: Followed,
+    history: &History,
+    source_ended: bool,
 ) {
-    if let Lifecycle::Candidate { held } = visit.life {
+    let subject = followed.subject(stay, history);
+    let Followed {
+        fitted, mut life, ..
+    } = followed;
+    if let Lifecycle::Candidate { held } = life {
         // The end of the source does not count as leaving.
-        let leaves = matches!(kind, TrackKind::Leaves { .. }) && !ended;
-        if !visit.fitted || !(leaves || is_satisfied(kind, &visit)) {
-            context.emitter.give_up(held.filter(|_| visit.fitted));
+        let leaves = matches!(kind, TrackKind::Leaves { .. }) && !source_ended;
+        if !fitted || !(leaves || is_satisfied(kind, stay)) {
+            context.emitter.give_up(held.filter(|_| fitted));
             return;
         }
         // Decides now what was postponed for more evidence.
-        try_begin(kind, context, scene, subject, &mut visit, true);
+        try_begin(kind, context, scene, (stay, subject), &mut life, true);
     }
-    let words = if ended {
+    let words = if source_ended {
         ReasonPart::SourceEnded
     } else {
         ReasonPart::End
     };
     let now = (scene.at, scene.clock);
-    let event = describe(kind, context, now, subject, &visit, words);
-    match visit.life {
+    let event = describe(kind, context, now, (stay, subject), words);
+    match life {
         Lifecycle::Open(open) => context.emitter.end(scene, *open, event, &subject.chain()),
         Lifecycle::Candidate { held } => context.emitter.give_up(held),
         Lifecycle::Over => {}
     }
 }
 
-/// Returns the event of a visit with its reason.
+/// Returns the event of a stay with its reason.
 fn describe(
     kind: &TrackKind,
     context: &RuleContext,
     (at, clock): (&Moment, f64),
-    subject: Subject<'_>,
-    visit: &Visit,
+    (stay, subject): (&Stay, Subject<'_>),
     words: ReasonPart,
 ) -> RuleEvent {
-    let (who, dwell, away) = (subject.name(), visit.dwell_s(), clock - visit.held_s);
+    let (who, dwell, away) = (subject.name(), stay.dwell_s(), clock - stay.kept_s);
     let (condition, zone) = match kind {
         TrackKind::Appears => ("appears", None),
         TrackKind::Enters { zone } => ("enters", Some(zone)),

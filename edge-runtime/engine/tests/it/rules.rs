@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use watchkeeper_contract::event::{Asks, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
+use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
 use watchkeeper_contract::rule::{
     Band, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
     ValueTest, Weekday,
@@ -62,6 +63,19 @@ fn rule(when: Condition) -> RuleSpec {
         second_opinion_may_lower: false,
         notify: Vec::new(),
         clip: None,
+    }
+}
+
+/// A rule whose gates admit everything.
+fn admitting(when: Condition) -> RuleSpec {
+    RuleSpec {
+        gates: Gates {
+            act: 0.9,
+            record: 0.0,
+            review: 0.0,
+            escalate: 0.0,
+        },
+        ..rule(when)
     }
 }
 
@@ -252,6 +266,15 @@ impl Bench {
         self.changes.extend(self.rules.finish(&at, &mut new_id));
     }
 
+    fn dock(&self) -> ZoneVisits {
+        let mut zones = self.rules.zones();
+        zones.find(|(name, _)| *name == "dock").unwrap().1
+    }
+
+    fn visits(&self) -> Vec<Visit> {
+        self.dock().visits
+    }
+
     fn phases(&self) -> Vec<Phase> {
         self.changes
             .iter()
@@ -362,12 +385,62 @@ fn stays_event_begins_after_the_bound_and_names_it() {
 }
 
 #[test]
-fn dwell_time_of_the_zone_step_counts() {
-    let mut b = Bench::new(&[rule(stays(30.0))]);
-    let mut shot = standing(1);
-    shot.boxes[0].time_in_zone = Some(31.0);
-    b.hold(2.0, &shot);
-    assert_eq!(b.changes[0].event.dwell_s, Some(31.0));
+fn stay_continues_under_a_new_track() {
+    let mut b = Bench::new(&[
+        rule(enters()),
+        RuleSpec {
+            name: "leaves".into(),
+            ..rule(leaves())
+        },
+    ]);
+    b.stand(3.0, 1);
+    b.stand(1.0, 0);
+    let renamed = Shot {
+        boxes: vec![person(9, 62.0)],
+        in_zone: vec![9],
+        ..Shot::default()
+    };
+    b.hold(3.0, &renamed);
+    b.stand(3.0, 0);
+    assert_eq!(b.phases(), [NEW_END, NEW_END].concat());
+    let left = &b.changes[2].event;
+    assert_eq!(left.tracks, [TrackId(1), TrackId(9)]);
+    assert_eq!(left.dwell_s, Some(b.visits()[0].dwell_s));
+    assert!(
+        left.reason
+            .starts_with("person #1 left zone dock after 6.9 s"),
+        "{}",
+        left.reason
+    );
+}
+
+#[test]
+fn stray_box_makes_no_event_in_a_zone() {
+    let mut b = Bench::new(&[
+        admitting(enters()),
+        RuleSpec {
+            name: "b".into(),
+            ..admitting(leaves())
+        },
+    ]);
+    b.stand(0.5, 1);
+    b.stand(3.0, 0);
+    assert!(b.changes.is_empty(), "{:?}", b.changes);
+    assert_eq!((b.rules.discarded(), b.visits()), (0, vec![]));
+}
+
+#[test]
+fn resumed_stay_makes_no_second_enters_event() {
+    let mut b = Bench::new(&[admitting(enters())]);
+    b.stand(3.0, 1);
+    let saved = b.rules.zone_stays().next().unwrap().1.clone();
+    let mut next = Bench::new(&[admitting(enters())]);
+    next.rules.resume_stays("dock", saved);
+    next.frame = b.frame;
+    next.stand(3.0, 1);
+    assert!(next.changes.is_empty(), "{:?}", next.changes);
+    next.stand(3.0, 2);
+    assert_eq!((next.phases().len(), next.visits().len()), (2, 2));
 }
 
 #[test]
@@ -661,10 +734,18 @@ fn inactive_rule_makes_no_event_and_ends_the_open_one() {
 
 #[test]
 fn weak_evidence_is_counted_without_event() {
-    let mut b = Bench::new(&[rule(enters())]);
+    let mut b = Bench::new(&[RuleSpec {
+        gates: Gates {
+            act: 0.99,
+            record: 0.99,
+            review: 0.99,
+            escalate: 0.99,
+        },
+        ..rule(enters())
+    }]);
     let mut shot = standing(1);
     shot.boxes[0].confidence = 0.15;
-    b.show(&shot);
+    b.hold(2.0, &shot);
     b.stand(4.0, 0);
     assert!(b.changes.is_empty());
     assert_eq!(b.rules.discarded(), 1);
@@ -672,17 +753,8 @@ fn weak_evidence_is_counted_without_event() {
 
 #[test]
 fn gates_of_zero_admit_everything() {
-    let gates = Gates {
-        act: 0.9,
-        record: 0.0,
-        review: 0.0,
-        escalate: 0.0,
-    };
-    let mut b = Bench::new(&[RuleSpec {
-        gates,
-        ..rule(enters())
-    }]);
-    b.show(&standing(1));
+    let mut b = Bench::new(&[admitting(enters())]);
+    b.stand(0.6, 1);
     assert_eq!(b.phases(), NEW_END);
     assert_eq!(b.changes[0].decision.verdict, Verdict::Record);
 }
@@ -963,13 +1035,18 @@ fn wrong_kind_and_duplicate_name_are_refused() {
 
 #[test]
 fn two_rules_on_one_value_share_a_need() {
-    let b = Bench::new(&[
+    let no_zones = WorkflowFacts {
+        zones: vec![],
+        ..facts()
+    };
+    let specs = [
         rule(value(ValueTest::Over(1.0), 0.0)),
         RuleSpec {
             name: "b".into(),
             ..rule(value(ValueTest::Is(true), 0.0))
         },
-    ]);
+    ];
+    let b = Bench::with(&specs, &no_zones);
     assert_eq!(b.rules.needs().len(), 1);
     assert_eq!(b.rules.needs()[0].kind, NeedKind::NumberOrBoolean);
 }
@@ -1127,8 +1204,85 @@ fn play(film: &[(Shot, u8)], cooldown_s: f64, backwards: bool) -> Vec<Change> {
     b.changes
 }
 
+/// Somebody at a place: how long in frames, whether in sight, and whether under a new track after.
+type Scene = (u8, bool, bool);
+
+/// Plays people, each in a place of their own; returns the bench before the end of the source.
+fn play_people(people: &[Vec<Scene>], step_ms: u8) -> Bench {
+    let mut b = Bench::new(&[
+        admitting(enters()),
+        RuleSpec {
+            name: "leaves".into(),
+            ..admitting(leaves())
+        },
+        RuleSpec {
+            name: "stays".into(),
+            ..admitting(stays(2.0))
+        },
+    ]);
+    let mut next_track = people.len() as i64;
+    let mut now: Vec<(i64, usize, u8)> = (0..next_track).map(|track| (track, 0, 0)).collect();
+    for frame in 0..400_u32 {
+        let mut shot = Shot::default();
+        for (place, (scenes, (track, scene, spent))) in people.iter().zip(&mut now).enumerate() {
+            let Some(&(frames, in_sight, renamed)) = scenes.get(*scene) else {
+                continue;
+            };
+            if in_sight {
+                let sway = f64::from(frame % 7);
+                shot.boxes.push(person(*track, place as f64 * 150.0 + sway));
+                shot.in_zone.push(*track);
+            }
+            *spent += 1;
+            if *spent >= frames {
+                (*scene, *spent) = (*scene + 1, 0);
+                if renamed {
+                    *track = next_track;
+                    next_track += 1;
+                }
+            }
+        }
+        b.frame += 1;
+        let at = Moment {
+            time_s: f64::from(frame) * f64::from(step_ms) / 1e3,
+            ..b.moment()
+        };
+        b.show_at(&at, &shot);
+    }
+    b
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn events_and_visits_of_a_zone_have_equal_numbers_and_dwell_times(
+        people in proptest::collection::vec(
+            proptest::collection::vec((1u8..40, any::<bool>(), any::<bool>()), 1..20), 1..5,
+        ),
+        step_ms in 20u8..250,
+    ) {
+        let mut b = play_people(&people, step_ms);
+        let told = |b: &Bench, condition: &str| -> Vec<Change> {
+            let those = b.changes.iter();
+            let those = those.filter(|c| c.phase == Phase::New && c.event.condition == condition);
+            those.cloned().collect()
+        };
+        let dock = b.dock();
+        prop_assert_eq!(told(&b, "enters").len() as u64, dock.count);
+        let left = told(&b, "leaves");
+        prop_assert_eq!(left.len() as u64, dock.count - u64::from(dock.present));
+        b.finish();
+        let dock = b.dock();
+        prop_assert_eq!((told(&b, "enters").len() as u64, dock.present), (dock.count, 0));
+        prop_assert_eq!(told(&b, "leaves").len(), left.len());
+        let long = dock.visits.iter().filter(|v| v.dwell_s >= 2.0).count();
+        prop_assert_eq!(told(&b, "stays").len(), long);
+        for event in left.iter().map(|c| &c.event) {
+            let is_it = |v: &&Visit| v.track == event.tracks[0] && Some(v.dwell_s) == event.dwell_s;
+            prop_assert_eq!(dock.visits.iter().filter(is_it).count(), 1, "{:?}", event);
+        }
+    }
 
     #[test]
     fn each_event_begins_and_ends_once_under_its_own_id(

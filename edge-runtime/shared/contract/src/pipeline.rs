@@ -226,7 +226,7 @@ pub struct PipelineResults {
     pub events: u64,
     /// Events too weak for the journal.
     pub discarded: u64,
-    /// How often a rule could not watch another track, because it watched as many as it can.
+    /// How often an object was ignored, because too many were in a zone or a picture at once.
     #[serde(default)]
     pub unwatched: u64,
     /// Step failures by step name.
@@ -255,13 +255,14 @@ pub struct LineCount {
 pub struct ZoneVisits {
     /// Number of visits.
     pub count: u64,
-    /// Tracks in the zone now.
+    /// Visits that are not over.
     pub present: u32,
     /// The visits, oldest first.
     pub visits: Vec<Visit>,
 }
 
-/// One stay of one track in a zone.
+/// One stay of one object in a zone, of half a second or more. `track` is its first one: the object
+/// may have continued under others.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Visit {

@@ -93,23 +93,23 @@ impl Default for ClipSpec {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Condition {
-    /// A confirmed track is seen for the first time. The event ends when the track ends.
+    /// An object is seen for the first time. The event ends when it is gone.
     Appears {
         /// Selector of tracked detections, such as `$steps.tracker.tracked_detections`.
         detections: String,
     },
-    /// A track enters a zone. The event ends at once.
+    /// An object enters a zone. The event ends at once.
     Enters {
         /// Name of a time-in-zone step.
         zone: String,
     },
-    /// A track leaves a zone that it had entered. The event ends at once and carries the dwell
+    /// An object leaves a zone that it had entered. The event ends at once and carries the dwell
     /// time.
     Leaves {
         /// Name of a time-in-zone step.
         zone: String,
     },
-    /// A track has been in a zone for `for_s` seconds. The event ends when it leaves.
+    /// An object has been in a zone for `for_s` seconds. The event ends when it leaves.
     Stays {
         /// Name of a time-in-zone step.
         zone: String,

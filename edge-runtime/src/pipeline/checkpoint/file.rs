@@ -13,7 +13,7 @@ use crate::guard::{fingerprint, machine_boot};
 use crate::pipeline::run::RunState;
 
 /// First bytes of a file; the last one is the format.
-const MARK: &[u8] = b"watchkeeper pipeline \x01";
+const MARK: &[u8] = b"watchkeeper pipeline \x02";
 
 /// Largest file; the state of the workflow takes at most half of it.
 pub(super) const MAX_BYTES: u64 = 2 << 20;

@@ -1,10 +1,10 @@
-//! One frame through a pipeline: detector, workflow, visits, rules.
+//! One frame through a pipeline: detector, workflow, rules.
 //!
-//! - Owns the execution with its trackers and counters, the visits of its zones and the state of
-//!   its rules. No thread, no clock, no socket: frames go in, changes of events come out.
+//! - Owns the execution with its trackers and counters, and the rules with their state and the
+//!   stays in zones. No thread, no clock, no socket: frames go in, changes of events come out.
 //! - The same frames in the same order give the same counts and events, identities apart, whatever
 //!   the speed of the machine and the wall clock.
-//! - Every step, visit and rule measures time with one [`SourceClock`].
+//! - Every step, stay and rule measures time with one [`SourceClock`].
 
 mod bounds_check;
 #[cfg(test)]
@@ -25,7 +25,6 @@ use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue, 
 use watchkeeper_engine::workflow::{
     Execution, ImageValue, Overlay, Pixels, RunReport, SlotId, StepFailure, VideoMeta,
 };
-use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::frame::Frame;
 
@@ -75,7 +74,6 @@ pub struct Run {
     rule_names: Vec<String>,
     needs: Vec<(SlotId, NeedKind)>,
     lines: Vec<(String, SlotId, SlotId)>,
-    zones: Vec<(String, SlotId, Visits)>,
     /// Tracker outputs with the tracks seen on each; every tracker counts from 1.
     tracked: Vec<(SlotId, Recent<()>)>,
     motion_filter: Option<MotionFilter>,
@@ -131,9 +129,6 @@ impl Run {
         for (name, ..) in &plan.lines {
             results.lines.insert(name.clone(), LineCount::default());
         }
-        for (name, _) in &plan.zones {
-            results.zones.insert(name.clone(), Default::default());
-        }
         let warnings = host.detectors().warnings().to_vec();
         Self {
             execution,
@@ -142,11 +137,6 @@ impl Run {
             rule_names: plan.rule_names,
             needs: plan.needs,
             lines: plan.lines,
-            zones: plan
-                .zones
-                .into_iter()
-                .map(|(name, slot)| (name, slot, Visits::default()))
-                .collect(),
             tracked: plan
                 .tracked
                 .into_iter()
@@ -314,7 +304,7 @@ impl Run {
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Vec<Change> {
         let started = Instant::now();
-        self.update_counts(time_s);
+        self.update_counts();
         let moment = Moment {
             time_s,
             frame: frame.id.seq,
@@ -345,15 +335,11 @@ impl Run {
         self.last.is_some()
     }
 
-    /// Ends open visits and events, when the source ends or the pipeline stops.
+    /// Ends open stays and events, when the source ends or the pipeline stops.
     pub fn finish(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
-        for (name, _, visits) in &mut self.zones {
-            visits.finish();
-            self.results.zones.insert(name.clone(), visits.summary());
-        }
         self.rules.finish(&last, new_id)
     }
 
@@ -367,8 +353,8 @@ impl Run {
     #[must_use]
     pub fn results(&self) -> PipelineResults {
         let mut results = self.results.clone();
-        for (name, _, visits) in &self.zones {
-            results.zones.insert(name.clone(), visits.summary());
+        for (name, visits) in self.rules.zones() {
+            results.zones.insert(name.to_owned(), visits);
         }
         results.stages_ms = self.stages.means_ms();
         results.discarded = self.rules.discarded();
@@ -408,7 +394,7 @@ impl Run {
             .any(|detections| detections.boxes.iter().any(|d| !d.is_held()))
     }
 
-    fn update_counts(&mut self, time_s: f64) {
+    fn update_counts(&mut self) {
         for (slot, seen) in &mut self.tracked {
             let Some(detections) = self.execution.detections(*slot) else {
                 continue;
@@ -426,17 +412,6 @@ impl Run {
                 line.r#in = whole(self.execution.number(*count_in)).unwrap_or(line.r#in);
                 line.out = whole(self.execution.number(*count_out)).unwrap_or(line.out);
             }
-        }
-        for (_, slot, visits) in &mut self.zones {
-            let boxes = self
-                .execution
-                .detections(*slot)
-                .map_or(&[][..], |detections| &detections.boxes);
-            let tracks = |held: bool| {
-                let those = boxes.iter().filter(move |d| d.is_held() == held);
-                those.filter_map(|d| d.track)
-            };
-            visits.observe(tracks(false), tracks(true), time_s);
         }
     }
 }

@@ -43,7 +43,7 @@ impl Run {
         for left_out in &saved.left_out {
             tracing::debug!(what = left_out.what, why = left_out.why, "state not saved");
         }
-        let zones = self.zones.iter();
+        let zones = self.rules.zone_stays();
         Some(RunState {
             workflow: ByteBuf::from(saved.bytes),
             now: self.clock.now(),
@@ -51,7 +51,7 @@ impl Run {
             tracks: self.results.tracks,
             lines: self.results.lines.clone(),
             zones: zones
-                .map(|(name, _, v)| (name.clone(), v.clone()))
+                .map(|(name, stays)| (name.to_owned(), stays.clone()))
                 .collect(),
             tracked: self.tracked.iter().map(|(_, t)| t.clone()).collect(),
         })
@@ -98,14 +98,11 @@ impl Run {
                 *line = count;
             }
         }
-        // A tracker that restarts gives out its track ids again, so visits and tracks of the old
+        // A tracker that restarts gives out its track ids again, so stays and tracks of the old
         // ids would be mixed up with new ones.
         if restored.restarted.is_empty() && state.tracked.len() == self.tracked.len() {
-            let mut zones = state.zones;
-            for (name, _, visits) in &mut self.zones {
-                if let Some(saved) = zones.remove(name) {
-                    *visits = saved;
-                }
+            for (name, saved) in state.zones {
+                self.rules.resume_stays(&name, saved);
             }
             for ((_, seen), saved) in self.tracked.iter_mut().zip(state.tracked) {
                 *seen = saved;

@@ -35,6 +35,12 @@ impl Grace {
         }
     }
 
+    /// Usual seconds between two frames; `None` before the second frame.
+    #[must_use]
+    pub fn usual_s(&self) -> Option<f64> {
+        self.cadence.usual_s()
+    }
+
     /// Records a frame's source time in seconds; returns the grace in seconds for tracks of earlier
     /// frames.
     pub fn next(&mut self, time_s: f64) -> f64 {

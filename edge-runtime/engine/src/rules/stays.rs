@@ -1,0 +1,68 @@
+//! Stays in the zones of a workflow and, for `appears`, in the whole picture.
+//!
+//! - Invariant: the numbers of needs refer to entries of the plan's needs.
+//! - Not here: when a stay begins and ends (`vision::analytics::visits`).
+
+use watchkeeper_contract::id::TrackId;
+use watchkeeper_vision::analytics::Visits;
+use watchkeeper_vision::analytics::grace::GRACE_S;
+use watchkeeper_vision::detections::Detection;
+
+use super::boxes::{Boxes, in_zone};
+
+/// Where stays are watched, by numbers of needs.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct StayScope {
+    /// Name of the time-in-zone step; `None` for the whole picture.
+    pub(super) zone: Option<String>,
+    /// All boxes of the tracker.
+    pub(super) tracked: usize,
+    /// The boxes in the scope.
+    pub(super) inside: usize,
+    /// Whether `inside` also has boxes outside of the zone.
+    pub(super) keeps_outside: bool,
+}
+
+/// A scope with its stays.
+#[derive(Debug)]
+pub(super) struct Stays {
+    scope: StayScope,
+    pub(super) visits: Visits,
+}
+
+impl Stays {
+    pub(super) fn new(scope: StayScope) -> Self {
+        let visits = match scope.zone {
+            Some(_) => Visits::default(),
+            // A confirmed track appears at its first sight.
+            None => Visits::new(GRACE_S, 0.0),
+        };
+        Self { scope, visits }
+    }
+
+    /// Returns the name of the zone; `None` for the whole picture.
+    pub(super) fn zone(&self) -> Option<&str> {
+        self.scope.zone.as_deref()
+    }
+
+    pub(super) fn observe(&mut self, boxes: &[Option<Boxes<'_>>], clock: f64) {
+        let of = |need: usize| boxes.get(need).and_then(Option::as_ref);
+        let tracked = of(self.scope.tracked).into_iter().flat_map(Boxes::tracked);
+        let inside = of(self.scope.inside).into_iter().flat_map(Boxes::tracked);
+        let keeps_outside = self.scope.keeps_outside;
+        self.visits.observe(
+            tracked.map(|(_, d)| d),
+            inside.map(|(_, d)| d).filter(|d| in_zone(d, keeps_outside)),
+            clock,
+        );
+    }
+
+    /// Returns the box of a track in the scope in this frame.
+    pub(super) fn box_of<'a>(
+        &self,
+        boxes: &[Option<Boxes<'a>>],
+        track: TrackId,
+    ) -> Option<&'a Detection> {
+        boxes.get(self.scope.inside)?.as_ref()?.of_track(track)
+    }
+}
