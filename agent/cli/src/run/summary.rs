@@ -25,6 +25,9 @@ pub(super) struct Summary {
     zones: BTreeMap<String, Zone>,
     /// Number of events in the journal.
     events: u64,
+    /// Number of events too weak for the journal.
+    #[serde(skip)]
+    discarded: u64,
     /// Outputs at the last frame, with `--workflow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     outputs: Option<Value>,
@@ -77,6 +80,7 @@ impl From<&PipelineResults> for Summary {
             lines: results.lines.clone(),
             zones: zones.collect(),
             events: results.events,
+            discarded: results.discarded,
             outputs: None,
         }
     }
@@ -121,6 +125,9 @@ impl Summary {
             counted(self.tracks, "track"),
             counted(self.events, "event")
         );
+        if self.discarded > 0 {
+            out.push_str(&format!(" ({} too weak to record)", self.discarded));
+        }
         if self.frames > 0 && self.tracks == 0 && self.events == 0 {
             out.push_str(NOTHING_SEEN);
         }
@@ -241,6 +248,15 @@ mod tests {
             text.contains("door") && text.contains("desk") && text.contains("3.2 s"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn text_names_the_number_of_discarded_events() {
+        let mut results = results();
+        assert!(!Summary::from(&results).text().contains("too weak"));
+        results.discarded = 3;
+        let text = Summary::from(&results).text();
+        assert!(text.contains("5 events (3 too weak to record)"), "{text}");
     }
 
     #[test]
