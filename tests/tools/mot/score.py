@@ -106,20 +106,25 @@ def score(truth, results):
     return {g: group_scores(g, truth, results, names, infos) for g, names in sorted(groups.items())}
 
 
+def cell(s):
+    return f"{s['HOTA']:.1f} / {s['MOTA']:.1f} / {s['IDF1']:.1f} / {s['IDSW']}"
+
+
 def table(truth, folders):
-    """Prints the scores of all trackers in one table and returns them."""
+    """Prints the scores of all trackers by sequence and by group, and returns them."""
     trackers = {os.path.basename(os.path.normpath(folder)): score(truth, folder) for folder in folders}
     print("| sequence | " + " | ".join(trackers) + " |")
     print("|---" * (1 + len(trackers)) + "|")
     first = next(iter(trackers.values()))
     for group, by_sequence in first.items():
         for name in by_sequence:
-            cells = []
-            for scores in trackers.values():
-                s = scores[group][name]
-                cells.append(f"{s['HOTA']:.1f} / {s['MOTA']:.1f} / {s['IDF1']:.1f} / {s['IDSW']}")
+            cells = [cell(scores[group][name]) for scores in trackers.values()]
             label = f"**{group} combined**" if name == "COMBINED_SEQ" else name
             print(f"| {label} | " + " | ".join(cells) + " |")
+    print("\n| tracker | " + " | ".join(first) + " |")
+    print("|---" * (1 + len(first)) + "|")
+    for tracker, scores in trackers.items():
+        print(f"| {tracker} | " + " | ".join(cell(scores[group]["COMBINED_SEQ"]) for group in first) + " |")
     return trackers
 
 
