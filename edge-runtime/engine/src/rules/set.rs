@@ -103,6 +103,7 @@ impl RuleSet {
             .collect();
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
             let found = || group.iter().filter_map(|&n| boxes[n].as_ref());
+            history.advance(at.time_s);
             // A frame without detection adds no sighting and no gap.
             let held = found().any(|b| !b.all().is_empty()) && found().all(Boxes::is_held);
             if !held {

@@ -14,6 +14,7 @@ use watchkeeper_contract::id::TrackId;
 use super::recent::Recent;
 use crate::detections::{Detection, Detections};
 use crate::geometry::{BBox, Point};
+use crate::track::SmoothClock;
 
 /// Bound of the remembered tracks.
 const MAX_TRACKS: usize = 4096;
@@ -38,6 +39,8 @@ pub struct ObjectId(pub u64);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Succession {
     tracks: Recent<Seen>,
+    #[serde(default)]
+    clock: SmoothClock,
     last_object: u64,
     /// Object of each box of the latest frame; reuses its memory.
     #[serde(skip)]
@@ -59,6 +62,7 @@ impl Default for Succession {
     fn default() -> Self {
         Self {
             tracks: Recent::new(MAX_TRACKS),
+            clock: SmoothClock::default(),
             last_object: 0,
             objects: Vec::new(),
         }
@@ -78,6 +82,7 @@ impl Succession {
         boxes: impl Iterator<Item = &'a Detection> + Clone,
         time_s: f64,
     ) -> &[Option<ObjectId>] {
+        let time_s = self.clock.next(time_s);
         self.tracks.next_round(MAX_FRAMES_UNSEEN);
         self.objects.clear();
         // Known tracks first, so that none of them is taken for a lost one.

@@ -15,6 +15,6 @@ pub mod sort;
 pub mod tracker;
 
 pub use byte_track::{ByteTrack, ByteTrackConfig};
-pub use cadence::Cadence;
+pub use cadence::{Cadence, SmoothClock};
 pub use sort::{SortConfig, SortKind, SortTracker};
 pub use tracker::{Tracker, TrackerConfig};
