@@ -74,12 +74,15 @@ fn our_byte_track_scores_what_the_peer_scores() -> anyhow::Result<()> {
 }
 
 /// The best HOTA and the best IDF1 of a group among supervision's ByteTrack (both activations),
-/// SORT and ByteTrack of `trackers` 2.1.0, and norfair 2.1.1, by TrackEval.
+/// OC-SORT, C-BIoU and BoT-SORT of `trackers` 2.6.1, and norfair 2.1.1, by TrackEval.
 const BEST_PEER: [(&str, f64, f64); 3] = [
-    ("MOT15", 33.5, 43.5),
+    ("MOT15", 34.3, 45.5),
     ("MOT17", 52.5, 64.7),
     ("KITTI-tracking-train", 87.1, 95.3),
 ];
+
+/// Points by which ours is above the best.
+const MARGIN: f64 = 0.5;
 
 #[test]
 fn our_tracker_is_above_every_peer_in_each_group() -> anyhow::Result<()> {
@@ -89,7 +92,8 @@ fn our_tracker_is_above_every_peer_in_each_group() -> anyhow::Result<()> {
     for (group, hota, idf1) in BEST_PEER {
         let f = found.get(group).copied();
         let f = f.ok_or_else(|| anyhow::anyhow!("no group {group}"))?;
-        assert!(f.hota > hota && f.idf1 > idf1, "{group}: {f:?}");
+        let is_above = f.hota >= hota + MARGIN && f.idf1 >= idf1 + MARGIN;
+        assert!(is_above, "{group}: {f:?}");
     }
     Ok(())
 }

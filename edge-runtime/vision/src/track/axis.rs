@@ -37,6 +37,12 @@ impl Axis {
         self.vv += velocity_std * velocity_std;
     }
 
+    /// Difference of a measurement and the prediction, in its standard deviations.
+    pub(super) fn innovation(&self, measured: f64, measurement_std: f64) -> f64 {
+        let variance = self.pp + measurement_std * measurement_std;
+        (measured - self.position) / variance.sqrt()
+    }
+
     /// Corrects by a measurement with its standard deviation.
     pub(super) fn correct(&mut self, measured: f64, measurement_std: f64) {
         let innovation_variance = self.pp + measurement_std * measurement_std;

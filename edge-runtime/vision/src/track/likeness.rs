@@ -34,6 +34,11 @@ impl Compared {
         }
     }
 
+    /// The score, `0.0..=1.0`.
+    pub(super) fn weight(&self) -> f64 {
+        self.weight
+    }
+
     /// Sets the score, `0.0..=1.0`.
     pub(super) fn weighing(self, weight: f64) -> Self {
         Self { weight, ..self }

@@ -54,9 +54,9 @@ impl BoxMotion {
         motion
     }
 
-    /// Predicts `dt` seconds ahead.
-    pub(super) fn advance(&mut self, dt: f64) {
-        let gathered = self.size() * dt.sqrt();
+    /// Predicts `dt` seconds ahead, with `drift` times the process noise.
+    pub(super) fn advance(&mut self, dt: f64, drift: f64) {
+        let gathered = drift * self.size() * dt.sqrt();
         let (position, velocity) = (POSITION_DRIFT * gathered, VELOCITY_DRIFT * gathered);
         for axis in [&mut self.x, &mut self.y, &mut self.width, &mut self.height] {
             axis.advance(dt, position, velocity);
@@ -76,14 +76,16 @@ impl BoxMotion {
         self.y.position += by[1];
     }
 
-    /// Corrects the state by a box.
-    pub(super) fn correct(&mut self, seen: &BBox) {
+    /// Corrects the state by a box; returns the innovation of the centre in standard deviations.
+    pub(super) fn correct(&mut self, seen: &BBox) -> [f64; 2] {
         let std = SEEN_STD * self.size();
         let c = seen.center();
+        let innovation = [self.x.innovation(c.x, std), self.y.innovation(c.y, std)];
         self.x.correct(c.x, std);
         self.y.correct(c.y, std);
         self.width.correct(seen.width(), SIZE_STD * std);
         self.height.correct(seen.height(), SIZE_STD * std);
+        innovation
     }
 
     /// Velocity of the centre in pixels per second.
@@ -122,10 +124,10 @@ mod tests {
             let at = |n: f64| boxed(60.0 * n / fps);
             let mut m = BoxMotion::new(&at(0.0), [0.0, 0.0]);
             for n in 1..=40 {
-                m.advance(1.0 / fps);
+                m.advance(1.0 / fps, 1.0);
                 m.correct(&at(f64::from(n)));
             }
-            m.advance(0.5);
+            m.advance(0.5, 1.0);
             let wanted = at(40.0 + 0.5 * fps);
             assert!(
                 m.bbox().iou(&wanted) > 0.9,
@@ -139,13 +141,13 @@ mod tests {
     fn a_size_that_flickers_moves_the_box_less_than_a_place_that_does() {
         let mut m = BoxMotion::new(&boxed(0.0), [0.0, 0.0]);
         for _ in 0..20 {
-            m.advance(0.1);
+            m.advance(0.1, 1.0);
             m.correct(&boxed(0.0));
         }
         let (mut wider, mut moved) = (m, m);
-        wider.advance(0.1);
+        wider.advance(0.1, 1.0);
         wider.correct(&BBox::new(-10.0, 100.0, 50.0, 180.0));
-        moved.advance(0.1);
+        moved.advance(0.1, 1.0);
         moved.correct(&boxed(20.0));
         let grown = wider.bbox().width() - 40.0;
         let gone = moved.bbox().center().x - 20.0;

@@ -2,13 +2,13 @@
 //!
 //! - Per frame: predict, shift by the camera motion ([`camera`](super::camera)), assign boxes for
 //!   the greatest sum of likenesses ([`likeness`](super::likeness)), reported tracks first. A good
-//!   unassigned box begins a track.
+//!   unassigned box begins a track. The process noise suits the stream ([`drift`](super::drift)).
 //! - A track is reported after `confirm_s` in sight, and dropped after `buffer_s` out of sight.
 //! - Sources: SORT (Bewley et al. 2016), `ByteTrack` (Zhang et al. 2022), BoT-SORT (Aharon et al.
 //!   2022; here from boxes), C-BIoU (Yang et al. 2023). Constants and rejected variants:
 //!   `docs/ref/tracking.md`.
-//! - A frame whose time does not advance counts as one usual interval. A gap longer than the buffer
-//!   ends every track. No time passes in frames that no detector looked at. Invalid boxes belong to
+//! - A frame that repeats a time counts as one usual interval ([`Cadence`]). A gap longer than the
+//!   buffer ends every track. No time passes in frames that no detector looked at. Invalid boxes belong to
 //!   no track.
 //!
 //! Invariants: pure; results are final; an id occurs once per frame and is never reused; at most
@@ -20,6 +20,7 @@ use watchkeeper_contract::id::TrackId;
 use super::assign::Assigner;
 use super::cadence::Cadence;
 use super::camera::Common;
+use super::drift::Drift;
 use super::likeness::{Compared, grown};
 use super::motion::BoxMotion;
 use crate::detections::{Detection, Detections};
@@ -30,6 +31,8 @@ pub const MAX_TRACKS: usize = 4096;
 
 /// Sights after which a track's motion is known well enough to estimate the camera's.
 const SETTLED_SIGHTS: u32 = 3;
+/// Sights after which its innovations no longer depend on its start.
+const CORRELATED_SIGHTS: u32 = 6;
 /// Matching for camera motion: boxes are extended by this share of their size. A pair needs an
 /// overlap over the first threshold, and no rival over the second one times as much, because a
 /// wrong pair is worse than none.
@@ -59,7 +62,7 @@ pub struct TrackerConfig {
     pub buffer_s: f64,
     /// Lowest likeness of a box and its track, `0.0..=1.0`.
     pub least_likeness: f64,
-    /// Seconds in sight before a track is reported.
+    /// Seconds in sight, times the scores, before a track is reported.
     pub confirm_s: f64,
     /// Frames in sight before a track is reported, at any frame rate.
     pub fewest_sights: u32,
@@ -76,7 +79,7 @@ impl Default for TrackerConfig {
             activation: ACTIVATION,
             buffer_s: 1.0,
             least_likeness: 0.2,
-            confirm_s: 0.14,
+            confirm_s: 0.125,
             fewest_sights: 2,
             frame_rate: USUAL_FPS,
         }
@@ -100,8 +103,11 @@ struct Track {
     /// Set once it is reported.
     id: Option<TrackId>,
     sights: u32,
-    /// Seconds in sight.
+    /// Seconds in sight, times the scores.
     seen_s: f64,
+    /// Of the previous frame; 0 if it was not seen.
+    #[serde(default)]
+    innovation: [f64; 2],
     /// Frames since its last sight; 0 in this frame.
     missed: u32,
     /// Clock at its last sight.
@@ -133,6 +139,8 @@ pub struct Tracker {
     is_first: bool,
     last_id: i64,
     tracks: Vec<Track>,
+    #[serde(default)]
+    drift: Drift,
     // Memory reused in each frame.
     #[serde(skip)]
     seen: Vec<Seen>,
@@ -158,6 +166,7 @@ impl Tracker {
             is_first: true,
             last_id: 0,
             tracks: Vec::new(),
+            drift: Drift::default(),
             seen: Vec::new(),
             rows: Vec::new(),
             cols: Vec::new(),
@@ -265,7 +274,7 @@ impl Tracker {
             if track.missed > 0 {
                 track.motion.hold_size();
             }
-            track.motion.advance(dt);
+            track.motion.advance(dt, self.drift.factor());
             track.expected = track.motion.bbox();
             track.missed = track.missed.saturating_add(1);
         }
@@ -329,11 +338,16 @@ impl Tracker {
             let Some(track) = seen.track.and_then(|t| self.tracks.get_mut(t)) else {
                 continue;
             };
-            track.motion.correct(&seen.bbox);
+            let innovation = track.motion.correct(&seen.bbox);
+            let was_seen = track.missed == 1;
+            if was_seen && track.sights >= CORRELATED_SIGHTS {
+                self.drift.add(track.innovation, innovation);
+            }
+            track.innovation = if was_seen { innovation } else { [0.0; 2] };
             track.last = seen.bbox;
             track.class_id = seen.class_id;
             track.sights = track.sights.saturating_add(1);
-            track.seen_s += dt;
+            track.seen_s += dt * seen.compared.weight();
             track.missed = 0;
             track.last_s = self.clock_s;
             let is_known = self.config.is_known(track.sights, track.seen_s);
@@ -342,6 +356,7 @@ impl Tracker {
             }
             self.ids[seen.index] = track.id;
         }
+        self.drift.learn(dt);
     }
 
     /// Begins a track with each good unassigned box. Those of the first frame are reported at once:
@@ -357,7 +372,8 @@ impl Tracker {
         for seen in &self.seen {
             let is_free = seen.track.is_none() && seen.score >= self.config.activation;
             if is_free && self.tracks.len() < MAX_TRACKS {
-                let is_known = self.is_first || self.config.is_known(1, dt);
+                let seen_s = dt * seen.compared.weight();
+                let is_known = self.is_first || self.config.is_known(1, seen_s);
                 let id = is_known.then(|| next_id(&mut self.last_id));
                 self.ids[seen.index] = id;
                 self.tracks.push(Track {
@@ -367,7 +383,8 @@ impl Tracker {
                     class_id: seen.class_id,
                     id,
                     sights: 1,
-                    seen_s: dt,
+                    seen_s,
+                    innovation: [0.0; 2],
                     missed: 0,
                     last_s: self.clock_s,
                 });

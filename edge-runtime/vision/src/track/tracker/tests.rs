@@ -202,6 +202,29 @@ fn a_camera_that_turns_at_once_loses_nobody() {
 }
 
 #[test]
+fn one_that_starts_among_many_at_rest_keeps_its_id() {
+    let mut t = tracker();
+    let (mut x, mut v) = (100.0, 0.0);
+    for i in 0..420 {
+        let jitter = |n: usize| ((i * 7 + n * 3) % 5) as f64 - 2.0;
+        let still = (1..9).map(|n| (100.0 + jitter(n), 100.0 * n as f64 + jitter(n + 1)));
+        // Ten seconds at rest, then within half a second up to two sizes a second.
+        v = if i < 300 {
+            0.0
+        } else {
+            f64::min(v + 8.0, 120.0)
+        };
+        x += v * FRAME_S;
+        let seen: Vec<_> = std::iter::once((x + jitter(0), 0.0)).chain(still).collect();
+        assert_eq!(
+            ids(&mut t, &people(&seen)),
+            [1, 2, 3, 4, 5, 6, 7, 8, 9],
+            "frame {i}"
+        );
+    }
+}
+
+#[test]
 fn after_an_outage_longer_than_the_buffer_nobody_is_taken_for_the_one_before() {
     for (away_s, expected) in [(0.7, 1), (600.0, 0)] {
         let (mut t, at) = settled();
@@ -325,6 +348,28 @@ proptest! {
         for frame in &frames {
             let found = ids(&mut small, &as_boxes(frame, 1.0));
             prop_assert_eq!(found, ids(&mut large, &as_boxes(frame, 4.0)));
+        }
+    }
+
+    #[test]
+    fn steady_objects_keep_their_tracks_whatever_the_time_stamps_do(
+        speeds in proptest::collection::vec(-6.0f64..6.0, 1..6),
+        repeats in 1usize..6,
+        reorder in any::<bool>(),
+        burst in 1usize..4,
+        jitter in proptest::collection::vec(-0.3f64..0.3, 100),
+    ) {
+        let mut t = tracker();
+        for n in 0..100 {
+            let seen: Vec<_> = (0..).zip(&speeds)
+                .map(|(lane, v)| (1000.0 + v * n as f64, 100.0 * f64::from(lane)))
+                .collect();
+            let shown = n / repeats * repeats;
+            let shown = if (50..50 + burst).contains(&shown) { 50 + burst } else { shown };
+            let shown = if reorder && shown % 4 < 2 { shown ^ 1 } else { shown };
+            let time = (shown as f64 + jitter[shown.min(99)]) / 25.0;
+            let wanted: Vec<i64> = (1..).take(speeds.len()).collect();
+            prop_assert_eq!(ids_at(&mut t, &people(&seen), time), wanted, "frame {}", n);
         }
     }
 
