@@ -23,6 +23,8 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
     /// Roots of its libraries and programs.
     pub(crate) targets: Vec<PathBuf>,
+    /// Whether the examples in its documentation are run.
+    pub(crate) runs_examples: bool,
 }
 
 /// A crate that another depends on.
@@ -94,6 +96,8 @@ fn package(value: &Value) -> Package {
         folder: manifest.parent().map(Path::to_path_buf).unwrap_or_default(),
         dependencies,
         targets,
+        runs_examples: array(value, "targets")
+            .any(|target| target.get("doctest").and_then(Value::as_bool) == Some(true)),
     }
 }
 
