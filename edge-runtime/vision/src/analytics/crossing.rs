@@ -166,7 +166,9 @@ impl CrossingCounter {
         self.crossed.crossed_in.clear();
         self.crossed.crossed_out.clear();
         self.paths.next_round(u64::MAX);
-        let objects = self.succession.observe(detections, time_s);
+        self.succession.observe(detections, time_s);
+        let time_s = self.succession.now_s();
+        let objects = self.succession.objects();
         for (d, object) in detections.boxes.iter().zip(objects) {
             let sight = self.line.sight(&d.bbox, detections.size, time_s);
             let (Some(object), Some(sight), false) = (*object, sight, d.is_held()) else {

@@ -112,6 +112,18 @@ impl Succession {
         &self.objects
     }
 
+    /// Seconds since the first frame, without the camera's repeats of time stamps.
+    #[must_use]
+    pub fn now_s(&self) -> f64 {
+        self.clock.now_s()
+    }
+
+    /// The object of each box of the latest frame, see [`observe`](Self::observe).
+    #[must_use]
+    pub fn objects(&self) -> &[Option<ObjectId>] {
+        &self.objects
+    }
+
     /// The object of a track seen before.
     #[must_use]
     pub fn object(&self, track: TrackId) -> Option<ObjectId> {

