@@ -8,8 +8,8 @@
 //!   2022; here from boxes), C-BIoU (Yang et al. 2023). Constants and rejected variants:
 //!   `docs/ref/tracking.md`.
 //! - A frame that repeats a time counts as one usual interval ([`Cadence`]). A gap longer than the
-//!   buffer ends every track. No time passes in frames that no detector looked at. Invalid boxes belong to
-//!   no track.
+//!   buffer ends every track. No time passes in frames that no detector looked at. Invalid boxes
+//!   belong to no track.
 //!
 //! Invariants: pure; results are final; an id occurs once per frame and is never reused; at most
 //! [`MAX_TRACKS`] tracks; no allocation in the steady state.
@@ -20,6 +20,7 @@ use watchkeeper_contract::id::TrackId;
 use super::assign::Assigner;
 use super::cadence::Cadence;
 use super::camera::Common;
+use super::class_group::{group_id, has_mixed_group, is_covered};
 use super::drift::Drift;
 use super::likeness::{Compared, grown};
 use super::motion::BoxMotion;
@@ -252,14 +253,16 @@ impl Tracker {
         let weight = ACTIVATION / self.config.activation;
         let weight = if weight > 0.0 { weight } else { f64::MAX };
         self.seen.clear();
+        let is_mixed = has_mixed_group(boxes);
         for (index, d) in boxes.iter().enumerate() {
-            if is_followable(d) {
+            if is_followable(d) && !(is_mixed && is_covered(boxes, index)) {
+                let class_id = group_id(d);
                 self.seen.push(Seen {
                     index,
                     bbox: d.bbox,
-                    class_id: d.class_id,
+                    class_id,
                     score: d.confidence,
-                    compared: Compared::new(&d.bbox, d.class_id)
+                    compared: Compared::new(&d.bbox, class_id)
                         .weighing((d.confidence * weight).clamp(0.0, 1.0)),
                     wide: grown(&d.bbox, CAMERA_BUFFER),
                     track: None,

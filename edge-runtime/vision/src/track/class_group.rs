@@ -1,0 +1,93 @@
+//! Classes that detectors exchange for one object.
+//!
+//! - Classes of a group are one class to our tracker, and two boxes of different classes of a group
+//!   that overlap are one object: the better one is followed. Suppression within one class is the
+//!   detector's.
+//! - Groups go by the names of COCO and Open Images; other classes are groups of their own.
+
+use crate::detections::Detection;
+
+const VEHICLES: [&str; 4] = ["car", "truck", "bus", "van"];
+/// Stands for the class of all vehicles.
+const VEHICLE_ID: i64 = i64::MIN;
+/// Overlap above which two boxes are one object: that of YOLOX's suppression.
+const MAX_OVERLAP: f64 = 0.45;
+
+/// The class id of the group of a detection, or its own.
+pub(super) fn group_id(d: &Detection) -> i64 {
+    let name: &str = &d.class;
+    let is_vehicle = VEHICLES.iter().any(|v| v.eq_ignore_ascii_case(name));
+    if is_vehicle { VEHICLE_ID } else { d.class_id }
+}
+
+/// Whether these boxes have vehicles of more than one class.
+pub(super) fn has_mixed_group(boxes: &[Detection]) -> bool {
+    let mut ids = boxes
+        .iter()
+        .filter(|d| group_id(d) == VEHICLE_ID)
+        .map(|d| d.class_id);
+    let first = ids.next();
+    ids.any(|id| Some(id) != first)
+}
+
+/// Whether a better box of another class of its group covers the box at `index`.
+pub(super) fn is_covered(boxes: &[Detection], index: usize) -> bool {
+    let Some(d) = boxes.get(index).filter(|d| group_id(d) == VEHICLE_ID) else {
+        return false;
+    };
+    boxes.iter().enumerate().any(|(i, other)| {
+        let is_better = (other.confidence, index) > (d.confidence, i);
+        is_better
+            && other.class_id != d.class_id
+            && group_id(other) == VEHICLE_ID
+            && other.bbox.iou(&d.bbox) > MAX_OVERLAP
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detections::DetectionId;
+    use crate::geometry::BBox;
+
+    fn found(class_id: i64, class: &str, x: f64, confidence: f64) -> Detection {
+        let id = DetectionId::Local {
+            stream: 0,
+            number: 0,
+        };
+        let bbox = BBox::new(x, 0.0, x + 100.0, 50.0);
+        Detection::new(bbox, confidence, class_id, class, id)
+    }
+
+    fn covered(boxes: &[Detection]) -> Vec<bool> {
+        (0..boxes.len()).map(|i| is_covered(boxes, i)).collect()
+    }
+
+    #[test]
+    fn truck_that_is_also_a_car_is_one_vehicle() {
+        let boxes = [found(2, "car", 0.0, 0.6), found(7, "truck", 5.0, 0.8)];
+        assert!(has_mixed_group(&boxes));
+        assert_eq!(covered(&boxes), [true, false]);
+        let equal = [found(2, "car", 0.0, 0.6), found(7, "truck", 5.0, 0.6)];
+        assert_eq!(covered(&equal), [false, true], "the first of equal ones");
+    }
+
+    #[test]
+    fn vehicles_side_by_side_and_people_before_them_stay() {
+        let boxes = [
+            found(2, "car", 0.0, 0.6),
+            found(7, "truck", 80.0, 0.8),
+            found(0, "person", 5.0, 0.3),
+        ];
+        assert_eq!(covered(&boxes), [false; 3]);
+    }
+
+    #[test]
+    fn class_outside_of_groups_keeps_its_id() {
+        assert_eq!(group_id(&found(5, "dog", 0.0, 0.5)), 5);
+        assert!(!has_mixed_group(&[
+            found(0, "person", 0.0, 0.5),
+            found(1, "dog", 0.0, 0.5)
+        ]));
+    }
+}
