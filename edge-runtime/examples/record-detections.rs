@@ -16,7 +16,7 @@ use watchkeeper_runtime::capture::source::{Deps, Source};
 
 /// Frames per second of a clip that does not tell.
 const USUAL_FPS: f64 = 25.0;
-const PATIENCE: Duration = Duration::from_secs(60);
+const FRAME_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -38,7 +38,7 @@ fn main() -> anyhow::Result<()> {
     let (mut size, mut fps) = ([0, 0], None);
     let (mut found, mut boxes, mut times_s) = (Vec::new(), Vec::new(), Vec::new());
     loop {
-        let frame = match received.recv(PATIENCE) {
+        let frame = match received.recv(FRAME_TIMEOUT) {
             Recv::Frame(frame) => frame,
             Recv::Ended => break,
             other => bail!("{clip}: {other:?}"),
