@@ -54,11 +54,13 @@ pub fn nearest_block(wanted: &str) -> Option<String> {
             } else {
                 strsim::jaro_winkler(&wanted, bare)
             };
-            (likeness, block.name)
+            // Of two namesakes Roboflow's: names without a namespace come from its documents.
+            let is_theirs = block.name.starts_with("roboflow_core/");
+            (likeness, is_theirs, block.name)
         })
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(likeness, _)| *likeness >= MIN_SIMILARITY)
-        .map(|(_, name)| name.to_owned())
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+        .filter(|(likeness, ..)| *likeness >= MIN_SIMILARITY)
+        .map(|(.., name)| name.to_owned())
 }
 
 /// A family of the language that is not supported.
