@@ -99,7 +99,7 @@ fn is_block(step: &Value, name: &str) -> bool {
     let found = step["type"].as_str().and_then(details);
     found.is_some_and(|block| {
         let base = block.summary.r#type.split('@').next().unwrap_or_default();
-        base.strip_prefix("roboflow_core/") == Some(name)
+        base.rsplit('/').next() == Some(name)
     })
 }
 

@@ -17,10 +17,6 @@ const COUNT_PREFIX: &str = "count-";
 /// Default minimum score of a detection: the lower bound of ByteTrack's second association (Zhang
 /// et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
 const CONFIDENCE: f64 = 0.1;
-/// Minimum score at which a network's box counts as certain; a track begins 0.1 above it. The
-/// block's own default, 0.25, starts tracks on fragments of long vehicles, which then take over the
-/// identity in the middle of a line. Weaker boxes still keep a track alive.
-const ACTIVATION: f64 = 0.4;
 /// The motion detector, whose scores measure contrast and persistence instead of likeness.
 pub const MOTION: &str = "motion";
 /// Text of a label, such as `person #7 0.93`.
@@ -88,7 +84,7 @@ pub fn plain_classes(watch: &Watch) -> Result<(), InvalidClass> {
 /// Builds the workflow: detect, track, count at each line, time in each zone, draw.
 #[must_use]
 pub fn workflow(watch: &Watch, model: &str) -> Value {
-    let mut steps = vec![detect_step(watch, model), tracker_step(model)];
+    let mut steps = vec![detect_step(watch, model), tracker_step()];
     steps.extend(watch.lines.iter().map(line_step));
     steps.extend(watch.zones.iter().map(zone_step));
     steps.extend(watch.counts.iter().map(count_step));
@@ -139,22 +135,18 @@ fn detect_step(watch: &Watch, model: &str) -> Value {
     step
 }
 
-fn tracker_step(model: &str) -> Value {
-    let mut step = json!({
-        "type": "roboflow_core/byte_tracker@v3",
+fn tracker_step() -> Value {
+    json!({
+        "type": "watchkeeper/tracker@v1",
         "name": "tracker",
         "image": "$inputs.image",
         "detections": "$steps.detect.predictions",
-    });
-    if model != MOTION {
-        step["track_activation_threshold"] = json!(ACTIVATION);
-    }
-    step
+    })
 }
 
 fn line_step(line: &NamedLine) -> Value {
     json!({
-        "type": "roboflow_core/line_counter@v2",
+        "type": "watchkeeper/line_counter@v1",
         "name": line.name,
         "image": "$inputs.image",
         "detections": TRACKED,
