@@ -12,7 +12,7 @@
 //! - Distances are in extents of the box across the line, so that near and far objects, and
 //!   pictures of any size, are judged alike. Held boxes and invalid coordinates change nothing.
 //!
-//! `docs/ref/counting.md` tells how the constants were chosen.
+//! `docs/ref/counting.md` has the figures behind the constants.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,8 +37,8 @@ const AT_BORDER: f64 = 0.02;
 const GONE_S: f64 = 1.0;
 /// Seconds out of sight after which an object is forgotten: longer than a tracker remembers one.
 const FORGOTTEN_S: f64 = 60.0;
-/// Weight of the latest speed in its running mean.
-const LATEST: f64 = 0.3;
+/// Time constant of the running mean of the speed, in seconds.
+const SPEED_S: f64 = 0.3;
 
 /// Which way an object crossed, or on which side it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,6 +99,8 @@ struct Path {
     side: Option<Side>,
     /// Since when the point is beyond the band on the other side, in seconds of source time.
     over_since_s: Option<f64>,
+    /// Whether the object came into the picture on the line.
+    came_in: bool,
     /// Whether the object crossed and was not far from the line since.
     is_close: bool,
     /// Where the path last went through the line: 0 at its start, 1 at its end.
@@ -171,9 +173,15 @@ impl CrossingCounter {
         let objects = self.succession.objects();
         for (d, object) in detections.boxes.iter().zip(objects) {
             let sight = self.line.sight(&d.bbox, detections.size, time_s);
-            let (Some(object), Some(sight), false) = (*object, sight, d.is_held()) else {
+            let (Some(object), Some(sight)) = (*object, sight) else {
                 continue;
             };
+            if d.is_held() {
+                if let Some(path) = self.paths.touch(object) {
+                    path.hold(time_s);
+                }
+                continue;
+            }
             let Some(path) = self.paths.touch(object) else {
                 self.paths.touch_or_insert(object, Path::begin(d, sight));
                 continue;
@@ -182,11 +190,11 @@ impl CrossingCounter {
                 self.crossed.list(side).push(d.clone());
             }
         }
-        let crossed = &mut self.crossed;
+        let (line, crossed) = (self.line, &mut self.crossed);
         self.paths.retain_mut(|path| {
             let unseen_s = time_s - path.last_s;
             if unseen_s > GONE_S
-                && let Some((side, d)) = path.end()
+                && let Some((side, d)) = path.end(&line)
             {
                 crossed.list(side).push(d);
             }
@@ -232,8 +240,14 @@ impl Line {
     /// its end.
     fn place(&self, from: Point, distance: f64, to: &Sight) -> f64 {
         let share = distance / (distance - to.distance);
-        let x = from.x + (to.at.x - from.x) * share - self.start.x;
-        let y = from.y + (to.at.y - from.y) * share - self.start.y;
+        let x = from.x + (to.at.x - from.x) * share;
+        let y = from.y + (to.at.y - from.y) * share;
+        self.place_beside(Point::new(x, y))
+    }
+
+    /// Where a point stands beside the line: 0 at its start, 1 at its end.
+    fn place_beside(&self, point: Point) -> f64 {
+        let (x, y) = (point.x - self.start.x, point.y - self.start.y);
         let (dx, dy) = (self.end.x - self.start.x, self.end.y - self.start.y);
         (x * dx + y * dy) / (dx * dx + dy * dy)
     }
@@ -250,10 +264,11 @@ impl Path {
     fn begin(d: &Detection, sight: Sight) -> Self {
         let is_beyond = sight.distance.abs() >= NEAR * sight.extent;
         let is_near = sight.distance.abs() < FAR / 2.0 * sight.extent;
-        let comes_in = sight.is_passing && is_near;
+        let came_in = sight.is_passing && is_near;
         Self {
-            side: (is_beyond && !comes_in).then(|| Side::of(sight.distance)),
+            side: (is_beyond && !came_in).then(|| Side::of(sight.distance)),
             over_since_s: None,
+            came_in,
             is_close: false,
             through: None,
             first: sight.distance,
@@ -273,25 +288,36 @@ impl Path {
         let dt = sight.time_s - self.last_s;
         if dt > 0.0 {
             let speed = (sight.distance - self.distance) / dt;
-            self.speed += LATEST * (speed - self.speed);
+            self.speed += (1.0 - (-dt / SPEED_S).exp()) * (speed - self.speed);
         }
         self.at = sight.at;
         self.distance = sight.distance;
         self.last_s = sight.time_s;
         self.leaving = leaving(d, sight);
-        self.change_side(sight)
+        self.change_side(sight, line)
     }
 
-    fn change_side(&mut self, sight: Sight) -> Option<Side> {
+    /// Keeps an object that no detector looked at where it is.
+    fn hold(&mut self, time_s: f64) {
+        self.last_s = time_s;
+        self.speed = 0.0;
+    }
+
+    fn change_side(&mut self, sight: Sight, line: &Line) -> Option<Side> {
         let away = sight.distance.abs() / sight.extent;
         let now = Side::of(sight.distance);
         if away >= FAR {
             self.is_close = false;
         }
         if away < if self.is_close { FAR } else { NEAR } {
+            self.over_since_s = None;
             return None;
         }
         if self.side.is_none() {
+            if !self.came_in && self.through.is_none() {
+                self.side = Some(now);
+                return None;
+            }
             let moved = (sight.distance - self.first) * now.sign();
             if moved < MOVED * sight.extent {
                 return None;
@@ -305,22 +331,21 @@ impl Path {
                 return None;
             }
         }
-        self.cross(now)
+        let place = self.through.unwrap_or_else(|| line.place_beside(self.at));
+        self.cross(now, place)
     }
 
-    /// Changes the side; returns it if the path went through the segment.
-    fn cross(&mut self, to: Side) -> Option<Side> {
+    /// Changes the side; returns it if this place is on the segment.
+    fn cross(&mut self, to: Side, place: f64) -> Option<Side> {
         self.side = Some(to);
         self.over_since_s = None;
-        self.is_close = self
-            .through
-            .is_none_or(|place| (0.0..=1.0).contains(&place));
+        self.is_close = (0.0..=1.0).contains(&place);
         self.is_close.then_some(to)
     }
 
     /// Ends the path of an object that is gone, once; returns its last box and the side to which it
     /// went, if it went out of the picture over the line.
-    fn end(&mut self) -> Option<(Side, Detection)> {
+    fn end(&mut self, line: &Line) -> Option<(Side, Detection)> {
         let (d, extent) = self.leaving.take()?;
         let going = Side::of(self.speed);
         let ahead = (self.distance + self.speed * GONE_S) * going.sign();
@@ -328,7 +353,7 @@ impl Path {
         if self.side == Some(going) || ahead < NEAR * extent || moved < MOVED * extent {
             return None;
         }
-        Some((self.cross(going)?, d))
+        Some((self.cross(going, line.place_beside(self.at))?, d))
     }
 }
 
@@ -406,6 +431,24 @@ mod tests {
     }
 
     #[test]
+    fn two_moments_beyond_the_line_do_not_add_up() {
+        let moment = [vec![192.0], vec![203.0; 50]].concat();
+        let feet = [vec![215.0; 50], moment.clone(), moment].concat();
+        assert_eq!(counts(&walk(&feet)), (0, 0));
+    }
+
+    #[test]
+    fn who_appears_beyond_the_end_of_the_line_does_not_cross_it() {
+        let away = steps(198.0, 120.0, 4.0);
+        let frames = away.iter().map(|&foot| vec![person(1, 560.0, foot)]);
+        assert_eq!(counts(&frames.collect::<Vec<_>>()), (0, 0));
+        // At the border of the picture, beside the line's extension.
+        let frames = steps(205.0, 259.0, 3.0);
+        let frames = frames.iter().map(|&foot| vec![person(1, 9.0, foot)]);
+        assert_eq!(counts(&frames.collect::<Vec<_>>()), (0, 0));
+    }
+
+    #[test]
     fn object_unseen_on_the_way_over_is_counted_when_it_is_back() {
         let mut frames = walk(&steps(280.0, 230.0, 5.0));
         frames.extend(vec![Vec::new(); 100]);
@@ -456,6 +499,21 @@ mod tests {
     fn who_stands_at_the_border_and_is_lost_there_does_not_count() {
         let feet = [steps(560.0, 630.0, 5.0), vec![630.0; 50]].concat();
         assert_eq!(at_border(&feet), (0, 0));
+    }
+
+    #[test]
+    fn who_is_held_at_the_border_has_not_gone() {
+        let (start, end) = (Point::new(630.0, 0.0), Point::new(630.0, 480.0));
+        let mut line = CrossingCounter::new(start, end, Anchor::BottomCenter);
+        for (n, x) in steps(560.0, 630.0, 5.0).into_iter().enumerate() {
+            line.update(&tracked(&[person(1, x, 300.0)]), n as f64 / FPS);
+        }
+        let mut held = tracked(&[person(1, 630.0, 300.0)]);
+        held.boxes[0].held = true;
+        for n in 15..100 {
+            line.update(&held, f64::from(n) / FPS);
+        }
+        assert_eq!((line.count_in(), line.count_out()), (0, 0));
     }
 
     #[test]

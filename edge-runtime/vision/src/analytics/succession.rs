@@ -2,8 +2,9 @@
 //!
 //! - A track that begins where a lost one is expected, with about its size, is the same object.
 //!   Every other track is an object of its own.
-//! - A lost track has at most one successor, the nearest new one. If it is found again beside its
-//!   successor, it is another object from then on: no two boxes of a frame are one object.
+//! - A lost track has at most one successor: the first new track that is near enough, which takes
+//!   the nearest lost one. If it is found again, it is another object from then on: no two boxes of
+//!   a frame are one object.
 //! - A tracker does not do this itself: in a crowd it would exchange neighbours. A counter only
 //!   asks whether somebody went on, and an exchange of neighbours changes no count.
 //! - Bounded by [`Recent`]; pure.

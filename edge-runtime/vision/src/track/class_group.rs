@@ -30,7 +30,8 @@ pub(super) fn has_mixed_group(boxes: &[Detection]) -> bool {
     ids.any(|id| Some(id) != first)
 }
 
-/// Whether a better box of another class of its group covers the box at `index`.
+/// Whether a better box of another class of its group covers the box at `index`, itself covered or
+/// not.
 pub(super) fn is_covered(boxes: &[Detection], index: usize) -> bool {
     let Some(d) = boxes.get(index).filter(|d| group_id(d) == VEHICLE_ID) else {
         return false;
