@@ -238,7 +238,6 @@ fn package(name: &str, ours: &str, other: &str) -> Package {
         folder: name.into(),
         dependencies: vec![dependency(ours, true), dependency(other, false)],
         targets: Vec::new(),
-        runs_examples: false,
     }
 }
 

@@ -23,8 +23,6 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<Dependency>,
     /// Roots of its libraries and programs.
     pub(crate) targets: Vec<PathBuf>,
-    /// Whether the examples in its documentation are run.
-    pub(crate) runs_examples: bool,
 }
 
 /// A crate that another depends on.
@@ -96,8 +94,6 @@ fn package(value: &Value) -> Package {
         folder: manifest.parent().map(Path::to_path_buf).unwrap_or_default(),
         dependencies,
         targets,
-        runs_examples: array(value, "targets")
-            .any(|target| target.get("doctest").and_then(Value::as_bool) == Some(true)),
     }
 }
 
