@@ -21,6 +21,13 @@ pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
+/// Moves a running mean by `weight` of the way to `latest`; keeps it when `latest` is not finite.
+pub fn mix(mean: &mut f64, latest: f64, weight: f64) {
+    if latest.is_finite() {
+        *mean += weight * (latest - *mean);
+    }
+}
+
 /// The standard deviation; 0 without numbers.
 #[must_use]
 pub fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> f64 {

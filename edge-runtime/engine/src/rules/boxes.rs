@@ -61,6 +61,6 @@ pub(super) fn in_zone(d: &Detection, keeps_outside: bool) -> bool {
 }
 
 /// Seconds in the zone, as set by a time-in-zone step.
-pub(super) fn time_in_zone(d: &Detection) -> Option<f64> {
+fn time_in_zone(d: &Detection) -> Option<f64> {
     d.time_in_zone.filter(|t| t.is_finite())
 }

@@ -9,6 +9,7 @@ use watchkeeper_contract::id::TrackId;
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{BBox, Point};
+use watchkeeper_vision::numbers::mix;
 use watchkeeper_vision::track::SmoothClock;
 
 /// Maximum number of tracks.
@@ -161,12 +162,6 @@ fn score(d: &Detection) -> f64 {
 fn usable(b: &BBox) -> bool {
     let sides = b.width() > 0.0 && b.height() > 0.0;
     sides && [b.x1, b.y1, b.x2, b.y2].iter().all(|v| v.abs() < 1e9)
-}
-
-fn mix(mean: &mut f64, latest: f64, weight: f64) {
-    if latest.is_finite() {
-        *mean += weight * (latest - *mean);
-    }
 }
 
 /// When a sighting was, in three ways.

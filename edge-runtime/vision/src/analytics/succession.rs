@@ -15,6 +15,7 @@ use watchkeeper_contract::id::TrackId;
 use super::recent::Recent;
 use crate::detections::{Detection, Detections};
 use crate::geometry::{BBox, Point};
+use crate::numbers::mix;
 use crate::track::SmoothClock;
 
 /// Bound of the remembered tracks.
@@ -182,8 +183,8 @@ impl Seen {
         self.bbox = *bbox;
         self.last_s = time_s;
         if dt > 0.0 {
-            mix(&mut self.velocity.x, (now.x - before.x) / dt);
-            mix(&mut self.velocity.y, (now.y - before.y) / dt);
+            mix(&mut self.velocity.x, (now.x - before.x) / dt, LATEST);
+            mix(&mut self.velocity.y, (now.y - before.y) / dt, LATEST);
         }
     }
 
@@ -205,13 +206,6 @@ impl Seen {
         let distance = (to.x - expected.x).hypot(to.y - expected.y) / size;
         let fits = distance <= FARTHEST && ratio.min(1.0 / ratio) >= LEAST_RATIO;
         fits.then_some(distance)
-    }
-}
-
-/// Moves a running mean; keeps it when `latest` is not finite.
-fn mix(mean: &mut f64, latest: f64) {
-    if latest.is_finite() {
-        *mean += LATEST * (latest - *mean);
     }
 }
 
