@@ -295,11 +295,13 @@ impl Notes {
         }
     }
 
-    /// Number of notes that wait for embeddings; `None` while the notes are locked.
+    /// Number of notes that wait for embeddings; `None` while the notes are locked, and until they
+    /// are opened with the chosen embedder.
     #[must_use]
     pub fn waiting(&self) -> Option<usize> {
         let state = self.0.state.try_lock().ok()?;
-        state.memory.as_ref().map(Memory::waiting)
+        let memory = state.memory.as_ref().filter(|_| state.has_chosen_embedder);
+        memory.map(Memory::waiting)
     }
 }
 
@@ -519,10 +521,10 @@ mod tests {
         let notes = Notes::with_program(dir.path(), &named(tiny()), Some(program), loading);
         remember(&notes, "A hound barks.");
         assert_eq!(found(&notes, "hound barks"), ["A hound barks."]);
-        assert_eq!(notes.vectors(), None);
+        assert_eq!((notes.vectors(), notes.waiting()), (None, None));
         fs::write(&go, "").unwrap();
         let until = Instant::now() + Duration::from_secs(60);
-        while notes.vectors().is_none() || notes.waiting() != Some(0) {
+        while notes.waiting() != Some(0) {
             assert!(Instant::now() < until, "the model is not in use");
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -72,7 +72,8 @@ pub(super) struct MemoryStanding {
     /// What computes their embeddings; absent while the model loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<EmbedderChoice>,
-    /// Notes without an embedding yet, found by their words; absent until the notes were read.
+    /// Notes without an embedding yet, found by their words; absent until the notes were read and
+    /// their embedding model is loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<usize>,
 }
