@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use rumqttc::{PublishOptions, QoS};
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 use watchkeeper_config::CommandAccess;
 use watchkeeper_contract::effect::{MqttMessage, MqttQos};
@@ -181,14 +182,14 @@ impl Brokers {
         let connect_timeout = publish_timeout(MqttQos::AtMostOnce, message.timeout_s, 0);
         let ended =
             || PublishOutcome::NotPublished(Fault::transient("the session with the broker ended"));
-        // An idle session may end at this moment; the next attempt opens a new one.
-        match self
-            .session(name, password.clone(), connect_timeout)
-            .send(job)
-            .await
-        {
-            Ok(()) => answered.await.unwrap_or_else(|_| ended()),
-            Err(_) => ended(),
+        let queued = match self.queue(name, password.clone(), connect_timeout, job) {
+            None => true,
+            Some((jobs, job)) => jobs.send(job).await.is_ok(),
+        };
+        match queued {
+            true => answered.await.unwrap_or_else(|_| ended()),
+            // The session ended meanwhile; the next attempt opens a new one.
+            false => ended(),
         }
     }
 
@@ -245,21 +246,31 @@ impl Brokers {
         }
     }
 
-    /// Queue of the session `name`, which is started if there is none.
-    fn session(
+    /// Queues `job` in the session `name`, which is started if there is none; returns it with the
+    /// queue if that is full.
+    ///
+    /// A new session has its first job before it runs: it may end at once, and its reason is the
+    /// outcome of that job.
+    fn queue(
         &self,
         name: SessionName,
         password: Option<SecretString>,
         connect_timeout: Duration,
-    ) -> mpsc::Sender<PublishJob> {
+        job: PublishJob,
+    ) -> Option<(mpsc::Sender<PublishJob>, PublishJob)> {
         // No code panics while it holds the lock.
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         sessions.retain(|_, session| !session.jobs.is_closed());
+        let mut job = job;
         if let Some(session) = sessions.get_mut(&name)
             && is_same_secret(session.password.as_ref(), password.as_ref())
         {
             session.used = Instant::now();
-            return session.jobs.clone();
+            match session.jobs.try_send(job) {
+                Ok(()) => return None,
+                Err(TrySendError::Full(refused)) => return Some((session.jobs.clone(), refused)),
+                Err(TrySendError::Closed(refused)) => job = refused,
+            }
         }
         // A session whose sender is dropped finishes its messages and disconnects.
         if !sessions.contains_key(&name) && sessions.len() >= MAX_SESSIONS {
@@ -268,22 +279,9 @@ impl Brokers {
                 sessions.remove(&oldest);
             }
         }
-        let broker = Broker {
-            commands: CommandAccess::Off,
-            password_file: None,
-            host: name.host.clone(),
-            port: name.port,
-            client_id: format!("watchkeeper-{:016x}", fastrand::u64(..)),
-            username: name.username.clone(),
-            password: password.clone(),
-            tls: name.tls,
-            ca_file: self.ca_file.clone(),
-            client_cert: None,
-            connect_timeout,
-            keep_alive: KEEP_ALIVE,
-            keys: Keys::STEP,
-        };
+        let broker = self.broker(&name, password.clone(), connect_timeout);
         let (jobs, queued) = mpsc::channel(MAX_WAITING);
+        let refused = jobs.try_send(job).err().map(TrySendError::into_inner);
         tokio::spawn(run_session(broker, queued));
         let session = Session {
             jobs: jobs.clone(),
@@ -291,7 +289,30 @@ impl Brokers {
             used: Instant::now(),
         };
         sessions.insert(name, session);
-        jobs
+        refused.map(|job| (jobs, job))
+    }
+
+    fn broker(
+        &self,
+        name: &SessionName,
+        password: Option<SecretString>,
+        connect_timeout: Duration,
+    ) -> Broker {
+        Broker {
+            commands: CommandAccess::Off,
+            password_file: None,
+            host: name.host.clone(),
+            port: name.port,
+            client_id: format!("watchkeeper-{:016x}", fastrand::u64(..)),
+            username: name.username.clone(),
+            password,
+            tls: name.tls,
+            ca_file: self.ca_file.clone(),
+            client_cert: None,
+            connect_timeout,
+            keep_alive: KEEP_ALIVE,
+            keys: Keys::STEP,
+        }
     }
 }
 
