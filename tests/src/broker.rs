@@ -4,6 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
@@ -11,12 +12,25 @@ use serde_json::Value;
 use crate::certificates::Identity;
 use crate::daemons::{Process, wait_for};
 
-/// Returns a port of the loopback interface that is free now.
+/// Ports below those that Linux gives to outgoing connections: one of them would take the port of
+/// a stopped broker.
+const FIRST_PORT: u32 = 20_000;
+const PORTS: u32 = 12_000;
+/// Ports of one test process; others begin elsewhere.
+const PORTS_PER_PROCESS: u32 = 8;
+
+/// Returns a port of the loopback interface that is free now, another one at each call.
 ///
 /// # Errors
 /// If there is none.
 pub fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let first = std::process::id() * PORTS_PER_PROCESS + call;
+    let mut ports =
+        (first..first + PORTS).filter_map(|n| u16::try_from(FIRST_PORT + n % PORTS).ok());
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    ports.find(is_free).context("no free port")
 }
 
 /// Authentication and encryption of a broker.
