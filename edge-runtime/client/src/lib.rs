@@ -4,16 +4,6 @@
 //!   [`ClientError`]. No request is repeated.
 //! - The permission of the socket file is the authority, so there are no credentials.
 //! - Agent, command line and tests share this client.
-//!
-//! ```no_run
-//! # async fn f() -> Result<(), watchkeeper_client::ClientError> {
-//! use watchkeeper_client::RuntimeClient;
-//! let runtime = RuntimeClient::new("/run/watchkeeper/runtime.sock")?;
-//! for source in runtime.sources().await? {
-//!     tracing::info!(source = %source.spec.id, "known");
-//! }
-//! # Ok(()) }
-//! ```
 
 pub mod backoff;
 mod catalogue;

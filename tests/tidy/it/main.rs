@@ -6,6 +6,7 @@
 mod arrows;
 mod circles;
 mod columns;
+mod doc_examples;
 mod file_lengths;
 mod findings;
 mod functions;

@@ -2,32 +2,6 @@
 //!
 //! All topics of a box are below `watchkeeper/v1/<site>/<box>/`, so one ACL pattern covers them.
 //! Names are validated types: none can contain `/`, `+` or `#`.
-//!
-//! ```
-//! use watchkeeper_agent::fleet::command::{CommandId, OperationName};
-//! use watchkeeper_agent::fleet::mqtt::{Inbound, Topics};
-//! use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
-//!
-//! let topics = Topics::new(&SiteId::new("north")?, &BoxId::new("box-7")?);
-//! let gate = SourceId::new("gate")?;
-//! assert_eq!(topics.state(), "watchkeeper/v1/north/box-7/state");
-//! assert_eq!(topics.event(Some(&gate), "crosses"), "watchkeeper/v1/north/box-7/cam/gate/ev/crosses");
-//! assert_eq!(topics.event(None, "loss"), "watchkeeper/v1/north/box-7/ev/loss");
-//! assert_eq!(topics.source_state(&gate), "watchkeeper/v1/north/box-7/cam/gate/state");
-//!
-//! // Both directions agree.
-//! let id = CommandId::new("7f3a")?;
-//! let request = topics.request(OperationName::Snapshot, &id);
-//! assert_eq!(request, "watchkeeper/v1/north/box-7/cmd/snapshot/7f3a/req");
-//! assert_eq!(
-//!     topics.parse(&request),
-//!     Some(Inbound::Request { operation: Ok(OperationName::Snapshot), id, raw_operation: "snapshot" }),
-//! );
-//!
-//! // Topics of other boxes are ignored.
-//! assert_eq!(topics.parse("watchkeeper/v1/north/box-8/cmd/snapshot/7f3a/req"), None);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 use watchkeeper_contract::id::{BoxId, PipelineId, SiteId, SourceId};
 
@@ -220,6 +194,38 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn topics_of_a_box_are_written_and_read_alike() {
+        let topics = Topics::new(
+            &SiteId::new("north").expect("name"),
+            &BoxId::new("box-7").expect("name"),
+        );
+        let gate = SourceId::new("gate").expect("name");
+        let below = |topic: String| {
+            let below = topic.strip_prefix("watchkeeper/v1/north/box-7/");
+            below.expect("a topic of this box").to_owned()
+        };
+        assert_eq!(below(topics.state()), "state");
+        assert_eq!(
+            below(topics.event(Some(&gate), "crosses")),
+            "cam/gate/ev/crosses"
+        );
+        assert_eq!(below(topics.event(None, "loss")), "ev/loss");
+        assert_eq!(below(topics.source_state(&gate)), "cam/gate/state");
+
+        let id = CommandId::new("7f3a").expect("id");
+        let request = topics.request(OperationName::Snapshot, &id);
+        assert_eq!(below(request.clone()), "cmd/snapshot/7f3a/req");
+        let parsed = Inbound::Request {
+            operation: Ok(OperationName::Snapshot),
+            id,
+            raw_operation: "snapshot",
+        };
+        assert_eq!(topics.parse(&request), Some(parsed));
+        let other_box = request.replace("box-7", "box-8");
+        assert_eq!(topics.parse(&other_box), None);
+    }
 
     fn topics() -> Topics {
         Topics::new(

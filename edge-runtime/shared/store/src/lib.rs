@@ -16,19 +16,6 @@
 //!   Applications Recover from fsync Failures?", USENIX ATC 2020).
 //!
 //! Not here: what the records mean, retention, media files.
-//!
-//! ```
-//! use watchkeeper_store::{Batch, Keyspace, Options, DiskStore, Store, log_key};
-//!
-//! const EVENTS: Keyspace = Keyspace::new("events");
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! let (store, report) = DiskStore::open(folder.path(), &Options::default())?;
-//! assert!(report.outcome.is_clean());
-//! store.commit(Batch::new().put(EVENTS, &log_key(1), b"first"))?;
-//! assert_eq!(store.get(EVENTS, &log_key(1))?.as_deref(), Some(&b"first"[..]));
-//! # Ok(()) }
-//! ```
 
 mod batch;
 mod disk;
