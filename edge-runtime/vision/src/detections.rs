@@ -26,8 +26,8 @@ pub struct Detection {
     pub id: DetectionId,
     /// Seconds in the zone of the last time-in-zone step.
     pub time_in_zone: Option<f64>,
-    /// Whether this box is of an earlier frame, because nothing moved and the detector did not look
-    /// at this one. Held boxes are not evidence.
+    /// Whether this box is of an earlier frame: nothing moved and the detector did not look at this
+    /// one, or a step decided late. Held boxes are not evidence.
     pub held: bool,
     pub extra: Option<Box<Extra>>,
 }

@@ -33,6 +33,8 @@ const SETTLED_S: f64 = 0.3;
 const MOVED: f64 = 0.25;
 /// Greatest distance from the border of the picture of a box that comes in or goes out, in sizes.
 const AT_BORDER: f64 = 0.02;
+/// The same in pixels: the motion detector's boxes end two pixels before the border.
+const AT_BORDER_PX: f64 = 2.0;
 /// Seconds out of sight after which an object counts as gone.
 const GONE_S: f64 = 1.0;
 /// Seconds out of sight after which an object is forgotten: longer than a tracker remembers one.
@@ -63,7 +65,8 @@ impl Side {
     }
 }
 
-/// The crossings of one frame: the latest boxes of the objects that crossed.
+/// The crossings of one frame: the latest boxes of the objects that crossed, held if they are of an
+/// earlier frame.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Crossed {
     /// Crossed to the left.
@@ -255,7 +258,7 @@ impl Line {
 
 /// Whether a box touches the border of a picture of this size.
 fn is_at_border(bbox: &BBox, [width, height]: [u32; 2]) -> bool {
-    let near = AT_BORDER * bbox.area().sqrt();
+    let near = (AT_BORDER * bbox.area().sqrt()).max(AT_BORDER_PX);
     let (right, bottom) = (f64::from(width) - near, f64::from(height) - near);
     bbox.x1 <= near || bbox.y1 <= near || bbox.x2 >= right || bbox.y2 >= bottom
 }
@@ -346,13 +349,14 @@ impl Path {
     /// Ends the path of an object that is gone, once; returns its last box and the side to which it
     /// went, if it went out of the picture over the line.
     fn end(&mut self, line: &Line) -> Option<(Side, Detection)> {
-        let (d, extent) = self.leaving.take()?;
+        let (mut d, extent) = self.leaving.take()?;
         let going = Side::of(self.speed);
         let ahead = (self.distance + self.speed * GONE_S) * going.sign();
         let moved = (self.distance - self.first) * going.sign();
         if self.side == Some(going) || ahead < NEAR * extent || moved < MOVED * extent {
             return None;
         }
+        d.held = true;
         Some((self.cross(going, line.place_beside(self.at))?, d))
     }
 }
