@@ -217,6 +217,10 @@ pub(super) fn sections() -> Vec<Section> {
                     "box",
                     "bounding box of the object, as fractions of the picture: left, top, right, bottom",
                 ),
+                (
+                    "shown_frame",
+                    "number of the frame of `box` and of the pictures, where that is an earlier one: the object was seen there last",
+                ),
                 ("frame", "number of the frame in its source, from 1"),
                 ("pts_s", "presentation time of that frame, in seconds"),
                 (

@@ -42,6 +42,7 @@ pub(crate) fn example_event() -> Event {
             dwell_s: Some(4.2),
             score: Some(0.91),
             bbox: Some([0.41, 0.22, 0.48, 0.61]),
+            shown_frame: Some(2601),
             frame: 2604,
             pts_s: 104.16,
             held_back: 2,

@@ -408,6 +408,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
             dwell_s: None,
             score: Some(0.9),
             bbox: Some([0.1, 0.1, 0.2, 0.3]),
+            shown_frame: None,
             frame: 12,
             pts_s: 0.5,
             held_back: 0,

@@ -280,7 +280,7 @@ impl Compiler<'_> {
 
     fn appears(&mut self, detections: &str) -> Option<Watch> {
         let need = self.detections(detections)?;
-        let group = self.group(need, &[]);
+        let group = self.group(vec![need]);
         let picture = StayScope {
             zone: None,
             tracked: need,
@@ -391,19 +391,13 @@ impl Compiler<'_> {
         self.needs.len() - 1
     }
 
-    /// Returns the group of the tracker with output `main`, adding the needs `more` to it.
-    fn group(&mut self, main: usize, more: &[usize]) -> usize {
-        let known = self.groups.iter().position(|g| g.first() == Some(&main));
-        let at = known.unwrap_or_else(|| {
-            self.groups.push(vec![main]);
+    /// Returns the group of these needs.
+    fn group(&mut self, needs: Vec<usize>) -> usize {
+        let known = self.groups.iter().position(|group| *group == needs);
+        known.unwrap_or_else(|| {
+            self.groups.push(needs);
             self.groups.len() - 1
-        });
-        for &need in more {
-            if !self.groups[at].contains(&need) {
-                self.groups[at].push(need);
-            }
-        }
-        at
+        })
     }
 
     fn step(
@@ -430,7 +424,7 @@ impl Compiler<'_> {
         let facts = self.facts;
         let step = self.step("when.zone", name, &facts.zones, "time-in-zone")?;
         let need = self.need(&timed(name), NeedKind::Detections);
-        let group = self.grouped(&step, &[need]);
+        let group = self.grouped(&step, vec![need]);
         let is_it = |scope: &StayScope| scope.zone.as_deref() == Some(name);
         let scope = self.scopes.iter().position(is_it)?;
         Some(Watch::Tracks(TrackWatch { kind, scope, group }))
@@ -462,8 +456,8 @@ impl Compiler<'_> {
             take(direction != CrossDirection::Out, "detections_in"),
             take(direction != CrossDirection::In, "detections_out"),
         ];
-        let both: Vec<usize> = needs.iter().flatten().copied().collect();
-        let group = self.grouped(&step, &both);
+        let both = needs.iter().flatten().copied().collect();
+        let group = self.grouped(&step, both);
         Some(Watch::Crosses(CrossWatch {
             line: name.to_owned(),
             needs,
@@ -472,13 +466,14 @@ impl Compiler<'_> {
     }
 
     /// Returns the group of the tracker that a step reads; if unknown, the step's own outputs form
-    /// one.
-    fn grouped(&mut self, step: &StepFacts, outputs: &[usize]) -> usize {
-        let main = match &step.detections {
-            Some(selector) => self.need(selector, NeedKind::Detections),
-            None => outputs.first().copied().unwrap_or(0),
+    /// one. Outputs of a known tracker's step are left out: a line counter that decides late
+    /// repeats boxes of an earlier frame.
+    fn grouped(&mut self, step: &StepFacts, outputs: Vec<usize>) -> usize {
+        let needs = match &step.detections {
+            Some(selector) => vec![self.need(selector, NeedKind::Detections)],
+            None => outputs,
         };
-        self.group(main, outputs)
+        self.group(needs)
     }
 }
 

@@ -76,6 +76,7 @@ impl RuleContext {
             dwell_s: None,
             score: None,
             bbox: None,
+            shown_frame: None,
             frame: at.frame,
             pts_s: at.time_s,
             held_back: 0,
@@ -140,6 +141,7 @@ impl<'a> Subject<'a> {
         let [w, h] = at.size.map(f64::from);
         if w > 0.0 && h > 0.0 && record.bbox.width() > 0.0 {
             event.bbox = Some(record.bbox.normalised(w, h));
+            event.shown_frame = Some(record.frame).filter(|frame| *frame != at.frame);
         }
     }
 }

@@ -252,7 +252,7 @@ mod tests {
             let mut d = tracked(&[(1, BBox::new(x, 0.0, x + w, 80.0 - f64::from(i % 2)))]);
             d.boxes[0].confidence = score;
             h.next_frame();
-            h.advance(f64::from(i) / 15.0);
+            h.advance(0, f64::from(i) / 15.0);
             h.see(&d.boxes[0], f64::from(i) / 15.0);
         }
         decide(&of_track(h.get(TrackId(1)).unwrap()), &Gates::default()).verdict

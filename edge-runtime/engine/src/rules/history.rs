@@ -33,6 +33,8 @@ pub struct Record {
     pub best_score: f64,
     /// Latest box, in pixels.
     pub bbox: BBox,
+    /// Number of the latest frame that shows it, where it is or where a held box says that it is.
+    pub frame: u64,
     /// Running mean of the relative change of width and height between sightings.
     pub size_change: f64,
     /// Running mean of the distance between predicted and actual centre, in box diagonals.
@@ -59,6 +61,7 @@ impl Record {
             } else {
                 BBox::default()
             },
+            frame: at.frame,
             size_change: 0.0,
             surprise: 0.0,
             first_round: at.round,
@@ -73,6 +76,7 @@ impl Record {
     fn see(&mut self, d: &Detection, at: Instants) {
         let dt = at.moved_s - self.moved_s;
         self.last_s = at.clock;
+        self.frame = at.frame;
         self.last_round = at.round;
         self.moved_s = at.moved_s;
         self.seen += 1;
@@ -169,6 +173,7 @@ fn usable(b: &BBox) -> bool {
 struct Instants {
     clock: f64,
     round: u64,
+    frame: u64,
     moved_s: f64,
 }
 
@@ -176,6 +181,8 @@ struct Instants {
 pub struct History {
     tracks: Recent<Record>,
     round: u64,
+    /// Number of the frame in its source.
+    frame: u64,
     /// For velocities: a camera's repeated time stamps are no short time.
     smooth: SmoothClock,
     moved_s: f64,
@@ -186,6 +193,7 @@ impl Default for History {
         Self {
             tracks: Recent::new(MAX_TRACKS),
             round: 0,
+            frame: 0,
             smooth: SmoothClock::default(),
             moved_s: 0.0,
         }
@@ -193,8 +201,9 @@ impl Default for History {
 }
 
 impl History {
-    /// Records the source time of a frame in seconds, before its sightings.
-    pub fn advance(&mut self, time_s: f64) {
+    /// Begins the frame of this number at this source time in seconds, before its sightings.
+    pub fn advance(&mut self, frame: u64, time_s: f64) {
+        self.frame = frame;
         self.moved_s = self.smooth.next(time_s);
     }
 
@@ -210,12 +219,15 @@ impl History {
             return;
         };
         if d.is_held() {
-            self.tracks.touch(track);
+            if let Some(record) = self.tracks.touch(track) {
+                record.frame = self.frame;
+            }
             return;
         }
         let at = Instants {
             clock,
             round: self.round,
+            frame: self.frame,
             moved_s: self.moved_s,
         };
         if let Some(record) = self.tracks.touch(track) {
@@ -225,6 +237,13 @@ impl History {
         } else {
             self.tracks.touch_or_insert(track, Record::new(d, at));
         }
+    }
+
+    /// Frames in which the tracks seen since `clock_s` were seen last.
+    pub fn last_frames(&self, clock_s: f64) -> impl Iterator<Item = u64> {
+        let records = self.tracks.iter().map(|(_, record)| record);
+        let recent = records.filter(move |record| record.last_s >= clock_s);
+        recent.map(|record| record.frame)
     }
 
     #[must_use]
@@ -244,7 +263,7 @@ mod tests {
         for i in 0..frames {
             let (x, w) = (f64::from(i) * step, 40.0 + wobble * f64::from(i % 2));
             h.next_frame();
-            h.advance(f64::from(i) / 10.0);
+            h.advance(0, f64::from(i) / 10.0);
             let d = tracked(&[(1, BBox::new(x, 0.0, x + w, 80.0))]);
             h.see(&d.boxes[0], f64::from(i) / 10.0);
         }
@@ -309,7 +328,7 @@ mod tests {
         for (n, &time) in times.iter().enumerate() {
             let x = n as f64 * 3.0;
             h.next_frame();
-            h.advance(time);
+            h.advance(0, time);
             let d = tracked(&[(1, BBox::new(x, 0.0, x + 40.0, 80.0))]);
             h.see(&d.boxes[0], time);
         }

@@ -103,7 +103,7 @@ impl RuleSet {
             .collect();
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
             let found = || group.iter().filter_map(|&n| boxes[n].as_ref());
-            history.advance(at.time_s);
+            history.advance(at.frame, at.time_s);
             // A frame without detection adds no sighting and no gap.
             let held = found().any(|b| !b.all().is_empty()) && found().all(Boxes::is_held);
             if !held {
@@ -181,6 +181,13 @@ impl RuleSet {
         if let Some(stays) = self.stays.iter_mut().find(|s| s.zone() == Some(zone)) {
             stays.visits = saved;
         }
+    }
+
+    /// Frames in which the objects of the last `kept_s` seconds were seen last.
+    pub fn last_frames(&self, kept_s: f64) -> impl Iterator<Item = u64> {
+        let since_s = self.clock - kept_s;
+        let histories = self.histories.iter();
+        histories.flat_map(move |history| history.last_frames(since_s))
     }
 
     /// Number of candidates with too little evidence.

@@ -216,6 +216,10 @@ pub struct RuleEvent {
     /// Bounding box of the object, normalised `[x_min, y_min, x_max, y_max]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bbox: Option<[f64; 4]>,
+    /// Number of the frame of the bounding box and of the pictures, where that is an earlier one:
+    /// the object was seen there last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown_frame: Option<u64>,
     /// Number of the frame in its source, from 1.
     pub frame: u64,
     /// Presentation time of that frame in seconds since the source began.

@@ -335,6 +335,11 @@ impl Run {
         self.last.is_some()
     }
 
+    /// Frames in which the objects of the last `kept_s` seconds were seen last.
+    pub fn last_frames(&self, kept_s: f64) -> impl Iterator<Item = u64> {
+        self.rules.last_frames(kept_s)
+    }
+
     /// Ends open stays and events, when the source ends or the pipeline stops.
     pub fn finish(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
         let Some(last) = self.last else {

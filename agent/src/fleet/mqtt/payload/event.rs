@@ -66,6 +66,8 @@ pub struct EventMessage<'a> {
     #[serde(rename = "box", skip_serializing_if = "Option::is_none")]
     pub bbox: Option<[f64; 4]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown_frame: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub frame: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pts_s: Option<f64>,
@@ -142,6 +144,7 @@ impl<'a> EventMessage<'a> {
             dwell_s: None,
             score: None,
             bbox: None,
+            shown_frame: None,
             frame: None,
             pts_s: None,
             held_back: None,
@@ -219,6 +222,7 @@ impl<'a> EventMessage<'a> {
         self.dwell_s = rule.dwell_s;
         self.score = rule.score;
         self.bbox = rule.bbox;
+        self.shown_frame = rule.shown_frame;
         self.frame = Some(rule.frame);
         self.pts_s = Some(rule.pts_s);
         self.held_back = (rule.held_back > 0).then_some(rule.held_back);
