@@ -303,6 +303,8 @@ impl Unsubscriber {
 pub(crate) mod testing {
     //! A camera whose pictures a test supplies.
 
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use crate::pipeline::worker::Subscribe;
     use watchkeeper_contract::id::SourceId;
@@ -311,18 +313,22 @@ pub(crate) mod testing {
 
     /// A live source that delivers one picture at a time.
     #[derive(Debug, Default)]
-    pub(crate) struct Camera(Arc<Hub>);
+    pub(crate) struct Camera {
+        hub: Arc<Hub>,
+        shown: AtomicU64,
+    }
 
     impl Camera {
         pub(crate) fn is_watched(&self) -> bool {
-            self.0.demand().wanted
+            self.hub.demand().wanted
         }
 
         pub(crate) fn show(&self, picture: &image::RgbImage, pts: Duration) {
             let Ok(source) = SourceId::new("cam") else {
                 return;
             };
-            let id = FrameId { source, seq: 1 };
+            let seq = self.shown.fetch_add(1, Ordering::Relaxed) + 1;
+            let id = FrameId { source, seq };
             let wall = Wall {
                 unix_ms: 0,
                 quality: TimeQuality::Unsynced,
@@ -337,14 +343,14 @@ pub(crate) mod testing {
                     Picture::rgb(picture.width(), picture.height(), picture.as_raw().clone()),
                 )
             };
-            self.0
-                .deliver(&frame, Policy::Newest, self.0.demand().departures);
+            let departures = self.hub.demand().departures;
+            self.hub.deliver(&frame, Policy::Newest, departures);
         }
     }
 
     impl Subscribe for Arc<Camera> {
         fn subscribe(&self, _: &SourceId) -> Option<FrameReceiver> {
-            Some(self.0.subscribe())
+            Some(self.hub.subscribe())
         }
     }
 }

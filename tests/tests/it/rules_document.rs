@@ -283,6 +283,12 @@ The confidence is compared with the gates, the highest first. For the first four
 itself does the same: the event is journaled with its pictures, published and kept. The verdict
 tells the receiver what to do with it.
 
+The pictures of an event show its object: they are of the latest frame that shows it. An event may
+begin after its object left the picture, such as `leaves` or a crossing on the way out. Its
+`shown_frame` is then the number of the frame of its pictures and its bounding box. The box keeps up
+to 16 such frames of a pipeline, about 64 MiB, for 10 seconds; without one the pictures are of the
+moment of the event.
+
 | Verdict | Confidence by default | Meaning |
 |---|---|---|
 ",

@@ -7,10 +7,11 @@ use watchkeeper_engine::rules::Change;
 use super::thread::{FrameMoment, WorkerThread};
 use crate::clock;
 use crate::pipeline::box_event::{BoxRecord, box_event};
+use crate::pipeline::recorder::Pictures;
 
 impl WorkerThread {
     /// Sends changed events to the recorder, and begins the clips of new ones.
-    pub(super) fn send_changes(&mut self, changes: Vec<Change>, moment: Option<FrameMoment<'_>>) {
+    pub(super) fn send_changes(&mut self, changes: Vec<Change>, moment: Option<FrameMoment>) {
         for change in changes {
             if change.phase == Phase::New {
                 self.services.metrics.count_event(change.decision.verdict);
@@ -20,8 +21,9 @@ impl WorkerThread {
         }
     }
 
-    fn send_change(&mut self, change: Change, moment: Option<FrameMoment<'_>>) {
+    fn send_change(&mut self, mut change: Change, moment: Option<FrameMoment>) {
         let phase = change.phase;
+        let pictures = self.pictures_of(&mut change);
         let clip = moment.zip(change.clip).and_then(|(moment, wanted)| {
             let clips = self.clips.as_mut()?;
             Some(clips.begin(wanted, moment.at, moment.is_live))
@@ -46,7 +48,6 @@ impl WorkerThread {
         };
         // The clip reports to the journal, which must have the beginning of the event first.
         let with_clip = draft.clip.is_some().then(|| draft.clone());
-        let pictures = moment.map(|moment| moment.pictures.clone());
         if !self.services.recorder.record(draft, pictures) {
             tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
             return;
@@ -57,6 +58,17 @@ impl WorkerThread {
         if phase == Phase::New {
             self.shared.status.lock().events += 1;
         }
+    }
+
+    /// The pictures of a new event: of the frame that shows its object last, or of the latest one.
+    fn pictures_of(&self, change: &mut Change) -> Option<Pictures> {
+        let shown = change.event.shown_frame;
+        let earlier = shown.and_then(|frame| self.sights.get(frame));
+        if earlier.is_none() {
+            change.event.shown_frame = None;
+        }
+        let pictures = earlier.or_else(|| self.sights.latest());
+        pictures.filter(|_| change.phase == Phase::New).cloned()
     }
 
     /// Ends the events of failing steps, when no more frames are taken for now.

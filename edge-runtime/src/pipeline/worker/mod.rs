@@ -10,12 +10,14 @@
 //!   counts.
 //!
 //! Map: `handle` the [`Worker`], `thread` the loop over frames, `events` and `video` its output,
-//! `status` what both sides share, `step_failures` and `preview_window` parts of the thread.
+//! `last_sights` the pictures of late events, `status` what both sides share, `step_failures` and
+//! `preview_window` parts of the thread.
 //!
 //! [`Run`]: crate::pipeline::run::Run
 
 mod events;
 mod handle;
+mod last_sights;
 mod preview_window;
 mod services;
 mod status;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use watchkeeper_contract::event::Phase;
+use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_detect::{DetectorPool, OpenRequest};
@@ -236,6 +236,72 @@ fn annotated_videos_stay_within_their_limit() {
         worker.state() == PipelineState::Ended
     });
     assert!(worker.recording(Some(3)).is_ok(), "few parts for so much");
+}
+
+/// Detects motion and counts what crosses a line at the right border of a picture 320 pixels wide.
+fn counting_at_the_border() -> Value {
+    json!({"model": "motion", "workflow": {
+        "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+             "images": "$inputs.image", "model_id": "any"},
+            {"type": "watchkeeper/tracker@v1", "name": "tracker",
+             "image": "$inputs.image", "detections": "$steps.model.predictions"},
+            {"type": "watchkeeper/line_counter@v1", "name": "exit", "image": "$inputs.image",
+             "detections": "$steps.tracker.tracked_detections",
+             "line_segment": [[305, 0], [305, 240]]},
+        ],
+        "outputs": [{"type": "JsonField", "name": "out", "selector": "$steps.exit.count_in"}],
+    }})
+}
+
+#[test]
+fn picture_of_a_late_event_shows_the_object_that_left() {
+    let state = tempfile::tempdir().unwrap();
+    let camera = Arc::new(Camera::default());
+    let (worker, journal) = pipeline(counting_at_the_border(), Arc::clone(&camera), state.path());
+    until(&worker, "the subscription", || camera.is_watched());
+    for n in 0..60_i32 {
+        // A white square of 60 pixels that walks out of a dark picture.
+        let left = 20 + (n - 20) * 20;
+        let street = image::RgbImage::from_fn(320, 240, |x, y| {
+            let is_inside =
+                n >= 20 && (left..left + 60).contains(&x.cast_signed()) && (100..160).contains(&y);
+            image::Rgb([if is_inside { 230 } else { 40 }; 3])
+        });
+        let shown = Instant::now();
+        camera.show(
+            &street,
+            Duration::from_millis(n.cast_unsigned().into()) * 100,
+        );
+        let taken = || worker.shared.status.lock().last_frame > Some(shown);
+        until(&worker, "the frame to be taken", taken);
+    }
+    worker.stop();
+    let page = journal.read_after(EventSeq(0), 10).unwrap();
+    let events = page.events.iter().map(|event| event.event().unwrap());
+    let crossed = events.filter(|event| event.phase == Phase::New);
+    let [event] = &crossed.collect::<Vec<_>>()[..] else {
+        panic!("one crossing: {:?}", worker.results());
+    };
+    let EventBody::Rule(rule) = &event.body else {
+        panic!("{:?}", event.body);
+    };
+    let shown = rule.shown_frame.unwrap();
+    assert!(
+        shown < rule.frame - 9,
+        "a second before frame {}: {shown}",
+        rule.frame
+    );
+    let media = MediaStore::open(state.path(), MediaLimits::default()).unwrap();
+    let picture = image::open(media.path(&event.media[0].id).unwrap()).unwrap();
+    let [x1, y1, x2, y2] = rule.bbox.unwrap();
+    let (x, y) = (f64::midpoint(x1, x2) * 320.0, f64::midpoint(y1, y2) * 240.0);
+    let pixel = picture.to_rgb8()[(x as u32, y as u32)];
+    assert!(
+        pixel.0.iter().all(|level| *level > 200),
+        "{pixel:?} at {x}, {y}"
+    );
 }
 
 /// Yields frames once, and panics on the second subscription.

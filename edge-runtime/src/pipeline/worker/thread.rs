@@ -9,6 +9,7 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_vision::frame::Frame;
 
+use super::last_sights::{KEPT_S, LastSights};
 use super::preview_window::PreviewWindow;
 use super::services::Services;
 use super::status::{DesiredState, Latest, Published, Shared};
@@ -58,10 +59,9 @@ enum ThreadEnd {
     Stopped,
 }
 
-/// When and in which pictures something happened.
+/// When something happened.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FrameMoment<'f> {
-    pub(super) pictures: &'f Pictures,
+pub(super) struct FrameMoment {
     /// Source time of the frame.
     pub(super) at: Duration,
     /// Whether a camera shows it now.
@@ -72,6 +72,7 @@ pub(super) struct WorkerThread {
     pub(super) spec: PipelineSpec,
     pub(super) shared: Arc<Shared>,
     run: Run,
+    pub(super) sights: LastSights,
     checkpointer: Checkpointer,
     /// When results were last published.
     published: Option<Instant>,
@@ -104,6 +105,7 @@ impl WorkerThread {
             spec,
             shared,
             run,
+            sights: LastSights::default(),
             checkpointer,
             published: None,
             services,
@@ -357,8 +359,9 @@ impl WorkerThread {
             clean: Arc::clone(&outcome.clean),
             annotated: outcome.annotated.take(),
         };
+        let needed = self.run.last_frames(KEPT_S);
+        self.sights.advance(frame.id.seq, &pictures, needed);
         let moment = FrameMoment {
-            pictures: &pictures,
             at,
             is_live: !frame.recorded,
         };

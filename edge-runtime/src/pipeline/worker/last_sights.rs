@@ -1,0 +1,108 @@
+//! Pictures of the frames in which objects were seen last: an event may begin after its object is
+//! gone.
+//!
+//! - A frame is kept while an object of the last [`KEPT_S`] seconds was seen last in it. While all
+//!   objects are in view that is the latest frame only.
+//! - At most [`MAX_FRAMES`] frames and about [`MAX_BYTES`] are kept beside the latest frame; the
+//!   oldest goes first.
+
+use std::collections::VecDeque;
+
+use crate::pipeline::recorder::Pictures;
+
+/// Seconds for which an object out of view is kept: longer than a rule waits for its return.
+pub(super) const KEPT_S: f64 = 10.0;
+/// Limit of frames beside the latest one.
+const MAX_FRAMES: usize = 16;
+/// Limit of their bytes.
+const MAX_BYTES: u64 = 64 << 20;
+/// Bytes of a pixel: 1.5 as the decoder gave it, 3 once it was converted for a drawing.
+const BYTES_PER_PIXEL: u64 = 3;
+
+/// Pictures of recent frames, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct LastSights {
+    frames: VecDeque<(u64, Pictures)>,
+}
+
+impl LastSights {
+    /// Adds the latest frame, and drops those that are not in `needed`.
+    pub(super) fn advance(
+        &mut self,
+        frame: u64,
+        pictures: &Pictures,
+        needed: impl Iterator<Item = u64>,
+    ) {
+        if !self.frames.is_empty() {
+            let needed: Vec<u64> = needed.collect();
+            self.frames.retain(|(kept, _)| needed.contains(kept));
+        }
+        let [width, height] = pictures.clean.size();
+        let bytes = u64::from(width) * u64::from(height) * BYTES_PER_PIXEL;
+        let most = usize::try_from(MAX_BYTES / bytes.max(1)).unwrap_or(MAX_FRAMES);
+        while self.frames.len() > most.min(MAX_FRAMES) {
+            self.frames.pop_front();
+        }
+        self.frames.push_back((frame, pictures.clone()));
+    }
+
+    /// The pictures of a frame, if they are kept.
+    pub(super) fn get(&self, frame: u64) -> Option<&Pictures> {
+        let found = self.frames.iter().rev().find(|(kept, _)| *kept == frame);
+        found.map(|(_, pictures)| pictures)
+    }
+
+    /// The pictures of the latest frame.
+    pub(super) fn latest(&self) -> Option<&Pictures> {
+        self.frames.back().map(|(_, pictures)| pictures)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use image::RgbImage;
+
+    use super::*;
+    use crate::pipeline::pixels::FramePixels;
+
+    fn pictures(width: u32, height: u32) -> Pictures {
+        let picture = RgbImage::new(width, height).into();
+        Pictures {
+            clean: Arc::new(FramePixels::new(picture)),
+            annotated: None,
+        }
+    }
+
+    fn kept(sights: &LastSights) -> Vec<u64> {
+        sights.frames.iter().map(|(frame, _)| *frame).collect()
+    }
+
+    #[test]
+    fn only_the_latest_frame_and_those_with_a_last_sight_are_kept() {
+        let (mut sights, picture) = (LastSights::default(), pictures(8, 8));
+        sights.advance(1, &picture, [1].into_iter());
+        sights.advance(2, &picture, [1, 2].into_iter());
+        sights.advance(3, &picture, [1, 3, 3].into_iter());
+        assert_eq!(kept(&sights), [1, 3]);
+        assert!(sights.get(1).is_some() && sights.get(2).is_none());
+        sights.advance(4, &picture, [4].into_iter());
+        assert_eq!(kept(&sights), [4]);
+        assert!(sights.latest().is_some());
+    }
+
+    #[test]
+    fn oldest_frames_go_when_they_are_too_many_or_too_large() {
+        let (mut sights, picture) = (LastSights::default(), pictures(8, 8));
+        for frame in 0..100 {
+            sights.advance(frame, &picture, 0..100);
+        }
+        assert_eq!(kept(&sights), (83..100).collect::<Vec<u64>>());
+        let large = pictures(3840, 2160);
+        for frame in 100..105 {
+            sights.advance(frame, &large, 0..200);
+        }
+        assert_eq!(kept(&sights), [102, 103, 104]);
+    }
+}
