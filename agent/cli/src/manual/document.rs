@@ -128,11 +128,15 @@ With `--json` standard output has one object a line and nothing else. `run` prin
     {"type":"summary","frames":…,"seconds":…,"fps":…,"tracks":…,
      "lines":{NAME:{"in":…,"out":…}},
      "zones":{NAME:{"visits":[{"track":…,"enter_s":…,"dwell_s":…}]}},
-     "events":…}                                     always the last line
+     "events":…,"without_event":{REASON:…}}          always the last line
 
 - `seconds` and `enter_s` are source time; `fps` is frames processed per second.
 - A crossing is `in` from the right to the left of the line, seen from its start to its end.
 - A zone lists its latest 1000 visits.
+- `without_event` counts what a rule watched for and that made no event: `too_weak`, `cooling_down`,
+  `inactive` (outside of the schedule), `not_accepted` (a class or score that the rule does not
+  accept). It is absent if all made one. With one rule a line's crossings, or a zone's visits, are
+  its events and these together.
 - With `--workflow` the summary has `"outputs":{NAME:…}`: the workflow's outputs at the last frame;
   pictures as their size.
 - A run that fails before the first frame prints no summary; see standard error and the exit code.

@@ -25,9 +25,9 @@ pub(super) struct Summary {
     zones: BTreeMap<String, Zone>,
     /// Number of events in the journal.
     events: u64,
-    /// Number of events too weak for the journal.
-    #[serde(skip)]
-    discarded: u64,
+    /// Numbers of what made no event, by the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    without_event: BTreeMap<&'static str, u64>,
     /// Outputs at the last frame, with `--workflow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     outputs: Option<Value>,
@@ -80,7 +80,7 @@ impl From<&PipelineResults> for Summary {
             lines: results.lines.clone(),
             zones: zones.collect(),
             events: results.events,
-            discarded: results.discarded,
+            without_event: without_event(results),
             outputs: None,
         }
     }
@@ -89,6 +89,30 @@ impl From<&PipelineResults> for Summary {
 /// Hint of a run in which nothing was detected.
 const NOTHING_SEEN: &str = "\nNothing was detected. --show or --video FILE shows what the camera \
      sees; --model and --watch choose what is looked for (docs/guide/troubleshooting.md).";
+
+/// Why something made no event: key and words.
+const REASONS: [(&str, &str); 4] = [
+    ("too_weak", "too weak to record"),
+    ("cooling_down", "during a cool-down"),
+    ("inactive", "outside of the schedule"),
+    (
+        "not_accepted",
+        "of a class or score that a rule does not accept",
+    ),
+];
+
+fn without_event(results: &PipelineResults) -> BTreeMap<&'static str, u64> {
+    let other = results.suppressed;
+    let counts = [
+        results.discarded,
+        other.cooling_down,
+        other.inactive,
+        other.not_accepted,
+    ];
+    let named = REASONS.iter().zip(counts);
+    let named = named.filter(|(_, count)| *count > 0);
+    named.map(|((name, _), count)| (*name, count)).collect()
+}
 
 /// Maximum characters of an output's value in the table.
 const MAX_SHOWN: usize = 60;
@@ -125,8 +149,12 @@ impl Summary {
             counted(self.tracks, "track"),
             counted(self.events, "event")
         );
-        if self.discarded > 0 {
-            out.push_str(&format!(" ({} too weak to record)", self.discarded));
+        if !self.without_event.is_empty() {
+            let reasons = self.without_event.iter().map(|(reason, count)| {
+                let words = REASONS.iter().find(|(name, _)| name == reason);
+                format!("{count} {}", words.map_or(*reason, |(_, words)| words))
+            });
+            out.push_str(&format!(" ({})", reasons.collect::<Vec<_>>().join(", ")));
         }
         if self.frames > 0 && self.tracks == 0 && self.events == 0 {
             out.push_str(NOTHING_SEEN);
@@ -251,12 +279,20 @@ mod tests {
     }
 
     #[test]
-    fn text_names_the_number_of_discarded_events() {
+    fn summary_names_the_numbers_of_what_made_no_event() {
         let mut results = results();
         assert!(!Summary::from(&results).text().contains("too weak"));
         results.discarded = 3;
-        let text = Summary::from(&results).text();
-        assert!(text.contains("5 events (3 too weak to record)"), "{text}");
+        results.suppressed.cooling_down = 2;
+        let summary = Summary::from(&results);
+        let text = summary.text();
+        let wanted = "5 events (2 during a cool-down, 3 too weak to record)";
+        assert!(text.contains(wanted), "{text}");
+        let summary = serde_json::to_value(summary).unwrap_or_default();
+        assert_eq!(
+            summary["without_event"],
+            json!({"too_weak": 3, "cooling_down": 2})
+        );
     }
 
     #[test]

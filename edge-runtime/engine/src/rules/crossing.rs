@@ -4,7 +4,7 @@
 
 use super::boxes::Boxes;
 use super::context::{RuleContext, Subject, View};
-use super::life::{Lifecycle, Scene};
+use super::life::{Lifecycle, Scene, Suppressed};
 use super::plan::CrossWatch;
 
 /// A rule about a line.
@@ -31,6 +31,8 @@ impl Crossing {
                 let subject = Subject::new(track, history);
                 if context.fits(d, subject.record) {
                     self.report(context, scene, subject, direction);
+                } else {
+                    context.emitter.give_up(Some(Suppressed::NotAccepted));
                 }
             }
         }

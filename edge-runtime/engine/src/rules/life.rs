@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
+use watchkeeper_contract::pipeline::SuppressedCounts;
 use watchkeeper_contract::rule::{ClipSpec, Gates, RuleSpec, Severity};
 
 use super::decide::decide;
@@ -49,6 +50,8 @@ pub(super) enum Suppressed {
     Inactive,
     /// More evidence may follow.
     Settling,
+    /// The rule does not accept the class or the score.
+    NotAccepted,
 }
 
 impl Lifecycle {
@@ -104,6 +107,8 @@ pub(super) struct EventEmitter {
     held_back: u32,
     /// Number of candidates with too little evidence.
     pub(super) discarded: u64,
+    /// Numbers of other candidates that never began.
+    pub(super) suppressed: SuppressedCounts,
 }
 
 impl EventEmitter {
@@ -120,6 +125,7 @@ impl EventEmitter {
             began: BTreeMap::new(),
             held_back: 0,
             discarded: 0,
+            suppressed: SuppressedCounts::default(),
         }
     }
 
@@ -196,11 +202,14 @@ impl EventEmitter {
     /// Counts a candidate that never began.
     pub(super) fn give_up(&mut self, held: Option<Suppressed>) {
         match held {
-            Some(Suppressed::Cooling) => self.held_back = self.held_back.saturating_add(1),
-            Some(Suppressed::Weak | Suppressed::Settling) => {
-                self.discarded = self.discarded.saturating_add(1)
+            Some(Suppressed::Cooling) => {
+                self.held_back = self.held_back.saturating_add(1);
+                self.suppressed.cooling_down += 1;
             }
-            Some(Suppressed::Inactive) | None => {}
+            Some(Suppressed::Weak | Suppressed::Settling) => self.discarded += 1,
+            Some(Suppressed::Inactive) => self.suppressed.inactive += 1,
+            Some(Suppressed::NotAccepted) => self.suppressed.not_accepted += 1,
+            None => {}
         }
     }
 

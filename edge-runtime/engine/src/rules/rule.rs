@@ -3,6 +3,7 @@
 //! - [`Rule::finish`] ends all open events.
 //! - A rule reads only its own needs.
 
+use watchkeeper_contract::pipeline::SuppressedCounts;
 use watchkeeper_contract::rule::RuleSpec;
 
 use super::context::{RuleContext, View};
@@ -52,6 +53,11 @@ impl Rule {
             Watcher::Crossing(_) => {}
             Watcher::Level(w) => w.end(&mut self.context, scene, "the source ended"),
         }
+    }
+
+    /// Numbers of other candidates that never began.
+    pub(super) fn suppressed(&self) -> SuppressedCounts {
+        self.context.emitter.suppressed
     }
 
     /// Number of candidates with too little evidence.

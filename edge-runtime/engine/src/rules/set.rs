@@ -4,7 +4,7 @@
 //! - Every history and every list of stays sees a frame before any rule does.
 
 use watchkeeper_contract::id::EventId;
-use watchkeeper_contract::pipeline::ZoneVisits;
+use watchkeeper_contract::pipeline::{SuppressedCounts, ZoneVisits};
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
@@ -194,6 +194,13 @@ impl RuleSet {
     #[must_use]
     pub fn discarded(&self) -> u64 {
         self.rules.iter().map(Rule::discarded).sum()
+    }
+
+    /// Numbers of other candidates that made no event.
+    #[must_use]
+    pub fn suppressed(&self) -> SuppressedCounts {
+        let each = self.rules.iter().map(Rule::suppressed);
+        each.fold(SuppressedCounts::default(), |sum, counts| sum + counts)
     }
 
     /// How often an object was ignored because too many were in a zone or picture at once.

@@ -12,7 +12,7 @@ use watchkeeper_vision::analytics::visits::Stay;
 
 use super::context::{RuleContext, Subject, View};
 use super::history::History;
-use super::life::{Lifecycle, SETTLE_S, Scene};
+use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
 use super::moment::Moment;
 use super::plan::{TrackKind, TrackWatch};
 
@@ -35,6 +35,8 @@ struct Followed {
     best_track: TrackId,
     /// Whether the rule ever accepted class and score.
     fitted: bool,
+    /// Whether it began while the schedule was inactive, for a momentary event.
+    is_inactive: bool,
     life: Lifecycle,
 }
 
@@ -42,6 +44,15 @@ impl Followed {
     fn subject<'a>(&self, stay: &Stay, history: &'a History) -> Subject<'a> {
         Subject::of_tracks([stay.first_track, stay.track, self.best_track], history)
     }
+}
+
+/// Why a rule did not see the beginning of a stay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missed {
+    /// An earlier stay of the track, or the stay in another process, made the event.
+    Known,
+    /// The schedule was inactive.
+    Inactive,
 }
 
 /// Which part of an event a reason describes.
@@ -79,8 +90,8 @@ impl TrackRule {
                 continue;
             };
             if !self.followed.contains_key(&stay.number) {
-                let is_missed = self.is_missed(context, scene, stay);
-                self.follow(stay, is_missed);
+                let missed = self.missed(context, scene, stay);
+                self.follow(stay, missed);
             }
             if self.watch.kind == TrackKind::Appears {
                 self.known.touch_or_insert(stay.track, ());
@@ -106,30 +117,30 @@ impl TrackRule {
         }
     }
 
-    fn follow(&mut self, stay: &Stay, is_missed: bool) {
+    fn follow(&mut self, stay: &Stay, missed: Option<Missed>) {
         let followed = Followed {
             best_track: stay.track,
             fitted: false,
-            life: if is_missed {
-                Lifecycle::Over
-            } else {
-                Lifecycle::candidate()
+            is_inactive: missed == Some(Missed::Inactive),
+            life: match missed {
+                Some(_) => Lifecycle::Over,
+                None => Lifecycle::candidate(),
             },
         };
         self.followed.insert(stay.number, followed);
     }
 
-    /// Whether the momentary event of a stay happened before the rule could see it: while the
-    /// schedule was inactive, or in another process.
-    fn is_missed(&mut self, context: &RuleContext, scene: &Scene<'_>, stay: &Stay) -> bool {
-        let is_active = context.emitter.is_active(scene.at);
-        match &self.watch.kind {
-            TrackKind::Appears => self.known.touch(stay.track).is_some() || !is_active,
-            TrackKind::Enters { .. } => {
-                !is_active || stay.counted_s.is_some_and(|counted| counted < scene.clock)
-            }
-            TrackKind::Leaves { .. } | TrackKind::Stays { .. } => false,
+    /// Why the momentary event of a stay happened before the rule could see it, if it did.
+    fn missed(&mut self, context: &RuleContext, scene: &Scene<'_>, stay: &Stay) -> Option<Missed> {
+        let is_known = match &self.watch.kind {
+            TrackKind::Appears => self.known.touch(stay.track).is_some(),
+            TrackKind::Enters { .. } => stay.counted_s.is_some_and(|at| at < scene.clock),
+            TrackKind::Leaves { .. } | TrackKind::Stays { .. } => return None,
+        };
+        if is_known {
+            return Some(Missed::Known);
         }
+        (!context.emitter.is_active(scene.at)).then_some(Missed::Inactive)
     }
 
     /// Processes the stays that ended in this frame, or with the source (`source_ended`).
@@ -235,13 +246,27 @@ fn end_stay(
 ) {
     let subject = followed.subject(stay, history);
     let Followed {
-        fitted, mut life, ..
+        fitted,
+        is_inactive,
+        mut life,
+        ..
     } = followed;
+    if is_inactive {
+        let why = if fitted {
+            Suppressed::Inactive
+        } else {
+            Suppressed::NotAccepted
+        };
+        context.emitter.give_up(Some(why));
+    }
     if let Lifecycle::Candidate { held } = life {
         // The end of the source does not count as leaving.
         let leaves = matches!(kind, TrackKind::Leaves { .. }) && !source_ended;
-        if !fitted || !(leaves || is_satisfied(kind, stay)) {
-            context.emitter.give_up(held.filter(|_| fitted));
+        if !(leaves || is_satisfied(kind, stay)) {
+            return;
+        }
+        if !fitted {
+            context.emitter.give_up(Some(Suppressed::NotAccepted));
             return;
         }
         // Decides now what was postponed for more evidence.

@@ -1208,18 +1208,8 @@ fn play(film: &[(Shot, u8)], cooldown_s: f64, backwards: bool) -> Vec<Change> {
 type Scene = (u8, bool, bool);
 
 /// Plays people, each in a place of their own; returns the bench before the end of the source.
-fn play_people(people: &[Vec<Scene>], step_ms: u8) -> Bench {
-    let mut b = Bench::new(&[
-        admitting(enters()),
-        RuleSpec {
-            name: "leaves".into(),
-            ..admitting(leaves())
-        },
-        RuleSpec {
-            name: "stays".into(),
-            ..admitting(stays(2.0))
-        },
-    ]);
+fn play_people(rules: &[RuleSpec], people: &[Vec<Scene>], step_ms: u8) -> Bench {
+    let mut b = Bench::new(rules);
     let mut next_track = people.len() as i64;
     let mut now: Vec<(i64, usize, u8)> = (0..next_track).map(|track| (track, 0, 0)).collect();
     for frame in 0..400_u32 {
@@ -1262,7 +1252,9 @@ proptest! {
         ),
         step_ms in 20u8..250,
     ) {
-        let mut b = play_people(&people, step_ms);
+        let named = |name: &str, when| RuleSpec { name: name.into(), ..admitting(when) };
+        let rules = [admitting(enters()), named("leaves", leaves()), named("stays", stays(2.0))];
+        let mut b = play_people(&rules, &people, step_ms);
         let told = |b: &Bench, condition: &str| -> Vec<Change> {
             let those = b.changes.iter();
             let those = those.filter(|c| c.phase == Phase::New && c.event.condition == condition);
@@ -1287,6 +1279,37 @@ proptest! {
                 visits.swap_remove(its);
             }
         }
+    }
+
+    #[test]
+    fn each_visit_makes_an_event_or_is_counted_by_its_reason(
+        people in proptest::collection::vec(
+            proptest::collection::vec((1u8..40, any::<bool>(), any::<bool>()), 1..20), 1..5,
+        ),
+        step_ms in 20u8..250,
+        cooldown_s in 0.0f64..20.0,
+        [shared_cooldown, is_active, is_accepted] in any::<[bool; 3]>(),
+    ) {
+        let rule = RuleSpec {
+            cooldown_s,
+            shared_cooldown,
+            classes: if is_accepted { vec![] } else { vec!["car".into()] },
+            schedule: (!is_active).then(|| Schedule {
+                days: vec![Weekday::Sun],
+                from: "00:00".into(),
+                to: "06:00".into(),
+            }),
+            ..rule(enters())
+        };
+        let mut b = play_people(&[rule], &people, step_ms);
+        b.finish();
+        let events = b.changes.iter().filter(|c| c.phase == Phase::New).count() as u64;
+        let other = b.rules.suppressed();
+        let reasons = [other.cooling_down, other.inactive, other.not_accepted];
+        let sum = events + b.rules.discarded() + reasons.iter().sum::<u64>();
+        prop_assert_eq!(sum, b.dock().count, "{} {:?}", events, other);
+        prop_assert!(is_accepted || other.not_accepted == b.dock().count, "{:?}", other);
+        prop_assert!(is_active || events == 0);
     }
 
     #[test]

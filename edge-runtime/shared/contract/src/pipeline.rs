@@ -226,6 +226,9 @@ pub struct PipelineResults {
     pub events: u64,
     /// Events too weak for the journal.
     pub discarded: u64,
+    /// What else a rule watched for and that made no event.
+    #[serde(default, skip_serializing_if = "SuppressedCounts::is_zero")]
+    pub suppressed: SuppressedCounts,
     /// How often an object was ignored, because too many were in a zone or a picture at once.
     #[serde(default)]
     pub unwatched: u64,
@@ -237,6 +240,37 @@ pub struct PipelineResults {
     /// Serialised outputs of the workflow for the last frame.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub outputs: serde_json::Value,
+}
+
+/// What a rule watched for and that made no event, by the reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct SuppressedCounts {
+    /// During the cool-down of the rule.
+    pub cooling_down: u64,
+    /// Outside of the schedule of the rule.
+    pub inactive: u64,
+    /// Objects with a class or score that the rule does not accept.
+    pub not_accepted: u64,
+}
+
+impl SuppressedCounts {
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl std::ops::Add for SuppressedCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            cooling_down: self.cooling_down + other.cooling_down,
+            inactive: self.inactive + other.inactive,
+            not_accepted: self.not_accepted + other.not_accepted,
+        }
+    }
 }
 
 /// Counts of a line.

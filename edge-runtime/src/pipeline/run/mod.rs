@@ -363,6 +363,7 @@ impl Run {
         }
         results.stages_ms = self.stages.means_ms();
         results.discarded = self.rules.discarded();
+        results.suppressed = self.rules.suppressed();
         results.unwatched = self.rules.unwatched();
         results.outputs = self.execution.outputs_json();
         results.left_s = self.stop_after_s.map(|stop| {
