@@ -72,6 +72,7 @@ fn clip_source(clip: &str) -> anyhow::Result<SourceSpec> {
         rtsp_transport: RtspTransport::Tcp,
         tls_verify: true,
         stall_s: None,
+        fixed_view: true,
     })
 }
 

@@ -127,5 +127,6 @@ pub fn spec(uri: &str) -> anyhow::Result<SourceSpec> {
         rtsp_transport: RtspTransport::Tcp,
         tls_verify: true,
         stall_s: None,
+        fixed_view: true,
     })
 }

@@ -122,6 +122,7 @@ pub(super) async fn sources(
                 },
                 tls_verify: !no_tls_verify,
                 stall_s: stall,
+                fixed_view: true,
             };
             let status = client.put_source(&spec).await?;
             out.both(&status, || match &status.state {
@@ -369,6 +370,15 @@ fn source_state(state: &SourceState) -> String {
         SourceState::Live {
             blind: Some(Blindness::Black),
         } => "live, picture black".to_owned(),
+        SourceState::Live {
+            blind: Some(Blindness::Moved),
+        } => "live, moved".to_owned(),
+        SourceState::Live {
+            blind: Some(Blindness::Covered),
+        } => "live, covered".to_owned(),
+        SourceState::Live {
+            blind: Some(Blindness::Blurred),
+        } => "live, blurred".to_owned(),
         SourceState::Lost {
             message,
             retry_in_s,

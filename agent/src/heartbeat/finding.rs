@@ -229,6 +229,15 @@ fn describe_camera(camera: &SourceId, state: CameraState) -> String {
         CameraState::Blind {
             how: Blindness::Frozen,
         } => format!("camera {camera} shows the same picture again and again"),
+        CameraState::Blind {
+            how: Blindness::Moved,
+        } => format!("camera {camera} shows another view than usual"),
+        CameraState::Blind {
+            how: Blindness::Covered,
+        } => format!("camera {camera} is covered"),
+        CameraState::Blind {
+            how: Blindness::Blurred,
+        } => format!("camera {camera} is out of focus, dirty, fogged or dazzled"),
         CameraState::Out { cause } => format!(
             "camera {camera} is out ({}); see `watchkeeper sources`",
             describe_cause(&cause)

@@ -79,7 +79,7 @@ impl FailedPipeline {
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CameraState {
     Live,
-    /// Live, but its picture is frozen or black.
+    /// Live, but its picture does not show what it should.
     Blind {
         how: Blindness,
     },

@@ -1,4 +1,4 @@
-//! Detects pictures that show nothing: frozen and black ones.
+//! Detects pictures that do not show what they should: frozen, black and unusual ones.
 //!
 //! Sans-IO, by presentation time. The mean luma of [`GRID_SIZE`]² cells is compared twice a second.
 //! - *Frozen*: the cells are identical for [`FROZEN_AFTER`]. Sensor noise changes some cell of a
@@ -8,11 +8,16 @@
 //!   picture (5th to 95th percentile) nor in a single lit cell, such as a lamp. Text that a camera
 //!   writes into the upper and lower [`TEXT_ROWS`] is no lamp.
 //! - A picture in which a pipeline follows objects is not black, however dark it is.
+//! - *Moved*, *covered*, *blurred*: see [`view`](super::view). Checked for cameras with a fixed view,
+//!   while the picture is neither frozen nor black.
 
 use std::time::Duration;
 
 use watchkeeper_contract::source::Blindness;
-use watchkeeper_vision::frame::{Picture, PixelFormat};
+use watchkeeper_vision::frame::Picture;
+
+use super::cells::{GRID_SIZE, TEXT_ROWS, cell_means};
+use super::view::ViewWatch;
 
 /// Time without any change after which a picture is frozen.
 pub const FROZEN_AFTER: Duration = Duration::from_secs(30);
@@ -22,15 +27,6 @@ pub const BLACK_AFTER: Duration = Duration::from_secs(3);
 
 /// Interval between two comparisons.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Cells along each side of the picture.
-const GRID_SIZE: usize = 32;
-
-/// Samples along each side of a cell; with them a lamp of 8 by 5 pixels of 1080p is hit.
-const CELL_SAMPLES: usize = 8;
-
-/// Rows of cells above and below in which a lit cell may be the camera's own text.
-const TEXT_ROWS: usize = GRID_SIZE / 8;
 
 /// Max spread of the cells of a flat picture, of 255. Streets darkened to a mean of 8 have 6 to 15.
 const MAX_FLAT_SPREAD: f32 = 2.0;
@@ -57,6 +53,10 @@ pub struct BlindWatch {
     /// Time since which the grid has no contrast.
     flat_since: Option<Duration>,
     blind: Option<(Blindness, Duration)>,
+    /// Absent for a camera without a fixed view.
+    view: Option<ViewWatch>,
+    /// Time since which the view is unusual.
+    unusual_since: Option<Duration>,
 }
 
 /// A change of the result.
@@ -72,6 +72,23 @@ pub enum BlindChange {
 }
 
 impl BlindWatch {
+    /// Watches a camera that always shows the same view, if it `has_fixed_view`.
+    #[must_use]
+    pub fn new(has_fixed_view: bool) -> Self {
+        Self {
+            view: has_fixed_view.then(ViewWatch::default),
+            ..Self::default()
+        }
+    }
+
+    /// Begins with a new connection to the camera, whose usual view stays known.
+    pub fn restart(&mut self) {
+        *self = Self {
+            view: self.view.take(),
+            ..Self::default()
+        };
+    }
+
     /// Checks a picture; skips it within [`CHECK_INTERVAL`] of the last check. `objects_at` is the
     /// presentation time of the latest picture in which a pipeline followed an object.
     pub fn observe(
@@ -94,18 +111,25 @@ impl BlindWatch {
         let has_objects = objects_at.is_some_and(|at| pts < at + BLACK_AFTER);
         let is_flat = !has_objects && is_flat(&grid, noise(&self.grid, &grid));
         self.flat_since = is_flat.then(|| self.flat_since.unwrap_or(pts));
+        let unusual = match &mut self.view {
+            Some(view) if !is_flat && self.changed == pts => view.observe(picture, &grid),
+            _ => None,
+        };
+        self.unusual_since = unusual.and(self.unusual_since.or(Some(pts)));
         self.grid = grid;
         let black = self.flat_since.filter(|since| pts >= *since + BLACK_AFTER);
         let frozen = Some(self.changed).filter(|since| pts >= *since + FROZEN_AFTER);
         let now = black
             .map(|since| (Blindness::Black, since))
-            .or(frozen.map(|since| (Blindness::Frozen, since)));
+            .or(frozen.map(|since| (Blindness::Frozen, since)))
+            .or(unusual.zip(self.unusual_since));
         match (self.blind, now) {
             (None, Some((kind, since))) => {
                 self.blind = Some((kind, since));
                 Some(BlindChange::Blind(kind))
             }
-            (Some((_, since)), None) => {
+            // Another kind begins at the next check.
+            (Some((kind, since)), now) if now.is_none_or(|(now, _)| now != kind) => {
                 self.blind = None;
                 Some(BlindChange::Seeing {
                     lasted: pts.saturating_sub(since),
@@ -147,40 +171,6 @@ fn is_flat(grid: &[f32], noise: f32) -> bool {
     let brightest = without_text.iter().copied().fold(middle, f32::max);
     high - low <= MAX_FLAT_SPREAD + NOISE_SPREAD * noise
         && brightest - middle < MIN_LIT + NOISE_PEAK * noise
-}
-
-/// Returns the mean luma of each cell, row by row; empty for an empty picture.
-fn cell_means(picture: &Picture) -> Vec<f32> {
-    let (width, height) = (picture.width as usize, picture.height as usize);
-    let plane = picture.planes.plane(0);
-    // In RGB, green stands for luma.
-    let (step, offset) = match picture.format {
-        PixelFormat::I420 | PixelFormat::Nv12 => (1, 0),
-        PixelFormat::Rgb => (3, 1),
-    };
-    let samples = GRID_SIZE * CELL_SAMPLES;
-    let mut sums = vec![0_u16; GRID_SIZE * GRID_SIZE];
-    for row in 0..samples {
-        let y = (2 * row + 1) * height / (2 * samples);
-        let cells = row / CELL_SAMPLES * GRID_SIZE..;
-        for (cell, sum) in sums
-            .get_mut(cells)
-            .into_iter()
-            .flatten()
-            .take(GRID_SIZE)
-            .enumerate()
-        {
-            for column in cell * CELL_SAMPLES..(cell + 1) * CELL_SAMPLES {
-                let x = (2 * column + 1) * width / (2 * samples);
-                let Some(luma) = plane.data.get(y * plane.stride + x * step + offset) else {
-                    return Vec::new();
-                };
-                *sum += u16::from(*luma);
-            }
-        }
-    }
-    let count = (CELL_SAMPLES * CELL_SAMPLES) as f32;
-    sums.into_iter().map(|sum| f32::from(sum) / count).collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@
 mod animation;
 pub mod blind;
 mod cause;
+mod cells;
 pub mod check;
 mod demo;
 mod feed;
@@ -25,6 +26,7 @@ pub mod source;
 mod stills;
 pub mod supervise;
 mod timeline;
+pub mod view;
 
 pub use self::gst::DRAIN_V4L2_ENV;
 pub use watchkeeper_config::{address, redact};

@@ -315,6 +315,9 @@ struct SourceV1 {
     /// Newer than the format; missing means unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stall_s: Option<f64>,
+    /// Newer than the format; missing means fixed.
+    #[serde(default = "fixed")]
+    fixed_view: bool,
     /// Newer than the format; missing means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<DisplayName>,
@@ -324,6 +327,10 @@ struct SourceV1 {
 }
 
 fn verified() -> bool {
+    true
+}
+
+fn fixed() -> bool {
     true
 }
 
@@ -342,6 +349,7 @@ impl Stored for SourceSpec {
             rtsp_transport,
             tls_verify,
             stall_s,
+            fixed_view,
         } = self;
         serde_json::to_vec(&SourceV1 {
             format: FORMAT,
@@ -351,6 +359,7 @@ impl Stored for SourceSpec {
             rtsp_transport: serde_json::to_value(rtsp_transport)?,
             tls_verify: *tls_verify,
             stall_s: *stall_s,
+            fixed_view: *fixed_view,
             name: name.clone(),
             over: over.map(str::to_owned),
         })
@@ -367,6 +376,7 @@ impl Stored for SourceSpec {
             rtsp_transport: parse_field("rtsp_transport", record.rtsp_transport)?,
             tls_verify: record.tls_verify,
             stall_s: record.stall_s,
+            fixed_view: record.fixed_view,
         };
         let over = record.over;
         Ok(StoredSpec { spec, over })

@@ -268,6 +268,7 @@ pub(crate) mod tests {
             rtsp_transport: RtspTransport::Tcp,
             tls_verify: true,
             stall_s: None,
+            fixed_view: true,
         };
         let handle = Source::spawn(spec, Deps::default());
         let receiver = handle.subscribe();

@@ -135,6 +135,7 @@ async fn watch(
             rtsp_transport: RtspTransport::default(),
             tls_verify: request.tls_verify,
             stall_s: None,
+            fixed_view: true,
         })
         .await?;
     out.busy("loading the model");

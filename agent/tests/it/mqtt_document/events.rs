@@ -229,7 +229,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "cause",
-                    "`source_outage`: the cause; absent if frames arrive but are frozen or black",
+                    "`source_outage`: the cause; absent if frames arrive and do not show what they should",
                 ),
                 (
                     "lasted_s",

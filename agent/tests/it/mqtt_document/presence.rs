@@ -131,7 +131,10 @@ pub(super) fn sections() -> Vec<Section> {
                     "`connecting`, `live`, `lost`, `ended`, `failed`, `idle`, or `unknown` while the runtime does \
                      not answer",
                 ),
-                ("blind", "with `live`: the pictures are `frozen` or `black`"),
+                (
+                    "blind",
+                    "with `live`: the pictures are `frozen` or `black`, or the camera is `moved`, `covered` or `blurred`",
+                ),
                 (
                     "cause",
                     "with `lost` and `failed`: `refused`, `unreachable`, `timeout`, `authentication`, `untrusted`, \
@@ -162,7 +165,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ("text", "one sentence"),
                 (
                     "cause",
-                    "as in the state of a source; absent if frames arrive but are frozen or black",
+                    "as in the state of a source; absent if frames arrive and do not show what they should",
                 ),
                 ("event", "`id` of the event of the outage"),
                 ("ts", "start of the outage, in UTC milliseconds"),

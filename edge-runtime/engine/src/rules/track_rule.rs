@@ -259,7 +259,7 @@ fn end_stay(
         };
         context.emitter.give_up(Some(why));
     }
-    if let Lifecycle::Candidate { held } = life {
+    if matches!(life, Lifecycle::Candidate { .. }) {
         // The end of the source does not count as leaving.
         let leaves = matches!(kind, TrackKind::Leaves { .. }) && !source_ended;
         if !(leaves || is_satisfied(kind, stay)) {

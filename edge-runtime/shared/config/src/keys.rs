@@ -371,6 +371,14 @@ pub const KEYS: &[Key] = &[
          password.",
     ),
     key(
+        "sources.*.fixed_view",
+        Kind::Switch,
+        Some("true"),
+        "",
+        "Whether the camera always shows the same view. Then it is reported when it is moved, \
+         covered or out of focus. `false` is for one that pans or drives.",
+    ),
+    key(
         "sources.*.stall_s",
         Kind::Number(*STALL_S.start(), *STALL_S.end()),
         Some("5"),

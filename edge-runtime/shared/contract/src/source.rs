@@ -47,6 +47,10 @@ pub struct SourceSpec {
     /// any case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stall_s: Option<f64>,
+    /// Whether the camera always shows the same view. Then it is reported when it is moved, covered
+    /// or out of focus. `false` is for one that pans or drives.
+    #[serde(default = "fixed", skip_serializing_if = "is_fixed")]
+    pub fixed_view: bool,
 }
 
 /// Bounds of [`SourceSpec::stall_s`] in seconds. Network elements wait an hour at most, and must
@@ -55,6 +59,18 @@ pub const STALL_S: std::ops::RangeInclusive<f64> = 1.0..=1800.0;
 
 fn verified() -> bool {
     true
+}
+
+fn fixed() -> bool {
+    true
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_fixed(fixed_view: &bool) -> bool {
+    *fixed_view
 }
 
 /// Pace of a source that is not live.
@@ -126,7 +142,7 @@ pub enum SourceState {
     },
     /// Frames are coming.
     Live {
-        /// Set while frames come but show nothing.
+        /// Set while frames come but do not show what they should.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blind: Option<Blindness>,
     },
@@ -150,7 +166,7 @@ pub enum SourceState {
     Idle,
 }
 
-/// Why frames that come show nothing.
+/// Why frames that come do not show what they should.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -159,6 +175,12 @@ pub enum Blindness {
     Frozen,
     /// Black, or one flat colour.
     Black,
+    /// Another view than usual: the camera was moved.
+    Moved,
+    /// Something covers more than half of the usual view.
+    Covered,
+    /// The usual view without detail: out of focus, dirty, fogged or dazzled.
+    Blurred,
 }
 
 /// Counters of a source since the runtime started.

@@ -45,6 +45,7 @@ fn spec(uri: impl Into<String>) -> SourceSpec {
         rtsp_transport: watchkeeper_contract::source::RtspTransport::Tcp,
         tls_verify: true,
         stall_s: None,
+        fixed_view: true,
     }
 }
 

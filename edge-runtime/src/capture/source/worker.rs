@@ -74,7 +74,7 @@ impl Worker {
             address,
             feed: None,
             timeline: Timeline::default(),
-            blind: BlindWatch::default(),
+            blind: BlindWatch::new(spec.fixed_view),
             seq: 0,
             seen: Demand {
                 wanted: false,
@@ -164,7 +164,7 @@ impl Worker {
                 Action::Open { attempt } => self.open(attempt),
                 Action::Close => {
                     self.feed = None;
-                    self.blind = BlindWatch::default();
+                    self.blind.restart();
                     self.closed_blind |= self.shared.board.lock().blind.take().is_some();
                 }
                 Action::Live => {

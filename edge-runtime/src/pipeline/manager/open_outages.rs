@@ -64,6 +64,16 @@ impl Outages {
                 let message = match how {
                     Blindness::Frozen => "the picture is frozen",
                     Blindness::Black => "the picture is black or one flat colour",
+                    Blindness::Moved => {
+                        "the camera shows another view than usual, so lines and zones may be in \
+                         the wrong place: aim it again, or draw them again. After an hour the \
+                         view counts as usual"
+                    }
+                    Blindness::Covered => "something covers more than half of the usual view",
+                    Blindness::Blurred => {
+                        "the picture has lost its detail: the lens is out of focus, dirty, fogged \
+                         or dazzled"
+                    }
                 };
                 self.begin(now, source, None, message.to_owned(), new_id)
             }

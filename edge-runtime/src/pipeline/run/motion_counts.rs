@@ -1,10 +1,11 @@
-//! Counts of the motion detector on real clips, through the tracker and the line counter.
+//! Counts of the motion detector on real clips, through the tracker and the line counter, and
+//! what is noticed about a camera that shows them.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use image::{Rgb, RgbImage};
+use image::{DynamicImage, GrayImage, Rgb, RgbImage, imageops};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{Blindness, Pace, RtspTransport, SourceSpec};
 use watchkeeper_demo::{DemoOptions, Kind, truth};
@@ -31,6 +32,7 @@ fn open(uri: &str) -> (SourceHandle, FrameReceiver) {
         rtsp_transport: RtspTransport::Tcp,
         tls_verify: true,
         stall_s: None,
+        fixed_view: true,
     };
     let source = Source::spawn(spec, Deps::default());
     let frames = source.subscribe();
@@ -199,6 +201,81 @@ fn nothing_is_followed_behind_a_covered_lens() {
         (changes.as_slice(), followed),
         (&[BlindChange::Blind(Blindness::Black)][..], 0)
     );
+}
+
+/// Changes reported while a clip plays for half a minute, is disturbed for as long, and plays on.
+fn watch_disturbed(path: &Path, disturb: impl Fn(&GrayImage) -> GrayImage) -> Vec<BlindChange> {
+    let mut pictures = Vec::new();
+    let (_source, frames) = open(path.to_str().unwrap());
+    // Two a second of the first 15 seconds.
+    while let Some(frame) = next(&frames)
+        && frame.pts < Duration::from_secs(15)
+    {
+        if frame.pts >= Duration::from_millis(500) * pictures.len() as u32 {
+            let (width, height) = (frame.picture.width, frame.picture.height);
+            let levels = luma(&frame.picture).into_iter().map(|level| level as u8);
+            pictures.push(GrayImage::from_vec(width, height, levels.collect()).unwrap());
+        }
+    }
+    let disturbed: Vec<GrayImage> = pictures.iter().map(disturb).collect();
+    let shown = |pictures: &[GrayImage]| -> Vec<Picture> {
+        let rgb = |picture: &GrayImage| DynamicImage::from(picture.clone()).to_rgb8().into();
+        pictures.iter().map(rgb).collect()
+    };
+    let (usual, disturbed) = (shown(&pictures), shown(&disturbed));
+    let mut watch = BlindWatch::new(true);
+    let spans = [&usual, &disturbed, &usual];
+    let frames = spans.iter().flat_map(|span| span.iter().cycle().take(60));
+    let changes = frames
+        .zip(0..)
+        .filter_map(|(picture, n)| watch.observe(Duration::from_millis(500) * n, picture, None));
+    changes.collect()
+}
+
+#[test]
+fn cameras_that_are_moved_covered_or_blurred_are_noticed_until_they_are_repaired() {
+    let fade = |picture: &GrayImage, gain: f32, offset: f32| {
+        let mut picture = picture.clone();
+        for pixel in picture.pixels_mut() {
+            pixel.0[0] = (f32::from(pixel.0[0]) * gain + offset) as u8;
+        }
+        picture
+    };
+    let aside = |picture: &GrayImage| {
+        let width = picture.width();
+        GrayImage::from_fn(width, picture.height(), |x, y| {
+            picture[((x + width / 8) % width, y)]
+        })
+    };
+    for clip in ["crossing_bor.mp4", "pets09_f001-300_768x576.mp4"] {
+        let Some(path) = test_data(&format!("video/{clip}")) else {
+            return;
+        };
+        let kinds = |disturb: &dyn Fn(&GrayImage) -> GrayImage| -> Vec<Option<Blindness>> {
+            let changes = watch_disturbed(&path, disturb);
+            let kind = |change| match change {
+                BlindChange::Blind(how) => Some(how),
+                BlindChange::Seeing { .. } => None,
+            };
+            changes.into_iter().map(kind).collect()
+        };
+        assert_eq!(kinds(&|picture| fade(picture, 0.4, 0.0)), [], "{clip}");
+        assert_eq!(kinds(&|picture| fade(picture, 0.6, 90.0)), [], "{clip}");
+        assert_eq!(kinds(&aside), [Some(Blindness::Moved), None], "{clip}");
+        let bag = |picture: &GrayImage| {
+            let mut covered = picture.clone();
+            for (x, y, pixel) in covered.enumerate_pixels_mut() {
+                if x < picture.width() * 7 / 10 {
+                    pixel.0[0] = 60 + ((x + y) / 16) as u8;
+                }
+            }
+            covered
+        };
+        assert_eq!(kinds(&bag), [Some(Blindness::Covered), None], "{clip}");
+        let blurred =
+            |picture: &GrayImage| imageops::fast_blur(picture, picture.width() as f32 / 64.0);
+        assert_eq!(kinds(&blurred), [Some(Blindness::Blurred), None], "{clip}");
+    }
 }
 
 /// A file of the test data; without it the test is skipped with a message.

@@ -113,7 +113,7 @@ pub struct SourceStateMessage {
     pub schema: u16,
     /// `connecting`, `live`, `lost`, `ended`, `failed`, `idle` or `unknown`.
     pub s: &'static str,
-    /// Frames arrive without content: `frozen` or `black`.
+    /// Frames arrive and do not show what they should, see [`Blindness`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blind: Option<Blindness>,
     /// Cause of `lost` or `failed`, where known.
