@@ -16,6 +16,7 @@ pub mod mask;
 pub mod numbers;
 pub mod outline;
 pub mod picture_file;
+pub mod privacy;
 pub mod rgb;
 pub mod set_order;
 pub mod shrink;

@@ -15,6 +15,7 @@ pub mod host;
 pub mod id;
 pub mod model;
 pub mod pipeline;
+pub mod privacy;
 pub mod problem;
 pub mod rule;
 pub mod source;
