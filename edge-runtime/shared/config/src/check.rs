@@ -5,6 +5,7 @@
 
 mod agent;
 mod outside;
+mod privacy;
 mod values;
 mod watching;
 
@@ -52,6 +53,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         None => BoxId::new(sanitise(&request.hostname)).ok(),
     };
     let mut skipped = SkippedSections::default();
+    let privacy = privacy::masks(&values, &mut warnings);
     let sources = watching::sources(&values, &mut warnings, &mut skipped);
     let pipelines = watching::pipelines(&values, &sources, &mut warnings, &mut skipped);
     let mqtt = agent::mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
@@ -68,10 +70,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         runtime_socket: values.path("runtime.socket").unwrap_or_default(),
         socket_mode: socket_mode(&values),
         inference: inference(&values),
-        journal: JournalConfig {
-            max_events: values.whole("runtime.journal_events").unwrap_or_default(),
-            max_bytes: values.whole("runtime.journal_bytes").unwrap_or_default(),
-        },
+        journal: journal(&values),
         media: MediaConfig {
             max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
         },
@@ -81,6 +80,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         },
         crash_loop_limit: crash_loop_limit(&values),
         sources,
+        privacy,
         pipelines,
         mqtt,
         agent: agent_bounds(&values),
@@ -103,6 +103,13 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
 fn socket_mode(values: &Values<'_>) -> u32 {
     let text = values.text("runtime.socket_mode");
     text.and_then(|text| parse_mode(&text)).unwrap_or(0o660)
+}
+
+fn journal(values: &Values<'_>) -> JournalConfig {
+    JournalConfig {
+        max_events: values.whole("runtime.journal_events").unwrap_or_default(),
+        max_bytes: values.whole("runtime.journal_bytes").unwrap_or_default(),
+    }
 }
 
 fn crash_loop_limit(values: &Values<'_>) -> u32 {

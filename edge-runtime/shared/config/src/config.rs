@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use watchkeeper_contract::id::{BoxId, SiteId};
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::source::SourceSpec;
 
 use crate::channels::ChannelConfig;
@@ -47,6 +48,8 @@ pub struct Config {
     pub crash_loop_limit: u32,
     /// Sources declared without error, in the order of their names.
     pub sources: Vec<SourceSpec>,
+    /// Privacy masks of declared sources, also of those that were left out.
+    pub privacy: Vec<PrivacyMask>,
     /// Pipelines declared without error, as is their source, in the order of their names.
     pub pipelines: Vec<PipelineSpec>,
     /// The broker; absent when no host is set.

@@ -4,6 +4,7 @@
 //! - A default in [`KEYS`] passes the key's own check.
 //! - `docs/ref/configuration.md` is printed from this table.
 
+use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_contract::source::STALL_S;
 
 use crate::config::CommandAccess;
@@ -87,6 +88,17 @@ pub const SECTIONS: &[Section] = &[
                  is opened when a pipeline or a preview needs it; until then it is `idle`. A \
                  source replaced or removed by hand stays so over restarts, until its section is \
                  edited.",
+    },
+    Section {
+        path: "sources.*.privacy",
+        effect: "The privacy mask of the camera ([cameras.md](../guide/cameras.md#privacy-masks)). \
+                 Its regions are made unrecognisable as soon as a frame is decoded, before the \
+                 motion filter, a model, a clip, a snapshot or a drawing has it. Only this file \
+                 sets a mask; no request, API or command changes it. A source deployed by hand \
+                 under the same name keeps the mask. One under another name at the same host, \
+                 device or file is refused. While this section has an error, its camera is left \
+                 out; a source of that name deployed by hand is black. A change holds from the \
+                 next start on; pictures and clips kept before stay as they are.",
     },
     Section {
         path: "pipelines.*",
@@ -394,6 +406,24 @@ pub const KEYS: &[Key] = &[
         "",
         "Display name, such as `Loading dock`; `ask` and `chat` know the camera by it. Default: \
          its id.",
+    ),
+    key(
+        "sources.*.privacy.regions",
+        Kind::Structure,
+        None,
+        "",
+        "Regions of the picture, each a list of corners `[x, y]` in fractions of its width and \
+         height, from 0 to 1: `[[[0, 0], [0.5, 0], [0.5, 0.4], [0, 0.4]]]`. At most 32 regions of \
+         64 corners.",
+    ),
+    key(
+        "sources.*.privacy.fill",
+        Kind::Choice(MaskFill::NAMES),
+        Some("black"),
+        "",
+        "What stands in the place of masked pixels. `black`: nothing of them. `pixelate`: the \
+         mean colours of 24 squares along the shorter side of the picture; movement remains \
+         visible.",
     ),
     key(
         "pipelines.*.name",

@@ -22,6 +22,7 @@ pub mod keys;
 mod layers;
 mod lines;
 pub mod permissions;
+pub mod privacy;
 mod raw;
 pub mod redact;
 pub mod sinks;
@@ -37,6 +38,7 @@ pub use config::{
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
+pub use privacy::PrivacyMasks;
 pub use sinks::{HostRule, SecretSource, SinksConfig};
 
 /// Reads every layer and checks the result.

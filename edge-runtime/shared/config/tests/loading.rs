@@ -11,6 +11,7 @@ use secrecy::ExposeSecret;
 use watchkeeper_config::{
     BrokerLayers, ChannelKind, Config, ConfigError, LoadRequest, Origin, SecretSource, load,
 };
+use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_contract::rule::Severity;
 
 struct Case {
@@ -578,4 +579,99 @@ fn sinks_errors_are_reported_with_place() {
         "{}",
         errors[0]
     );
+}
+
+fn masked(privacy: &str) -> Config {
+    let toml = format!("[sources.gate]\nuri = \"clip.mp4\"\n[sources.gate.privacy]\n{privacy}");
+    Case::new(&toml).load().unwrap()
+}
+
+#[test]
+fn privacy_mask_of_a_source_is_read() {
+    let config = masked(
+        "regions = [[[0, 0], [0.5, 0], [0.5, 1.0]], [[0.9, 0.9], [1, 0.9], [1, 1]]]\nfill = \"pixelate\"\n",
+    );
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    let [mask] = &config.privacy[..] else {
+        panic!("{:?}", config.privacy)
+    };
+    assert_eq!(mask.source.as_str(), "gate");
+    assert_eq!(mask.uri, config.sources[0].uri);
+    assert_eq!(mask.regions.len(), 2);
+    assert_eq!(mask.regions[0][2], [0.5, 1.0]);
+    assert_eq!(mask.fill, MaskFill::Pixelate);
+    assert!(masked("").privacy.is_empty());
+}
+
+#[test]
+fn invalid_privacy_mask_names_field_value_and_remedy_and_hides_everything() {
+    let corners = |n: usize| vec!["[0.1, 0.2]"; n].join(", ");
+    let regions = vec!["[[0, 0], [1, 0], [0, 1]]"; 33].join(", ");
+    for (written, key, part) in [
+        (
+            "regions = [[[0, 0], [640, 0], [0, 480]]]",
+            "regions[0] = [[0,0],[640,0],[0,480]]",
+            "divide pixels by the size",
+        ),
+        (
+            "regions = [[[0, 0], [1, 0], [0, 1]], [[0, 0], [1, 1]]]",
+            "regions[1] = [[0,0],[1,1]]",
+            "3 to 64 corners",
+        ),
+        (
+            "regions = [[[0, 0], [0.5, 0.5], [1, 1]]]",
+            "regions[0] = [[0,0],[0.5,0.5],[1,1]]",
+            "encloses no area",
+        ),
+        ("regions = [[[nan, 0], [1, 0], [1, 1]]]", "regions[0]", ""),
+        (
+            &format!("regions = [[{}]]", corners(65)),
+            "regions[0]",
+            "3 to 64 corners",
+        ),
+        (
+            &format!("regions = [{regions}]"),
+            "regions",
+            "at most 32 regions",
+        ),
+        (
+            "regions = \"all\"",
+            "regions = \"all\"",
+            "a table or a list",
+        ),
+        ("regions = {}", "regions", "a list of at most 32"),
+        ("fill = \"blur\"", "fill = \"blur\"", "black, pixelate"),
+        (
+            "region = [[[0, 0], [1, 0], [0, 1]]]",
+            "region",
+            "did you mean regions?",
+        ),
+    ] {
+        let config = masked(&format!("{written}\n"));
+        assert!(config.sources.is_empty(), "{written}");
+        let told = config.warnings[0].to_string();
+        let key = format!("sources.gate.privacy.{key}");
+        assert!(told.starts_with(&key) && told.contains(part), "{told}");
+        // A source of this name that was deployed by hand must not show more.
+        let regions = &config.privacy[0].regions;
+        assert_eq!(regions[0][2], [1.0, 1.0], "{written}");
+    }
+}
+
+#[test]
+fn fill_without_regions_is_refused() {
+    let config = masked("fill = \"black\"\n");
+    assert!(config.sources.is_empty());
+    let told = config.warnings[0].to_string();
+    assert!(told.contains("has no effect"), "{told}");
+}
+
+#[test]
+fn misspelt_privacy_section_hides_everything() {
+    let toml = "[sources.gate]\nuri = \"clip.mp4\"\n[sources.gate.privcy]\nfill = \"black\"\n";
+    let config = Case::new(toml).load().unwrap();
+    assert!(config.sources.is_empty());
+    let told = config.warnings[0].to_string();
+    assert!(told.contains("did you mean privacy?"), "{told}");
+    assert_eq!(config.privacy[0].regions[0].len(), 4);
 }

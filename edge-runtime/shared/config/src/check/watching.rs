@@ -27,6 +27,8 @@ pub(super) fn sources(
         }
         let origin = values.origin(&uri);
         let mut fields = values.section(&section);
+        // Of the section, not of the specification: a deployment by hand can't change it.
+        fields.retain(|field, _| !field.starts_with("privacy."));
         fields.insert("id".to_owned(), json!(name));
         match serde_json::from_value::<SourceSpec>(Value::Object(fields)) {
             Ok(mut spec) => {
@@ -47,7 +49,7 @@ pub(super) fn sources(
 
 /// Makes a relative file absolute, from the folder of the configuration; addresses stay as they
 /// are.
-fn absolute(base: &std::path::Path, uri: String) -> String {
+pub(super) fn absolute(base: &std::path::Path, uri: String) -> String {
     let is_address = uri.starts_with('/')
         || uri.split_once(':').is_some_and(|(scheme, _)| {
             !scheme.is_empty()
