@@ -1,13 +1,17 @@
-//! Measures two parts of the pixel path, each alone: decoding a clip, and running a network.
+//! Measures parts of the pixel path, each alone: decoding a clip, running a network, and masking
+//! frames.
 //!
 //! - `bench-parts decode CLIP` decodes to a sink that discards the pictures.
 //! - `bench-parts model MODEL BACKEND RUNS` runs one tensor through the network with the daemon's
 //!   back end and threads, without pre- or post-processing.
+//! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
+//!   pixelated, and the same picture as a whole.
 //!
 //! Prints one JSON object with the processor time (all threads, user and system) and the wall time
 //! of that part, without start, loading and warm-up. See `tests/tools/bench/run`.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -15,10 +19,13 @@ use gstreamer as gst;
 use gstreamer::prelude::{Cast, ElementExt, GstBinExt, ObjectExt};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_detect::OrtPlaces;
 use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_models::Zoo;
+use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+use watchkeeper_vision::privacy::Cover;
 
 /// Runs before the measurement, to warm up allocators and caches.
 const WARM_UP: u32 = 5;
@@ -29,7 +36,11 @@ fn main() -> anyhow::Result<()> {
     let report = match args.as_slice() {
         ["decode", clip] => decode(Path::new(clip))?,
         ["model", model, backend, runs] => network(model, backend.parse()?, runs.parse()?)?,
-        _ => bail!("usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS"),
+        ["mask", width, height, runs] => mask([width.parse()?, height.parse()?], runs.parse()?)?,
+        _ => bail!(
+            "usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS | bench-parts \
+             mask WIDTH HEIGHT RUNS"
+        ),
     };
     #[expect(clippy::print_stdout, reason = "a command-line tool")]
     {
@@ -95,6 +106,40 @@ fn network(model: &str, choice: BackendChoice, runs: u32) -> anyhow::Result<Valu
     clocks.report(&json!({
         "frames": runs, "backend": network.backend(), "threads": threads, "numbers_out": numbers,
     }))
+}
+
+fn mask(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
+    let [width, height] = size.map(|side| side as usize);
+    let half = [width.div_ceil(2), height.div_ceil(2)];
+    let chroma = || (vec![90; half[0] * half[1]], half[0]);
+    let picture = Picture {
+        width: size[0],
+        height: size[1],
+        format: PixelFormat::I420,
+        color: Colorimetry {
+            matrix: ColorMatrix::Bt709,
+            full_range: false,
+        },
+        planes: Arc::new(OwnedPlanes {
+            planes: vec![(vec![120; width * height], width), chroma(), chroma()],
+        }),
+    };
+    let upright = |x: f64, y: f64| vec![[0.0, 0.0], [x, 0.0], [x, y], [0.0, y]];
+    let mut report = json!({"size": size, "frames": runs});
+    for (name, region, fill) in [
+        ("fifth_black", upright(0.5, 0.4), MaskFill::Black),
+        ("fifth_pixelated", upright(0.5, 0.4), MaskFill::Pixelate),
+        ("whole_black", upright(1.0, 1.0), MaskFill::Black),
+        ("whole_pixelated", upright(1.0, 1.0), MaskFill::Pixelate),
+    ] {
+        let cover = Cover::new(&[region], size);
+        let run = || cover.mask(std::hint::black_box(&picture), fill);
+        (0..WARM_UP).for_each(|_| drop(run()));
+        let clocks = Clocks::start()?;
+        (0..runs).for_each(|_| drop(std::hint::black_box(run())));
+        report[name] = clocks.report(&json!({"covered": cover.share()}))?;
+    }
+    Ok(report)
 }
 
 /// Wall clock, and processor time of the whole process.

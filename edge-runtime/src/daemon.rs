@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use sd_notify::NotifyState;
 use tracing_subscriber::EnvFilter;
-use watchkeeper_config::Config;
+use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_models::model_check::THIS_PROGRAM;
@@ -316,6 +316,7 @@ impl Boot<'_> {
             recordings: Arc::clone(&stores.recordings),
             checkpoints,
             effects: Arc::clone(&effects),
+            privacy: PrivacyMasks::new(config),
             channels: config.channels.iter().map(|c| c.id.clone()).collect(),
             guard: Arc::clone(&self.guard),
             boot_id: Arc::clone(&self.boot_id),

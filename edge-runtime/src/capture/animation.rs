@@ -17,6 +17,7 @@ use watchkeeper_vision::frame::Picture;
 
 use super::cause;
 use super::feed::{Feed, FeedError, Raw, Step};
+use super::privacy::Unmasked;
 
 /// Max bytes for decoding one picture: 4096 × 4096 pixels.
 const MAX_BYTES: NonZeroU64 = NonZeroU64::new(64 << 20).unwrap();
@@ -148,11 +149,11 @@ impl Feed for Animation {
                 self.pts = pts.saturating_add(delay);
                 let [width, height] = self.size;
                 Step::Picture(Raw {
-                    picture: Picture::rgb(
+                    picture: Unmasked::from(Picture::rgb(
                         u32::try_from(width).unwrap_or(u32::MAX),
                         u32::try_from(height).unwrap_or(u32::MAX),
                         self.canvas.clone(),
-                    ),
+                    )),
                     pts: Some(pts),
                     fps: Some(1.0 / delay.as_secs_f64()),
                 })
@@ -204,7 +205,7 @@ mod tests {
         let mut animation = Animation::open(&path).unwrap();
         let mut seen = Vec::new();
         while let Step::Picture(raw) = animation.next(Duration::ZERO) {
-            let row = raw.picture.planes.plane(0).data[..9].to_vec();
+            let row = raw.picture.picture().planes.plane(0).data[..9].to_vec();
             seen.push((raw.pts.unwrap().as_millis(), row));
         }
         seen

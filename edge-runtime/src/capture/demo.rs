@@ -33,7 +33,7 @@ impl Feed for DemoFeed {
         let picture = self.renderer.frame(self.next);
         self.next += 1;
         Step::Picture(Raw {
-            picture,
+            picture: picture.into(),
             pts: Some(pts),
             fps,
         })
@@ -54,7 +54,7 @@ mod tests {
         let mut feed = DemoFeed::new(&options);
         let mut frames = 0;
         while let Step::Picture(raw) = feed.next(Duration::ZERO) {
-            assert_eq!(raw.picture.width, 160);
+            assert_eq!(raw.picture.picture().width, 160);
             frames += 1;
         }
         assert_eq!(frames, 30);

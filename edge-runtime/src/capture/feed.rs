@@ -4,13 +4,13 @@
 
 use std::time::{Duration, Instant};
 
+use super::privacy::Unmasked;
 use watchkeeper_contract::source::LossCause;
-use watchkeeper_vision::frame::Picture;
 
 /// A picture and its times as the origin delivers them.
 #[derive(Debug, Clone)]
 pub(super) struct Raw {
-    pub(super) picture: Picture,
+    pub(super) picture: Unmasked,
     /// Time on the feed's own clock.
     pub(super) pts: Option<Duration>,
     /// Nominal frames per second.

@@ -27,6 +27,7 @@ pub(super) use self::pipeline::Origin;
 use self::signals::{Signals, fault};
 use super::cause;
 use super::feed::{Feed, FeedError, Raw, Step};
+use super::privacy::Unmasked;
 
 /// A running GStreamer pipeline.
 pub(super) struct GstFeed {
@@ -182,13 +183,13 @@ impl GstFeed {
         let frame = gst_video::VideoFrame::from_buffer_readable(buffer, info)
             .map_err(|_| fault("a picture that can't be mapped to memory"))?;
         Ok(Raw {
-            picture: Picture {
+            picture: Unmasked::from(Picture {
                 width,
                 height,
                 format,
                 color,
                 planes: Arc::new(Mapped(frame)),
-            },
+            }),
             pts,
             fps,
         })

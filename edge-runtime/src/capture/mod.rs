@@ -4,6 +4,7 @@
 //! - [`supervise`]: state machine of opening, retrying and giving up (no I/O)
 //! - [`address`]: parsed addresses; [`redact`]: addresses without credentials
 //! - [`feed`]: an opened source, implemented by [`gst`], [`stills`], [`animation`] and [`demo`]
+//! - [`privacy`]: masks each picture before anything else has it
 //! - [`mailbox`]: frames to subscribers; [`notices`]: outages to the journal
 //! - [`timeline`]: monotonic presentation times; [`blind`]: frozen and black pictures
 //! - [`cause`]: causes of errors; [`check`]: missing GStreamer elements
@@ -21,6 +22,7 @@ mod feed;
 mod gst;
 pub mod mailbox;
 pub mod notices;
+mod privacy;
 mod rate;
 pub mod source;
 mod stills;

@@ -14,12 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use watchkeeper_contract::privacy::PrivacyStatus;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 
 pub use self::shared::Deps;
 use self::shared::{Shared, StatusBoard};
 use self::worker::Worker;
 use super::mailbox::{FrameReceiver, Hub};
+use super::privacy;
 use super::rate::Meter;
 use super::redact;
 use super::supervise::State;
@@ -57,6 +59,7 @@ impl Source {
             }),
             has_broken_down: AtomicBool::new(false),
         });
+        let privacy = deps.privacy.as_deref().map(privacy::describe);
         let run = deps.run;
         let worker = Worker::new(spec, deps.clone(), shared.clone());
         let name = format!("source-{}", public_spec.id);
@@ -70,6 +73,7 @@ impl Source {
         SourceHandle {
             public_spec,
             full_spec,
+            privacy,
             run,
             shared,
             thread,
@@ -81,6 +85,7 @@ impl Source {
 pub struct SourceHandle {
     public_spec: SourceSpec,
     full_spec: SourceSpec,
+    privacy: Option<PrivacyStatus>,
     run: u64,
     shared: Arc<Shared>,
     thread: Option<Thread>,
@@ -181,6 +186,7 @@ impl SourceHandle {
             size: board.size,
             nominal_fps: board.nominal_fps,
             note: None,
+            privacy: self.privacy.clone(),
             counters: SourceCounters {
                 fps: board.meter.fps(now),
                 ..board.counters

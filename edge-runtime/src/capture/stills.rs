@@ -70,7 +70,7 @@ impl Feed for Stills {
                 let pts = INTERVAL.saturating_mul(self.shown);
                 self.shown = self.shown.saturating_add(1);
                 Step::Picture(Raw {
-                    picture,
+                    picture: picture.into(),
                     pts: Some(pts),
                     fps: Some(1.0 / INTERVAL.as_secs_f64()),
                 })
@@ -105,7 +105,7 @@ mod tests {
         let mut seen = Vec::new();
         loop {
             match stills.next(Duration::ZERO) {
-                Step::Picture(raw) => seen.push((raw.picture.width, raw.pts.unwrap())),
+                Step::Picture(raw) => seen.push((raw.picture.picture().width, raw.pts.unwrap())),
                 other => return (seen, other),
             }
         }

@@ -89,6 +89,7 @@ impl Runtime for Little {
             size: None,
             nominal_fps: None,
             note: None,
+            privacy: None,
             counters: SourceCounters::default(),
         };
         self.sources.lock().unwrap().insert(spec.id, status.clone());

@@ -41,6 +41,7 @@ mod outage;
 mod plain_bench;
 mod plain_words;
 mod policy;
+mod privacy;
 mod reading;
 mod rtsp_variants;
 mod rules_document;

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{DisplayName, SourceId};
+use crate::privacy::PrivacyStatus;
 use crate::time::Wall;
 
 /// Specification of a source, as a user writes it.
@@ -220,5 +221,8 @@ pub struct SourceStatus {
     /// Set where the specification overrides a section of the configuration file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// Its privacy mask, which only the configuration file sets; absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<PrivacyStatus>,
     pub counters: SourceCounters,
 }

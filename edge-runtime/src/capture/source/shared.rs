@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::source::{Blindness, LossCause, SourceCounters};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
@@ -21,6 +22,8 @@ pub struct Deps {
     pub wall: Arc<dyn Fn() -> Wall + Send + Sync>,
     /// Queue for the journal.
     pub notices: Option<NoticeSender>,
+    /// Privacy mask of every picture.
+    pub privacy: Option<Arc<PrivacyMask>>,
     /// Number among the sources of this name, in notices; grows with each replacement.
     pub run: u64,
     /// Seed for the jitter of reconnects.
@@ -58,6 +61,7 @@ impl Default for Deps {
         Self {
             wall: Arc::new(system_wall),
             notices: None,
+            privacy: None,
             run: 0,
             seed: 0,
             deadlines: Deadlines::default(),

@@ -20,6 +20,7 @@ use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
 use crate::capture::gst::{GstFeed, Origin};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
+use crate::capture::privacy::Masker;
 use crate::capture::rate::Limiter;
 use crate::capture::redact::{self, Redactor};
 use crate::capture::stills::{self, Stills};
@@ -48,6 +49,7 @@ pub(super) struct Worker {
     timeline: Timeline,
     limiter: Option<Limiter>,
     blind: BlindWatch,
+    masker: Masker,
     seq: u64,
     /// Demand at the last turn.
     seen: Demand,
@@ -75,6 +77,7 @@ impl Worker {
             feed: None,
             timeline: Timeline::default(),
             blind: BlindWatch::new(spec.fixed_view),
+            masker: Masker::new(deps.privacy.clone()),
             seq: 0,
             seen: Demand {
                 wanted: false,
@@ -315,6 +318,7 @@ impl Worker {
         let arrived = Instant::now();
         self.seq += 1;
         let fps = raw.fps;
+        let picture = self.masker.mask(raw.picture);
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
         self.handle_input(Input::Frame { recording });
@@ -322,7 +326,7 @@ impl Worker {
             let mut board = self.shared.board.lock();
             board.counters.frames += 1;
             board.meter.count(arrived);
-            board.size = Some([raw.picture.width, raw.picture.height]);
+            board.size = Some([picture.width, picture.height]);
             board.nominal_fps = fps;
             board.counters.time_jumps = self.timeline.jumps();
         }
@@ -331,7 +335,7 @@ impl Worker {
         let played_fast = recording && self.spec.pace == Pace::Fast;
         if !played_fast {
             let objects_at = self.shared.hub.objects_at();
-            if let Some(change) = self.blind.observe(pts, &raw.picture, objects_at) {
+            if let Some(change) = self.blind.observe(pts, &picture, objects_at) {
                 self.report_blindness(change);
             }
         }
@@ -350,7 +354,7 @@ impl Worker {
                 wall: (self.deps.wall)(),
                 fps,
                 recorded: recording,
-                picture: raw.picture,
+                picture,
             };
             let policy = if played_fast {
                 Policy::Lossless

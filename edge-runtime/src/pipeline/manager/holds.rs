@@ -158,7 +158,7 @@ impl Manager {
             let broken = table.get(source).filter(|s| s.has_broken_down());
             broken.map(|source| source.full_spec().clone())
         };
-        let old = whole.and_then(|whole| self.open_source(whole));
+        let old = whole.map(|whole| self.open_source(whole));
         drop(change);
         // Waits for its thread.
         drop(old);

@@ -31,6 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use watchkeeper_config::PrivacyMasks;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
@@ -88,6 +89,8 @@ pub struct Parts {
     pub checkpoints: Arc<CheckpointStore>,
     /// Effects of workflows.
     pub effects: Arc<Effects>,
+    /// Privacy masks of sources.
+    pub privacy: PrivacyMasks,
     /// Channels that rules may name.
     pub channels: Vec<ChannelId>,
     /// Holds pipelines back after crashes of the process.

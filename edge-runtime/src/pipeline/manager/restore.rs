@@ -38,8 +38,11 @@ impl Manager {
         let start_plan = self.start_plan(sources, &mut troubles);
         *self.source_sections.lock() = start_plan.sections;
         for (_, WantedSpec { spec, intent }) in start_plan.wanted {
-            if intent.is_none_or(|(intent, _)| intent != UserIntent::Stop) {
-                drop(self.open_source(spec));
+            let id = spec.id.clone();
+            if intent.is_none_or(|(intent, _)| intent != UserIntent::Stop)
+                && let Err(problem) = self.open_source(spec)
+            {
+                troubles.push(format!("source {:?}: {}", id.as_str(), problem.detail));
             }
         }
         let start_plan = self.start_plan(pipelines, &mut troubles);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
@@ -68,6 +69,7 @@ impl Manager {
     /// [`Problem`] for an invalid address, too many sources, or a store that refuses.
     pub fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
         check_source(&spec)?;
+        self.privacy_mask(&spec)?;
         let change = self.changes.lock();
         self.check_storable()?;
         {
@@ -81,7 +83,7 @@ impl Manager {
         let specs = self.parts.journal.specs();
         specs.put(&spec, over.as_deref()).map_err(storage)?;
         self.source_sections.lock().replace(&id, true);
-        let old = self.open_source(spec);
+        let old = self.open_source(spec)?;
         drop(change);
         // Waits for its thread, which may hang.
         drop(old);
@@ -168,17 +170,31 @@ impl Manager {
 
     /// Opens a source in place of the old one, which is closed and returned; dropping it waits for
     /// its thread.
-    #[must_use]
-    pub(super) fn open_source(&self, spec: SourceSpec) -> Option<SourceHandle> {
+    ///
+    /// # Errors
+    /// [`Problem`] when the source is another way to a camera with a privacy mask.
+    pub(super) fn open_source(&self, spec: SourceSpec) -> Result<Option<SourceHandle>, Problem> {
         let id = spec.id.clone();
         let deps = Deps {
             wall: Arc::new(clock::wall),
             notices: Some(self.notices.clone()),
+            privacy: self.privacy_mask(&spec)?,
             run: self.next_source_number(),
             seed: fastrand::u64(..),
             ..Deps::default()
         };
-        self.replace_source(&id, Some(Source::spawn(spec, deps)))
+        Ok(self.replace_source(&id, Some(Source::spawn(spec, deps))))
+    }
+
+    /// The privacy mask of a source, if it has one.
+    ///
+    /// # Errors
+    /// [`Problem`] when the source is another way to a camera with a privacy mask.
+    fn privacy_mask(&self, spec: &SourceSpec) -> Result<Option<Arc<PrivacyMask>>, Problem> {
+        self.parts.privacy.of(spec).map_err(|why| {
+            let uri = crate::capture::redact::uri(&spec.uri);
+            Problem::new(422, ProblemCode::InvalidRequest, why).at("uri", uri)
+        })
     }
 
     pub(super) fn no_source(&self, id: &SourceId) -> Problem {

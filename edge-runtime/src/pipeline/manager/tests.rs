@@ -72,6 +72,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
         effects: Arc::new(effects.unwrap()),
+        privacy: PrivacyMasks::new(&config),
         channels: config.channels.iter().map(|c| c.id.clone()).collect(),
         journal,
         recorder,
