@@ -14,6 +14,7 @@ use watchkeeper_config::{
     LlmConfig, LoadRequest, MqttConfig, Origin, SecretSource, SinksConfig, load, load_usable,
     redact,
 };
+use watchkeeper_contract::privacy::PrivacyMask;
 
 use super::args::{ConfigAction, Global};
 use super::exit::{Exit, Failure};
@@ -223,6 +224,9 @@ fn effective(config: &Config) -> Value {
     for source in &config.sources {
         let mut section = serde_json::to_value(source).unwrap_or_default();
         section["uri"] = json!(redact::uri(&source.uri));
+        if let Some(mask) = config.privacy.iter().find(|mask| mask.source == source.id) {
+            section["privacy"] = privacy_section(mask);
+        }
         shown["sources"][source.id.as_str()] = without_id(section);
     }
     for pipeline in &config.pipelines {
@@ -230,6 +234,11 @@ fn effective(config: &Config) -> Value {
         shown["pipelines"][pipeline.id.as_str()] = without_id(section);
     }
     shown
+}
+
+/// Builds the section `[sources.NAME.privacy]`.
+pub(super) fn privacy_section(mask: &PrivacyMask) -> Value {
+    json!({"regions": mask.regions, "fill": mask.fill})
 }
 
 fn runtime_section(config: &Config) -> Value {

@@ -21,6 +21,7 @@ mod inspect;
 mod manual;
 mod models;
 pub mod output;
+mod privacy;
 mod remote;
 mod render;
 pub mod run;

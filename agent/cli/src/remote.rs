@@ -20,6 +20,7 @@ use super::args::{
 use super::doctor;
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::privacy;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
@@ -353,6 +354,11 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
         )
     });
     print_reasons(states, out);
+    for source in sources {
+        if let Some(mask) = &source.privacy {
+            out.line(format!("  {}: {}", source.spec.id, privacy::describe(mask)));
+        }
+    }
 }
 
 /// Formats a rate; the decaying meter of a stopped camera may be `-0`.

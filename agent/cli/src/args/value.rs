@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use watchkeeper_assistant::moment::{FORMS, parse_moment};
+use watchkeeper_config::privacy::check_region;
+use watchkeeper_contract::privacy::Region;
 
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -14,6 +16,20 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
 /// Parses a time with an offset, or in this machine's time zone.
 pub(super) fn until(text: &str) -> Result<Timestamp, String> {
     parse_moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))
+}
+
+/// Parses a region of a privacy mask, in fractions of the picture.
+pub(super) fn region(text: &str) -> Result<Region, String> {
+    let numbers = text.split(',').map(|number| number.trim().parse::<f64>());
+    let numbers: Vec<f64> = numbers.collect::<Result<_, _>>().unwrap_or_default();
+    let pairs = numbers.chunks_exact(2);
+    let is_odd = !pairs.remainder().is_empty();
+    let corners: Region = pairs.map(|pair| [pair[0], pair[1]]).collect();
+    if is_odd {
+        return Err("must be pairs, such as 0,0,0.5,0,0.5,0.4".to_owned());
+    }
+    check_region(&corners).map_err(|error| error.to_string())?;
+    Ok(corners)
 }
 
 pub(super) fn unit_interval(text: &str) -> Result<f64, String> {

@@ -5,9 +5,10 @@ use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
 
 use super::finding::Finding;
+use crate::privacy;
 
-/// One finding for each reason in the runtime's health; none where no runtime answers, which is the
-/// finding of its socket.
+/// One finding for each reason in the runtime's health, and one for each privacy mask; none where
+/// no runtime answers, which is the finding of its socket.
 pub(super) fn health(config: &Config) -> Vec<Finding> {
     if !config.runtime_socket.exists() {
         return Vec::new();
@@ -18,17 +19,25 @@ pub(super) fn health(config: &Config) -> Vec<Finding> {
         .build();
     let asked = runtime.ok().and_then(|runtime| {
         let client = RuntimeClient::new(&config.runtime_socket).ok()?;
-        runtime.block_on(client.health()).ok()
+        let health = runtime.block_on(client.health()).ok()?;
+        let sources = runtime.block_on(client.sources()).unwrap_or_default();
+        Some((health, sources))
     });
-    let Some(health) = asked else {
+    let Some((health, sources)) = asked else {
         return Vec::new();
     };
+    let masked = sources.into_iter().filter_map(|source| {
+        let mask = privacy::describe(&source.privacy?);
+        Some(Finding::ok(format!("camera {}: {mask}", source.spec.id)))
+    });
     if health.reasons.is_empty() {
-        return vec![Finding::ok("runtime: cameras, pipelines and disk work")];
+        let works = Finding::ok("runtime: cameras, pipelines and disk work");
+        return [works].into_iter().chain(masked).collect();
     }
     let remedy = "docs/guide/troubleshooting.md has causes and remedies";
     let reasons = health.reasons.into_iter();
     reasons
         .map(|reason| Finding::problem(format!("runtime: {reason}"), remedy))
+        .chain(masked)
         .collect()
 }

@@ -12,6 +12,7 @@ mod follow;
 mod format_event;
 mod notices;
 mod pending_effects;
+mod privacy;
 mod request;
 mod sandbox;
 mod summary;
@@ -98,7 +99,11 @@ pub(super) async fn run(
     }
     let keep = request.keep_state.as_deref();
     out.busy("starting");
-    let mut environment = RunEnvironment::open(config, keep, verbose).await?;
+    let mask = privacy::mask(&args.mask, config, &request.uri)?;
+    if let Some(mask) = &mask {
+        out.note(privacy::describe(mask));
+    }
+    let mut environment = RunEnvironment::open(config, mask.as_ref(), keep, verbose).await?;
     let outcome = watch(&mut environment, &request, out).await;
     let undelivered = environment.close(out).await;
     let Outcome { results, failure } = outcome?;
@@ -122,7 +127,7 @@ async fn watch(
     request: &RunRequest,
     out: &Output,
 ) -> Result<Outcome, Failure> {
-    let source = valid_id(SourceId::new("source"))?;
+    let source = valid_id(SourceId::new(privacy::SOURCE))?;
     let pipeline = valid_id(PipelineId::new("watch"))?;
     let client = &environment.client;
     client

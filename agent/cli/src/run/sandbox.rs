@@ -14,14 +14,17 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_board::storage;
-use watchkeeper_config::Config;
+use watchkeeper_config::{Config, redact};
 use watchkeeper_contract::health::Health;
+use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
 
 use super::children::{Program, find, password_variable};
 use super::delivery::Delivery;
 use super::pending_effects;
-use crate::configuration::{RUN_SITE, absolute, inference_section, mqtt_section, sinks_section};
+use crate::configuration::{
+    RUN_SITE, absolute, inference_section, mqtt_section, privacy_section, sinks_section,
+};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use watchkeeper_client::RuntimeClient;
@@ -72,6 +75,7 @@ impl RunEnvironment {
     /// Creates the state folder, starts the daemons and waits until the runtime answers.
     pub(super) async fn open(
         config: &Config,
+        mask: Option<&PrivacyMask>,
         keep: Option<&Path>,
         verbose: bool,
     ) -> Result<Self, Failure> {
@@ -89,7 +93,7 @@ impl RunEnvironment {
         let (sinks, secrets) = sinks_with_secrets(config);
         // Without a broker nothing is published; without `[sinks]` every effect is refused.
         let needs_agent = broker.is_some() || sinks.is_some();
-        let file = write_config(&dir, config, broker, sinks)?;
+        let file = write_config(&dir, config, mask, broker, sinks)?;
         let args = [
             OsStr::new("--config"),
             file.as_os_str(),
@@ -276,11 +280,12 @@ fn check_space(state: &StateDir) -> Result<(), Failure> {
     }
 }
 
-/// Writes the configuration of the run: inference, models and `[sinks]` of the box, paths in the
-/// state folder.
+/// Writes the configuration of the run: inference, models and `[sinks]` of the box, the privacy
+/// mask, paths in the state folder.
 fn write_config(
     dir: &Path,
     config: &Config,
+    mask: Option<&PrivacyMask>,
     broker: Option<Value>,
     sinks: Option<Value>,
 ) -> Result<PathBuf, Failure> {
@@ -301,6 +306,11 @@ fn write_config(
     // By default the runtime, of the same user, finds the same folders as this command.
     if let Some(models) = &config.models.dir {
         file["models"] = json!({"dir": absolute(models)});
+    }
+    if let Some(mask) = mask {
+        // Only a configuration sets a mask; the run deploys the source over this section.
+        file["sources"][mask.source.as_str()] =
+            json!({"uri": redact::uri(&mask.uri), "privacy": privacy_section(mask)});
     }
     if let Some(broker) = broker {
         file["mqtt"] = broker;

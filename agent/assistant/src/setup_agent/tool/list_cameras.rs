@@ -44,6 +44,10 @@ pub(super) fn to_json(here: &SystemSnapshot, max: usize) -> Vec<Value> {
             "state": state.get("state"),
             "size_px": source.size, "pipelines": on_it,
         });
+        if let Some(mask) = &source.privacy {
+            // Its black or blurred parts are no defect, and nothing can be watched there.
+            told["privacy_mask"] = json!(mask);
+        }
         if let SourceState::Live { blind: Some(how) } = &source.state {
             told["shows_nothing"] = json!(how);
         }

@@ -1,0 +1,73 @@
+//! Flags of `watchkeeper run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use watchkeeper_contract::privacy::Region;
+
+use super::value::{positive, region, unit_interval};
+use crate::run::shape::{NamedLine, NamedZone};
+
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// Video file, folder of images, rtsp://…, http://…, /dev/videoN or demo:
+    pub source: String,
+    /// Workflow to run, in Roboflow's JSON.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone"])]
+    pub workflow: Option<PathBuf>,
+    /// Classes to watch, or `all` [default: people, vehicles, animals with a COCO model, else all].
+    #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
+    pub watch: Vec<String>,
+    /// Count crossings of this line, in pixels; repeatable.
+    #[arg(long, value_name = "NAME:x1,y1,x2,y2", allow_hyphen_values = true)]
+    pub line: Vec<NamedLine>,
+    /// Time visits of this polygon, in pixels; repeatable.
+    #[arg(
+        long,
+        value_name = "NAME:x1,y1,x2,y2,x3,y3,…",
+        allow_hyphen_values = true
+    )]
+    pub zone: Vec<NamedZone>,
+    /// Black out this region, in fractions of the picture from 0 to 1; repeatable. A camera with a
+    /// privacy mask in the configuration has that too.
+    #[arg(long, value_name = "x1,y1,x2,y2,x3,y3,…", value_parser = region)]
+    pub mask: Vec<Region>,
+    /// Model name, ONNX file, or `motion` [default: yolox-nano if installed, else motion].
+    #[arg(long, value_name = "NAME|FILE")]
+    pub model: Option<String>,
+    /// Minimum confidence of a detection, 0 to 1 [default: 0.1; the tracker filters further].
+    #[arg(long, value_name = "CONFIDENCE", value_parser = unit_interval)]
+    pub confidence: Option<f64>,
+    /// Rule for events, or @FILE with one or a list; repeatable [default: from lines and zones].
+    #[arg(long, value_name = "JSON|@FILE")]
+    pub rule: Vec<String>,
+    /// Stop after this many seconds of the source, counted from its first frame.
+    #[arg(long = "for", value_name = "SECONDS", value_parser = positive)]
+    pub seconds: Option<f64>,
+    /// Play files in real time, dropping late frames.
+    #[arg(long, conflicts_with = "fast")]
+    pub native: bool,
+    /// Process every frame of a file, as fast as possible (default).
+    #[arg(long)]
+    pub fast: bool,
+    /// Accept self-signed certificates.
+    #[arg(long)]
+    pub no_tls_verify: bool,
+    /// Write an annotated video.
+    #[arg(long, value_name = "OUT.mp4")]
+    pub video: Option<PathBuf>,
+    /// Show the annotated frames in a window.
+    #[arg(long)]
+    pub show: bool,
+    /// Save journal, snapshots and logs in this folder [default: a temporary folder].
+    #[arg(long, value_name = "DIR")]
+    pub keep_state: Option<PathBuf>,
+    /// Publish to this MQTT broker, [mqtt[s]://][USER@]HOST[:PORT]; the password is in
+    /// WATCHKEEPER_MQTT__PASSWORD or WATCHKEEPER_MQTT__PASSWORD_FILE.
+    #[arg(long, value_name = "ADDRESS")]
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "the brackets are part of the address in --help"
+    )]
+    pub mqtt: Option<String>,
+}
