@@ -6,6 +6,7 @@
 //! - A masked picture has memory of its own, without the padding of the original.
 //! - A picture whose planes are too short becomes black as a whole.
 
+pub mod objects;
 #[cfg(test)]
 mod tests;
 

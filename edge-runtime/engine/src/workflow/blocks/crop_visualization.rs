@@ -53,7 +53,7 @@ impl Block for Draw {
         let factor = call.number(8, 2.0)?.clamp(0.01, 50.0);
         let border = call.number(9, 2.0)?;
         let untouched = Arc::clone(&call.image(0)?.pixels);
-        drawing::each(call, move |canvas, d, size, color| {
+        drawing::each_with_pixels(call, move |canvas, d, size, color| {
             let mut pixels = untouched.copy();
             let (width, height) = (pixels.width, pixels.height);
             let Some(part) = Canvas::new(&mut pixels.data, width, height).cut(&d.bbox) else {

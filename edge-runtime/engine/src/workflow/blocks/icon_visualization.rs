@@ -100,7 +100,7 @@ impl Block for Draw {
             };
             each.map(middle).collect()
         };
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        drawing::put_pixels(call, move |canvas: &mut Canvas<'_>| {
             let rgb = icon.rgb();
             let whole = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone());
             let Some(whole) = whole.filter(|w| w.width() > 0 && w.height() > 0) else {

@@ -8,7 +8,7 @@ use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::Role;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::kinds::{Kind, KindSet};
-use crate::workflow::plan::compiled::{Compiled, PlanStep, SlotId};
+use crate::workflow::plan::compiled::{Compiled, PlanStep, SlotId, Source};
 use crate::workflow::values::value::Value;
 
 /// A step that uses a model, as far as known before it runs.
@@ -82,6 +82,35 @@ impl Compiled {
     #[must_use]
     pub fn questions(&self) -> Vec<DetectionStep> {
         self.asking(|role| matches!(role, Role::OtherModel(_)))
+    }
+
+    /// The first step that takes a picture and is neither a model, tracker, line, zone, condition
+    /// nor drawing: it may write pixels into its output, its state or an effect.
+    #[must_use]
+    pub fn picture_step(&self) -> Option<&str> {
+        let keeps_no_pixels = |role: Role| match role {
+            Role::Detector(_)
+            | Role::OtherModel(_)
+            | Role::Tracker
+            | Role::Line
+            | Role::Zone
+            | Role::Flow
+            | Role::Visualization => true,
+            Role::Sink | Role::Other => false,
+        };
+        let steps = self.plan.steps.iter();
+        let mut other = steps.filter(|step| !keeps_no_pixels(step.manifest.role));
+        let found = other.find(|step| step.args.iter().any(|arg| self.reads_picture(arg)));
+        found.map(|step| &*step.name)
+    }
+
+    fn reads_picture(&self, source: &Source) -> bool {
+        match source {
+            Source::Const(_) => false,
+            Source::Slot(slot) => self.kinds(SlotId(*slot)).has(Kind::Image),
+            Source::List(items, _) => items.iter().any(|item| self.reads_picture(item)),
+            Source::Dict(entries, _) => entries.iter().any(|(_, item)| self.reads_picture(item)),
+        }
     }
 
     fn asking(&self, is_it: fn(Role) -> bool) -> Vec<DetectionStep> {

@@ -21,6 +21,12 @@ pub trait Pixels: fmt::Debug + Send + Sync {
     fn copy(&self) -> RgbPixels {
         RgbPixels::clone(&self.rgb())
     }
+
+    /// Returns what was drawn on `from`, drawn on `to` instead. Absent unless every pixel is either
+    /// of `from` or drawn: pixels may not be taken along from an unmasked picture.
+    fn redrawn(&self, _from: &Arc<dyn Pixels>, _to: &Arc<dyn Pixels>) -> Option<Arc<dyn Pixels>> {
+        None
+    }
 }
 
 /// Pixels in packed RGB.

@@ -24,7 +24,9 @@ use crate::workflow::values::value::Value;
 /// A picture with something drawn on it.
 pub(crate) struct Drawing {
     base: Arc<dyn Pixels>,
-    ink: Box<dyn Paint>,
+    ink: Arc<dyn Paint>,
+    /// Whether the ink holds pixels of a picture.
+    holds_pixels: bool,
     rendered: OnceLock<Arc<RgbPixels>>,
 }
 
@@ -208,6 +210,23 @@ impl Pixels for Drawing {
             None => self.render(),
         }
     }
+
+    fn redrawn(&self, from: &Arc<dyn Pixels>, to: &Arc<dyn Pixels>) -> Option<Arc<dyn Pixels>> {
+        if self.holds_pixels {
+            return None;
+        }
+        let base = if Arc::ptr_eq(&self.base, from) {
+            Arc::clone(to)
+        } else {
+            self.base.redrawn(from, to)?
+        };
+        Some(Arc::new(Self {
+            base,
+            ink: Arc::clone(&self.ink),
+            holds_pixels: false,
+            rendered: OnceLock::new(),
+        }))
+    }
 }
 
 impl Drawing {
@@ -220,12 +239,23 @@ impl Drawing {
     }
 }
 
-/// Sets output 0 to the picture of property 0 with `ink` drawn on it.
+/// Sets output 0 to the picture of property 0 with `ink` drawn on it. The ink holds no pixels of a
+/// picture.
 pub(crate) fn put(call: &mut Call<'_>, ink: impl Paint + 'static) -> Result<(), String> {
+    put_ink(call, Arc::new(ink), false)
+}
+
+/// Like [`put`], for ink that holds pixels of a picture.
+pub(crate) fn put_pixels(call: &mut Call<'_>, ink: impl Paint + 'static) -> Result<(), String> {
+    put_ink(call, Arc::new(ink), true)
+}
+
+fn put_ink(call: &mut Call<'_>, ink: Arc<dyn Paint>, holds_pixels: bool) -> Result<(), String> {
     let image = call.image(0)?;
     let drawing = Drawing {
         base: Arc::clone(&image.pixels),
-        ink: Box::new(ink),
+        ink,
+        holds_pixels,
         rendered: OnceLock::new(),
     };
     call.put(
@@ -241,9 +271,26 @@ pub(crate) fn each(
     call: &mut Call<'_>,
     draw: impl Fn(&mut Canvas<'_>, &Detection, [u32; 2], Color) + Send + Sync + 'static,
 ) -> Result<(), String> {
+    let ink = each_ink(call, draw)?;
+    put(call, ink)
+}
+
+/// Like [`each`], for ink that holds pixels of a picture.
+pub(crate) fn each_with_pixels(
+    call: &mut Call<'_>,
+    draw: impl Fn(&mut Canvas<'_>, &Detection, [u32; 2], Color) + Send + Sync + 'static,
+) -> Result<(), String> {
+    let ink = each_ink(call, draw)?;
+    put_pixels(call, ink)
+}
+
+fn each_ink(
+    call: &mut Call<'_>,
+    draw: impl Fn(&mut Canvas<'_>, &Detection, [u32; 2], Color) + Send + Sync + 'static,
+) -> Result<impl Paint + 'static, String> {
     let detections = Arc::clone(call.detections(PREDICTIONS_INDEX)?);
     let by = color_by(call)?;
-    put(call, move |canvas: &mut Canvas<'_>| {
+    Ok(move |canvas: &mut Canvas<'_>| {
         for (i, d) in detections.boxes.iter().enumerate() {
             draw(canvas, d, detections.size, color_of(d, i, by));
         }
