@@ -238,7 +238,7 @@ fn effective(config: &Config) -> Value {
 
 /// Builds the section `[sources.NAME.privacy]`.
 pub(super) fn privacy_section(mask: &PrivacyMask) -> Value {
-    json!({"regions": mask.regions, "fill": mask.fill})
+    json!({"regions": mask.regions, "classes": mask.classes, "fill": mask.fill})
 }
 
 fn runtime_section(config: &Config) -> Value {

@@ -64,7 +64,8 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Returns the latest frame of a source as JPEG, without drawings.
+/// Returns the latest frame of a source as JPEG, without drawings. Refused where a privacy mask
+/// hides classes of objects: only a pipeline can apply that.
 #[utoipa::path(get, path = "/sources/{id}/frame.jpg", tag = "sources",
     params(("id" = SourceId, Path, description = "Name of the source")),
     responses((status = 200, content_type = "image/jpeg", body = [u8])))]
@@ -75,7 +76,8 @@ pub(super) async fn frame(
     Ok(jpeg(app.try_call(move |r| r.source_frame_jpeg(&id)).await?))
 }
 
-/// Saves the latest frame of a source as media.
+/// Saves the latest frame of a source as media. Refused where a privacy mask hides classes of
+/// objects.
 #[utoipa::path(post, path = "/sources/{id}/snapshot", tag = "sources",
     params(("id" = SourceId, Path, description = "Name of the source")),
     responses((status = 201, body = Media)))]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use watchkeeper_runtime::capture::mailbox::Recv;
 use watchkeeper_tests::daemons::{Bench, Process, run_json, wait_up_to};
 use watchkeeper_tests::hooks::Hooks;
-use watchkeeper_tests::person::ask_json;
+use watchkeeper_tests::person::{ask_json, command};
 use watchkeeper_tests::scene::{LONG, never_sure};
 use watchkeeper_tests::scripted_model::{ScriptedModel, answers, calls, says};
 use watchkeeper_tests::site::not_reworded;
@@ -348,6 +348,12 @@ fn only_the_configuration_file_changes_a_mask() -> anyhow::Result<()> {
     let covered = status["privacy"]["covered"].as_f64().context("covered")?;
     ensure!((covered - 0.2).abs() < 0.02, "{status:#}");
     ensure!(status["privacy"]["fill"] == "pixelate", "{status:#}");
+    for words in [&["sources"][..], &["status"], &["doctor"]] {
+        let shown = command(bench)?.args(words).output()?;
+        let shown = String::from_utf8(shown.stdout)?;
+        let told = "yard: privacy mask: 1 region, 21 % of the picture; pixelated";
+        ensure!(shown.contains(told), "{words:?}: {shown}");
+    }
     let uri = status["spec"]["uri"].clone();
 
     // By hand under the same name the mask stays; it can't be written there either.
@@ -389,33 +395,31 @@ fn only_the_configuration_file_changes_a_mask() -> anyhow::Result<()> {
 fn run_masks_regions_of_flags_and_of_the_configured_camera() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let frames = record(&bench.path(""))?;
-    let (config, video) = (bench.config(), bench.path("out.mp4"));
-    let [config, video_name] = [&config, &video].map(|path| path.display().to_string());
-    let region = {
-        let [x, y] = [0, 1].map(|n| f64::from(MARKED[n]) / f64::from(SIZE[n]));
-        format!("0,0,{x},0,{x},{y},0,{y}")
-    };
+    let text = |path: &Path| path.display().to_string();
+    let (config, encoded, out) = (bench.config(), bench.path("in.mp4"), bench.path("out.mp4"));
+    // An encoder carries the mark some pixels over its edge.
+    let [x, y] = [0, 1].map(|n| f64::from(MARKED[n] + 14) / f64::from(SIZE[n]));
+    let flag = format!("0,0,{x},0,{x},{y},0,{y}");
     let configured = format!(
-        "[sources.yard]\nuri = {frames:?}\n[sources.yard.privacy]\n{}",
-        mask("black")
+        "[sources.yard]\nuri = {encoded:?}\n[sources.yard.privacy]\nregions = [[[0, 0], [{x}, 0], [{x}, {y}], [0, {y}]]]\n"
     );
-    for (extra, flags, is_masked) in [
-        ("", &[][..], false),
-        ("", &["--mask", &region][..], true),
-        (&configured, &[][..], true),
+    // The first run encodes the pictures, the others decode that video.
+    for (extra, source, flags, video, is_masked) in [
+        ("", &frames, &[][..], &encoded, false),
+        ("", &text(&encoded), &["--mask", &flag][..], &out, true),
+        (&configured, &text(&encoded), &[][..], &out, true),
     ] {
         bench.configure(extra)?;
+        let (config, video_name) = (text(&config), text(video));
         let arguments = [
-            &[
-                "--config", &config, &frames, "--model", "motion", "--for", "4",
-            ][..],
-            &["--video", &video_name],
+            &["--config", &config, source, "--model", "motion"][..],
+            &["--for", "4", "--video", &video_name],
             flags,
         ]
         .concat();
         let (code, objects, errors) = run_json(&arguments)?;
         ensure!(code == 0, "{errors} {objects:#?}");
-        check("video of a run", &pictures(&video)?, is_masked)?;
+        check("video of a run", &pictures(video)?, is_masked)?;
         let told = format!("{objects:?} {errors}");
         ensure!(told.contains("privacy mask:") == is_masked, "{told}");
     }
@@ -424,5 +428,94 @@ fn run_masks_regions_of_flags_and_of_the_configured_camera() -> anyhow::Result<(
         code == 2 && errors.contains("divide pixels"),
         "{code} {errors}"
     );
+    Ok(())
+}
+
+/// The largest part of a picture that is not black. The yard has no black pixel; drawn boxes have.
+fn lit(pictures: &[RgbImage]) -> f64 {
+    let part = |picture: &RgbImage| {
+        let is_lit = |pixel: &&Rgb<u8>| pixel.0.iter().any(|value| *value > 40);
+        let lit = picture.pixels().filter(is_lit).count();
+        lit as f64 / picture.pixels().len() as f64
+    };
+    pictures.iter().map(part).fold(0.0, f64::max)
+}
+
+/// Checks that the camera itself gives no picture, and names the masked class.
+fn check_refused_without_pipeline(yard: &Yard, class: &str) -> anyhow::Result<()> {
+    for (method, path) in [("GET", "frame.jpg"), ("POST", "snapshot")] {
+        let path = format!("/v1/sources/yard/{path}");
+        let (code, body) = yard.bench.request(method, &path, None)?;
+        let body = String::from_utf8_lossy(&body).into_owned();
+        ensure!(code == 409 && body.contains(class), "{path}: {code} {body}");
+        ensure!(body.contains("picture of a pipeline"), "{body}");
+    }
+    Ok(())
+}
+
+#[test]
+fn moving_object_of_masked_class_is_in_no_picture_of_its_event() -> anyhow::Result<()> {
+    for privacy in ["", "classes = [\"motion\"]\n"] {
+        let is_masked = !privacy.is_empty();
+        let yard = Yard::new(privacy, "")?;
+        if is_masked {
+            check_refused_without_pipeline(&yard, "motion")?;
+        }
+        yard.watch()?;
+        let event = yard.event()?;
+        let media = event["media"].as_array().cloned().unwrap_or_default();
+        ensure!(
+            media.len() == 2,
+            "a clean and an annotated picture: {event:#}"
+        );
+        for id in media.iter().filter_map(|media| media["id"].as_str()) {
+            let pictures = yard.fetch_soon(&format!("/v1/media/{id}"))?;
+            let white = pictures.iter().flat_map(|picture| picture.pixels());
+            let white = white.filter(|Rgb(rgb)| rgb.iter().all(|value| *value > 200));
+            let number = white.count();
+            ensure!(
+                (number > 100) != is_masked,
+                "{number} white pixels: {event:#}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn class_that_no_model_looks_for_leaves_only_black() -> anyhow::Result<()> {
+    let yard = Yard::new("classes = [\"person\"]\n", "")?;
+    check_refused_without_pipeline(&yard, "person")?;
+    let bench = &yard.bench;
+    let sends = json!({
+        "id": "sends", "source": "yard", "workflow": {
+            "version": "1.0",
+            "inputs": [{"type": "WorkflowImage", "name": "image"}],
+            "steps": [{"type": "roboflow_core/dynamic_crop@v1", "name": "cut", "images": "$inputs.image", "predictions": "$steps.find.predictions"},
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "find", "images": "$inputs.image", "model_id": "motion"}],
+            "outputs": [{"type": "JsonField", "name": "cut", "selector": "$steps.cut.crops"}],
+        },
+    });
+    let (code, body) = bench.request("POST", "/v1/pipelines", Some(&sends))?;
+    let body = String::from_utf8_lossy(&body).into_owned();
+    ensure!(
+        code == 422 && body.contains("step cut takes a picture"),
+        "{code} {body}"
+    );
+
+    yard.watch()?;
+    let event = yard.event()?;
+    let mut pictures = yard.fetch_soon("/v1/pipelines/watch/frame.jpg")?;
+    let media = event["media"].as_array().cloned().unwrap_or_default();
+    for id in media.iter().filter_map(|media| media["id"].as_str()) {
+        pictures.extend(yard.fetch_soon(&format!("/v1/media/{id}"))?);
+    }
+    let clip = event["clip"]["id"].as_str().context("a clip")?;
+    pictures.extend(yard.fetch_soon(&format!("/v1/media/{clip}"))?);
+    pictures.extend(yard.fetch_soon("/v1/pipelines/watch/recording")?);
+    ensure!(pictures.len() > 20, "{} pictures", pictures.len());
+    ensure!(lit(&pictures) < 0.2, "{}", lit(&pictures));
+    let told = bench.get("/v1/pipelines/watch")?["warnings"].to_string();
+    ensure!(told.contains("hides person"), "{told}");
     Ok(())
 }

@@ -417,6 +417,15 @@ pub const KEYS: &[Key] = &[
          64 corners.",
     ),
     key(
+        "sources.*.privacy.classes",
+        Kind::Texts,
+        None,
+        "",
+        "Classes of objects, such as `person`, that are masked in every picture that leaves a \
+         pipeline; its models see the whole frame. At most 32. Pictures without a pipeline are \
+         refused.",
+    ),
+    key(
         "sources.*.privacy.fill",
         Kind::Choice(MaskFill::NAMES),
         Some("black"),

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::privacy::{MAX_CORNERS, PrivacyMask};
 use watchkeeper_contract::source::SourceSpec;
 
@@ -78,8 +79,7 @@ impl PrivacyMasks {
     /// # Errors
     /// A sentence, if the source is another way to a masked camera.
     pub fn of(&self, spec: &SourceSpec) -> Result<Option<Arc<PrivacyMask>>, String> {
-        let by_name = self.masks.iter().find(|(mask, _)| mask.source == spec.id);
-        if let Some((mask, _)) = by_name {
+        if let Some(mask) = self.by_name(&spec.id) {
             return Ok(Some(Arc::clone(mask)));
         }
         let is_declared = |of: &SourceSpec| of.id == spec.id && of.uri == spec.uri;
@@ -91,6 +91,13 @@ impl PrivacyMasks {
             )),
             _ => Ok(None),
         }
+    }
+
+    /// Returns the mask of the source of this name.
+    #[must_use]
+    pub fn by_name(&self, source: &SourceId) -> Option<&Arc<PrivacyMask>> {
+        let mut masks = self.masks.iter().map(|(mask, _)| mask);
+        masks.find(|mask| mask.source == *source)
     }
 
     /// Returns the mask of the camera at this address: that of the source with exactly this
@@ -158,7 +165,6 @@ fn real(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use watchkeeper_contract::id::SourceId;
     use watchkeeper_contract::privacy::MaskFill;
 
     use super::*;

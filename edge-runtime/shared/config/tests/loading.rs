@@ -667,6 +667,16 @@ fn fill_without_regions_is_refused() {
 }
 
 #[test]
+fn too_many_masked_classes_are_refused() {
+    let classes = |n: usize| format!("classes = [{}]\n", vec!["\"person\""; n].join(", "));
+    assert_eq!(masked(&classes(32)).privacy[0].classes.len(), 32);
+    let config = masked(&classes(33));
+    assert!(config.sources.is_empty());
+    let told = config.warnings[0].to_string();
+    assert!(told.contains("at most 32 classes"), "{told}");
+}
+
+#[test]
 fn misspelt_privacy_section_hides_everything() {
     let toml = "[sources.gate]\nuri = \"clip.mp4\"\n[sources.gate.privcy]\nfill = \"black\"\n";
     let config = Case::new(toml).load().unwrap();

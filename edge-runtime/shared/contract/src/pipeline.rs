@@ -190,6 +190,9 @@ pub enum WarningKind {
     ClassFilter,
     /// The annotated video can't be written now; this is retried. Part of the runtime's health.
     NotRecording,
+    /// Its pictures are black, because the objects that a privacy mask hides are not known. Part of
+    /// the runtime's health.
+    PrivacyMask,
     /// A step sends a password over a network without TLS.
     LoginInClear,
     /// A zone without area (fewer than three different corners, or at most a pixel), or a line

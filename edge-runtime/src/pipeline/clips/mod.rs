@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::event::{Clip, ClipState, Event};
 use watchkeeper_contract::rule::ClipSpec;
 use watchkeeper_contract::time::Wall;
-use watchkeeper_vision::frame::Frame;
+use watchkeeper_vision::frame::{Frame, Picture};
 use watchkeeper_vision::{jpeg, shrink};
 
 use self::clip_writer::{ClipWriter, ClipWriterDeps};
@@ -117,15 +117,15 @@ impl Clips {
         }
     }
 
-    /// Adds a frame of source time `at`, before the events of that frame are sent.
-    pub(super) fn add_frame(&mut self, frame: &Frame, at: Duration) {
+    /// Adds the picture of a frame of source time `at`, before the events of that frame are sent.
+    pub(super) fn add_frame(&mut self, frame: &Frame, picture: &Picture, at: Duration) {
         // A frame behind a gap belongs to no open clip. A frame shortly after the end does: a slow
         // camera has no other frame of the last moments.
         self.close_those(|active| active.span.until + MARGIN < at);
         if !self.pre_roll.is_due(at) {
             return;
         }
-        let small = shrink::within(&frame.picture, MAX_SIDE);
+        let small = shrink::within(picture, MAX_SIDE);
         let jpeg = match small.and_then(|rgb| jpeg::encode(&rgb, FRAME_QUALITY)) {
             Ok(jpeg) => jpeg,
             Err(error) => {

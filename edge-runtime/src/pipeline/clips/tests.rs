@@ -212,7 +212,7 @@ impl Bench {
         let mut frame = rgb_frame(128, 72, [level; 3]);
         frame.recorded = self.is_recorded;
         frame.wall.unix_ms = i64::try_from(self.now.as_millis()).unwrap();
-        self.clips.add_frame(&frame, self.now);
+        self.clips.add_frame(&frame, &frame.picture, self.now);
         self.clips.finish_due(self.now);
     }
 

@@ -214,8 +214,10 @@ impl Manager {
     /// A current frame of `source`, from a running subscription or a short one.
     ///
     /// # Errors
-    /// [`Problem`] when there is no such source, or no frame within `timeout`.
+    /// [`Problem`] when there is no such source, no frame within `timeout`, or a privacy mask of
+    /// classes, which only a pipeline can apply.
     pub fn frame(&self, source: &SourceId, timeout: Duration) -> Result<Frame, Problem> {
+        self.refuse_class_mask(source)?;
         let Some(receiver) = self.sources.subscribe(source) else {
             return Err(self.no_source(source));
         };
@@ -289,7 +291,9 @@ impl Manager {
             for warning in worker.warnings() {
                 if matches!(
                     warning.kind,
-                    WarningKind::OutsidePicture | WarningKind::NotRecording
+                    WarningKind::OutsidePicture
+                        | WarningKind::NotRecording
+                        | WarningKind::PrivacyMask
                 ) {
                     troubles.push(format!("pipeline {id:?}: {}", warning.message));
                 }

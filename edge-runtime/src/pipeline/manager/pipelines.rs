@@ -275,9 +275,26 @@ impl Manager {
         }
     }
 
+    /// Refuses a workflow on a camera with masked classes that could take pixels elsewhere.
+    fn check_class_mask(&self, spec: &PipelineSpec, plan: &Plan) -> Result<(), Problem> {
+        let (Some(mask), Some(step)) =
+            (self.class_mask(&spec.source), plan.compiled.picture_step())
+        else {
+            return Ok(());
+        };
+        let detail = format!(
+            "step {step} takes a picture, and camera {} has a privacy mask of classes ({}): there \
+             only models, trackers, lines, zones, conditions and drawings may take pictures",
+            spec.source,
+            mask.classes.join(", ")
+        );
+        Err(Problem::new(422, ProblemCode::InvalidWorkflow, detail).at("workflow", step))
+    }
+
     pub(super) fn prepare(&self, spec: &PipelineSpec) -> Result<Prepared, Problem> {
         self.check_source_exists(spec)?;
         let plan = plan::plan(spec)?;
+        self.check_class_mask(spec, &plan)?;
         let field = if spec.model.is_some() {
             "model"
         } else {
@@ -299,7 +316,10 @@ impl Manager {
     ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
             .with_effects(self.parts.effects.sender(&spec.id));
-        let run = Run::new(prepared.plan, host, &spec);
+        let mut run = Run::new(prepared.plan, host, &spec);
+        if let Some(mask) = self.class_mask(&spec.source) {
+            run = run.masking(Arc::clone(mask));
+        }
         let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
         let services = Services {
             sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,

@@ -197,6 +197,26 @@ impl Manager {
         })
     }
 
+    /// The privacy mask of a source with masked classes.
+    pub(super) fn class_mask(&self, source: &SourceId) -> Option<&Arc<PrivacyMask>> {
+        let mask = self.parts.privacy.by_name(source);
+        mask.filter(|mask| !mask.classes.is_empty())
+    }
+
+    /// Refuses a frame that no pipeline has masked by class.
+    pub(super) fn refuse_class_mask(&self, source: &SourceId) -> Result<(), Problem> {
+        let Some(mask) = self.class_mask(source) else {
+            return Ok(());
+        };
+        let detail = format!(
+            "source {:?} has a privacy mask of classes ({}), which only a pipeline applies; use \
+             the picture of a pipeline on it",
+            source.as_str(),
+            mask.classes.join(", ")
+        );
+        Err(Problem::new(409, ProblemCode::Conflict, detail).at("id", source.as_str()))
+    }
+
     pub(super) fn no_source(&self, id: &SourceId) -> Problem {
         let mut problem = Problem::new(
             404,

@@ -7,6 +7,7 @@
 //! - Every step, stay and rule measures time with one [`SourceClock`].
 
 mod bounds_check;
+mod class_mask;
 #[cfg(test)]
 mod motion_counts;
 mod motion_filter;
@@ -19,17 +20,19 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
-    DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError,
+    DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError, WarningKind,
 };
+use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue, RuleSet};
 use watchkeeper_engine::workflow::{
     Execution, ImageValue, Overlay, Pixels, RunReport, SlotId, StepFailure, VideoMeta,
 };
 use watchkeeper_vision::analytics::recent::Recent;
-use watchkeeper_vision::frame::Frame;
+use watchkeeper_vision::frame::{Frame, Picture};
 
 pub use self::state::RunState;
 
+use self::class_mask::ClassMask;
 use self::motion_filter::MotionFilter;
 use self::source_clock::SourceClock;
 use self::stages::{Stage, StageTimes};
@@ -53,7 +56,10 @@ pub struct FrameOutcome {
     pub has_objects: bool,
     /// Events that began, changed or ended.
     pub changes: Vec<Change>,
-    /// The frame as it came, converted on demand.
+    /// The frame that may leave: as it came, or with the objects of a privacy mask hidden. Absent
+    /// for a frame under such a mask in which nothing was looked for.
+    pub picture: Option<Picture>,
+    /// That picture, converted on demand; black where there is none.
     pub clean: Arc<dyn Pixels>,
     /// The workflow's last drawing, rendered on demand.
     pub annotated: Option<Arc<dyn Pixels>>,
@@ -77,6 +83,7 @@ pub struct Run {
     /// Tracker outputs with the tracks seen on each; every tracker counts from 1.
     tracked: Vec<(SlotId, Recent<()>)>,
     motion_filter: Option<MotionFilter>,
+    class_mask: Option<ClassMask>,
     every_s: Option<f64>,
     stop_after_s: Option<f64>,
     last_run_s: Option<f64>,
@@ -143,6 +150,7 @@ impl Run {
                 .map(|slot| (slot, Recent::new(TRACKS_REMEMBERED)))
                 .collect(),
             motion_filter,
+            class_mask: None,
             every_s,
             stop_after_s: spec.stop_after_s,
             last_run_s: None,
@@ -156,6 +164,16 @@ impl Run {
             overlays: plan.compiled.overlays(),
             warnings,
         }
+    }
+
+    /// Hides the classes of a privacy mask in every picture that leaves.
+    #[must_use]
+    pub fn masking(mut self, mask: Arc<PrivacyMask>) -> Self {
+        if !mask.classes.is_empty() {
+            self.host = self.host.masking(mask.classes.clone().into());
+            self.class_mask = Some(ClassMask::new(mask));
+        }
+        self
     }
 
     /// The models and back ends in use, such as `yolox-nano on rten`.
@@ -200,13 +218,19 @@ impl Run {
         let position = self.stop_after_s.map_or(StopPosition::Within, |stop| {
             stop_position(since_began, stop)
         });
+        let is_masked = self.class_mask.is_some();
         let mut outcome = FrameOutcome {
+            picture: (!is_masked).then(|| frame.picture.clone()),
+            clean: if is_masked {
+                black()
+            } else {
+                Arc::clone(&clean)
+            },
             processed: false,
             is_last: position != StopPosition::Within,
             at: now,
             has_objects: false,
             changes: Vec::new(),
-            clean: Arc::clone(&clean),
             annotated: None,
             failures: Vec::new(),
             skipped_steps: Arc::default(),
@@ -231,10 +255,36 @@ impl Run {
         self.results.source_s = since_first;
         outcome.processed = true;
         outcome.annotated = self.execution.output_image();
+        self.mask_objects(frame, &clean, now, &mut outcome);
         outcome.failures = report.errors;
         outcome.skipped_steps = report.skipped;
         outcome.inferences = self.host.take_inferences();
         outcome
+    }
+
+    /// Hides the objects of a privacy mask in the pictures of the outcome. A drawing that can't be
+    /// repeated on the masked picture is left out.
+    fn mask_objects(
+        &mut self,
+        frame: &Frame,
+        whole: &Arc<dyn Pixels>,
+        now: Duration,
+        outcome: &mut FrameOutcome,
+    ) {
+        let Some(mask) = &mut self.class_mask else {
+            return;
+        };
+        let found = self.host.masked_boxes();
+        let picture = mask.apply(&frame.picture, found, now);
+        let clean: Arc<dyn Pixels> = Arc::new(FramePixels::new(picture.clone()));
+        let drawn = outcome.annotated.take();
+        outcome.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &clean));
+        outcome.picture = Some(picture);
+        outcome.clean = clean;
+        self.warnings.retain(|w| w.kind != WarningKind::PrivacyMask);
+        if found.is_none() {
+            self.warnings.push(mask.warning());
+        }
     }
 
     /// Runs the steps of the workflow on a frame, and counts their times and errors.
@@ -420,6 +470,11 @@ impl Run {
             }
         }
     }
+}
+
+/// Stands for a picture that may not leave.
+fn black() -> Arc<dyn Pixels> {
+    Arc::new(FramePixels::new(Picture::rgb(1, 1, vec![0; 3])))
 }
 
 fn whole(number: Option<f64>) -> Option<u64> {

@@ -348,8 +348,8 @@ impl WorkerThread {
             receiver.report_objects(frame.pts);
         }
         let output_began = Instant::now();
-        if let Some(clips) = &mut self.clips {
-            clips.add_frame(frame, at);
+        if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture) {
+            clips.add_frame(frame, picture, at);
         }
         if !outcome.processed {
             self.finish_due_clips(at);

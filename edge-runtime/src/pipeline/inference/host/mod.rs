@@ -5,6 +5,7 @@
 //! - While the motion filter is closed, cached answers are reused for the same step and crop.
 
 mod answers;
+mod masked;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -18,11 +19,16 @@ use watchkeeper_engine::workflow::{ClassScore, DetectRequest, ImageValue, Pixels
 use watchkeeper_models::manifest::Task as ModelTask;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Extra};
 use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Mask;
 
 use self::answers::{AnswerCache, CropOrigin, FrameAnswers, ModelAnswers};
+use self::masked::{MIN_CONFIDENCE, MaskedBoxes};
 use super::detectors::Detectors;
 use crate::effects::EffectSender;
+
+/// Most objects that a model returns, unless a step sets another number.
+const MAX_DETECTIONS: usize = 300;
 
 /// The frame that is being processed, with its pixels as the workflow knows them.
 #[derive(Clone)]
@@ -38,10 +44,15 @@ impl std::fmt::Debug for Current {
 }
 
 impl Current {
+    /// Whether `image` is the camera's whole picture.
+    fn is_whole(&self, image: &ImageValue) -> bool {
+        Arc::ptr_eq(&self.pixels, &image.pixels)
+    }
+
     /// The frame to examine for `image`: the camera's own for the camera's picture, else one made
     /// of the pixels of `image` (a crop, say).
     fn frame_of(&self, image: &ImageValue) -> Frame {
-        if Arc::ptr_eq(&self.pixels, &image.pixels) {
+        if self.is_whole(image) {
             return self.frame.clone();
         }
         let rgb = image.pixels.rgb();
@@ -68,6 +79,8 @@ pub struct DetectHost {
     /// Models that ran since the last call of [`DetectHost::take_inferences`], with their times.
     inferences: Vec<(String, Duration)>,
     flat: bool,
+    /// Boxes of the classes that a privacy mask hides.
+    masked: Option<MaskedBoxes>,
     /// Receives the effects of steps; `None` where workflows have no effects.
     effects: Option<EffectSender>,
 }
@@ -88,6 +101,7 @@ impl DetectHost {
             times: DetectTimes::default(),
             inferences: Vec::new(),
             flat: false,
+            masked: None,
             effects: None,
         }
     }
@@ -98,6 +112,20 @@ impl DetectHost {
     pub fn keeping_flat(mut self, flat: bool) -> Self {
         self.flat = flat;
         self
+    }
+
+    /// Collects the boxes of `classes`, whatever the class filters and confidences of steps.
+    #[must_use]
+    pub fn masking(mut self, classes: Arc<[String]>) -> Self {
+        self.masked = (!classes.is_empty()).then(|| MaskedBoxes::new(classes));
+        self
+    }
+
+    /// Boxes of the masked classes in the frame; `None` if some class was not looked for in the
+    /// whole frame, or too many objects were found to know all.
+    #[must_use]
+    pub fn masked_boxes(&self) -> Option<&[BBox]> {
+        self.masked.as_ref()?.boxes()
     }
 
     /// Sends the effects of steps to `effects`.
@@ -121,6 +149,9 @@ impl DetectHost {
             pixels: Arc::clone(pixels),
         });
         self.hold = hold;
+        if let Some(masked) = self.masked.as_mut().filter(|_| !hold) {
+            masked.begin();
+        }
         self.answers.values_mut().for_each(FrameAnswers::begin);
         self.answered.begin();
         self.times = DetectTimes::default();
@@ -242,11 +273,18 @@ impl DetectHost {
         if request.described.is_some() && detector.info().task != ModelTask::ZeroShotDetection {
             return Err(wrong_task(detector.info(), request.task));
         }
+        let confidence = request.confidence.map(|c| c as f32);
         let params = DetectParams {
-            confidence: request.confidence.map(|c| c as f32),
+            confidence: match self.masked {
+                Some(_) => confidence.map(|c| c.min(MIN_CONFIDENCE)),
+                None => confidence,
+            },
             iou_threshold: request.iou_threshold.map(|t| t as f32),
             class_agnostic_nms: request.class_agnostic_nms,
-            max_detections: request.max_detections.unwrap_or(300),
+            max_detections: match self.masked {
+                Some(_) => max_detections(request).max(MAX_DETECTIONS),
+                None => max_detections(request),
+            },
             shapes: wants_shapes,
             flat: self.flat,
             described: request.described.unwrap_or_default().to_vec(),
@@ -259,6 +297,18 @@ impl DetectHost {
         self.inferences.push((info.model.clone(), times.infer));
         if wants_shapes && detector.shapes().len() != self.raw.len() {
             return Err(wrong_task(info, request.task));
+        }
+        let is_whole = self
+            .frame
+            .as_ref()
+            .is_some_and(|of| of.is_whole(request.image));
+        if let Some(masked) = self.masked.as_mut().filter(|_| is_whole) {
+            let is_full = self.raw.len() >= params.max_detections;
+            let names = self
+                .raw
+                .iter()
+                .map(|raw| (class_name(request, info, raw), raw.bbox));
+            masked.add(&known_classes(request, info), names, is_full);
         }
         let found = Detections {
             boxes: Vec::with_capacity(self.raw.len()),
@@ -277,7 +327,11 @@ impl DetectHost {
         let (info, shapes) = (detector.info(), detector.shapes());
         // A detector whose one class is no kind of object can't be filtered by kinds of objects.
         let filter = request.class_filter.filter(|_| info.knows_classes);
-        for (i, raw) in self.raw.iter().enumerate() {
+        // For a privacy mask more was asked for than by the step.
+        let least = request.confidence.filter(|_| self.masked.is_some());
+        let wanted = self.raw.iter().enumerate();
+        let wanted = wanted.filter(|(_, raw)| least.is_none_or(|least| raw.score >= least as f32));
+        for (i, raw) in wanted.take(max_detections(request)) {
             let class = class_name(request, info, raw);
             if filter.is_some_and(|wanted| !wanted.iter().any(|w| **w == *class)) {
                 continue;
@@ -315,6 +369,18 @@ fn wrong_task(info: &DetectorInfo, wanted: Task) -> String {
         info.task.name(),
         wanted.what()
     )
+}
+
+fn max_detections(request: &DetectRequest<'_>) -> usize {
+    request.max_detections.unwrap_or(MAX_DETECTIONS)
+}
+
+/// The classes that a model looks for.
+fn known_classes<'a>(request: &DetectRequest<'a>, info: &'a DetectorInfo) -> Vec<&'a str> {
+    match request.described {
+        Some(described) => described.iter().map(String::as_str).collect(),
+        None => info.labels.iter().map(|label| &**label).collect(),
+    }
 }
 
 fn class_name(request: &DetectRequest<'_>, info: &DetectorInfo, raw: &RawDetection) -> Arc<str> {
