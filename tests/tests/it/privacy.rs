@@ -519,3 +519,23 @@ fn class_that_no_model_looks_for_leaves_only_black() -> anyhow::Result<()> {
     ensure!(told.contains("hides person"), "{told}");
     Ok(())
 }
+
+#[test]
+fn setup_agent_gets_no_picture_that_no_pipeline_masked() -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let steps = [
+        not_reworded(),
+        calls(&[("get_snapshot", json!({"camera": "yard"}))]),
+        answers("I can't look."),
+    ];
+    let model = ScriptedModel::start(folder.path(), &steps)?;
+    let yard = Yard::new("classes = [\"motion\"]\n", &model.section())?;
+    let (code, objects, errors) = ask_json(&yard.bench, &["what grows in the yard"])?;
+    ensure!(code == 0, "{errors} {objects:#?}");
+    let requests = model.requests()?;
+    let pictures = requests.iter().flat_map(pictures_in_json).count();
+    ensure!(pictures == 0, "{pictures} pictures");
+    let told = json!(requests).to_string();
+    ensure!(told.contains("privacy mask of classes"), "{told}");
+    model.finish()
+}
