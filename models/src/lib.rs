@@ -2,6 +2,7 @@
 //!
 //! - [`manifest`]: the checked description of one model; [`raw`]: its TOML and the check.
 //! - [`package`]: a model as Roboflow's inference keeps it on disk.
+//! - [`tflite`], [`onnx`]: TensorFlow Lite files become ONNX files.
 //! - [`labels`]: class lists that several models share.
 //! - [`zoo`]: built-in and user manifests, and the files that are here.
 //! - [`digest`], [`download`]: checksums, and the sans-IO half of a pull.
@@ -16,8 +17,10 @@ pub mod download;
 pub mod labels;
 pub mod manifest;
 pub mod model_check;
+pub mod onnx;
 pub mod package;
 pub mod raw;
+pub mod tflite;
 pub mod zoo;
 
 pub use digest::Sha256Sum;

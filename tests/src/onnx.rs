@@ -1,83 +1,14 @@
-//! Writes ONNX files: small networks, among them some that no machine can run.
-//!
-//! Field numbers are those of `onnx.proto` (onnx/onnx, IR version 8).
+//! Small networks as ONNX files, among them some that no machine can run.
 
 use std::path::{Path, PathBuf};
+
+use watchkeeper_models::onnx::INT64;
+pub use watchkeeper_models::onnx::{FLOAT, Message, constant, integers, model, node, tensor_info};
 
 /// Width and height of the picture that a hostile network takes.
 pub const SIDE: u64 = 64;
 
-/// Type of a tensor of `f32`.
-pub const FLOAT: u64 = 1;
-const INT64: u64 = 7;
 const BOOL: u64 = 9;
-
-/// Minimal writer for protocol buffers.
-#[derive(Debug, Default)]
-pub struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    #[must_use]
-    pub fn number(mut self, field: u64, value: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(value);
-        self
-    }
-
-    #[must_use]
-    pub fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint((field << 3) | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    #[must_use]
-    pub fn text(self, field: u64, text: &str) -> Self {
-        self.bytes(field, text.as_bytes())
-    }
-
-    #[must_use]
-    pub fn message(self, field: u64, message: &Self) -> Self {
-        self.bytes(field, &message.0)
-    }
-}
-
-/// Describes name, type and shape of an input or output tensor.
-#[must_use]
-pub fn tensor_info(name: &str, kind: u64, shape: &[u64]) -> Message {
-    let dimensions = shape.iter().fold(Message::default(), |shape, size| {
-        shape.message(1, &Message::default().number(1, *size))
-    });
-    let tensor = Message::default().number(1, kind).message(2, &dimensions);
-    Message::default()
-        .text(1, name)
-        .message(2, &Message::default().message(1, &tensor))
-}
-
-/// Describes an operation.
-#[must_use]
-pub fn node(kind: &str, inputs: &[&str], output: &str) -> Message {
-    let node = inputs
-        .iter()
-        .fold(Message::default(), |node, input| node.text(1, input));
-    node.text(2, output).text(3, output).text(4, kind)
-}
-
-fn constant(name: &str, kind: u64, shape: &[u64], data: &[u8]) -> Message {
-    let tensor = shape
-        .iter()
-        .fold(Message::default(), |tensor, size| tensor.number(1, *size));
-    tensor.number(2, kind).text(8, name).bytes(9, data)
-}
 
 /// A constant whose values are all equal.
 #[must_use]
@@ -87,40 +18,12 @@ pub fn floats(name: &str, shape: &[u64], value: f32) -> Message {
     constant(name, FLOAT, shape, &data)
 }
 
-fn integers(name: &str, shape: &[u64], values: &[i64]) -> Message {
-    let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-    constant(name, INT64, shape, &data)
-}
-
 /// The mean of a picture, one number.
 #[must_use]
 pub fn mean_of(picture: &str, output: &str) -> Message {
-    // Attributes of ReduceMean: INTS is kind 7, INT kind 2.
-    let axes = [1, 2, 3]
-        .iter()
-        .fold(Message::default().text(1, "axes"), |a, axis| {
-            a.number(8, *axis)
-        });
-    let axes = axes.number(20, 7);
-    let keep = Message::default()
-        .text(1, "keepdims")
-        .number(3, 0)
-        .number(20, 2);
     node("ReduceMean", &[picture], output)
-        .message(5, &axes)
-        .message(5, &keep)
-}
-
-/// The bytes of a file with this graph.
-#[must_use]
-pub fn model(graph: &Message) -> Vec<u8> {
-    let operators = Message::default().text(1, "").number(2, 13);
-    let model = Message::default()
-        .number(1, 8)
-        .text(2, "watchkeeper")
-        .message(7, graph)
-        .message(8, &operators);
-    model.0
+        .ints("axes", &[1, 2, 3])
+        .int("keepdims", 0)
 }
 
 /// A network that a runtime must survive.
@@ -181,13 +84,6 @@ impl Hostile {
     }
 }
 
-impl Message {
-    fn append(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
-        self
-    }
-}
-
 fn manifest(name: &str) -> String {
     format!(
         "name = {name:?}\ntask = \"object-detection\"\nsummary = \"A network of a test\"\nconfidence = 0.25\nlabels = [\"thing\"]\n\n\
@@ -199,10 +95,6 @@ fn manifest(name: &str) -> String {
 /// A sentence model that repeats the sum of its tokens to 161 GB.
 #[must_use]
 pub fn hostile_sentence_model() -> Vec<u8> {
-    let to_floats = Message::default()
-        .text(1, "to")
-        .number(3, FLOAT)
-        .number(20, 2);
     let one = Message::default().number(1, 1);
     let any = Message::default().text(2, "tokens");
     let shape = Message::default().message(1, &one).message(1, &any);
@@ -210,7 +102,7 @@ pub fn hostile_sentence_model() -> Vec<u8> {
     let tokens = Message::default()
         .text(1, "input_ids")
         .message(2, &Message::default().message(1, &tensor));
-    let cast = node("Cast", &["input_ids"], "numbers").message(5, &to_floats);
+    let cast = node("Cast", &["input_ids"], "numbers").int("to", FLOAT);
     let graph = Message::default()
         .message(1, &cast)
         .message(1, &sum_of("numbers", "sum"))
@@ -227,11 +119,7 @@ pub fn hostile_sentence_model() -> Vec<u8> {
 
 /// The sum over all axes, as one number.
 fn sum_of(input: &str, output: &str) -> Message {
-    let keep = Message::default()
-        .text(1, "keepdims")
-        .number(3, 0)
-        .number(20, 2);
-    node("ReduceSum", &[input], output).message(5, &keep)
+    node("ReduceSum", &[input], output).int("keepdims", 0)
 }
 
 /// Adds the mean to itself, 10^12 times.

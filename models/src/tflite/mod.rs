@@ -1,0 +1,23 @@
+//! TensorFlow Lite files as ONNX: detectors of convolutions, whose weights have 16 or 32 bits.
+//!
+//! - An allow-list: an operator, type or option that is not read is refused by name.
+//! - A damaged file is an error in one sentence, never a panic; its size bounds the work.
+//! - The same file always becomes the same bytes, so that the result has a known checksum.
+//! - Not here: where files come from.
+
+mod convert;
+mod convolution;
+mod error;
+mod flatbuffer;
+mod half;
+mod schema;
+
+pub use error::TfliteError;
+
+/// Converts a TFLite file with one picture as its input to ONNX.
+///
+/// # Errors
+/// [`TfliteError`]: the file is damaged, or has a part that is not supported.
+pub fn to_onnx(file: &[u8]) -> Result<Vec<u8>, TfliteError> {
+    convert::convert(&schema::Model::read(file)?)
+}
