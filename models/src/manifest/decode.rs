@@ -66,6 +66,15 @@ pub enum DecodeKind {
         /// Whether scores still need a sigmoid.
         sigmoid: bool,
     },
+    /// Two tensors: `1 × anchors × 4` offsets of row, column, height and width, and `1 × anchors × (1
+    /// + classes)` logits, the first of which means "nothing" (Liu et al., "SSD", 2016, with the
+    /// anchors of TensorFlow's Object Detection API).
+    Ssd {
+        /// Pixels a cell, by level.
+        strides: Vec<u32>,
+        /// Sides of the anchors of the first and of the last level, in parts of the input.
+        scales: [f32; 2],
+    },
     /// Two tensors: `1 × queries × 4` centre and size in `0..=1` of the input, and `1 × queries ×
     /// classes` logits.
     Detr {
@@ -160,6 +169,7 @@ impl DecodeKind {
             Self::Yolov8Pose { .. } => "yolov8-pose",
             Self::Classes { .. } => "classes",
             Self::Detr { .. } => "detr",
+            Self::Ssd { .. } => "ssd",
             Self::Embedding => "embedding",
             Self::Ctc { .. } => "ctc",
             Self::Segments { .. } => "segments",
@@ -186,6 +196,7 @@ impl DecodeKind {
             Self::Classes { has_features, .. } => 1 + usize::from(*has_features),
             Self::Yolov8Seg { .. }
             | Self::Detr { .. }
+            | Self::Ssd { .. }
             | Self::Gaze { .. }
             | Self::Anomaly { .. } => 2,
             Self::Nanodet { strides, .. } => 2 * strides.len(),
@@ -198,9 +209,11 @@ impl DecodeKind {
     pub const fn task(&self, with_texts: bool) -> Task {
         match self {
             Self::Yolov8 { .. } | Self::Detr { .. } if with_texts => Task::ZeroShotDetection,
-            Self::Yolox { .. } | Self::Yolov8 { .. } | Self::Nanodet { .. } | Self::Detr { .. } => {
-                Task::ObjectDetection
-            }
+            Self::Yolox { .. }
+            | Self::Yolov8 { .. }
+            | Self::Nanodet { .. }
+            | Self::Detr { .. }
+            | Self::Ssd { .. } => Task::ObjectDetection,
             Self::Yolov8Seg { .. } => Task::InstanceSegmentation,
             Self::Yolov8Pose { .. } => Task::KeypointDetection,
             Self::Classes { .. } => Task::Classification,

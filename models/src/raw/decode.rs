@@ -18,6 +18,8 @@ const MAX_FRAMES: u32 = 64;
 const MAX_FEATURES: usize = 8;
 /// More than the largest published readers have, Chinese ones with 18,000.
 const MAX_CHARACTERS: usize = 32_000;
+/// Scales of the published SSD networks.
+const USUAL_SCALES: [f32; 2] = [0.2, 0.95];
 /// Prototypes of the published segmentation networks.
 const USUAL_COEFFICIENTS: u32 = 32;
 
@@ -25,7 +27,7 @@ const USUAL_COEFFICIENTS: u32 = 32;
 type Reader = fn(&mut RawDecode, &mut FieldErrors) -> Option<DecodeKind>;
 
 /// Each layout with the keys that it takes.
-const LAYOUTS: [(&str, (&[&str], Reader)); 15] = [
+const LAYOUTS: [(&str, (&[&str], Reader)); 16] = [
     ("yolox", (&["strides"], yolox)),
     ("yolov8", (&["has_objectness", "sigmoid"], yolov8)),
     ("yolov8-seg", (&["coefficients"], yolov8_seg)),
@@ -39,6 +41,7 @@ const LAYOUTS: [(&str, (&[&str], Reader)); 15] = [
         (&["strides", "reg_max", "cell", "sigmoid"], nanodet),
     ),
     ("detr", (&["scores"], detr)),
+    ("ssd", (&["strides", "scales"], ssd)),
     ("embedding", (&[], |_, _| Some(DecodeKind::Embedding))),
     ("ctc", (&["characters", "blank", "scores", "widest"], ctc)),
     ("segments", (&["scores"], segments)),
@@ -70,6 +73,7 @@ pub(super) fn check_decode(mut raw: RawDecode, errors: &mut FieldErrors) -> Opti
 fn refuse_unused(raw: &RawDecode, used: &[&str], errors: &mut FieldErrors) {
     let given = [
         ("strides", raw.strides.is_some()),
+        ("scales", raw.scales.is_some()),
         ("reg_max", raw.reg_max.is_some()),
         ("cell", raw.cell.is_some()),
         ("has_objectness", raw.has_objectness.is_some()),
@@ -103,12 +107,12 @@ fn refuse_unused(raw: &RawDecode, used: &[&str], errors: &mut FieldErrors) {
 
 fn strides(raw: &mut RawDecode, errors: &mut FieldErrors) -> Vec<u32> {
     let strides = raw.strides.take().unwrap_or_default();
-    let is_good = (1..=8).contains(&strides.len()) && strides.iter().all(|s| (1..=256).contains(s));
+    let is_good = (1..=8).contains(&strides.len()) && strides.iter().all(|s| (1..=512).contains(s));
     errors.require(
         is_good,
         "decode.strides",
         &strides,
-        "1 to 8 of 1 to 256 pixels",
+        "1 to 8 of 1 to 512 pixels",
     );
     strides
 }
@@ -209,6 +213,20 @@ fn detr(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> {
         ],
     );
     Some(DecodeKind::Detr { scores: scores? })
+}
+
+fn ssd(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> {
+    let scales = raw.scales.unwrap_or(USUAL_SCALES);
+    errors.require(
+        0.0 < scales[0] && scales[0] <= scales[1] && scales[1] <= 1.0,
+        "decode.scales",
+        scales,
+        "two rising parts of the input, over 0.0 to 1.0",
+    );
+    Some(DecodeKind::Ssd {
+        strides: strides(raw, errors),
+        scales,
+    })
 }
 
 fn ctc(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> {

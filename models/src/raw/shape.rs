@@ -138,6 +138,7 @@ pub(super) struct RawDecode {
     #[serde(default)]
     pub(super) outputs: Vec<String>,
     pub(super) strides: Option<Vec<u32>>,
+    pub(super) scales: Option<[f32; 2]>,
     pub(super) reg_max: Option<u32>,
     pub(super) cell: Option<String>,
     pub(super) has_objectness: Option<bool>,

@@ -5,7 +5,7 @@ use watchkeeper_models::manifest::{ClassScores, DecodeKind, Manifest};
 use super::error::DecodeError;
 use super::request::Request;
 use super::{
-    anomaly, classes, ctc, depth, detr, embedding, gaze, nanodet, prompted, segments, shapes,
+    anomaly, classes, ctc, depth, detr, embedding, gaze, nanodet, prompted, segments, shapes, ssd,
     yolov8, yolox,
 };
 use crate::detection::RawDetection;
@@ -60,6 +60,7 @@ pub fn decode(
             sigmoid,
         } => nanodet::decode(&request, strides, *reg_max, *cell, *sigmoid, out),
         DecodeKind::Detr { scores } => detr::decode(&request, *scores, out),
+        DecodeKind::Ssd { strides, scales } => ssd::decode(&request, strides, *scales, out),
         DecodeKind::Embedding => embedding::decode(&request, &mut Vec::new()),
         DecodeKind::Ctc { characters, .. } => ctc::steps(&request, characters.len()).map(|_| ()),
         DecodeKind::Segments { .. } => segments::Grid::of(&request).map(|_| ()),

@@ -1,7 +1,7 @@
 //! Decoders of output tensors, one file per family of networks.
 //!
 //! - [`decode`] chooses by the manifest; [`Request`] is what a decoder takes.
-//! - Boxes: [`detr`], [`nanodet`], [`yolov8`], [`yolox`], and their masks and keypoints in
+//! - Boxes: [`detr`], [`nanodet`], [`ssd`], [`yolov8`], [`yolox`], and their masks and keypoints in
 //!   [`shapes`]. Whole pictures: [`anomaly`], [`classes`], [`depth`], [`embedding`], [`segments`].
 //!   Text: [`lines`], [`ctc`]. Others: [`gaze`], [`prompted`].
 //!
@@ -26,6 +26,7 @@ pub mod prompted;
 mod request;
 pub mod segments;
 pub mod shapes;
+pub mod ssd;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod yolov8;
