@@ -18,6 +18,7 @@
 //! - The files of one model get their names together ([`place_all`]).
 
 mod error;
+mod package;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::{self, Hasher, Sha256Sum};
 use crate::raw::read_small;
+use crate::registry::RegistryPackage;
 
 pub use error::DownloadError;
 
@@ -56,6 +58,8 @@ pub struct PullPlan {
     pub trust: Trust,
     /// Path of the file.
     pub target: PathBuf,
+    /// The package that the file comes out of; absent where it is published by itself.
+    pub package: Option<RegistryPackage>,
 }
 
 /// A request for the missing bytes of a file.

@@ -2,7 +2,7 @@
 //!
 //! - [`manifest`]: the checked description of one model; [`raw`]: its TOML and the check.
 //! - [`package`]: a model as Roboflow's inference keeps it on disk.
-//! - [`tflite`], [`onnx`]: TensorFlow Lite files become ONNX files.
+//! - [`registry`]: a network in a package of npm or PyPI; [`tflite`] and [`onnx`] convert it.
 //! - [`labels`]: class lists that several models share.
 //! - [`zoo`]: built-in and user manifests, and the files that are here.
 //! - [`digest`], [`download`]: checksums, and the sans-IO half of a pull.
@@ -20,6 +20,7 @@ pub mod model_check;
 pub mod onnx;
 pub mod package;
 pub mod raw;
+pub mod registry;
 pub mod tflite;
 pub mod zoo;
 

@@ -10,6 +10,7 @@ mod task;
 use std::sync::Arc;
 
 use crate::digest::Sha256Sum;
+use crate::registry::RegistryPackage;
 
 pub use decode::{Blank, CellPoint, ClassScores, Decode, DecodeKind, DetrScores, FrameOrder};
 pub use input::{ColourOrder, Fit, Input, Layout, Placement};
@@ -26,6 +27,9 @@ pub struct Manifest {
     pub summary: Option<String>,
     /// Known files, interchangeable. Empty when none is published.
     pub files: Vec<ModelFile>,
+    /// Packages of a registry that hold it, interchangeable. The network that comes out of one is
+    /// among the known files, if those have checksums.
+    pub packages: Vec<RegistryPackage>,
     /// Licence of the weights.
     pub licence: Option<Licence>,
     pub origin: Option<Origin>,

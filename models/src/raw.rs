@@ -8,6 +8,7 @@ mod decode;
 mod error;
 mod input;
 mod names;
+mod packages;
 mod parts;
 mod shape;
 #[cfg(test)]

@@ -45,7 +45,7 @@ pub const MOTION: &str = "motion";
 /// Name of the default model, used if its file is here.
 pub const PREFERRED: &str = "yolox-nano";
 
-const BUILTIN: [(&str, &str); 12] = [
+const BUILTIN: [(&str, &str); 13] = [
     (
         "zoo/clip-vit-b-16.toml",
         include_str!("../zoo/clip-vit-b-16.toml"),
@@ -63,6 +63,10 @@ const BUILTIN: [(&str, &str); 12] = [
     (
         "zoo/sam2-hiera-tiny.toml",
         include_str!("../zoo/sam2-hiera-tiny.toml"),
+    ),
+    (
+        "zoo/ssd-mobilenet-v2.toml",
+        include_str!("../zoo/ssd-mobilenet-v2.toml"),
     ),
     ("zoo/yolov8n.toml", include_str!("../zoo/yolov8n.toml")),
     (
@@ -305,7 +309,8 @@ fn manifests_in(dir: &Path) -> Vec<PathBuf> {
 
 fn absent(manifest: &Manifest) -> ZooError {
     let name = manifest.name.clone();
-    let remedy = if manifest.files.iter().any(|f| f.url.is_some()) {
+    let is_published = manifest.files.iter().any(|f| f.url.is_some());
+    let remedy = if is_published || !manifest.packages.is_empty() {
         format!("`watchkeeper models pull {name}` fetches it")
     } else {
         format!(

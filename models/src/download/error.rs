@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::digest::Sha256Sum;
+use crate::registry::PackageError;
 
 /// Why a download failed.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,11 @@ pub enum DownloadError {
         /// Sum of the file expected.
         expected: Sha256Sum,
     },
+    /// A package with the right checksum does not hold the network. It is removed.
+    #[error(
+        "{url} does not hold the network that its manifest describes: {why}; the package was removed"
+    )]
+    Package { url: String, why: PackageError },
     /// The checksum is unknown, and the file is not trusted. The part is kept.
     #[error(
         "the file from {url} has sha256 {found}, which is not a known checksum; \

@@ -22,6 +22,7 @@ fn plan(dir: &Path) -> PullPlan {
         bytes: Some(BODY.len() as u64),
         trust: Trust::KnownOnly,
         target: dir.join("models/m.onnx"),
+        package: None,
     }
 }
 

@@ -13,6 +13,7 @@ use super::decode::check_decode;
 use super::error::{DisplayOrAbsent, FieldErrors};
 use super::input::check_input;
 use super::names::{check_labels, is_name, is_plain};
+use super::packages::check_packages;
 use super::parts::{UNIT, check_files, check_lines, check_masks, check_text};
 use super::shape::{RawLabels, RawLicence, RawManifest, RawOrigin};
 
@@ -30,6 +31,7 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
     );
     let task = errors.choose("task", &raw.task, &Task::ALL);
     let files = check_files(raw.file, errors);
+    let packages = check_packages(raw.package, errors);
     let input = check_input("input", &raw.input, errors);
     let decode = check_decode(raw.decode, errors);
     let with_texts = raw.text.is_some();
@@ -60,6 +62,7 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
         task: task?,
         summary: raw.summary,
         files,
+        packages,
         licence: raw
             .licence
             .map(|RawLicence { spdx, url }| Licence { spdx, url }),

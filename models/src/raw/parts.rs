@@ -271,7 +271,7 @@ fn check_part(key: &str, raw: RawPart, errors: &mut FieldErrors) -> Part {
     }
 }
 
-fn check_url(key: &str, text: &str, errors: &mut FieldErrors) {
+pub(super) fn check_url(key: &str, text: &str, errors: &mut FieldErrors) {
     let good =
         url::Url::parse(text).is_ok_and(|u| matches!(u.scheme(), "https" | "http") && u.has_host());
     errors.require(good, key, text, "an http or https address");

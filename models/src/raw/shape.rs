@@ -18,6 +18,8 @@ pub(super) struct RawManifest {
     pub(super) origin: Option<RawOrigin>,
     #[serde(default)]
     pub(super) file: Vec<RawFile>,
+    #[serde(default)]
+    pub(super) package: Vec<RawPackage>,
     pub(super) input: RawInput,
     pub(super) decode: RawDecode,
     pub(super) nms: Option<RawNms>,
@@ -110,6 +112,19 @@ pub(super) struct RawFile {
     pub(super) sha256: Option<String>,
     pub(super) bytes: Option<u64>,
     pub(super) note: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawPackage {
+    pub(super) url: String,
+    pub(super) sha256: String,
+    pub(super) bytes: u64,
+    pub(super) format: String,
+    pub(super) member: String,
+    pub(super) range: Option<[u64; 2]>,
+    pub(super) member_sha256: String,
+    pub(super) convert: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -3,7 +3,7 @@
 //! - An allow-list: an operator, type or option that is not read is refused by name.
 //! - A damaged file is an error in one sentence, never a panic; its size bounds the work.
 //! - The same file always becomes the same bytes, so that the result has a known checksum.
-//! - Not here: where files come from.
+//! - Not here: where files come from ([`crate::registry`]).
 
 mod convert;
 mod convolution;

@@ -56,13 +56,18 @@ impl Zoo {
         let folder = self.dirs.first().ok_or(ZooError::NoFolder)?;
         let mirrored =
             |file: &str| mirror.map(|mirror| format!("{}/{file}", mirror.trim_end_matches('/')));
+        // A published network needs no conversion, and a mirror has it converted.
+        let is_published = mirror.is_some() || manifest.files.iter().any(|f| f.url.is_some());
+        let package = manifest.packages.first().filter(|_| !is_published);
         let file = manifest
             .files
             .iter()
-            .filter(|f| f.url.is_some() || mirror.is_some())
+            .filter(|f| f.url.is_some() || mirror.is_some() || package.is_some())
             .min_by_key(|f| f.sha256.is_none());
         let network = format!("{name}.onnx");
-        let url = mirrored(&network).or_else(|| file.and_then(|f| f.url.clone()));
+        let url = mirrored(&network)
+            .or_else(|| package.map(|p| format!("{}#{}", p.url, p.member)))
+            .or_else(|| file.and_then(|f| f.url.clone()));
         let Some(url) = url else {
             return Err(ZooError::NotPublished {
                 name: name.to_owned(),
@@ -95,6 +100,7 @@ impl Zoo {
                     trust => trust,
                 },
                 target,
+                package: None,
             });
         }
         plans.push(PullPlan {
@@ -102,8 +108,13 @@ impl Zoo {
             url,
             sha256: file.and_then(|f| f.sha256),
             bytes: file.and_then(|f| f.bytes),
-            trust,
+            // What comes out of a package has checksums of its own.
+            trust: match trust {
+                Trust::KnownOnly if package.is_some() => Trust::FirstUse,
+                trust => trust,
+            },
             target: folder.join(network),
+            package: package.cloned(),
         });
         Ok(plans)
     }
@@ -310,7 +321,7 @@ impl Zoo {
 /// licence, which are not that file's.
 fn renamed(text: &str, from: &str, to: &str) -> String {
     let mut table: toml::Table = text.parse().unwrap_or_default();
-    for key in ["file", "origin", "licence"] {
+    for key in ["file", "package", "origin", "licence"] {
         table.remove(key);
     }
     table.insert("name".to_owned(), to.into());

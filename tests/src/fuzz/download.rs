@@ -31,6 +31,7 @@ pub(super) fn download(input: &[u8]) {
         bytes: choices.pick(&[None, Some(BODY.len() as u64), Some(0), Some(u64::MAX)]),
         trust: Trust::KnownOnly,
         target: folder.path().join("m.onnx"),
+        package: None,
     };
     for line in headers.lines().take(4) {
         attempt(&plan, line, &mut choices);

