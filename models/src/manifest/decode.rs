@@ -66,14 +66,16 @@ pub enum DecodeKind {
         /// Whether scores still need a sigmoid.
         sigmoid: bool,
     },
-    /// Two tensors: `1 × anchors × 4` offsets of row, column, height and width, and `1 × anchors × (1
-    /// + classes)` logits, the first of which means "nothing" (Liu et al., "SSD", 2016, with the
-    /// anchors of TensorFlow's Object Detection API).
+    /// Two tensors: `1 × anchors × 4` offsets of row, column, height and width, and a logit of each
+    /// class behind one of "nothing" (Liu et al., "SSD", 2016, with the anchors of TensorFlow's
+    /// Object Detection API).
     Ssd {
         /// Pixels a cell, by level.
         strides: Vec<u32>,
         /// Sides of the anchors of the first and of the last level, in parts of the input.
         scales: [f32; 2],
+        /// Added to each logit before the sigmoid, so that scores mean what those of others do.
+        shift: f32,
     },
     /// Two tensors: `1 × queries × 4` centre and size in `0..=1` of the input, and `1 × queries ×
     /// classes` logits.

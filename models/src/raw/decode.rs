@@ -41,7 +41,7 @@ const LAYOUTS: [(&str, (&[&str], Reader)); 16] = [
         (&["strides", "reg_max", "cell", "sigmoid"], nanodet),
     ),
     ("detr", (&["scores"], detr)),
-    ("ssd", (&["strides", "scales"], ssd)),
+    ("ssd", (&["strides", "scales", "shift"], ssd)),
     ("embedding", (&[], |_, _| Some(DecodeKind::Embedding))),
     ("ctc", (&["characters", "blank", "scores", "widest"], ctc)),
     ("segments", (&["scores"], segments)),
@@ -74,6 +74,7 @@ fn refuse_unused(raw: &RawDecode, used: &[&str], errors: &mut FieldErrors) {
     let given = [
         ("strides", raw.strides.is_some()),
         ("scales", raw.scales.is_some()),
+        ("shift", raw.shift.is_some()),
         ("reg_max", raw.reg_max.is_some()),
         ("cell", raw.cell.is_some()),
         ("has_objectness", raw.has_objectness.is_some()),
@@ -223,9 +224,17 @@ fn ssd(raw: &mut RawDecode, errors: &mut FieldErrors) -> Option<DecodeKind> {
         scales,
         "two rising parts of the input, over 0.0 to 1.0",
     );
+    let shift = raw.shift.unwrap_or(0.0);
+    errors.require(
+        (-10.0..=10.0).contains(&shift),
+        "decode.shift",
+        shift,
+        "-10.0 to 10.0, which is added to each logit",
+    );
     Some(DecodeKind::Ssd {
         strides: strides(raw, errors),
         scales,
+        shift,
     })
 }
 

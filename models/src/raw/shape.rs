@@ -154,6 +154,7 @@ pub(super) struct RawDecode {
     pub(super) outputs: Vec<String>,
     pub(super) strides: Option<Vec<u32>>,
     pub(super) scales: Option<[f32; 2]>,
+    pub(super) shift: Option<f32>,
     pub(super) reg_max: Option<u32>,
     pub(super) cell: Option<String>,
     pub(super) has_objectness: Option<bool>,

@@ -27,7 +27,7 @@ use super::hostile::Choices;
 
 /// The families, each with its part of the manifest and the shapes for an input of 16×16 with two
 /// classes.
-const FAMILIES: [(&str, &[&[usize]]); 22] = [
+const FAMILIES: [(&str, &[&[usize]]); 23] = [
     ("kind = \"yolox\"\nstrides = [8, 16]", &[&[1, 5, 7]]),
     ("kind = \"yolov8\"", &[&[1, 6, 4]]),
     ("kind = \"yolov8\"\nsigmoid = true", &[&[1, 4, 6]]),
@@ -94,6 +94,10 @@ const FAMILIES: [(&str, &[&[usize]]); 22] = [
     (
         "kind = \"features\"\noutputs = [\"a\", \"b\"]\n[masks]\nfile = \"m.onnx\"\ncover = \"input\"",
         &[&[1, 4, 5, 3], &[1, 4]],
+    ),
+    (
+        "kind = \"ssd\"\nstrides = [16, 32]",
+        &[&[1, 9, 4], &[1, 9, 3]],
     ),
 ];
 

@@ -60,7 +60,11 @@ pub fn decode(
             sigmoid,
         } => nanodet::decode(&request, strides, *reg_max, *cell, *sigmoid, out),
         DecodeKind::Detr { scores } => detr::decode(&request, *scores, out),
-        DecodeKind::Ssd { strides, scales } => ssd::decode(&request, strides, *scales, out),
+        DecodeKind::Ssd {
+            strides,
+            scales,
+            shift,
+        } => ssd::decode(&request, strides, *scales, *shift, out),
         DecodeKind::Embedding => embedding::decode(&request, &mut Vec::new()),
         DecodeKind::Ctc { characters, .. } => ctc::steps(&request, characters.len()).map(|_| ()),
         DecodeKind::Segments { .. } => segments::Grid::of(&request).map(|_| ()),

@@ -4,7 +4,7 @@
 //!   `create_ssd_anchors` in TensorFlow's Object Detection API: level after level, row by row, three
 //!   a cell in the first level and six in the others.
 //! - `y = offset / 10 * height + row`, `h = exp(offset / 5) * height` of the anchor.
-//! - Scores are sigmoids; an anchor has its best class only, as in `TensorsToDetectionsCalculator`.
+//! - Scores are sigmoids of shifted logits; an anchor has its best class only, as in `TensorsToDetectionsCalculator`.
 
 use super::error::DecodeError;
 use super::request::{Request, around, best, cells, sigmoid};
@@ -26,6 +26,7 @@ pub fn decode(
     request: &Request<'_>,
     strides: &[u32],
     scales: [f32; 2],
+    shift: f32,
     out: &mut Vec<RawDetection>,
 ) -> Result<(), DecodeError> {
     let [offsets, logits] = request.tensors::<2>(FAMILY)?;
@@ -48,7 +49,7 @@ pub fn decode(
                 let Some((class_id, logit)) = best(&logits[NOTHING..]) else {
                     continue;
                 };
-                let score = sigmoid(logit);
+                let score = sigmoid(logit + shift);
                 if !request.passes(score) {
                     continue;
                 }
@@ -95,22 +96,26 @@ mod tests {
     const ANCHORS: usize = 18;
     const CLASSES: usize = 2;
 
-    fn decoded(offsets: &[f32], logits: &[f32]) -> Vec<RawDetection> {
+    fn decoded(offsets: &[f32], logits: &[f32], shift: f32) -> Vec<RawDetection> {
         let (a, b) = ([1, ANCHORS, 4], [1, ANCHORS, NOTHING + CLASSES]);
         let outputs = [tensor(&a, offsets), tensor(&b, logits)];
         let mut out = Vec::new();
         let request = request(&outputs, 64, CLASSES, 0.5);
-        decode(&request, &STRIDES, [0.2, 0.95], &mut out).expect("right shapes");
+        decode(&request, &STRIDES, [0.2, 0.95], shift, &mut out).expect("right shapes");
         out
     }
 
     /// The outputs of a network that sees one object.
     fn answer(anchor: usize, offset: [f32; 4], row: [f32; 3]) -> Vec<RawDetection> {
+        shifted(anchor, offset, row, 0.0)
+    }
+
+    fn shifted(anchor: usize, offset: [f32; 4], row: [f32; 3], shift: f32) -> Vec<RawDetection> {
         let mut offsets = vec![0.0; ANCHORS * 4];
         let mut logits = vec![-9.0; ANCHORS * 3];
         offsets[anchor * 4..][..4].copy_from_slice(&offset);
         logits[anchor * 3..][..3].copy_from_slice(&row);
-        decoded(&offsets, &logits)
+        decoded(&offsets, &logits, shift)
     }
 
     #[test]
@@ -147,6 +152,15 @@ mod tests {
     }
 
     #[test]
+    fn shift_moves_scores_and_keeps_boxes() {
+        // Below the threshold as it is: sigmoid(-0.5) is 0.38.
+        assert!(answer(0, [0.0; 4], [0.0, -0.5, -9.0]).is_empty());
+        let found = shifted(0, [0.0; 4], [0.0, -0.5, -9.0], 1.0);
+        assert_eq!(found.len(), 1);
+        assert!((found[0].score - 0.6225).abs() < 1e-3);
+    }
+
+    #[test]
     fn logit_of_nothing_is_no_class() {
         assert!(answer(0, [0.0; 4], [9.0, -1.0, -1.0]).is_empty());
     }
@@ -157,7 +171,7 @@ mod tests {
         let (offsets, logits) = (vec![0.0; ANCHORS * 4], vec![0.0; ANCHORS * 9]);
         let outputs = [tensor(&a, &offsets), tensor(&b, &logits)];
         let request = request(&outputs, 64, CLASSES, 0.5);
-        let error = decode(&request, &STRIDES, [0.2, 0.95], &mut Vec::new());
+        let error = decode(&request, &STRIDES, [0.2, 0.95], 0.0, &mut Vec::new());
         let message = error.expect_err("must be refused").to_string();
         assert!(
             message.contains("1x18x9") && message.contains("1x18x3"),
