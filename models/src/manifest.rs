@@ -43,6 +43,8 @@ pub struct Manifest {
     /// Class names by class id; an empty name marks an unused id. Empty where there are no classes,
     /// or where a step names them.
     pub labels: Arc<[Arc<str>]>,
+    /// Classes to watch where a user names none; empty: those of [`crate::labels::MOVING`], or all.
+    pub watch: Vec<String>,
     /// Other names under which steps ask for it, such as `clip/ViT-B-32`.
     pub stands_for: Vec<String>,
     /// A second network that makes embeddings of texts, to compare with those of pictures.
@@ -187,6 +189,15 @@ impl Manifest {
     #[must_use]
     pub fn known_file(&self, sum: Sha256Sum) -> Option<&ModelFile> {
         self.files.iter().find(|f| f.sha256 == Some(sum))
+    }
+
+    /// Returns the address of the file or the package that it is pulled from.
+    #[must_use]
+    pub fn url(&self) -> Option<String> {
+        let published = self.files.iter().filter(|f| f.url.is_some());
+        let file = published.min_by_key(|f| f.sha256.is_none());
+        let package = || self.packages.first().map(RegistryPackage::url);
+        file.and_then(|f| f.url.clone()).or_else(package)
     }
 
     /// Returns the files that belong to it besides its network.

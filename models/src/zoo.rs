@@ -42,8 +42,8 @@ use resolved::{is_whole, unreadable, whole};
 
 /// Name of the built-in detector, which needs no file.
 pub const MOTION: &str = "motion";
-/// Name of the default model, used if its file is here.
-pub const PREFERRED: &str = "yolox-nano";
+/// Names of the default models: the first whose file is here is used.
+pub const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
 
 const BUILTIN: [(&str, &str); 13] = [
     (
@@ -309,8 +309,7 @@ fn manifests_in(dir: &Path) -> Vec<PathBuf> {
 
 fn absent(manifest: &Manifest) -> ZooError {
     let name = manifest.name.clone();
-    let is_published = manifest.files.iter().any(|f| f.url.is_some());
-    let remedy = if is_published || !manifest.packages.is_empty() {
+    let remedy = if manifest.url().is_some() {
         format!("`watchkeeper models pull {name}` fetches it")
     } else {
         format!(

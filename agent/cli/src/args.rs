@@ -1,5 +1,6 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
+mod pull;
 mod run;
 mod value;
 
@@ -10,6 +11,7 @@ use jiff::Timestamp;
 use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
+pub use self::pull::PullArgs;
 pub use self::run::RunArgs;
 use self::value::{positive, until};
 
@@ -361,16 +363,7 @@ pub enum ModelAction {
     /// List known models and the files of installed ones.
     List,
     /// Download a model and verify its checksum; resumes an interrupted download.
-    Pull {
-        /// Name of the model, as `models list` shows it.
-        name: String,
-        /// Accept a file without a known checksum, and record its checksum.
-        #[arg(long)]
-        trust: bool,
-        /// Accept only a file with this checksum.
-        #[arg(long, value_name = "HEX", conflicts_with = "trust")]
-        sha256: Option<String>,
-    },
+    Pull(PullArgs),
     /// Compare model files with their checksums.
     Verify {
         /// Names of the models [default: all installed].

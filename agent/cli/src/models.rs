@@ -11,14 +11,14 @@ use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use serde_json::json;
 use watchkeeper_config::ModelsConfig;
-use watchkeeper_contract::model::ModelState;
+use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_models::model_check::{self, Outcome};
 use watchkeeper_models::zoo::{ChecksumSource, Verified};
 use watchkeeper_models::{
     Checked, Download, Downloaded, MOTION, Manifest, PullPlan, Start, Trust, Zoo, place_all,
 };
 
-use super::args::ModelAction;
+use super::args::{ModelAction, PullArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::run::find;
@@ -39,11 +39,12 @@ pub(super) async fn run(
     }
     match action.unwrap_or(ModelAction::List) {
         ModelAction::List => list(&zoo, out),
-        ModelAction::Pull {
+        ModelAction::Pull(PullArgs {
             name,
             trust,
             sha256,
-        } => {
+            registry,
+        }) => {
             let trust = match (trust, sha256) {
                 (_, Some(hex)) => Trust::Sum(
                     hex.parse()
@@ -52,9 +53,12 @@ pub(super) async fn run(
                 (true, None) => Trust::FirstUse,
                 (false, None) => Trust::KnownOnly,
             };
-            let plans = zoo
+            let mut plans = zoo
                 .pull_plan(&name, trust, config.mirror.as_deref())
                 .map_err(bad_input)?;
+            if let Some(registry) = registry {
+                ask_registry(&registry, &mut plans)?;
+            }
             show_downloaded(&name, &pull(plans, out).await?, out);
         }
         ModelAction::Verify { names } => return verify(&zoo, names, out),
@@ -104,6 +108,16 @@ fn show_downloaded(name: &str, files: &[Downloaded], out: &Output) {
             parts.collect::<String>()
         )
     });
+}
+
+/// Has packages fetched from another registry than their manifests name.
+fn ask_registry(registry: &str, plans: &mut [PullPlan]) -> Result<(), Failure> {
+    reqwest::Url::parse(registry)
+        .map_err(|e| Failure::input(format!("--registry {registry}: {e}; name an address")))?;
+    for package in plans.iter_mut().filter_map(|plan| plan.package.as_mut()) {
+        registry.clone_into(&mut package.registry);
+    }
+    Ok(())
 }
 
 /// Has `watchkeeper-runtime` open a model file with this manifest. The error is its message.
@@ -162,7 +176,14 @@ fn bad_input(error: watchkeeper_models::ZooError) -> Failure {
 
 fn list(zoo: &Zoo, out: &Output) {
     let models = zoo.list();
-    models.iter().for_each(|model| out.object(model));
+    let source = |model: &ModelInfo| zoo.manifest(&model.name).and_then(|m| m.url());
+    for model in &models {
+        let mut value = json!(model);
+        if let Some(url) = source(model) {
+            value["source"] = json!(url);
+        }
+        out.object(&value);
+    }
     let rows = models.iter().map(|model| {
         let state = match &model.state {
             ModelState::Builtin => "built in".to_owned(),
@@ -180,13 +201,28 @@ fn list(zoo: &Zoo, out: &Output) {
                 classes => classes.to_string(),
             },
             model.licence.clone().unwrap_or_else(|| "–".to_owned()),
+            source(model).map_or_else(|| "–".to_owned(), |url| host(&url)),
             state,
         ]
     });
     out.table(
-        &["model", "input", "classes", "weights licence", "file"],
+        &[
+            "model",
+            "input",
+            "classes",
+            "weights licence",
+            "source",
+            "file",
+        ],
         rows,
     );
+}
+
+/// Returns the host of an address, without port and path.
+fn host(address: &str) -> String {
+    let url = reqwest::Url::parse(address).ok();
+    let host = url.and_then(|url| url.host_str().map(str::to_owned));
+    host.unwrap_or_else(|| address.to_owned())
 }
 
 fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {

@@ -12,7 +12,7 @@ impl PullPlan {
         let package = self.package.as_ref()?;
         Some(Self {
             name: self.name.clone(),
-            url: package.url.clone(),
+            url: package.url(),
             sha256: Some(package.sha256),
             bytes: Some(package.bytes),
             trust: Trust::KnownOnly,

@@ -41,6 +41,7 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
     let text = raw.text.and_then(|text| check_text(text, done, errors));
     let lines = raw.lines.and_then(|lines| check_lines(lines, done, errors));
     let masks = check_masks(raw.masks, done, errors);
+    check_watch(&raw.watch, labels.as_deref().unwrap_or_default(), errors);
     check_stands_for(&raw.stands_for, errors);
     if let (Some(input), Some(done)) = (&input, done) {
         check_fit(input, &raw.input.fit, done, errors);
@@ -77,12 +78,25 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
         }),
         confidence,
         labels: labels?,
+        watch: raw.watch,
         stands_for: raw.stands_for,
         text,
         lines,
         masks,
         faces: raw.faces,
     })
+}
+
+/// Checks that the classes to watch are the model's.
+fn check_watch(classes: &[String], labels: &[Arc<str>], errors: &mut FieldErrors) {
+    for (i, class) in classes.iter().enumerate() {
+        errors.require(
+            labels.iter().any(|label| **label == **class),
+            &format!("watch[{i}]"),
+            class,
+            "a name of `labels`",
+        );
+    }
 }
 
 fn check_stands_for(names: &[String], errors: &mut FieldErrors) {

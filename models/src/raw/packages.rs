@@ -25,7 +25,13 @@ pub(super) fn check_packages(
 
 fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<RegistryPackage> {
     let key = |field: &str| format!("{at}.{field}");
-    check_url(&key("url"), &raw.url, errors);
+    check_url(&key("registry"), &raw.registry, errors);
+    check_path(
+        &key("path"),
+        &raw.path,
+        "a package below `registry`",
+        errors,
+    );
     let sha256 = check_sum(&key("sha256"), &raw.sha256, errors);
     errors.require(
         (1..=MAX_BYTES).contains(&raw.bytes),
@@ -38,18 +44,7 @@ fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<
         &raw.format,
         &[("tgz", ArchiveFormat::Tgz), ("wheel", ArchiveFormat::Wheel)],
     );
-    let is_path = (1..=MAX_PATH).contains(&raw.member.len())
-        && !raw.member.chars().any(char::is_control)
-        && raw
-            .member
-            .split('/')
-            .all(|name| !matches!(name, "" | "." | ".."));
-    errors.require(
-        is_path,
-        &key("member"),
-        &raw.member,
-        format!("the path of a file in the archive: 1 to {MAX_PATH} bytes, without `..`"),
-    );
+    check_path(&key("member"), &raw.member, "a file in the archive", errors);
     let member_sha256 = check_sum(&key("member_sha256"), &raw.member_sha256, errors);
     let convert = errors.choose(
         &key("convert"),
@@ -60,7 +55,8 @@ fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<
         range: raw
             .range
             .map(|range| check_range(&key("range"), range, errors)),
-        url: raw.url,
+        registry: raw.registry,
+        path: raw.path,
         sha256: sha256?,
         bytes: raw.bytes,
         format: format?,
@@ -68,6 +64,14 @@ fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<
         member_sha256: member_sha256?,
         convert: convert?,
     })
+}
+
+fn check_path(key: &str, path: &str, of: &str, errors: &mut FieldErrors) {
+    let good = (1..=MAX_PATH).contains(&path.len())
+        && !path.chars().any(char::is_control)
+        && path.split('/').all(|name| !matches!(name, "" | "." | ".."));
+    let allowed = format!("the path of {of}: 1 to {MAX_PATH} bytes, without empty names and `..`");
+    errors.require(good, key, path, allowed);
 }
 
 fn check_range(key: &str, [start, end]: [u64; 2], errors: &mut FieldErrors) -> Range<u64> {

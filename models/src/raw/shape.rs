@@ -13,6 +13,8 @@ pub(super) struct RawManifest {
     pub(super) confidence: Option<f32>,
     pub(super) labels: Option<RawLabels>,
     #[serde(default)]
+    pub(super) watch: Vec<String>,
+    #[serde(default)]
     pub(super) stands_for: Vec<String>,
     pub(super) licence: Option<RawLicence>,
     pub(super) origin: Option<RawOrigin>,
@@ -117,7 +119,8 @@ pub(super) struct RawFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawPackage {
-    pub(super) url: String,
+    pub(super) registry: String,
+    pub(super) path: String,
     pub(super) sha256: String,
     pub(super) bytes: u64,
     pub(super) format: String,

@@ -343,3 +343,56 @@ fn a_name_can_never_leave_its_folder() {
     }
     assert!(is_name("rf-detr_nano.v2"));
 }
+
+#[test]
+fn package_of_a_registry_is_checked() {
+    const PACKAGED: &str = include_str!("../../zoo/ssd-mobilenet-v2.toml");
+    let parsed = Manifest::parse(Path::new("m.toml"), PACKAGED).expect("a good manifest");
+    assert_eq!(
+        parsed.packages[0].url(),
+        "https://registry.npmjs.org/@mediapipe/objectron/-/objectron-0.4.1675468480.tgz"
+    );
+    for (from, to, part) in [
+        (
+            "\"tgz\"",
+            "\"rar\"",
+            "`package[0].format` is \"rar\", allowed: tgz, wheel",
+        ),
+        (
+            "\"tflite\"",
+            "\"tfjs\"",
+            "`package[0].convert` is \"tfjs\", allowed: none, tflite",
+        ),
+        ("bytes = 32667233", "bytes = 0", "`package[0].bytes` is 0"),
+        (
+            "[184, 9987912]",
+            "[184, 184]",
+            "`package[0].range` is [184, 184]",
+        ),
+        ("[184, 9987912]", "[9, 3]", "`package[0].range` is [9, 3]"),
+        ("\"fc3e", "\"xc3e", "`package[0].sha256`"),
+        ("\"d0a5", "\"d0", "`package[0].member_sha256`"),
+        ("\"package/obj", "\"package/../obj", "`package[0].member`"),
+        ("\"@mediapipe/", "\"/@mediapipe/", "`package[0].path`"),
+        (
+            "\"https://registry",
+            "\"file:///registry",
+            "`package[0].registry`",
+        ),
+        (
+            "\"cat\", \"dog\"]",
+            "\"cat\", \"dig\"]",
+            "`watch[6]` is \"dig\", allowed: a name of `labels`",
+        ),
+        ("shift = 0.53", "shift = 99.0", "`decode.shift` is 99.0"),
+        (
+            "shift = 0.53",
+            "scales = [0.9, 0.2]",
+            "`decode.scales` is [0.9, 0.2]",
+        ),
+    ] {
+        assert!(PACKAGED.contains(from), "{from}");
+        let message = refused(&PACKAGED.replace(from, to));
+        assert!(message.contains(part), "{part} missing in {message}");
+    }
+}

@@ -25,8 +25,10 @@ pub const MAX_TAKEN: u64 = 1 << 28;
 /// A package of a registry with a network in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RegistryPackage {
-    /// Address of the archive.
-    pub url: String,
+    /// Base address of the registry.
+    pub registry: String,
+    /// Path of the archive below it.
+    pub path: String,
     /// Checksum of the archive.
     pub sha256: Sha256Sum,
     /// Size of the archive in bytes.
@@ -75,6 +77,12 @@ pub enum PackageError {
 }
 
 impl RegistryPackage {
+    /// Returns the address of the archive.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}/{}", self.registry.trim_end_matches('/'), self.path)
+    }
+
     /// Takes the network out of the package's archive and converts it to ONNX.
     ///
     /// # Errors

@@ -66,7 +66,7 @@ impl Zoo {
             .min_by_key(|f| f.sha256.is_none());
         let network = format!("{name}.onnx");
         let url = mirrored(&network)
-            .or_else(|| package.map(|p| format!("{}#{}", p.url, p.member)))
+            .or_else(|| package.map(|p| format!("{}#{}", p.url(), p.member)))
             .or_else(|| file.and_then(|f| f.url.clone()));
         let Some(url) = url else {
             return Err(ZooError::NotPublished {

@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use watchkeeper_detect::letterbox::Letterbox;
 use watchkeeper_models::manifest::{DecodeKind, Fit, Manifest};
 use watchkeeper_models::raw::is_name;
+use watchkeeper_models::registry::MAX_TAKEN;
 use watchkeeper_models::{Sha256Sum, Zoo};
 
 /// Reading all built-in manifests takes longer than one input.
@@ -65,8 +66,17 @@ fn check(manifest: &Manifest) {
     for file in &manifest.files {
         assert!(file.url.is_some() || file.sha256.is_some());
     }
-    if let DecodeKind::Yolox { strides } | DecodeKind::Nanodet { strides, .. } =
-        &manifest.decode.kind
+    for package in &manifest.packages {
+        assert!(!package.member.split('/').any(|name| name == ".."));
+        let range = package.range.clone().unwrap_or(0..1);
+        assert!(!range.is_empty() && range.end - range.start <= MAX_TAKEN);
+    }
+    for class in &manifest.watch {
+        assert!(manifest.labels.iter().any(|label| **label == **class));
+    }
+    if let DecodeKind::Yolox { strides }
+    | DecodeKind::Nanodet { strides, .. }
+    | DecodeKind::Ssd { strides, .. } = &manifest.decode.kind
     {
         assert!(!strides.is_empty() && !strides.contains(&0));
     }

@@ -97,7 +97,14 @@ impl SystemSnapshot {
     fn usable_models(&self) -> Vec<Model> {
         let is_demo = |s: &SourceStatus| s.spec.uri.starts_with("demo:");
         let only_demo = !self.sources.is_empty() && self.sources.iter().all(is_demo);
-        let preferred = self.preferred.as_deref().unwrap_or(PREFERRED);
+        let preferred: Vec<&str> = match &self.preferred {
+            Some(name) => vec![name],
+            None => PREFERRED.to_vec(),
+        };
+        let rank = |name: &str| {
+            let rank = preferred.iter().position(|other| *other == name);
+            rank.unwrap_or(preferred.len())
+        };
         let usable = self.models.iter().filter(|m| {
             m.state != ModelState::Absent
                 && (m.name == MOTION || (m.task == DETECTION && !only_demo))
@@ -112,7 +119,7 @@ impl SystemSnapshot {
                 },
             })
             .collect();
-        models.sort_by_key(|m| (m.name != preferred, m.name == MOTION));
+        models.sort_by_key(|m| (rank(&m.name), m.name == MOTION));
         models
     }
 
@@ -249,7 +256,7 @@ pub(crate) mod testing {
             pipelines: Vec::new(),
             models: vec![
                 model(MOTION, &["motion"]),
-                model(PREFERRED, &["person", "car", "dog"]),
+                model(PREFERRED[0], &["person", "car", "dog"]),
             ],
             preferred: None,
             now: date(2026, 11, 22).at(9, 0, 0, 0).to_zoned(TimeZone::UTC).unwrap(),
@@ -279,11 +286,14 @@ mod tests {
             let scene = here.scene(&here.now);
             scene.models.into_iter().map(|m| m.name).collect()
         };
-        assert_eq!(names(&here), [PREFERRED, "other", MOTION]);
+        assert_eq!(names(&here), [PREFERRED[0], "other", MOTION]);
         here.preferred = Some("other".to_owned());
-        assert_eq!(names(&here), ["other", PREFERRED, MOTION]);
+        assert_eq!(names(&here), ["other", PREFERRED[0], MOTION]);
         here.models[1].state = ModelState::Absent;
         assert_eq!(names(&here), ["other", MOTION]);
+        here.models.push(model(PREFERRED[1], &["person"]));
+        here.preferred = None;
+        assert_eq!(names(&here), [PREFERRED[1], "other", MOTION]);
     }
 
     #[test]

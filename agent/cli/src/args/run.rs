@@ -15,7 +15,8 @@ pub struct RunArgs {
     /// Workflow to run, in Roboflow's JSON.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone"])]
     pub workflow: Option<PathBuf>,
-    /// Classes to watch, or `all` [default: people, vehicles, animals with a COCO model, else all].
+    /// Classes to watch, or `all` [default: people, vehicles, animals with a model of the zoo, else
+    /// all].
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
     pub watch: Vec<String>,
     /// Count crossings of this line, in pixels; repeatable.
@@ -32,7 +33,8 @@ pub struct RunArgs {
     /// privacy mask in the configuration has that too.
     #[arg(long, value_name = "x1,y1,x2,y2,x3,y3,…", value_parser = region)]
     pub mask: Vec<Region>,
-    /// Model name, ONNX file, or `motion` [default: yolox-nano if installed, else motion].
+    /// Model name, ONNX file, or `motion` [default: yolox-nano or ssd-mobilenet-v2 if installed,
+    /// else motion].
     #[arg(long, value_name = "NAME|FILE")]
     pub model: Option<String>,
     /// Minimum confidence of a detection, 0 to 1 [default: 0.1; the tracker filters further].

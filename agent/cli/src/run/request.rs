@@ -181,11 +181,12 @@ fn choose_model(
     if args.source.starts_with("demo:") {
         return Ok(Some(Model::motion()));
     }
-    if let Ok(model) = resolve(zoo, PREFERRED) {
+    if let Some(model) = PREFERRED.iter().find_map(|name| resolve(zoo, name).ok()) {
         return Ok(Some(model));
     }
     notes.push(format!(
-        "using the built-in motion detector. To detect people and cars: watchkeeper models pull {PREFERRED}"
+        "using the built-in motion detector. To detect people and cars: watchkeeper models pull {}",
+        PREFERRED[0]
     ));
     Ok(Some(Model::motion()))
 }
@@ -244,15 +245,22 @@ fn build(
         && let Ok(resolved) = zoo.resolve(path_or_name)
     {
         let labels: Vec<&str> = resolved.manifest.labels.iter().map(AsRef::as_ref).collect();
-        watch.classes = classes(watch.classes, &labels, name, notes)?;
+        watch.classes = classes(
+            watch.classes,
+            &labels,
+            &resolved.manifest.watch,
+            name,
+            notes,
+        )?;
     }
     Ok(plan::workflow(&watch, name))
 }
 
-/// Returns the classes to detect; empty for all.
+/// Returns the classes to detect; empty for all. `usual` are those that the model's manifest names.
 fn classes(
     wanted: Vec<String>,
     labels: &[&str],
+    usual: &[String],
     model: &str,
     notes: &mut Vec<String>,
 ) -> Result<Vec<String>, Failure> {
@@ -265,14 +273,18 @@ fn classes(
     }
     // Of COCO's 80 classes only moving objects are the default: a door detected as refrigerator, or
     // a shadow as bench, would be a visit. A model with other classes was trained for all of them.
-    if !MOVING.iter().all(|class| labels.contains(class)) {
+    let usual = if !usual.is_empty() {
+        usual.to_vec()
+    } else if MOVING.iter().all(|class| labels.contains(class)) {
+        MOVING.map(str::to_owned).to_vec()
+    } else {
         return Ok(Vec::new());
-    }
+    };
     let known = labels.iter().filter(|label| !label.is_empty()).count();
     notes.push(format!(
         "watching people, vehicles and animals; use --watch {ALL} for all {known} classes of {model}"
     ));
-    Ok(MOVING.map(str::to_owned).to_vec())
+    Ok(usual)
 }
 
 fn check_classes(classes: &[String], labels: &[&str], model: &str) -> Result<(), Failure> {
@@ -446,14 +458,25 @@ mod tests {
         let coco = watchkeeper_models::labels::list("coco-91").unwrap();
         let coco: Vec<&str> = coco.iter().map(AsRef::as_ref).collect();
         let mut notes = Vec::new();
-        let watched = classes(Vec::new(), &coco, "m", &mut notes).unwrap();
+        let watched = classes(Vec::new(), &coco, &[], "m", &mut notes).unwrap();
         assert!(watched.iter().any(|c| c == "person") && watched.iter().all(|c| c != "bench"));
         assert!(notes[0].contains("all 80 classes of m"), "{notes:?}");
 
         notes.clear();
-        let all = classes(vec![ALL.to_owned()], &coco, "m", &mut notes).unwrap();
-        let own = classes(Vec::new(), &["person", "helmet"], "m", &mut notes).unwrap();
-        assert_eq!((all, own, notes), (vec![], vec![], vec![]));
+        let all = classes(vec![ALL.to_owned()], &coco, &[], "m", &mut notes).unwrap();
+        let own = classes(Vec::new(), &["person", "helmet"], &[], "m", &mut notes).unwrap();
+        assert_eq!((all, own, &*notes), (vec![], vec![], &[][..]));
+        let usual = ["person".to_owned()];
+        let named = classes(Vec::new(), &["person", "boot"], &usual, "m", &mut notes).unwrap();
+        assert_eq!(named, usual);
+        let asked = classes(
+            vec!["boot".to_owned()],
+            &["person", "boot"],
+            &usual,
+            "m",
+            &mut notes,
+        );
+        assert_eq!(asked.unwrap(), ["boot"]);
     }
 
     #[test]

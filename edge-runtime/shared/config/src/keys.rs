@@ -774,8 +774,8 @@ pub const KEYS: &[Key] = &[
         Kind::Text,
         None,
         "",
-        "Model for workflows that name none. Default: `yolox-nano` where its file is installed, \
-         else `motion`.",
+        "Model for workflows that name none. Default: `yolox-nano` or `ssd-mobilenet-v2` \
+         where its file is installed, else `motion`.",
     ),
     key(
         "llm.provider",
