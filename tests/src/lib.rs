@@ -24,5 +24,6 @@ pub mod scripted_model;
 pub mod silent_clients;
 pub mod site;
 pub mod smtp;
+pub mod tflite;
 pub mod watch;
 pub mod wiretap;

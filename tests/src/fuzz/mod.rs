@@ -29,6 +29,7 @@ mod sentences;
 mod shapes;
 mod store;
 mod talk;
+mod tflite;
 mod uql;
 mod workflow;
 
@@ -59,6 +60,7 @@ pub const TARGETS: &[Target] = &[
     target("shapes", shapes::shapes),
     target("store", store::store),
     target("talk", talk::talk),
+    target("tflite", tflite::tflite),
     target("uql", uql::uql),
     target("workflow", workflow::workflow),
 ];

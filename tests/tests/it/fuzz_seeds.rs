@@ -80,6 +80,7 @@ replay! {
     accepted_lines_and_zones_make_a_workflow: "shapes",
     store_records_survive_and_damage_is_detected: "store",
     agent_messages_are_bounded_or_refused: "talk",
+    tflite_files_become_onnx_or_are_refused_by_name: "tflite",
     queries_are_pure_and_bounded: "uql",
     workflows_run_exactly_when_they_are_valid: "workflow",
 }
@@ -116,7 +117,7 @@ type Parser = fn(&[u8]) -> Result<(), String>;
 /// A seed that the parser refuses at once tests nothing else.
 #[test]
 fn seeds_not_named_wrong_are_accepted_by_their_parser() -> Outcome {
-    let taken: [(&str, Parser); 4] = [
+    let taken: [(&str, Parser); 5] = [
         ("workflow", |seed| {
             let report = workflow::validate(&serde_json::from_slice(seed).map_err(text)?);
             report
@@ -133,6 +134,11 @@ fn seeds_not_named_wrong_are_accepted_by_their_parser() -> Outcome {
         ("manifest", |seed| {
             let manifest = std::str::from_utf8(seed).map_err(text)?;
             Manifest::parse(Path::new("seed"), manifest)
+                .map(drop)
+                .map_err(text)
+        }),
+        ("tflite", |seed| {
+            watchkeeper_models::tflite::to_onnx(seed)
                 .map(drop)
                 .map_err(text)
         }),

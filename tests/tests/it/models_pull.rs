@@ -13,15 +13,15 @@ use watchkeeper_tests::file_server::{Answer, FileServer};
 /// Models in the manifests of the zoo: one with the checksum of a published file, one without.
 const ZOO: &str = "yolox-nano";
 /// Name of the model whose manifest the test writes.
-const OWN: &str = "own";
+pub(super) const OWN: &str = "own";
 /// Exit code of a request that could not be executed.
 const FAILED: i32 = 1;
 
 /// A models folder and a server with the files for it.
-struct PullSite {
+pub(super) struct PullSite {
     folder: TempDir,
     body: Vec<u8>,
-    server: FileServer,
+    pub(super) server: FileServer,
 }
 
 /// Makes a file of some hundred packets whose bytes depend on their position.
@@ -31,7 +31,7 @@ fn body(salt: u32) -> Vec<u8> {
         .collect()
 }
 
-fn sum(bytes: &[u8]) -> anyhow::Result<String> {
+pub(super) fn sum(bytes: &[u8]) -> anyhow::Result<String> {
     use std::io::Write as _;
     let mut child = Command::new("sha256sum")
         .stdin(Stdio::piped())
@@ -44,7 +44,7 @@ fn sum(bytes: &[u8]) -> anyhow::Result<String> {
 
 impl PullSite {
     /// Makes a site whose manifest has the checksum and size of the file, or neither.
-    fn new(is_known: bool, etag: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) fn new(is_known: bool, etag: Option<&str>) -> anyhow::Result<Self> {
         let body = body(0);
         let server = FileServer::start(body.clone(), etag)?;
         let site = Self {
@@ -67,7 +67,7 @@ impl PullSite {
         Ok(site)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -83,7 +83,7 @@ impl PullSite {
         Ok(command)
     }
 
-    fn pull(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+    pub(super) fn pull(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         Ok(self.command(arguments)?.output()?)
     }
 
@@ -154,7 +154,7 @@ impl PullSite {
     }
 
     /// Checks that a pull fails with one sentence that holds `parts`, and that nothing is in place.
-    fn fails(&self, arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
+    pub(super) fn fails(&self, arguments: &[&str], parts: &[&str]) -> anyhow::Result<()> {
         let out = self.pull(arguments)?;
         let errors = String::from_utf8(out.stderr)?;
         ensure!(
@@ -175,7 +175,7 @@ impl PullSite {
         Ok(())
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.folder.path())
             .into_iter()
             .flatten()
