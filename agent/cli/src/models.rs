@@ -3,6 +3,8 @@
 //! Not here: resuming, size limits, checksums and renaming, which are sans-IO in
 //! `watchkeeper-models`.
 
+mod list;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +13,7 @@ use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
 use serde_json::json;
 use watchkeeper_config::ModelsConfig;
-use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::model_check::{self, Outcome};
 use watchkeeper_models::zoo::{ChecksumSource, Verified};
 use watchkeeper_models::{
@@ -38,7 +40,7 @@ pub(super) async fn run(
         out.note(problem.to_string());
     }
     match action.unwrap_or(ModelAction::List) {
-        ModelAction::List => list(&zoo, out),
+        ModelAction::List => list::list(&zoo, out),
         ModelAction::Pull(PullArgs {
             name,
             trust,
@@ -172,57 +174,6 @@ fn try_open(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
 
 fn bad_input(error: watchkeeper_models::ZooError) -> Failure {
     Failure::input(error.to_string())
-}
-
-fn list(zoo: &Zoo, out: &Output) {
-    let models = zoo.list();
-    let source = |model: &ModelInfo| zoo.manifest(&model.name).and_then(|m| m.url());
-    for model in &models {
-        let mut value = json!(model);
-        if let Some(url) = source(model) {
-            value["source"] = json!(url);
-        }
-        out.object(&value);
-    }
-    let rows = models.iter().map(|model| {
-        let state = match &model.state {
-            ModelState::Builtin => "built in".to_owned(),
-            ModelState::Present { path } => path.clone(),
-            ModelState::Absent => "not installed".to_owned(),
-        };
-        let input = model
-            .input
-            .map_or_else(|| "any".to_owned(), |[w, h]| format!("{w}x{h}"));
-        vec![
-            model.name.clone(),
-            input,
-            match model.labels.len() {
-                0 => "–".to_owned(),
-                classes => classes.to_string(),
-            },
-            model.licence.clone().unwrap_or_else(|| "–".to_owned()),
-            source(model).map_or_else(|| "–".to_owned(), |url| host(&url)),
-            state,
-        ]
-    });
-    out.table(
-        &[
-            "model",
-            "input",
-            "classes",
-            "weights licence",
-            "source",
-            "file",
-        ],
-        rows,
-    );
-}
-
-/// Returns the host of an address, without port and path.
-fn host(address: &str) -> String {
-    let url = reqwest::Url::parse(address).ok();
-    let host = url.and_then(|url| url.host_str().map(str::to_owned));
-    host.unwrap_or_else(|| address.to_owned())
 }
 
 fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {

@@ -26,8 +26,8 @@ impl Checked {
     /// Takes the file of `plan` out of this archive, and removes the archive.
     ///
     /// # Errors
-    /// [`DownloadError`]: the archive does not hold the file, or it can't be written. The archive is
-    /// removed all the same: the next attempt would find the same bytes in it.
+    /// [`DownloadError`]: the archive does not hold the file, or it can't be written. The archive
+    /// is removed all the same: the next attempt would find the same bytes in it.
     pub fn unpack(self, plan: PullPlan) -> Result<Self, DownloadError> {
         let taken = self.take(plan);
         self.download.remove_part()?;

@@ -15,7 +15,7 @@ use super::input::check_input;
 use super::names::{check_labels, is_name, is_plain};
 use super::packages::check_packages;
 use super::parts::{UNIT, check_files, check_lines, check_masks, check_text};
-use super::shape::{RawLabels, RawLicence, RawManifest, RawOrigin};
+use super::shape::{RawLabels, RawLicence, RawManifest, RawNms, RawOrigin};
 
 /// Largest run of frames in pixels of the input: 64 frames of 512 by 512, whose tensor takes 200
 /// MB.
@@ -55,9 +55,7 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
     if let (Some(input), Some(decode)) = (&input, &decode) {
         check_frames(input, decode, errors);
     }
-    if let Some(nms) = &raw.nms {
-        errors.require((0.0..=1.0).contains(&nms.iou), "nms.iou", nms.iou, UNIT);
-    }
+    let nms = raw.nms.map(|nms| check_nms(&nms, errors));
     Some(Manifest {
         name: raw.name,
         task: task?,
@@ -72,10 +70,7 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
             .map(|RawOrigin { project, url }| Origin { project, url }),
         input: input?,
         decode: decode?,
-        nms: raw.nms.map(|n| Nms {
-            iou: n.iou,
-            class_agnostic: n.class_agnostic,
-        }),
+        nms,
         confidence,
         labels: labels?,
         watch: raw.watch,
@@ -85,6 +80,14 @@ pub(super) fn check(raw: RawManifest, errors: &mut FieldErrors) -> Option<Manife
         masks,
         faces: raw.faces,
     })
+}
+
+fn check_nms(raw: &RawNms, errors: &mut FieldErrors) -> Nms {
+    errors.require((0.0..=1.0).contains(&raw.iou), "nms.iou", raw.iou, UNIT);
+    Nms {
+        iou: raw.iou,
+        class_agnostic: raw.class_agnostic,
+    }
 }
 
 /// Checks that the classes to watch are the model's.

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use crate::digest::Sha256Sum;
-use crate::download::MAX_BYTES;
-use crate::registry::{ArchiveFormat, Conversion, MAX_TAKEN, RegistryPackage};
+use crate::registry::{
+    ArchiveFormat, Conversion, MAX_ARCHIVE, MAX_TAKEN, MAX_UNPACKED, RegistryPackage,
+};
 
 use super::error::FieldErrors;
 use super::parts::check_url;
@@ -34,10 +35,10 @@ fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<
     );
     let sha256 = check_sum(&key("sha256"), &raw.sha256, errors);
     errors.require(
-        (1..=MAX_BYTES).contains(&raw.bytes),
+        (1..=MAX_ARCHIVE).contains(&raw.bytes),
         &key("bytes"),
         raw.bytes,
-        format!("the size of the archive, 1 to {MAX_BYTES}"),
+        format!("the size of the archive, 1 to {MAX_ARCHIVE}"),
     );
     let format = errors.choose(
         &key("format"),
@@ -76,7 +77,7 @@ fn check_path(key: &str, path: &str, of: &str, errors: &mut FieldErrors) {
 
 fn check_range(key: &str, [start, end]: [u64; 2], errors: &mut FieldErrors) -> Range<u64> {
     errors.require(
-        end <= MAX_BYTES && (1..=MAX_TAKEN).contains(&end.saturating_sub(start)),
+        end <= MAX_UNPACKED && (1..=MAX_TAKEN).contains(&end.saturating_sub(start)),
         key,
         [start, end],
         format!("the first byte and the one after the last, at most {MAX_TAKEN} apart"),

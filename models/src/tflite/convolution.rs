@@ -83,8 +83,8 @@ impl Kernel {
         })
     }
 
-    /// Reorders weights to `outputs × inputs × height × width`. TFLite has `outputs × height × width
-    /// × inputs`, and depth-wise `height × width × outputs`.
+    /// Reorders weights to `outputs × inputs × height × width`. TFLite has `outputs × height ×
+    /// width × inputs`, and depth-wise `height × width × outputs`.
     pub(super) fn planes(&self, rows: &[f32]) -> Vec<f32> {
         let area = self.height * self.width;
         let mut planes = Vec::with_capacity(rows.len());

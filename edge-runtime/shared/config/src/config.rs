@@ -298,8 +298,8 @@ pub struct ModelsConfig {
     pub own_dir: Option<PathBuf>,
     /// Address of a folder to fetch files from; absent: the published addresses.
     pub mirror: Option<String>,
-    /// Model for workflows that name none; absent: `yolox-nano` or `ssd-mobilenet-v2` where its file
-    /// is here, else `motion`.
+    /// Model for workflows that name none; absent: `yolox-nano` or `ssd-mobilenet-v2` where its
+    /// file is here, else `motion`.
     pub default: Option<String>,
 }
 
