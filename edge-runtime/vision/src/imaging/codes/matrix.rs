@@ -1,0 +1,119 @@
+//! Reads matrix codes: QR, Data Matrix, Aztec and PDF417.
+//!
+//! MaxiCode is not read: its detector in rxing 0.9.3 hangs on pictures of vertical stripes.
+
+use std::collections::HashSet;
+
+use image::{GrayImage, Luma};
+use rxing::aztec::AztecReader;
+use rxing::common::HybridBinarizer;
+use rxing::datamatrix::DataMatrixReader;
+use rxing::multi::{GenericMultipleBarcodeReader, MultipleBarcodeReader};
+use rxing::pdf417::PDF417Reader;
+use rxing::qrcode::cpp_port::QrReader;
+use rxing::{BarcodeFormat, BinaryBitmap, DecodeHints, Luma8LuminanceSource, RXingResult};
+
+use super::reading::{Code, guarded};
+use crate::geometry::{BBox, Point};
+use crate::outline;
+
+type Bitmap = BinaryBitmap<HybridBinarizer<Luma8LuminanceSource>>;
+
+/// Reads the QR codes of a picture.
+pub(super) fn qr_codes(grey: &GrayImage) -> Vec<Code> {
+    read(
+        bitmap(grey).as_mut(),
+        &mut QrReader,
+        &[BarcodeFormat::QR_CODE],
+    )
+}
+
+/// Reads matrix codes of all kinds, and paints the places of those found white.
+///
+/// Without the paint, the reader of Data Matrix spends 30 ms on the corners of a QR code.
+pub(super) fn take_codes(grey: &mut GrayImage) -> Vec<Code> {
+    const QR: [BarcodeFormat; 3] = [
+        BarcodeFormat::QR_CODE,
+        BarcodeFormat::MICRO_QR_CODE,
+        BarcodeFormat::RECTANGULAR_MICRO_QR_CODE,
+    ];
+    let mut rest = Rest {
+        bitmap: bitmap(grey),
+        grey,
+        codes: Vec::new(),
+    };
+    rest.take(&mut QrReader, &QR);
+    let mut data_matrix = GenericMultipleBarcodeReader::new(DataMatrixReader);
+    rest.take(&mut data_matrix, &[BarcodeFormat::DATA_MATRIX]);
+    let mut aztec = GenericMultipleBarcodeReader::new(AztecReader);
+    rest.take(&mut aztec, &[BarcodeFormat::AZTEC]);
+    let mut pdf417 = GenericMultipleBarcodeReader::new(PDF417Reader);
+    rest.take(&mut pdf417, &[BarcodeFormat::PDF_417]);
+    rest.codes
+}
+
+/// What is left of a picture when the codes found are painted white.
+struct Rest<'a> {
+    grey: &'a mut GrayImage,
+    /// Made from `grey`; it keeps the picture as black and white for all readers.
+    bitmap: Option<Bitmap>,
+    codes: Vec<Code>,
+}
+
+impl Rest<'_> {
+    fn take(&mut self, reader: &mut impl MultipleBarcodeReader, formats: &[BarcodeFormat]) {
+        let found = read(self.bitmap.as_mut(), reader, formats);
+        if found.is_empty() {
+            return;
+        }
+        for code in &found {
+            paint_white(self.grey, code.bbox);
+        }
+        self.codes.extend(found);
+        self.bitmap = bitmap(self.grey);
+    }
+}
+
+fn read(
+    bitmap: Option<&mut Bitmap>,
+    reader: &mut impl MultipleBarcodeReader,
+    formats: &[BarcodeFormat],
+) -> Vec<Code> {
+    let hints = DecodeHints {
+        TryHarder: Some(true),
+        PossibleFormats: Some(formats.iter().copied().collect::<HashSet<_>>()),
+        ..DecodeHints::default()
+    };
+    let found = guarded(|| reader.decode_multiple_with_hints(bitmap?, &hints).ok());
+    found.iter().flatten().filter_map(code).collect()
+}
+
+fn bitmap(grey: &GrayImage) -> Option<Bitmap> {
+    let (width, height) = grey.dimensions();
+    let source = Luma8LuminanceSource::new(grey.as_raw().clone(), width, height).ok()?;
+    Some(BinaryBitmap::new(HybridBinarizer::new(source)))
+}
+
+fn code(found: &RXingResult) -> Option<Code> {
+    let points = found.getPoints().iter();
+    let corners: Vec<Point> = points.map(|p| Point::new(p.x.into(), p.y.into())).collect();
+    (!corners.is_empty()).then(|| Code {
+        text: found.getText().to_owned(),
+        bbox: outline::around(&corners),
+    })
+}
+
+fn paint_white(grey: &mut GrayImage, bbox: BBox) {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates"
+    )]
+    let [left, top, right, bottom] =
+        [bbox.x1, bbox.y1, bbox.x2.ceil(), bbox.y2.ceil()].map(|side| side.max(0.0) as u32);
+    for y in top..bottom.min(grey.height()) {
+        for x in left..right.min(grey.width()) {
+            grey.put_pixel(x, y, Luma([u8::MAX]));
+        }
+    }
+}
