@@ -1,8 +1,8 @@
 //! Scan lines over a picture, as dark and light samples.
 //!
 //! - The number of lines and of samples has a bound, so the work for one picture has one.
-//! - A sample is dark where the sharpened line is below the middle of its surroundings: light that
-//!   falls off along the code, and blur of the width of a bar, change no edge.
+//! - A sample is dark where the sharpened line is below a threshold from its surroundings: light
+//!   that falls off along the code, and blur of the width of a bar, change no edge.
 //! - Decoding is in [`bars`](super::bars).
 
 use std::ops::Range;
@@ -165,21 +165,65 @@ fn sharpen(light: &[f32], radius: usize) -> Vec<f32> {
     (0..light.len()).map(sharp).collect()
 }
 
-/// Compares each sample with the middle between the extremes of its block and the two beside it.
+/// Compares each sample with a threshold from its block and the two beside it: between the middle
+/// of their extremes and their mean.
+///
+/// Exposure and ink make all bars thinner or thicker than the spaces. The mean moves with them, so
+/// thin bars get a threshold nearer to light: upca-2 of ZXing has twice the readings of the middle
+/// alone. The mean alone fails beside a wide quiet zone.
 fn threshold(light: &[f32]) -> Vec<bool> {
-    let join = |a: [f32; 2], b: [f32; 2]| [a[0].min(b[0]), a[1].max(b[1])];
-    const NONE: [f32; 2] = [f32::INFINITY, f32::NEG_INFINITY];
-    let extremes = |block: &[f32]| block.iter().fold(NONE, |all, v| join(all, [*v, *v]));
-    let blocks: Vec<[f32; 2]> = light.chunks(BLOCK).map(extremes).collect();
+    let blocks: Vec<Block> = light.chunks(BLOCK).map(Block::of).collect();
     let mut dark = Vec::with_capacity(light.len());
     for (n, block) in light.chunks(BLOCK).enumerate() {
         let near = blocks.iter().take(n + 2).skip(n.saturating_sub(1));
-        let [least, most] = near.fold(NONE, |all, b| join(all, *b));
-        let is_flat = most - least <= MIN_CONTRAST;
-        let middle = least.midpoint(most);
-        dark.extend(block.iter().map(|v| !is_flat && *v < middle));
+        let Some(near) = near.copied().reduce(Block::join) else {
+            continue;
+        };
+        let is_flat = near.most - near.least <= MIN_CONTRAST;
+        let threshold = near.least.midpoint(near.most).midpoint(near.mean());
+        dark.extend(block.iter().map(|v| !is_flat && *v < threshold));
     }
     dark
+}
+
+/// The samples of a part of a line, summed up.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    least: f32,
+    most: f32,
+    sum: f32,
+    samples: f32,
+}
+
+impl Block {
+    fn of(light: &[f32]) -> Self {
+        let one = |v: &f32| Self {
+            least: *v,
+            most: *v,
+            sum: *v,
+            samples: 1.0,
+        };
+        let none = Self {
+            least: f32::INFINITY,
+            most: f32::NEG_INFINITY,
+            sum: 0.0,
+            samples: 0.0,
+        };
+        light.iter().map(one).fold(none, Self::join)
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            sum: self.sum + other.sum,
+            samples: self.samples + other.samples,
+        }
+    }
+
+    fn mean(&self) -> f32 {
+        self.sum / self.samples.max(1.0)
+    }
 }
 
 /// The parts of a line that may hold a code: enough bars and spaces of like width between two quiet
