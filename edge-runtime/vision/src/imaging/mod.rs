@@ -12,6 +12,8 @@ pub mod dominant;
 pub mod filter;
 pub mod focus;
 pub mod morphology;
+pub mod near_duplicate;
+pub mod quality;
 pub mod sift;
 pub mod skew;
 pub mod threshold;
