@@ -1,7 +1,7 @@
 //! Recognises near duplicates: pictures of one moment, or one picture after a change of size,
 //! light, sharpness or compression, or cropped by a tenth.
 //!
-//! - A picture is known by [`Thumbnail`], a fixed number of bytes whatever its size.
+//! - [`Thumbnail`] keeps a picture in a fixed number of bytes, whatever its size.
 //! - A turned or mirrored picture is another one.
 
 use image::imageops::{crop_imm, thumbnail};
@@ -81,8 +81,9 @@ fn product(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Differences to the right and down, as a vector of length 1. Their roots keep one strong edge from
-/// outweighing all others, and a place without edges from counting.
+/// Differences to the right and down, as a vector of length 1.
+///
+/// The square root keeps one strong edge from outweighing all others.
 fn edges(view: &GrayImage) -> Vec<f32> {
     let last = VIEW_SIDE - 1;
     let at = |x: u32, y: u32| {
