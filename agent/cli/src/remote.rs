@@ -370,21 +370,16 @@ fn source_state(state: &SourceState) -> String {
     match state {
         SourceState::Connecting { attempt } => format!("connecting ({attempt})"),
         SourceState::Live { blind: None } => "live".to_owned(),
-        SourceState::Live {
-            blind: Some(Blindness::Frozen),
-        } => "live, picture frozen".to_owned(),
-        SourceState::Live {
-            blind: Some(Blindness::Black),
-        } => "live, picture black".to_owned(),
-        SourceState::Live {
-            blind: Some(Blindness::Moved),
-        } => "live, moved".to_owned(),
-        SourceState::Live {
-            blind: Some(Blindness::Covered),
-        } => "live, covered".to_owned(),
-        SourceState::Live {
-            blind: Some(Blindness::Blurred),
-        } => "live, blurred".to_owned(),
+        SourceState::Live { blind: Some(how) } => {
+            let how = match how {
+                Blindness::Frozen => "picture frozen",
+                Blindness::Black => "picture black",
+                Blindness::Moved => "moved",
+                Blindness::Covered => "covered",
+                Blindness::Blurred => "blurred",
+            };
+            format!("live, {how}")
+        }
         SourceState::Lost {
             message,
             retry_in_s,

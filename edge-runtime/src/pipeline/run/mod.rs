@@ -34,7 +34,7 @@ pub use self::state::RunState;
 
 use self::class_mask::ClassMask;
 use self::motion_filter::MotionFilter;
-use self::source_clock::SourceClock;
+use self::source_clock::{SourceClock, StopPosition, stop_position};
 use self::stages::{Stage, StageTimes};
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::pixels::FramePixels;
@@ -98,28 +98,6 @@ pub struct Run {
     stages: StageTimes,
     overlays: Vec<Overlay>,
     warnings: Vec<PipelineWarning>,
-}
-
-/// Where a frame lies relative to the requested duration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StopPosition {
-    Within,
-    /// Exactly at the end.
-    Last,
-    Beyond,
-}
-
-/// Compares `at_s` seconds since the first frame with the end. Half a millisecond allows for time
-/// stamps in 90 kHz and 600 Hz ticks.
-fn stop_position(at_s: f64, stop_after_s: f64) -> StopPosition {
-    const NOISE_S: f64 = 5e-4;
-    if at_s > stop_after_s + NOISE_S {
-        StopPosition::Beyond
-    } else if at_s >= stop_after_s - NOISE_S {
-        StopPosition::Last
-    } else {
-        StopPosition::Within
-    }
 }
 
 impl Run {

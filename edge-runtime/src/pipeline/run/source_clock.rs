@@ -70,3 +70,25 @@ impl SourceClock {
         self.cadence.fps().map(|fps| (fps * 10.0).round() / 10.0)
     }
 }
+
+/// Where a frame lies relative to the requested duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StopPosition {
+    Within,
+    /// Exactly at the end.
+    Last,
+    Beyond,
+}
+
+/// Compares `at_s` seconds since the first frame with the end. Half a millisecond allows for time
+/// stamps in 90 kHz and 600 Hz ticks.
+pub(super) fn stop_position(at_s: f64, stop_after_s: f64) -> StopPosition {
+    const NOISE_S: f64 = 5e-4;
+    if at_s > stop_after_s + NOISE_S {
+        StopPosition::Beyond
+    } else if at_s >= stop_after_s - NOISE_S {
+        StopPosition::Last
+    } else {
+        StopPosition::Within
+    }
+}
