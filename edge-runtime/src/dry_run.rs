@@ -5,6 +5,7 @@
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::{Phase, Verdict};
@@ -57,12 +58,16 @@ pub fn run(
     };
     manager.check_channels(&spec)?;
     let plan = plan::plan(&spec)?;
+    manager.check_class_mask(&spec, &plan)?;
     let models = &manager.parts().models;
     let detectors = Detectors::open(&spec, &plan, &|model| {
         let opened = models.open(model);
         opened.map_err(|e| Problem::new(422, ProblemCode::Model, e.to_string()))
     })?;
     let mut run = Run::new(plan, DetectHost::new(detectors, fastrand::u64(..)), &spec);
+    if let Some(mask) = manager.class_mask(&spec.source) {
+        run = run.masking(Arc::clone(mask));
+    }
     let frames = manager.watch(&spec.source)?;
     let mut report = DryRunReport {
         detector: run.detector(),

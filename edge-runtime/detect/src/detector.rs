@@ -34,6 +34,18 @@ pub struct DetectorInfo {
     pub follows_one_picture: bool,
     /// Digest of the model's name and preprocessing: embeddings with equal digests are comparable.
     pub space: Option<Sha256Sum>,
+    pub own: OwnThresholds,
+}
+
+/// What a model uses where a request leaves it open.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct OwnThresholds {
+    /// Lowest score to report.
+    pub confidence: f32,
+    /// Overlap above which the weaker of two boxes is suppressed; absent: none is.
+    pub iou: Option<f32>,
+    /// Whether boxes of different classes suppress each other.
+    pub class_agnostic: bool,
 }
 
 impl DetectorInfo {
@@ -47,6 +59,11 @@ impl DetectorInfo {
             knows_classes: true,
             follows_one_picture: false,
             space: Some(space(manifest)),
+            own: OwnThresholds {
+                confidence: manifest.confidence,
+                iou: manifest.nms.map(|nms| nms.iou),
+                class_agnostic: manifest.nms.is_some_and(|nms| nms.class_agnostic),
+            },
         }
     }
 }

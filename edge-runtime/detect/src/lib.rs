@@ -49,7 +49,7 @@ pub use decode::prompted::PromptedMask;
 pub use decode::segments::Segment;
 pub use decode::shapes::Shape;
 pub use detection::{DetectParams, DetectTimes, RawDetection};
-pub use detector::{Detector, DetectorInfo, FaceGaze, ReadLine, RunWanted};
+pub use detector::{Detector, DetectorInfo, FaceGaze, OwnThresholds, ReadLine, RunWanted};
 pub use error::DetectError;
 pub use ort_library::OrtPlaces;
 pub use pool::{DetectorPool, OpenError, OpenRequest};

@@ -45,6 +45,21 @@ pub fn suppress(
     boxes.truncate(kept);
 }
 
+/// Which boxes [`suppress`] would keep of these, which it sorted before: by place.
+#[must_use]
+pub fn unsuppressed(boxes: &[RawDetection], iou: f32, class_agnostic: bool) -> Vec<bool> {
+    let mut kept: Vec<bool> = Vec::with_capacity(boxes.len());
+    for candidate in boxes {
+        let stronger = boxes.iter().zip(&kept).filter(|(_, kept)| **kept);
+        let is_covered = stronger.into_iter().any(|(stronger, _)| {
+            (class_agnostic || stronger.class_id == candidate.class_id)
+                && stronger.bbox.iou(&candidate.bbox) > f64::from(iou)
+        });
+        kept.push(!is_covered);
+    }
+    kept
+}
+
 fn stronger_first(a: &RawDetection, b: &RawDetection) -> Ordering {
     b.score
         .total_cmp(&a.score)

@@ -62,11 +62,11 @@ pub struct BlindWatch {
 /// A change of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlindChange {
-    /// The picture shows nothing.
+    /// The picture does not show what it should.
     Blind(Blindness),
-    /// The picture is useful again.
+    /// The picture shows what it should again.
     Seeing {
-        /// Time since the first useless picture.
+        /// Time since the first such picture.
         lasted: Duration,
     },
 }
@@ -113,7 +113,9 @@ impl BlindWatch {
         self.flat_since = is_flat.then(|| self.flat_since.unwrap_or(pts));
         let unusual = match &mut self.view {
             Some(view) if !is_flat && self.changed == pts => view.observe(picture, &grid),
-            _ => None,
+            // A repeated picture says nothing new.
+            Some(view) => view.unusual(),
+            None => None,
         };
         self.unusual_since = unusual.and(self.unusual_since.or(Some(pts)));
         self.grid = grid;

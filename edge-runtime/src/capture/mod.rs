@@ -9,8 +9,8 @@
 //! - [`timeline`]: monotonic presentation times; [`blind`]: frozen and black pictures
 //! - [`cause`]: causes of errors; [`check`]: missing GStreamer elements
 //!
-//! GStreamer types stay in this folder and [`crate::media`]. Pictures keep their size and are not
-//! copied. No credential reaches a log, a status or an error.
+//! GStreamer types stay in this folder and [`crate::media`]. Pictures keep their size; only a
+//! privacy mask copies them. No credential reaches a log, a status or an error.
 
 mod animation;
 pub mod blind;

@@ -83,8 +83,16 @@ pub struct ViewWatch {
 impl ViewWatch {
     /// Checks a picture with these cell means, and returns how its view differs from the usual one.
     pub fn observe(&mut self, picture: &Picture, means: &[f32]) -> Option<Blindness> {
-        let view = View::of(picture, means)?;
-        self.judge(&view)
+        match View::of(picture, means) {
+            Some(view) => self.judge(&view),
+            None => self.unusual,
+        }
+    }
+
+    /// How the view differed from the usual one at the last check.
+    #[must_use]
+    pub fn unusual(&self) -> Option<Blindness> {
+        self.unusual
     }
 
     fn judge(&mut self, view: &View) -> Option<Blindness> {

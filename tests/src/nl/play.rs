@@ -27,7 +27,7 @@ use watchkeeper_contract::spool::EffectNumber;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_detect::{
-    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection,
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, OwnThresholds, RawDetection,
 };
 use watchkeeper_engine::rules::Change;
 use watchkeeper_models::MOTION;
@@ -391,6 +391,7 @@ impl Stage<'_> {
                 knows_classes: !is_motion,
                 follows_one_picture: is_motion,
                 space: None,
+                own: OwnThresholds::default(),
             },
             size,
             actors,

@@ -450,6 +450,26 @@ fn check_refused_without_pipeline(yard: &Yard, class: &str) -> anyhow::Result<()
         ensure!(code == 409 && body.contains(class), "{path}: {code} {body}");
         ensure!(body.contains("picture of a pipeline"), "{body}");
     }
+    // A step that would put the picture into an output as text.
+    let step = json!({
+        "type": "roboflow_core/property_definition@v1", "name": "text", "data": "$inputs.image",
+        "operations": [{"type": "ConvertImageToBase64"}],
+    });
+    let workflow = json!({
+        "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [step],
+        "outputs": [{"type": "JsonField", "name": "text", "selector": "$steps.text.output"}],
+    });
+    let pipeline = json!({"id": "trial", "source": "yard", "workflow": workflow, "rules": []});
+    let trial = json!({"pipeline": pipeline, "seconds": 1.0});
+    let (code, body) = yard
+        .bench
+        .request("POST", "/v1/workflows/dry-run", Some(&trial))?;
+    let body = String::from_utf8_lossy(&body).into_owned();
+    ensure!(
+        code == 422 && body.contains("privacy mask of classes"),
+        "{code} {body}"
+    );
     Ok(())
 }
 

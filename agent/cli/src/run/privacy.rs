@@ -45,8 +45,18 @@ pub(super) fn mask(
 /// Describes the mask of a run in one sentence.
 pub(super) fn describe(mask: &PrivacyMask) -> String {
     let regions = match mask.regions.len() {
-        1 => "1 region".to_owned(),
-        many => format!("{many} regions"),
+        0 => None,
+        1 => Some("1 region of the picture is masked before anything else sees a frame".to_owned()),
+        many => Some(format!(
+            "{many} regions of the picture are masked before anything else sees a frame"
+        )),
     };
-    format!("privacy mask: {regions} of the picture are masked before anything else sees a frame")
+    let classes = match mask.classes.join(", ") {
+        classes if classes.is_empty() => None,
+        classes => Some(format!(
+            "found {classes} are masked in each picture that leaves"
+        )),
+    };
+    let parts: Vec<String> = regions.into_iter().chain(classes).collect();
+    format!("privacy mask: {}", parts.join("; "))
 }

@@ -40,7 +40,7 @@ use self::objects::Objects;
 use self::reduce::Small;
 use self::shadow::Inside;
 use crate::detection::{DetectParams, DetectTimes, RawDetection};
-use crate::detector::{Detector, DetectorInfo};
+use crate::detector::{Detector, DetectorInfo, OwnThresholds};
 use crate::error::DetectError;
 
 /// Name of the model and of its one class.
@@ -116,6 +116,7 @@ impl MotionDetector {
                 knows_classes: false,
                 follows_one_picture: true,
                 space: None,
+                own: OwnThresholds::default(),
             },
             absorb: Absorb {
                 object,

@@ -3,6 +3,7 @@
 //! - A source that the configuration file does not declare can't show a masked camera.
 //! - Two addresses are one camera if they name the same host, device, file or folder.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -136,7 +137,7 @@ fn is_equal(a: &Address, b: &Address) -> bool {
 
 fn is_one_camera(a: &Address, b: &Address) -> bool {
     if let (Some(a), Some(b)) = (host(a), host(b)) {
-        return a.eq_ignore_ascii_case(b);
+        return a == b;
     }
     match (a, b) {
         (Address::Demo(_), Address::Demo(_)) => true,
@@ -151,11 +152,22 @@ fn is_one_camera(a: &Address, b: &Address) -> bool {
     }
 }
 
-fn host(address: &Address) -> Option<&str> {
-    match address {
-        Address::Rtsp { url, .. } | Address::Http { url, .. } => url.host_str(),
-        Address::Path(_) | Address::V4l2 { .. } | Address::Demo(_) => None,
-    }
+/// The host of an address, the same for its spellings: letter case, a final dot, an IPv4 address
+/// written as IPv6, any loopback address.
+fn host(address: &Address) -> Option<String> {
+    let url = match address {
+        Address::Rtsp { url, .. } | Address::Http { url, .. } => url,
+        Address::Path(_) | Address::V4l2 { .. } | Address::Demo(_) => return None,
+    };
+    let host = url.host_str()?.trim_end_matches('.').to_ascii_lowercase();
+    let number = host.trim_start_matches('[').trim_end_matches(']');
+    let Ok(number) = number.parse::<IpAddr>().map(|number| number.to_canonical()) else {
+        return Some(host);
+    };
+    Some(match number.is_loopback() {
+        true => "localhost".to_owned(),
+        false => number.to_string(),
+    })
 }
 
 /// The path without links; as written where it is not there.
@@ -223,6 +235,21 @@ mod tests {
             let told = refused.err().unwrap_or_default();
             assert!(told.contains("[sources.gate]"), "{gate} {other}: {told}");
         }
+    }
+
+    #[test]
+    fn host_is_found_in_each_of_its_spellings() {
+        for (gate, other) in [
+            ("rtsp://cam.local/1", "rtsp://CAM.local./2"),
+            ("rtsp://10.0.0.7/1", "rtsp://[::ffff:10.0.0.7]/2"),
+            ("http://127.0.0.1:80/a", "rtsp://127.0.0.2/b"),
+            ("rtsp://localhost/a", "rtsp://[::1]/b"),
+        ] {
+            let refused = masks(gate, &[]).of(&source("yard", other));
+            assert!(refused.is_err(), "{gate} {other}");
+        }
+        let other = masks("rtsp://10.0.0.7/1", &[]).of(&source("yard", "rtsp://10.0.0.8/1"));
+        assert!(other.expect("another camera").is_none());
     }
 
     #[test]

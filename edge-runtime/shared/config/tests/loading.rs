@@ -659,11 +659,12 @@ fn invalid_privacy_mask_names_field_value_and_remedy_and_hides_everything() {
 }
 
 #[test]
-fn fill_without_regions_is_refused() {
+fn fill_without_regions_is_refused_and_hides_everything() {
     let config = masked("fill = \"black\"\n");
     assert!(config.sources.is_empty());
     let told = config.warnings[0].to_string();
-    assert!(told.contains("has no effect"), "{told}");
+    assert!(told.contains("regions and classes are missing"), "{told}");
+    assert_eq!(config.privacy[0].regions[0].len(), 4);
 }
 
 #[test]

@@ -276,7 +276,7 @@ impl Manager {
     }
 
     /// Refuses a workflow on a camera with masked classes that could take pixels elsewhere.
-    fn check_class_mask(&self, spec: &PipelineSpec, plan: &Plan) -> Result<(), Problem> {
+    pub(crate) fn check_class_mask(&self, spec: &PipelineSpec, plan: &Plan) -> Result<(), Problem> {
         let (Some(mask), Some(step)) =
             (self.class_mask(&spec.source), plan.compiled.picture_step())
         else {

@@ -198,7 +198,7 @@ impl Manager {
     }
 
     /// The privacy mask of a source with masked classes.
-    pub(super) fn class_mask(&self, source: &SourceId) -> Option<&Arc<PrivacyMask>> {
+    pub(crate) fn class_mask(&self, source: &SourceId) -> Option<&Arc<PrivacyMask>> {
         let mask = self.parts.privacy.by_name(source);
         mask.filter(|mask| !mask.classes.is_empty())
     }

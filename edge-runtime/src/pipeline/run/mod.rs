@@ -150,6 +150,8 @@ impl Run {
         if !mask.classes.is_empty() {
             self.host = self.host.masking(mask.classes.clone().into());
             self.class_mask = Some(ClassMask::new(mask));
+            // Each frame that leaves is looked at: what moves too little for the filter shows too.
+            self.motion_filter = None;
         }
         self
     }

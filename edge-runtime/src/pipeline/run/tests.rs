@@ -8,7 +8,7 @@ use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_detect::{
-    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection,
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, OwnThresholds, RawDetection,
 };
 use watchkeeper_vision::frame::testing::rgb_frame;
 use watchkeeper_vision::geometry::BBox;
@@ -86,6 +86,7 @@ fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
         knows_classes: !follows_one_picture,
         follows_one_picture,
         space: None,
+        own: OwnThresholds::default(),
     }
 }
 

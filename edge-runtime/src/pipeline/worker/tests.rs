@@ -238,7 +238,7 @@ fn annotated_videos_stay_within_their_limit() {
     assert!(worker.recording(Some(3)).is_ok(), "few parts for so much");
 }
 
-/// Detects motion and counts what crosses a line at the right border of a picture 320 pixels wide.
+/// Detects motion and counts what crosses a line at the right border of a picture 640 pixels wide.
 fn counting_at_the_border() -> Value {
     json!({"model": "motion", "workflow": {
         "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
@@ -249,7 +249,7 @@ fn counting_at_the_border() -> Value {
              "image": "$inputs.image", "detections": "$steps.model.predictions"},
             {"type": "watchkeeper/line_counter@v1", "name": "exit", "image": "$inputs.image",
              "detections": "$steps.tracker.tracked_detections",
-             "line_segment": [[305, 0], [305, 240]]},
+             "line_segment": [[610, 0], [610, 480]]},
         ],
         "outputs": [{"type": "JsonField", "name": "out", "selector": "$steps.exit.count_in"}],
     }})
@@ -262,11 +262,11 @@ fn picture_of_a_late_event_shows_the_object_that_left() {
     let (worker, journal) = pipeline(counting_at_the_border(), Arc::clone(&camera), state.path());
     until(&worker, "the subscription", || camera.is_watched());
     for n in 0..60_i32 {
-        // A white square of 60 pixels that walks out of a dark picture.
-        let left = 20 + (n - 20) * 20;
-        let street = image::RgbImage::from_fn(320, 240, |x, y| {
+        // A white lorry that drives out of a dark picture.
+        let left = 40 + (n - 20) * 80;
+        let street = image::RgbImage::from_fn(640, 480, |x, y| {
             let is_inside =
-                n >= 20 && (left..left + 60).contains(&x.cast_signed()) && (100..160).contains(&y);
+                n >= 20 && (left..left + 240).contains(&x.cast_signed()) && (100..400).contains(&y);
             image::Rgb([if is_inside { 230 } else { 40 }; 3])
         });
         let shown = Instant::now();
@@ -296,7 +296,7 @@ fn picture_of_a_late_event_shows_the_object_that_left() {
     let media = MediaStore::open(state.path(), MediaLimits::default()).unwrap();
     let picture = image::open(media.path(&event.media[0].id).unwrap()).unwrap();
     let [x1, y1, x2, y2] = rule.bbox.unwrap();
-    let (x, y) = (f64::midpoint(x1, x2) * 320.0, f64::midpoint(y1, y2) * 240.0);
+    let (x, y) = (f64::midpoint(x1, x2) * 640.0, f64::midpoint(y1, y2) * 480.0);
     let pixel = picture.to_rgb8()[(x as u32, y as u32)];
     assert!(
         pixel.0.iter().all(|level| *level > 200),

@@ -33,8 +33,6 @@ const SETTLED_S: f64 = 0.3;
 const MOVED: f64 = 0.25;
 /// Greatest distance from the border of the picture of a box that comes in or goes out, in sizes.
 const AT_BORDER: f64 = 0.02;
-/// The same in pixels: the motion detector's boxes end two pixels before the border.
-const AT_BORDER_PX: f64 = 2.0;
 /// Seconds out of sight after which an object counts as gone.
 const GONE_S: f64 = 1.0;
 /// Seconds out of sight after which an object is forgotten: longer than a tracker remembers one.
@@ -258,7 +256,7 @@ impl Line {
 
 /// Whether a box touches the border of a picture of this size.
 fn is_at_border(bbox: &BBox, [width, height]: [u32; 2]) -> bool {
-    let near = (AT_BORDER * bbox.area().sqrt()).max(AT_BORDER_PX);
+    let near = AT_BORDER * bbox.area().sqrt();
     let (right, bottom) = (f64::from(width) - near, f64::from(height) - near);
     bbox.x1 <= near || bbox.y1 <= near || bbox.x2 >= right || bbox.y2 >= bottom
 }

@@ -1,7 +1,7 @@
 //! Which bounding boxes are masked in a frame: those found in it, and those found shortly before.
 //!
 //! - A detector misses an object now and then, so a box stays for [`HOLD`] after it was last found.
-//! - A box is replaced by the one that overlaps it most, the next one of the same object.
+//! - A box is replaced by one that hides nearly all of it, the next one of the same object.
 //! - At most [`MAX_BOXES`] boxes; beyond them the whole picture is masked.
 
 use std::time::Duration;
@@ -19,8 +19,8 @@ pub const GROWTH: f64 = 0.15;
 /// Most boxes masked at once.
 pub const MAX_BOXES: usize = 300;
 
-/// Least overlap (intersection over union) of two boxes of one object in successive frames.
-const MIN_OVERLAP: f64 = 0.3;
+/// Part of an earlier box that a grown new one has to hide to replace it.
+const MIN_HIDDEN: f64 = 0.85;
 
 /// The boxes of one pipeline.
 #[derive(Debug, Clone, Default)]
@@ -37,25 +37,26 @@ impl ObjectBoxes {
         for found in found {
             self.forget_earlier(found);
         }
-        if found.len() + self.held.len() > MAX_BOXES {
+        self.held.extend(found.iter().map(|found| (*found, at)));
+        if self.held.len() > MAX_BOXES {
+            // Those that stay are the latest.
+            self.held.drain(..self.held.len() - MAX_BOXES);
             return vec![whole_picture()];
         }
-        self.held.extend(found.iter().map(|found| (*found, at)));
         let boxes = self.held.iter();
         boxes.map(|(held, _)| region(held, size)).collect()
     }
 
-    /// Forgets the box that `found` overlaps most. Only one, because another may be of an object
-    /// that is hidden behind it.
+    /// Forgets the boxes that `found` hides. Another one may be of an object that was missed.
     fn forget_earlier(&mut self, found: &BBox) {
-        let overlaps = self.held.iter().enumerate();
-        let overlaps = overlaps.map(|(n, (held, _))| (n, found.iou(held)));
-        let most = overlaps.max_by(|(_, a), (_, b)| a.total_cmp(b));
-        if let Some((n, overlap)) = most
-            && overlap >= MIN_OVERLAP
-        {
-            self.held.swap_remove(n);
-        }
+        let (dx, dy) = (found.width() * GROWTH, found.height() * GROWTH);
+        let hidden = |held: &BBox| {
+            let width = held.x2.min(found.x2 + dx) - held.x1.max(found.x1 - dx);
+            let height = held.y2.min(found.y2 + dy) - held.y1.max(found.y1 - dy);
+            width.max(0.0) * height.max(0.0)
+        };
+        self.held
+            .retain(|(held, _)| hidden(held) < MIN_HIDDEN * held.area());
     }
 }
 
@@ -113,6 +114,15 @@ mod tests {
         let regions = boxes.regions(ms(40), &[at(25.0)], SIZE);
         assert_eq!(regions.len(), 2, "{regions:?}");
         assert!(is_masked(&regions, &at(120.0)));
+    }
+
+    #[test]
+    fn box_that_walks_up_to_a_missed_one_leaves_it_masked() {
+        let mut boxes = ObjectBoxes::default();
+        let missed = BBox::new(60.0, 20.0, 80.0, 60.0);
+        boxes.regions(ms(0), &[BBox::new(30.0, 20.0, 50.0, 60.0), missed], SIZE);
+        let regions = boxes.regions(ms(40), &[BBox::new(50.0, 20.0, 70.0, 60.0)], SIZE);
+        assert!(is_masked(&regions, &missed), "{regions:?}");
     }
 
     #[test]

@@ -107,7 +107,10 @@ impl Compiled {
     fn reads_picture(&self, source: &Source) -> bool {
         match source {
             Source::Const(_) => false,
-            Source::Slot(slot) => self.kinds(SlotId(*slot)).has(Kind::Image),
+            Source::Slot(slot) => {
+                let kinds = self.kinds(SlotId(*slot));
+                kinds.has(Kind::Image) || kinds.has(Kind::Any)
+            }
             Source::List(items, _) => items.iter().any(|item| self.reads_picture(item)),
             Source::Dict(entries, _) => entries.iter().any(|(_, item)| self.reads_picture(item)),
         }

@@ -37,15 +37,13 @@ fn mask(values: &Values<'_>, name: &str, warnings: &mut Vec<ConfigError>) -> Opt
     let errors_before = warnings.len();
     let regions = regions(values, &key("regions"), warnings);
     let classes = classes(values, &key("classes"), warnings);
-    let is_good = !is_misspelt
-        && warnings.len() == errors_before
-        && !is_spoilt(&format!("{section}.privacy"), warnings);
-    if is_good && regions.is_empty() && classes.is_empty() {
-        let problem = "has no effect, because regions and classes are missing";
+    let is_spoilt = is_misspelt || is_spoilt(&format!("{section}.privacy"), warnings);
+    if !is_spoilt && warnings.len() == errors_before && regions.is_empty() && classes.is_empty() {
+        let problem = "masks the whole picture, because regions and classes are missing";
         let origin = values.origin(&key("fill"));
         warnings.push(ConfigError::new(key("fill"), problem, origin));
-        return None;
     }
+    let is_good = !is_spoilt && warnings.len() == errors_before;
     let uri = values.text(&format!("{section}.uri")).unwrap_or_default();
     Some(PrivacyMask {
         source,

@@ -5,10 +5,59 @@
 
 use std::sync::Arc;
 
+use watchkeeper_detect::nms::unsuppressed;
+use watchkeeper_detect::{DetectParams, DetectorInfo, RawDetection};
+use watchkeeper_engine::workflow::DetectRequest;
 use watchkeeper_vision::geometry::BBox;
 
 /// Confidence from which an object is masked, where steps ask for a higher one.
-pub(super) const MIN_CONFIDENCE: f32 = 0.2;
+const MIN_CONFIDENCE: f32 = 0.2;
+
+/// Overlap up to which two objects of a class are both masked, where steps suppress earlier.
+const MIN_IOU: f32 = 0.7;
+
+/// Thresholds of a step: what it gets, while more is asked for and masked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StepThresholds {
+    confidence: f32,
+    /// Absent: the model suppresses nothing.
+    iou: Option<f32>,
+    class_agnostic: bool,
+}
+
+impl StepThresholds {
+    /// The thresholds of a request, and of the model where it leaves them open.
+    pub(super) fn of(request: &DetectRequest<'_>, info: &DetectorInfo) -> Self {
+        let confidence = request.confidence.map(|confidence| confidence as f32);
+        let iou = request.iou_threshold.map(|iou| iou as f32);
+        let class_agnostic = request.class_agnostic_nms;
+        Self {
+            confidence: confidence.unwrap_or(info.own.confidence),
+            iou: iou.or(info.own.iou),
+            class_agnostic: class_agnostic.unwrap_or(info.own.class_agnostic),
+        }
+    }
+
+    /// Asks for every object to mask.
+    pub(super) fn widen(&self, params: &mut DetectParams) {
+        params.confidence = Some(self.confidence.min(MIN_CONFIDENCE));
+        params.iou_threshold = self.iou.map(|iou| iou.max(MIN_IOU));
+        params.class_agnostic_nms = Some(false);
+    }
+
+    /// Which of the objects found for the mask the step gets, by place; the best come first.
+    pub(super) fn of_step(&self, found: &[RawDetection]) -> Vec<bool> {
+        let is_sure = |raw: &RawDetection| raw.score >= self.confidence;
+        match self.iou {
+            Some(iou) => unsuppressed(found, iou, self.class_agnostic)
+                .into_iter()
+                .zip(found)
+                .map(|(is_kept, raw)| is_kept && is_sure(raw))
+                .collect(),
+            None => found.iter().map(is_sure).collect(),
+        }
+    }
+}
 
 /// The boxes found in one frame.
 #[derive(Debug)]

@@ -23,7 +23,7 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Mask;
 
 use self::answers::{AnswerCache, CropOrigin, FrameAnswers, ModelAnswers};
-use self::masked::{MIN_CONFIDENCE, MaskedBoxes};
+use self::masked::{MaskedBoxes, StepThresholds};
 use super::detectors::Detectors;
 use crate::effects::EffectSender;
 
@@ -273,22 +273,19 @@ impl DetectHost {
         if request.described.is_some() && detector.info().task != ModelTask::ZeroShotDetection {
             return Err(wrong_task(detector.info(), request.task));
         }
-        let confidence = request.confidence.map(|c| c as f32);
-        let params = DetectParams {
-            confidence: match self.masked {
-                Some(_) => confidence.map(|c| c.min(MIN_CONFIDENCE)),
-                None => confidence,
-            },
+        let mut params = DetectParams {
+            confidence: request.confidence.map(|c| c as f32),
             iou_threshold: request.iou_threshold.map(|t| t as f32),
             class_agnostic_nms: request.class_agnostic_nms,
-            max_detections: match self.masked {
-                Some(_) => max_detections(request).max(MAX_DETECTIONS),
-                None => max_detections(request),
-            },
+            max_detections: max_detections(request),
             shapes: wants_shapes,
             flat: self.flat,
             described: request.described.unwrap_or_default().to_vec(),
         };
+        if self.masked.is_some() {
+            StepThresholds::of(request, detector.info()).widen(&mut params);
+            params.max_detections = params.max_detections.max(MAX_DETECTIONS);
+        }
         let times = detector
             .detect(&frame, &params, &mut self.raw)
             .map_err(|e| e.to_string())?;
@@ -328,9 +325,16 @@ impl DetectHost {
         // A detector whose one class is no kind of object can't be filtered by kinds of objects.
         let filter = request.class_filter.filter(|_| info.knows_classes);
         // For a privacy mask more was asked for than by the step.
-        let least = request.confidence.filter(|_| self.masked.is_some());
+        let of_step = self.masked.is_some().then(|| {
+            let thresholds = StepThresholds::of(request, info);
+            thresholds.of_step(&self.raw)
+        });
+        let is_of_step = |place: usize| {
+            let places = of_step.as_ref().map(|places| places.get(place));
+            places.is_none_or(|is_it| is_it == Some(&true))
+        };
         let wanted = self.raw.iter().enumerate();
-        let wanted = wanted.filter(|(_, raw)| least.is_none_or(|least| raw.score >= least as f32));
+        let wanted = wanted.filter(|(place, _)| is_of_step(*place));
         for (i, raw) in wanted.take(max_detections(request)) {
             let class = class_name(request, info, raw);
             if filter.is_some_and(|wanted| !wanted.iter().any(|w| **w == *class)) {

@@ -9,7 +9,8 @@ use watchkeeper_contract::id::{EventId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_detect::{
-    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection,
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, OwnThresholds, RawDetection,
+    nms,
 };
 use watchkeeper_engine::rules::LocalTime;
 use watchkeeper_engine::workflow::Pixels;
@@ -28,7 +29,8 @@ const SIZE: [u32; 2] = [128, 96];
 /// Where the object is: a white rectangle in a grey picture.
 const OBJECT: [u32; 4] = [40, 20, 70, 60];
 
-/// Finds the object with a low score, as the first class, in every frame that shows it.
+/// Finds the object with a low score, as the first class, in every frame that shows it. A model of
+/// two classes is sure of the second one at the same place.
 struct Finder {
     info: DetectorInfo,
     has_seen_whole: Arc<AtomicBool>,
@@ -49,14 +51,26 @@ impl Detector for Finder {
         let is_there = frame.picture.planes.plane(0).data.contains(&255);
         self.has_seen_whole.fetch_or(is_there, Ordering::Relaxed);
         let [x1, y1, x2, y2] = OBJECT.map(f64::from);
-        if is_there && params.confidence.is_none_or(|least| least <= 0.3) {
-            out.push(RawDetection {
-                bbox: BBox::new(x1, y1, x2, y2),
-                score: 0.3,
-                class_id: 0,
-                column: 0,
-            });
+        let found = |class_id: usize, score: f32, x2: f64| RawDetection {
+            bbox: BBox::new(x1, y1, x2, y2),
+            score,
+            class_id,
+            column: 0,
+        };
+        if is_there {
+            out.push(found(0, 0.3, x2));
+            if self.info.labels.len() > 1 {
+                out.push(found(1, 0.9, x1 + 10.0));
+                // Another one of the first class, in front of a half of it.
+                out.push(found(0, 0.8, x1 + 15.0));
+            }
         }
+        let own = self.info.own;
+        let least = params.confidence.unwrap_or(own.confidence);
+        out.retain(|raw| raw.score >= least);
+        let is_agnostic = params.class_agnostic_nms.unwrap_or(own.class_agnostic);
+        let iou = params.iou_threshold.or(own.iou);
+        nms::suppress(out, iou, is_agnostic, params.max_detections);
         Ok(DetectTimes::default())
     }
 }
@@ -97,6 +111,11 @@ impl Case {
                 knows_classes: true,
                 follows_one_picture: false,
                 space: None,
+                own: OwnThresholds {
+                    confidence: 0.5,
+                    iou: Some(0.3),
+                    class_agnostic: false,
+                },
             };
             let has_seen_whole = Arc::clone(&has_seen_whole);
             Ok(Box::new(Finder {
@@ -188,23 +207,43 @@ fn object_of_masked_class_is_in_no_picture_and_model_sees_it() {
 }
 
 #[test]
-fn class_filter_and_confidence_of_a_step_uncover_nothing() {
-    for model in [
-        json!({"class_filter": ["car"], "confidence": 0.1}),
-        json!({"confidence": 0.9}),
-        json!({"confidence": 0.1, "max_detections": 1}),
+fn frames_without_motion_are_looked_at_too() {
+    let mut case = Case::new(
+        &["person"],
+        json!({"confidence": 0.1}),
+        None,
+        json!({"detect": {"mode": "on_motion", "refresh_s": 3600.0}}),
+    );
+    for _ in 0..20 {
+        case.has_seen_whole.store(false, Ordering::Relaxed);
+        assert_eq!(bright(&*case.frame(255).clean), 0);
+        assert!(case.has_seen_whole.load(Ordering::Relaxed));
+    }
+}
+
+#[test]
+fn filter_confidence_and_overlap_of_a_step_uncover_nothing() {
+    for (wanted, model) in [
+        (1, json!({"class_filter": ["car"], "confidence": 0.1})),
+        (1, json!({"confidence": 0.85})),
+        (1, json!({"confidence": 0.1, "max_detections": 1})),
+        (3, json!({"confidence": 0.1, "iou_threshold": 1.0})),
+        (2, json!({"confidence": 0.1, "iou_threshold": 0.0})),
+        (
+            1,
+            json!({"confidence": 0.1, "iou_threshold": 0.0, "class_agnostic_nms": true}),
+        ),
+        (
+            2,
+            json!({"type": "roboflow_core/roboflow_object_detection_model@v3"}),
+        ),
     ] {
         let mut case = Case::new(&["person", "car"], model.clone(), None, json!({}));
         let outcome = case.frame(255);
         assert_eq!(bright(&*outcome.clean), 0, "{model}");
         let found = case.run.results().outputs["found"]["predictions"].clone();
         let kept = found.as_array().map(Vec::len);
-        let wanted = usize::from(model["max_detections"] == 1);
-        assert_eq!(
-            kept,
-            Some(wanted),
-            "the step gets what it asked for: {found}"
-        );
+        assert_eq!(kept, Some(wanted), "what {model} asks for: {found}");
     }
 }
 
