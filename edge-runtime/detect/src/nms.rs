@@ -33,11 +33,8 @@ pub fn suppress(
             break;
         }
         let candidate = boxes[i];
-        let covered = boxes[..kept].iter().any(|stronger| {
-            (class_agnostic || stronger.class_id == candidate.class_id)
-                && stronger.bbox.iou(&candidate.bbox) > iou
-        });
-        if !covered {
+        let mut stronger = boxes[..kept].iter();
+        if !stronger.any(|stronger| covers(stronger, &candidate, iou, class_agnostic)) {
             boxes[kept] = candidate;
             kept += 1;
         }
@@ -50,14 +47,17 @@ pub fn suppress(
 pub fn unsuppressed(boxes: &[RawDetection], iou: f32, class_agnostic: bool) -> Vec<bool> {
     let mut kept: Vec<bool> = Vec::with_capacity(boxes.len());
     for candidate in boxes {
-        let stronger = boxes.iter().zip(&kept).filter(|(_, kept)| **kept);
-        let is_covered = stronger.into_iter().any(|(stronger, _)| {
-            (class_agnostic || stronger.class_id == candidate.class_id)
-                && stronger.bbox.iou(&candidate.bbox) > f64::from(iou)
-        });
-        kept.push(!is_covered);
+        let mut stronger = boxes.iter().zip(&kept).filter(|(_, kept)| **kept);
+        let iou = f64::from(iou);
+        kept.push(!stronger.any(|(stronger, _)| covers(stronger, candidate, iou, class_agnostic)));
     }
     kept
+}
+
+/// Whether a stronger box suppresses a weaker one.
+fn covers(stronger: &RawDetection, weaker: &RawDetection, iou: f64, class_agnostic: bool) -> bool {
+    (class_agnostic || stronger.class_id == weaker.class_id)
+        && stronger.bbox.iou(&weaker.bbox) > iou
 }
 
 fn stronger_first(a: &RawDetection, b: &RawDetection) -> Ordering {

@@ -149,7 +149,7 @@ impl DetectHost {
             pixels: Arc::clone(pixels),
         });
         self.hold = hold;
-        if let Some(masked) = self.masked.as_mut().filter(|_| !hold) {
+        if let Some(masked) = &mut self.masked {
             masked.begin();
         }
         self.answers.values_mut().for_each(FrameAnswers::begin);
