@@ -224,6 +224,18 @@ impl Yard {
                 .find(|e| e["phase"] == "new" && e["body"]["kind"] == "rule")
         })
     }
+
+    /// The clean and the annotated picture of an event.
+    fn pictures_of(&self, event: &Value) -> anyhow::Result<Vec<Vec<RgbImage>>> {
+        let media = event["media"].as_array().cloned().unwrap_or_default();
+        ensure!(
+            media.len() == 2,
+            "a clean and an annotated picture: {event:#}"
+        );
+        let ids = media.iter().filter_map(|media| media["id"].as_str());
+        ids.map(|id| self.fetch_soon(&format!("/v1/media/{id}")))
+            .collect()
+    }
 }
 
 /// Fetches pictures on every way out of the runtime, and looks into every file that it keeps.
@@ -246,13 +258,7 @@ fn check_runtime(privacy: &str) -> anyhow::Result<()> {
     let frame = yard.fetch_soon("/v1/pipelines/watch/frame.jpg")?;
     check("frame of the pipeline", &frame, is_masked)?;
     let event = yard.event()?;
-    let media = event["media"].as_array().cloned().unwrap_or_default();
-    ensure!(
-        media.len() == 2,
-        "a clean and an annotated picture: {event:#}"
-    );
-    for id in media.iter().filter_map(|media| media["id"].as_str()) {
-        let picture = yard.fetch_soon(&format!("/v1/media/{id}"))?;
+    for picture in yard.pictures_of(&event)? {
         check("picture of an event", &picture, is_masked)?;
     }
     let clip = event["clip"]["id"].as_str().context("a clip")?;
@@ -483,13 +489,7 @@ fn moving_object_of_masked_class_is_in_no_picture_of_its_event() -> anyhow::Resu
         }
         yard.watch()?;
         let event = yard.event()?;
-        let media = event["media"].as_array().cloned().unwrap_or_default();
-        ensure!(
-            media.len() == 2,
-            "a clean and an annotated picture: {event:#}"
-        );
-        for id in media.iter().filter_map(|media| media["id"].as_str()) {
-            let pictures = yard.fetch_soon(&format!("/v1/media/{id}"))?;
+        for pictures in yard.pictures_of(&event)? {
             let white = pictures.iter().flat_map(|picture| picture.pixels());
             let white = white.filter(|Rgb(rgb)| rgb.iter().all(|value| *value > 200));
             let number = white.count();

@@ -203,8 +203,12 @@ fn nothing_is_followed_behind_a_covered_lens() {
     );
 }
 
-/// Changes reported while a clip plays for half a minute, is disturbed for as long, and plays on.
-fn watch_disturbed(path: &Path, disturb: impl Fn(&GrayImage) -> GrayImage) -> Vec<BlindChange> {
+/// Changes reported while a clip plays for half a minute, is disturbed for as long, and plays on,
+/// each with its second.
+fn watch_disturbed(
+    path: &Path,
+    disturb: impl Fn(&GrayImage) -> GrayImage,
+) -> Vec<(u32, BlindChange)> {
     let mut pictures = Vec::new();
     let (_source, frames) = open(path.to_str().unwrap());
     // Two a second of the first 15 seconds.
@@ -226,9 +230,10 @@ fn watch_disturbed(path: &Path, disturb: impl Fn(&GrayImage) -> GrayImage) -> Ve
     let mut watch = BlindWatch::new(true);
     let spans = [&usual, &disturbed, &usual];
     let frames = spans.iter().flat_map(|span| span.iter().cycle().take(60));
-    let changes = frames
-        .zip(0..)
-        .filter_map(|(picture, n)| watch.observe(Duration::from_millis(500) * n, picture, None));
+    let changes = frames.zip(0_u32..).filter_map(|(picture, n)| {
+        let change = watch.observe(Duration::from_millis(500) * n, picture, None);
+        change.map(|change| (n / 2, change))
+    });
     changes.collect()
 }
 
@@ -253,7 +258,11 @@ fn cameras_that_are_moved_covered_or_blurred_are_noticed_until_they_are_repaired
         };
         let kinds = |disturb: &dyn Fn(&GrayImage) -> GrayImage| -> Vec<Option<Blindness>> {
             let changes = watch_disturbed(&path, disturb);
-            let kind = |change| match change {
+            for ((second, change), disturbed) in changes.iter().zip([30, 60]) {
+                let is_soon = (disturbed..disturbed + 16).contains(second);
+                assert!(is_soon, "{clip}: {change:?} at {second} s");
+            }
+            let kind = |(_, change)| match change {
                 BlindChange::Blind(how) => Some(how),
                 BlindChange::Seeing { .. } => None,
             };
