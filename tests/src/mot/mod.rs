@@ -5,9 +5,11 @@
 //! those of `MOTChallenge`, with one set of classes for people and cars (see [`files`]). Scores are
 //! those of `TrackEval`, which `tests/tools/mot` runs beside ours.
 
+pub mod count;
 pub mod files;
 pub mod follow;
 pub mod score;
+pub mod truth_crossings;
 
 pub use files::Sequence;
 pub use score::{Figures, Score};
