@@ -279,6 +279,18 @@ The confidence is the weighted mean of these observations; one without data is l
     }
     out.push_str(
         "
+`crossing_depth` is only in events of `watchkeeper/line_counter@v1`, and not where an object comes
+into the picture or goes out of it on the line.
+
+How well this separates true from wrong crossings: `tests/tools/evidence/run SEQUENCES` counts at 13
+lines through each of 17 annotated sequences (MOT15, MOT17, KITTI; 2,124 true crossings) from their
+published detections, labels each event, and plots the confidences. Of the true events 90 % are
+`record` or `act`, 77 % `act`; of the 345 wrong ones 60 %, against 64 % without `crossing_depth` and
+with the former weights, which made 68 % of the true ones `act`. The area under the ROC curve is
+0.75 (0.70 before). By `crossing_depth` alone it is 0.68, by each other observation 0.52 to 0.63. The
+annotation sets a limit: some of the wrong events are people who walk over the line and are not
+annotated.
+
 The confidence is compared with the gates, the highest first. For the first four verdicts the box
 itself does the same: the event is journaled with its pictures, published and kept. The verdict
 tells the receiver what to do with it.

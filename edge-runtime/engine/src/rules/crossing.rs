@@ -2,8 +2,12 @@
 //!
 //! - A crossing is momentary: its event ends when it begins.
 
+use watchkeeper_vision::analytics::CROSSING_DEPTH;
+use watchkeeper_vision::detections::Detection;
+
 use super::boxes::Boxes;
 use super::context::{RuleContext, Subject, View};
+use super::evidence::EvidenceItem;
 use super::life::{Lifecycle, Scene, Suppressed};
 use super::plan::CrossWatch;
 
@@ -30,7 +34,9 @@ impl Crossing {
             for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
                 let subject = Subject::new(track, history);
                 if context.fits(d, subject.record) {
-                    self.report(context, scene, subject, direction);
+                    let mut chain = subject.chain();
+                    chain.extend(depth(d).map(EvidenceItem::crossing_depth));
+                    self.report(context, scene, (subject, &chain), direction);
                 } else {
                     context.emitter.give_up(Some(Suppressed::NotAccepted));
                 }
@@ -42,7 +48,7 @@ impl Crossing {
         &self,
         context: &mut RuleContext,
         scene: &mut Scene<'_>,
-        subject: Subject<'_>,
+        (subject, chain): (Subject<'_>, &[EvidenceItem]),
         direction: &str,
     ) {
         let line = &self.watch.line;
@@ -54,16 +60,21 @@ impl Crossing {
         subject.describe(&mut event, scene.at);
         event.line = Some(line.clone());
         event.direction = Some(direction.to_owned());
-        let (chain, end) = (subject.chain(), event.clone());
+        let end = event.clone();
         let mut life = Lifecycle::candidate();
         // A crossing is momentary: nothing to wait for.
         context
             .emitter
-            .try_begin(scene, Some(subject.track), (&chain, true), &mut life, event);
+            .try_begin(scene, Some(subject.track), (chain, true), &mut life, event);
         match life {
-            Lifecycle::Open(open) => context.emitter.end(scene, *open, end, &chain),
+            Lifecycle::Open(open) => context.emitter.end(scene, *open, end, chain),
             Lifecycle::Candidate { held } => context.emitter.give_up(held),
             Lifecycle::Over => {}
         }
     }
+}
+
+/// How far an object was before the line, if the step that counted it says so.
+fn depth(d: &Detection) -> Option<f64> {
+    d.data(CROSSING_DEPTH)?.as_f64()
 }

@@ -7,9 +7,10 @@
 //! |---|---|---|
 //! | `detector_score` | 0.30 | the only one based on pixels, but a score is a rank, not a probability (see [`calibrate`]) |
 //! | `track_age` | 0.25 | noise does not return to the same place: after a second of sightings a false track is rare |
-//! | `continuity` | 0.10 | a present object is seen in most frames; weighs less because age covers part of it |
-//! | `box_stability` | 0.15 | boxes of real objects change size slowly; noise, shadows and merged blobs jump |
-//! | `motion_agreement` | 0.10 | real objects keep their velocity; weak, because people turn |
+//! | `continuity` | 0.15 | a present object is seen in most frames; weighs less because age covers part of it |
+//! | `box_stability` | 0.10 | boxes of real objects change size slowly; weak, because those of a detector jump too |
+//! | `motion_agreement` | 0.15 | real objects keep their velocity; weak, because people turn |
+//! | `crossing_depth` | 0.30 | a box that jumps over the line was hardly before it |
 //! | `persistence` | 0.25 | the age of a condition that has no track |
 //! | `rule_margin` | 0.20 | distance from the bound: a count over by one depends on a single box |
 //! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
@@ -19,6 +20,8 @@
 //! frames reaches about 0.66 and is escalated.
 //!
 //! - A confidence is in `0.0..=1.0`, whatever numbers it is computed from.
+//!
+//! `docs/ref/rules.md` has the verdicts on true and wrong crossings of annotated sequences.
 
 use watchkeeper_contract::event::Evidence;
 
@@ -41,6 +44,7 @@ enum Source {
     Continuity,
     BoxStability,
     MotionAgreement,
+    CrossingDepth,
     Persistence,
     RuleMargin,
     WorkflowValue,
@@ -67,6 +71,13 @@ impl EvidenceItem {
         Self::new(Source::Persistence, 0.25, confidence, [held_s, 0.0])
     }
 
+    /// The observation that an object was up to `depth` extents of its box before the line.
+    #[must_use]
+    pub fn crossing_depth(depth: f64) -> Self {
+        let confidence = saturate(depth, 0.1);
+        Self::new(Source::CrossingDepth, 0.30, confidence, [depth, 0.0])
+    }
+
     /// Returns the confidence, `0.0..=1.0`.
     #[must_use]
     pub fn confidence(&self) -> f64 {
@@ -87,6 +98,7 @@ impl EvidenceItem {
             Source::Continuity => "continuity",
             Source::BoxStability => "box_stability",
             Source::MotionAgreement => "motion_agreement",
+            Source::CrossingDepth => "crossing_depth",
             Source::Persistence => "persistence",
             Source::RuleMargin => "rule_margin",
             Source::WorkflowValue => "workflow_value",
@@ -104,6 +116,9 @@ impl EvidenceItem {
             Source::BoxStability => format!("size changes by {:.1} % a frame", a * 100.0),
             Source::MotionAgreement => {
                 format!("off its course by {:.1} % of its size", a * 100.0)
+            }
+            Source::CrossingDepth => {
+                format!("was up to {:.0} % of its size before the line", a * 100.0)
             }
             Source::Persistence => format!("has held for {a:.1} s"),
             Source::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
@@ -166,19 +181,19 @@ pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
         let (change, surprise) = (record.size_change, record.surprise);
         chain.push(EvidenceItem::new(
             Source::Continuity,
-            0.10,
+            0.15,
             record.continuity(),
             [record.continuity(), 0.0],
         ));
         chain.push(EvidenceItem::new(
             Source::BoxStability,
-            0.15,
+            0.10,
             (-3.0 * change).exp(),
             [change, 0.0],
         ));
         chain.push(EvidenceItem::new(
             Source::MotionAgreement,
-            0.10,
+            0.15,
             (-4.0 * surprise).exp(),
             [surprise, 0.0],
         ));
@@ -243,9 +258,17 @@ mod tests {
     use watchkeeper_vision::detections::testing::tracked;
     use watchkeeper_vision::geometry::BBox;
 
-    /// The verdict on a track seen `frames` times at 15 frames per second whose boxes wobble by a
-    /// few percent.
     fn verdict(frames: u32, score: f64) -> Verdict {
+        let history = history(frames, score);
+        decide(
+            &of_track(history.get(TrackId(1)).unwrap()),
+            &Gates::default(),
+        )
+        .verdict
+    }
+
+    /// A track seen `frames` times at 15 frames per second whose boxes wobble by a few percent.
+    fn history(frames: u32, score: f64) -> History {
         let mut h = History::default();
         for i in 0..frames {
             let (x, w) = (f64::from(i) * 4.0, 40.0 + f64::from(i % 3));
@@ -255,7 +278,7 @@ mod tests {
             h.advance(0, f64::from(i) / 15.0);
             h.see(&d.boxes[0], f64::from(i) / 15.0);
         }
-        decide(&of_track(h.get(TrackId(1)).unwrap()), &Gates::default()).verdict
+        h
     }
 
     #[test]
@@ -272,6 +295,18 @@ mod tests {
     fn short_track_escalates_and_one_weak_box_is_discarded() {
         assert_eq!(verdict(3, 0.5), Verdict::Escalate);
         assert_eq!(verdict(1, 0.3), Verdict::Discard);
+    }
+
+    #[test]
+    fn crossing_that_jumps_over_the_line_needs_a_person() {
+        let mut chain = of_track(history(45, 0.85).get(TrackId(1)).unwrap());
+        let mut at_depth = |depth| {
+            chain.truncate(5);
+            chain.push(EvidenceItem::crossing_depth(depth));
+            decide(&chain, &Gates::default()).verdict
+        };
+        assert_eq!(at_depth(0.5), Verdict::Act);
+        assert!(at_depth(0.0) <= Verdict::Review);
     }
 
     #[test]

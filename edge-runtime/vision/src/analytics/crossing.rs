@@ -15,12 +15,15 @@
 //! `docs/ref/counting.md` has the figures behind the constants.
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_contract::id::TrackId;
 
 use super::recent::Recent;
 use super::succession::{ObjectId, Succession};
 use crate::detections::{Detection, Detections};
 use crate::geometry::{Anchor, BBox, Point};
 
+/// Name of the property of a box that holds [`Crossing::depth`].
+pub const CROSSING_DEPTH: &str = "crossing_depth";
 /// Bound of the remembered objects.
 const MAX_OBJECTS: usize = 4096;
 /// Half of the dead band, in extents.
@@ -63,14 +66,24 @@ impl Side {
     }
 }
 
-/// The crossings of one frame: the latest boxes of the objects that crossed, held if they are of an
-/// earlier frame.
+/// The crossings of one frame.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Crossed {
     /// Crossed to the left.
-    pub crossed_in: Vec<Detection>,
+    pub crossed_in: Vec<Crossing>,
     /// Crossed to the right.
-    pub crossed_out: Vec<Detection>,
+    pub crossed_out: Vec<Crossing>,
+}
+
+/// A crossing of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Crossing {
+    /// The latest box; held if it is of an earlier frame.
+    pub detection: Detection,
+    /// Greatest distance of its track from the line on the side that it left, in extents; 0 if only
+    /// an earlier track was seen there. `None` where the object came into the picture or went out of
+    /// it on the line.
+    pub depth: Option<f64>,
 }
 
 /// A counting line with a dead band.
@@ -117,6 +130,16 @@ struct Path {
     last_s: f64,
     /// The latest box with its extent, if it was on the line at the border of the picture.
     leaving: Option<(Detection, f64)>,
+    #[serde(default)]
+    reach: Reach,
+}
+
+/// How far one track of an object was from the line on either side, since it last crossed.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+struct Reach {
+    track: Option<TrackId>,
+    /// In pixels, on the sides [`Side::In`] and [`Side::Out`].
+    farthest: [f64; 2],
 }
 
 /// A box as the line sees it.
@@ -187,17 +210,19 @@ impl CrossingCounter {
                 self.paths.touch_or_insert(object, Path::begin(d, sight));
                 continue;
             };
-            if let Some(side) = path.advance(d, sight, &self.line) {
-                self.crossed.list(side).push(d.clone());
+            if let Some((side, depth)) = path.advance(d, sight, &self.line) {
+                let detection = d.clone();
+                self.crossed.list(side).push(Crossing { detection, depth });
             }
         }
         let (line, crossed) = (self.line, &mut self.crossed);
         self.paths.retain_mut(|path| {
             let unseen_s = time_s - path.last_s;
             if unseen_s > GONE_S
-                && let Some((side, d)) = path.end(&line)
+                && let Some((side, detection)) = path.end(&line)
             {
-                crossed.list(side).push(d);
+                let depth = None;
+                crossed.list(side).push(Crossing { detection, depth });
             }
             unseen_s <= FORGOTTEN_S
         });
@@ -208,7 +233,7 @@ impl CrossingCounter {
 }
 
 impl Crossed {
-    fn list(&mut self, side: Side) -> &mut Vec<Detection> {
+    fn list(&mut self, side: Side) -> &mut Vec<Crossing> {
         match side {
             Side::In => &mut self.crossed_in,
             Side::Out => &mut self.crossed_out,
@@ -261,11 +286,31 @@ fn is_at_border(bbox: &BBox, [width, height]: [u32; 2]) -> bool {
     bbox.x1 <= near || bbox.y1 <= near || bbox.x2 >= right || bbox.y2 >= bottom
 }
 
+impl Reach {
+    fn see(&mut self, track: Option<TrackId>, distance: f64) {
+        if self.track != track {
+            *self = Self {
+                track,
+                ..Self::default()
+            };
+        }
+        let farthest = &mut self.farthest[usize::from(distance > 0.0)];
+        *farthest = farthest.max(distance.abs());
+    }
+
+    /// Returns the farthest distance on the side that was left for `to`, and forgets it.
+    fn take_left(&mut self, to: Side) -> f64 {
+        std::mem::take(&mut self.farthest[usize::from(to == Side::In)])
+    }
+}
+
 impl Path {
     fn begin(d: &Detection, sight: Sight) -> Self {
         let is_beyond = sight.distance.abs() >= NEAR * sight.extent;
         let is_near = sight.distance.abs() < FAR / 2.0 * sight.extent;
         let came_in = sight.is_passing && is_near;
+        let mut reach = Reach::default();
+        reach.see(d.track, sight.distance);
         Self {
             side: (is_beyond && !came_in).then(|| Side::of(sight.distance)),
             over_since_s: None,
@@ -278,11 +323,12 @@ impl Path {
             speed: 0.0,
             last_s: sight.time_s,
             leaving: leaving(d, sight),
+            reach,
         }
     }
 
-    /// Moves to the latest sight; returns the side of a crossing that counts.
-    fn advance(&mut self, d: &Detection, sight: Sight, line: &Line) -> Option<Side> {
+    /// Moves to the latest sight; returns the side and the depth of a crossing that counts.
+    fn advance(&mut self, d: &Detection, sight: Sight, line: &Line) -> Option<(Side, Option<f64>)> {
         if (self.distance > 0.0) != (sight.distance > 0.0) {
             self.through = Some(line.place(self.at, self.distance, &sight));
         }
@@ -295,7 +341,11 @@ impl Path {
         self.distance = sight.distance;
         self.last_s = sight.time_s;
         self.leaving = leaving(d, sight);
-        self.change_side(sight, line)
+        self.reach.see(d.track, sight.distance);
+        let came_in_on_line = self.side.is_none() && self.came_in;
+        let side = self.change_side(sight, line)?;
+        let depth = self.reach.take_left(side) / sight.extent;
+        Some((side, (!came_in_on_line).then_some(depth)))
     }
 
     /// Keeps an object that no detector looked at where it is.
@@ -409,6 +459,35 @@ mod tests {
         assert_eq!(counts(&walk(&up)), (1, 0));
         let back = steps(140.0, 260.0, 4.0);
         assert_eq!(counts(&walk(&[up, back].concat())), (1, 1));
+    }
+
+    /// Depths of the crossings in frames of boxes, ten a second.
+    fn depths(frames: &[Vec<(i64, BBox)>]) -> Vec<Option<f64>> {
+        let mut line = line();
+        let mut depths = Vec::new();
+        for (n, frame) in frames.iter().enumerate() {
+            let crossed = line.update(&tracked(frame), n as f64 / FPS);
+            let both = crossed.crossed_in.iter().chain(&crossed.crossed_out);
+            depths.extend(both.map(|crossing| crossing.depth));
+        }
+        depths
+    }
+
+    #[test]
+    fn depth_is_the_distance_before_the_line_since_the_last_crossing() {
+        let there_and_back = [steps(260.0, 140.0, 4.0), steps(140.0, 260.0, 4.0)].concat();
+        // The farthest point before the line, in boxes of 50 pixels.
+        assert_eq!(depths(&walk(&there_and_back)), [Some(1.2), Some(1.2)]);
+    }
+
+    #[test]
+    fn another_track_on_the_far_side_has_no_depth() {
+        let feet = steps(260.0, 140.0, 4.0);
+        let frames = feet.iter().map(|&foot| {
+            let track = if foot > 200.0 { 1 } else { 2 };
+            vec![person(track, 300.0, foot)]
+        });
+        assert_eq!(depths(&frames.collect::<Vec<_>>()), [Some(0.0)]);
     }
 
     #[test]

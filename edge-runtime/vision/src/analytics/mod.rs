@@ -11,7 +11,7 @@ pub mod succession;
 pub mod visits;
 pub mod zone;
 
-pub use crossing::{Crossed, CrossingCounter};
+pub use crossing::{CROSSING_DEPTH, Crossed, Crossing, CrossingCounter};
 pub use grace::Grace;
 pub use line::{Crossings, LineCounter};
 pub use visits::Visits;

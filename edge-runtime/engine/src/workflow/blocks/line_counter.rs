@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use watchkeeper_vision::analytics::{CrossingCounter, LineCounter};
+use watchkeeper_vision::analytics::{CROSSING_DEPTH, Crossing, CrossingCounter, LineCounter};
+use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::{require_tracks, video_of};
@@ -137,16 +138,26 @@ impl Stateful for CrossingStep {
         counter.update(detections, meta.time_s());
         put_counts(call, counter.count_in(), counter.count_out());
         let crossed = counter.crossed();
-        for (output, boxes) in [(2, &crossed.crossed_in), (3, &crossed.crossed_out)] {
+        for (output, crossings) in [(2, &crossed.crossed_in), (3, &crossed.crossed_out)] {
             let mut list = call.blank(output);
             let out = Arc::make_mut(&mut list);
             out.boxes.clear();
-            out.boxes.extend_from_slice(boxes);
+            out.boxes.extend(crossings.iter().map(with_depth));
             out.size = detections.size;
             call.put(output, list);
         }
         Ok(())
     }
+}
+
+/// The box of a crossing with its depth as a property.
+fn with_depth(crossing: &Crossing) -> Detection {
+    let mut detection = crossing.detection.clone();
+    if let Some(depth) = crossing.depth {
+        let data = &mut detection.extra_mut().data;
+        data.insert(CROSSING_DEPTH.into(), depth.into());
+    }
+    detection
 }
 
 /// The two ends of a line.
@@ -201,6 +212,12 @@ mod tests {
             .filter(|id| !id.is_null())
             .collect();
         assert_eq!(named, [json!(7)], "once");
+        let depth = |frame: &Json| {
+            let depth = &frame["detections_out"]["predictions"][0]["crossing_depth"];
+            depth.as_f64()
+        };
+        // 20 pixels before the line, in boxes of 50 pixels.
+        assert_eq!(frames.iter().find_map(depth), Some(0.4));
         let last = frames
             .last()
             .map(|frame| [&frame["count_in"], &frame["count_out"]]);
