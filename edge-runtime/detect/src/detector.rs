@@ -24,6 +24,8 @@ pub struct DetectorInfo {
     /// Back end that runs it, such as `rten`.
     pub backend: String,
     pub task: Task,
+    /// Width and height of a network's input; absent for the motion detector.
+    pub input: Option<[u32; 2]>,
     /// Class names, by class id.
     pub labels: Arc<[Arc<str>]>,
     /// Whether class names are kinds of objects; false for the motion detector, whose one class is
@@ -55,6 +57,7 @@ impl DetectorInfo {
             model: manifest.name.clone(),
             backend: backend.to_owned(),
             task: manifest.task,
+            input: Some([manifest.input.width, manifest.input.height]),
             labels: manifest.labels.clone(),
             knows_classes: true,
             follows_one_picture: false,

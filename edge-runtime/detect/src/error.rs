@@ -19,6 +19,9 @@ pub enum DetectError {
         /// The task that it supports.
         task: Task,
     },
+    /// The detector has no network, so that tiles show it nothing more.
+    #[error("model {model} examines no tiles; use a network, or leave `tiles` out")]
+    Tiles { model: String },
     /// The picture is unusable, for example of zero width.
     #[error(
         "a picture of {width}x{height} can't be processed: it is empty or its planes are short"

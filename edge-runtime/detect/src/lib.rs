@@ -6,7 +6,7 @@
 //! - A network runs behind [`network`] ([`rten`] or `ort`, chosen by [`backend`]). Streams share it
 //!   through a [`fair_mutex`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
-//!   tensors into bounding boxes.
+//!   tensors into bounding boxes. [`tiles`] runs a detector on parts of a picture too.
 //!
 //! Invariants:
 //! - Bounding boxes are in pixels of the picture that the caller passed, clipped to it, sorted by
@@ -39,6 +39,7 @@ mod stream_network;
 #[cfg(test)]
 pub(crate) mod testing;
 mod text;
+pub mod tiles;
 mod warm_up;
 pub mod whole_image;
 

@@ -4,6 +4,7 @@
 //!   owns the memory.
 //! - Rows may be padded: always use the stride.
 
+mod part;
 #[doc(hidden)]
 pub mod testing;
 

@@ -20,4 +20,5 @@ pub mod privacy;
 pub mod rgb;
 pub mod set_order;
 pub mod shrink;
+pub mod tiles;
 pub mod track;

@@ -387,6 +387,7 @@ impl Stage<'_> {
                 model: model.to_owned(),
                 backend: "the script".to_owned(),
                 task: ModelTask::ObjectDetection,
+                input: None,
                 labels: labels.into_iter().map(Arc::from).collect(),
                 knows_classes: !is_motion,
                 follows_one_picture: is_motion,

@@ -112,6 +112,7 @@ impl MotionDetector {
                 model: MODEL.to_owned(),
                 backend: "builtin".to_owned(),
                 task: Task::ObjectDetection,
+                input: None,
                 labels: Arc::from([Arc::from(MODEL)]),
                 knows_classes: false,
                 follows_one_picture: true,

@@ -82,6 +82,7 @@ fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
         model: "statue".to_owned(),
         backend: "test".to_owned(),
         task: watchkeeper_models::manifest::Task::ObjectDetection,
+        input: None,
         labels: Arc::from([Arc::from(class)]),
         knows_classes: !follows_one_picture,
         follows_one_picture,

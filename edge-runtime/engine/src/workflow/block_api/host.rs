@@ -8,6 +8,7 @@ use watchkeeper_contract::effect::Effect;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Bitmap;
+use watchkeeper_vision::tiles::Tiles;
 
 use crate::workflow::values::image::{ImageValue, RgbPixels};
 use crate::workflow::values::value::Array;
@@ -372,4 +373,6 @@ pub struct DetectRequest<'a> {
     pub class_agnostic_nms: Option<bool>,
     /// Maximum number of boxes; absent: the model's own.
     pub max_detections: Option<usize>,
+    /// Tiles to examine besides the whole picture; absent: none.
+    pub tiles: Option<Tiles>,
 }

@@ -55,6 +55,8 @@ pub(crate) struct Manifest {
     /// Whether output boxes have the classes of the input or of a model. If false, the block may
     /// name classes of its own, and rules on unknown classes are not refused.
     pub(crate) keeps_classes: bool,
+    /// Whether it shows parts of each picture to its model too.
+    pub(crate) many_pictures: bool,
     /// Builds one instance.
     pub(crate) build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
 }
@@ -155,6 +157,7 @@ impl Manifest {
         mixed: &[],
         model: |known| known("model_id"),
         keeps_classes: false,
+        many_pictures: false,
         build: |_| Err("this manifest is only a base for others".to_owned()),
     };
 

@@ -1,6 +1,7 @@
 //! Detects objects with a model of the host.
 
 use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::tiles::Tiles;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::{DetectRequest, Task};
@@ -197,6 +198,8 @@ pub(super) struct Model {
     keypoint_confidence: Option<usize>,
     /// Index of [`MODE`].
     mode: usize,
+    /// Tiles to examine besides the whole picture.
+    tiles: Option<Tiles>,
 }
 
 impl Model {
@@ -206,12 +209,19 @@ impl Model {
             task,
             keypoint_confidence: None,
             mode: MODE_INDEX,
+            tiles: None,
         }
     }
 
     /// Drops keypoints with a score below that of the property at `index`.
     pub(super) fn with_keypoint_confidence(mut self, index: usize) -> Self {
         self.keypoint_confidence = Some(index);
+        self
+    }
+
+    /// Examines tiles of the pictures too.
+    pub(super) fn with_tiles(mut self, tiles: Tiles) -> Self {
+        self.tiles = Some(tiles);
         self
     }
 }
@@ -237,6 +247,7 @@ impl Block for Model {
             class_filter: classes.as_deref(),
             class_agnostic_nms: Some(call.boolean(6, false)?),
             max_detections: Some(max_detections),
+            tiles: self.tiles,
         };
         let mut found = call.host.detect(&request)?;
         limit(&mut found, &request, call.host.knows_classes(&request));

@@ -70,6 +70,7 @@ impl Block for Find {
             class_filter: None,
             class_agnostic_nms: None,
             max_detections: None,
+            tiles: None,
         };
         let mut found = call.host.detect(&request)?;
         limit(&mut found, &request, true);

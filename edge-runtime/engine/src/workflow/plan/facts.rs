@@ -133,7 +133,7 @@ impl Compiled {
                 _ => Task::default(),
             },
             // One level is the batch of the run.
-            many_pictures: step.exec > 1,
+            many_pictures: step.exec > 1 || step.manifest.many_pictures,
             classes: classes
                 .unwrap_or_default()
                 .iter()

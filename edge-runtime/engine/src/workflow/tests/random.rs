@@ -166,6 +166,7 @@ impl Maker {
                     "cases": [{"type": "CaseDefinition", "condition": self.group(0), "result": {"type": "StaticCaseResult", "value": 1}}],
                     "default": {"type": "DynamicCaseResult", "parameter_name": "_", "operations": self.chain(0)}}),
                 "rules" => json!([]),
+                "tiles" => json!("2x1"),
                 _ => self.group(0),
             },
             _ => self.literal(),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_detect::{
-    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape,
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape, tiles,
 };
 use watchkeeper_engine::workflow::{ClassScore, DetectRequest, ImageValue, Pixels, Task};
 use watchkeeper_models::manifest::Task as ModelTask;
@@ -286,9 +286,11 @@ impl DetectHost {
             StepThresholds::of(request, detector.info()).widen(&mut params);
             params.max_detections = params.max_detections.max(MAX_DETECTIONS);
         }
-        let times = detector
-            .detect(&frame, &params, &mut self.raw)
-            .map_err(|e| e.to_string())?;
+        let times = match request.tiles {
+            None => detector.detect(&frame, &params, &mut self.raw),
+            Some(tiles) => tiles::detect(detector.as_mut(), &frame, &params, tiles, &mut self.raw),
+        }
+        .map_err(|e| e.to_string())?;
         self.times += times;
         let info = detector.info();
         self.inferences.push((info.model.clone(), times.infer));

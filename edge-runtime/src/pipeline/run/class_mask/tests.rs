@@ -107,6 +107,7 @@ impl Case {
                 model: "finder".to_owned(),
                 backend: "test".to_owned(),
                 task: watchkeeper_models::manifest::Task::ObjectDetection,
+                input: None,
                 labels: labels.collect(),
                 knows_classes: true,
                 follows_one_picture: false,
