@@ -116,11 +116,11 @@ fn example() -> Value {
         classes: vec!["person".to_owned()],
         lines: "door:320,0,320,360".parse().into_iter().collect(),
         zones: "desk:100,100,300,100,300,300".parse().into_iter().collect(),
-        confidence: None,
         counts: vec![NamedCount {
             name: "people".to_owned(),
             zone: None,
         }],
+        ..Watch::default()
     };
     workflow(&watch, "MODEL")
 }

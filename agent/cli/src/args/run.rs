@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use watchkeeper_contract::privacy::Region;
+use watchkeeper_engine::templates::watch::Tiles;
 
 use super::value::{positive, region, unit_interval};
-use crate::run::shape::{NamedLine, NamedZone};
+use crate::run::shape::{InterestRegion, NamedLine, NamedZone};
 
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// Video file, folder of images, rtsp://…, http://…, /dev/videoN or demo:
     pub source: String,
     /// Workflow to run, in Roboflow's JSON.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone", "tiles", "region"])]
     pub workflow: Option<PathBuf>,
     /// Classes to watch, or `all` [default: people, vehicles, animals with a model of the zoo, else
     /// all].
@@ -29,6 +30,18 @@ pub struct RunArgs {
         allow_hyphen_values = true
     )]
     pub zone: Vec<NamedZone>,
+    /// Ignore objects whose centre is outside this polygon, in pixels; repeatable.
+    #[arg(long, value_name = "x1,y1,x2,y2,x3,y3,…", allow_hyphen_values = true)]
+    pub region: Vec<InterestRegion>,
+    /// Also detect in overlapping tiles of the picture, so that small objects are found; each tile
+    /// costs as much as a frame without. Without a value, as many as picture and network require.
+    #[arg(
+        long,
+        value_name = "COLUMNSxROWS",
+        num_args = 0..=1,
+        default_missing_value = "auto"
+    )]
+    pub tiles: Option<Tiles>,
     /// Black out this region, in fractions of the picture from 0 to 1; repeatable. A camera with a
     /// privacy mask in the configuration has that too.
     #[arg(long, value_name = "x1,y1,x2,y2,x3,y3,…", value_parser = region)]

@@ -61,8 +61,7 @@ pub fn workflow_of(
         classes: classes.to_vec(),
         lines: lines.to_vec(),
         zones: zones.to_vec(),
-        confidence: None,
-        counts: Vec::new(),
+        ..plan::Watch::default()
     };
     plan::unique_names(&watch).map_err(|e| e.to_string())?;
     plan::plain_classes(&watch).map_err(|e| e.to_string())?;

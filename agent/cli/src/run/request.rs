@@ -230,10 +230,18 @@ fn build(
         zones: args.zone.clone(),
         confidence: args.confidence,
         counts: Vec::new(),
+        tiles: args.tiles,
+        regions: args.region.clone(),
     };
     plan::unique_names(&watch).map_err(|e| Failure::input(e.to_string()))?;
     plan::plain_classes(&watch).map_err(|e| Failure::input(e.to_string()))?;
     if name == MOTION {
+        if watch.tiles.is_some() {
+            return Err(Failure::input(
+                "--tiles needs a network: the motion detector compares whole pictures; name one with \
+                 --model, or leave --tiles out",
+            ));
+        }
         if !watch.classes.is_empty() && watch.classes != [ALL] {
             notes.push(format!(
                 "the motion detector has no classes; ignoring --watch {}",
@@ -404,6 +412,7 @@ mod tests {
                 "used twice",
             ),
             (&["demo:", "--rule", "{\"nam\": 1}"], "nam"),
+            (&["demo:", "--tiles"], "--tiles needs a network"),
             (
                 &["demo:", "--video", "/nonexistent/out.mp4"],
                 "no such folder",

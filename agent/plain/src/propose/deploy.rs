@@ -75,6 +75,7 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
         zones: shapes.zones,
         confidence: watch.confidence,
         counts: counts.into_iter().collect(),
+        ..Watch::default()
     };
     watch::unique_names(&built).map_err(|e| Need::new(Missing::Meaning, e.to_string()))?;
     watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;

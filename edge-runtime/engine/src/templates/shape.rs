@@ -1,12 +1,12 @@
-//! Lines and zones parsed from text such as `gate:10,20,300,20`.
+//! Lines, zones and regions parsed from text such as `gate:10,20,300,20`.
 //!
-//! Coordinates are pixels of the source, origin at the top left; a line or zone may reach outside
-//! the picture.
+//! Coordinates are pixels of the source, origin at the top left; a shape may reach outside the
+//! picture.
 
 use std::str::FromStr;
 
 /// Steps of the built workflow; a line or zone can't take these names.
-pub const RESERVED: [&str; 5] = ["detect", "tracker", "boxes", "labels", "traces"];
+pub const RESERVED: [&str; 6] = ["detect", "region", "tracker", "boxes", "labels", "traces"];
 /// Beginning of the names of drawing steps.
 pub const RESERVED_PREFIX: &str = "draw-";
 const MAX_NAME: usize = 40;
@@ -30,7 +30,11 @@ pub struct NamedZone {
     pub points: Vec<[f64; 2]>,
 }
 
-/// Why a line or zone was refused.
+/// `x1,y1,x2,y2,x3,y3,…`: a region of interest, a closed polygon of at least three corners.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InterestRegion(pub Vec<[f64; 2]>);
+
+/// Why a line, zone or region was refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
     #[error("has no name; write NAME:{0}, such as {1}")]
@@ -115,19 +119,34 @@ impl FromStr for NamedZone {
 
     fn from_str(text: &str) -> Result<Self, ShapeError> {
         let (name, parts) = split(text, "x1,y1,x2,y2,x3,y3", "desk:0,0,100,0,100,100,0,100")?;
-        let found = parts.len();
-        let points = points(&parts)?;
-        if found % 2 != 0 || points.len() < 3 {
-            return Err(ShapeError::Count {
-                found,
-                wanted: "a zone has an x and a y for each of at least three corners",
-            });
-        }
-        if area(&points) < 1.0 {
-            return Err(ShapeError::NoArea);
-        }
+        let points = polygon(&parts)?;
         Ok(Self { name, points })
     }
+}
+
+impl FromStr for InterestRegion {
+    type Err = ShapeError;
+
+    fn from_str(text: &str) -> Result<Self, ShapeError> {
+        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        polygon(&parts).map(Self)
+    }
+}
+
+/// Parses the corners of a polygon with an area.
+fn polygon(parts: &[&str]) -> Result<Vec<[f64; 2]>, ShapeError> {
+    let found = parts.len();
+    let points = points(parts)?;
+    if found % 2 != 0 || points.len() < 3 {
+        return Err(ShapeError::Count {
+            found,
+            wanted: "a polygon has an x and a y for each of at least three corners",
+        });
+    }
+    if area(&points) < 1.0 {
+        return Err(ShapeError::NoArea);
+    }
+    Ok(points)
 }
 
 /// Area of a polygon in square pixels, by the shoelace formula.
@@ -197,9 +216,19 @@ mod tests {
         assert_eq!(zone("z:0,0,10,10,20,20"), Err(ShapeError::NoArea));
     }
 
+    #[test]
+    fn region_is_a_polygon_without_a_name() {
+        let region: InterestRegion = "0,0, 10,0, 10,10.5".parse().unwrap();
+        assert_eq!(region.0, [[0.0, 0.0], [10.0, 0.0], [10.0, 10.5]]);
+        for wrong in ["", "0,0,10,0", "0,0,10,0,20,0", "a:0,0,10,0,10,10"] {
+            assert!(wrong.parse::<InterestRegion>().is_err(), "{wrong}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_parses_without_panic(text in ".{0,60}") {
+            drop(text.parse::<InterestRegion>());
             drop(line(&text));
             drop(zone(&text));
         }

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+pub use watchkeeper_vision::tiles::Tiles;
 
-use super::shape::{NamedLine, NamedZone};
+use super::shape::{InterestRegion, NamedLine, NamedZone};
 
 /// Selector of the tracker's output.
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
@@ -19,6 +20,8 @@ const COUNT_PREFIX: &str = "count-";
 const CONFIDENCE: f64 = 0.1;
 /// The motion detector, whose scores measure contrast and persistence instead of likeness.
 pub const MOTION: &str = "motion";
+/// Name of the step that drops what lies in no region.
+const REGION: &str = "region";
 /// Text of a label, such as `person #7 0.93`.
 pub const LABEL: &str = "Class, Tracker Id and Confidence";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
@@ -35,6 +38,11 @@ pub struct Watch {
     pub confidence: Option<f64>,
     /// Counts to add to the results.
     pub counts: Vec<NamedCount>,
+    /// Tiles to examine besides the whole picture; absent: none.
+    pub tiles: Option<Tiles>,
+    /// Regions of interest in pixels: objects whose centre is in none of them are dropped before
+    /// tracking. Empty for the whole picture.
+    pub regions: Vec<InterestRegion>,
 }
 
 /// The current number of objects, as an output of the workflow.
@@ -84,7 +92,9 @@ pub fn plain_classes(watch: &Watch) -> Result<(), InvalidClass> {
 /// Builds the workflow: detect, track, count at each line, time in each zone, draw.
 #[must_use]
 pub fn workflow(watch: &Watch, model: &str) -> Value {
-    let mut steps = vec![detect_step(watch, model), tracker_step()];
+    let mut steps = vec![detect_step(watch, model)];
+    steps.extend(region_step(watch));
+    steps.push(tracker_step(watch));
     steps.extend(watch.lines.iter().map(line_step));
     steps.extend(watch.zones.iter().map(zone_step));
     steps.extend(watch.counts.iter().map(count_step));
@@ -132,15 +142,55 @@ fn detect_step(watch: &Watch, model: &str) -> Value {
     if !watch.classes.is_empty() {
         step["class_filter"] = json!(watch.classes);
     }
+    if let Some(tiles) = watch.tiles {
+        step["type"] = json!("watchkeeper/tiled_object_detection@v1");
+        step["tiles"] = json!(tiles.to_string());
+    }
     step
 }
 
-fn tracker_step() -> Value {
+/// Keeps the objects whose centre is in a region; `None` without regions.
+fn region_step(watch: &Watch) -> Option<Value> {
+    let statements = watch.regions.iter().map(|region| {
+        json!({
+            "type": "BinaryStatement",
+            "left_operand": {"type": "DynamicOperand", "operand_name": "_"},
+            "comparator": {"type": "(Detection) in zone"},
+            "right_operand": {
+                "type": "StaticOperand",
+                "value": region.0.iter().copied().map(pixel).collect::<Vec<_>>(),
+            },
+        })
+    });
+    let statements: Vec<Value> = statements.collect();
+    (!statements.is_empty()).then(|| {
+        json!({
+            "type": "roboflow_core/detections_filter@v1",
+            "name": REGION,
+            "predictions": "$steps.detect.predictions",
+            "operations": [{
+                "type": "DetectionsFilter",
+                "filter_operation": {
+                    "type": "StatementGroup",
+                    "operator": "or",
+                    "statements": statements,
+                },
+            }],
+        })
+    })
+}
+
+fn tracker_step(watch: &Watch) -> Value {
+    let detector = if watch.regions.is_empty() {
+        "detect"
+    } else {
+        REGION
+    };
     json!({
         "type": "watchkeeper/tracker@v1",
         "name": "tracker",
         "image": "$inputs.image",
-        "detections": "$steps.detect.predictions",
+        "detections": format!("$steps.{detector}.predictions"),
     })
 }
 
@@ -266,9 +316,30 @@ mod tests {
             classes: classes.iter().map(|c| (*c).to_owned()).collect(),
             lines: lines.iter().map(|l| l.parse().unwrap()).collect(),
             zones: zones.iter().map(|z| z.parse().unwrap()).collect(),
-            confidence: None,
-            counts: Vec::new(),
+            ..Watch::default()
         }
+    }
+
+    #[test]
+    fn tiles_and_regions_are_steps_before_the_tracker() {
+        let mut watch = watch(&[], &[], &["person"]);
+        watch.tiles = Some(Tiles::Auto);
+        watch.regions = ["0,0,9,0,9,9", "20,0,29.5,0,29,9"]
+            .map(|text| text.parse().unwrap())
+            .to_vec();
+        let built = workflow(&watch, "yolox-nano");
+        let report = crate::workflow::validate(&built);
+        assert!(report.ok, "{:#?}", report.errors);
+        assert_eq!(built["steps"][0]["tiles"], json!("auto"));
+        let filter = &built["steps"][1]["operations"][0]["filter_operation"];
+        assert_eq!(
+            filter["statements"][1]["right_operand"]["value"][1],
+            json!([29.5, 0])
+        );
+        assert_eq!(
+            built["steps"][2]["detections"],
+            json!("$steps.region.predictions")
+        );
     }
 
     #[test]
