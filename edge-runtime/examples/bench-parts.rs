@@ -1,11 +1,12 @@
-//! Measures parts of the pixel path, each alone: decoding a clip, running a network, and masking
-//! frames.
+//! Measures parts of the pixel path, each alone: decoding a clip, running a network, masking
+//! frames, and looking for dark ones.
 //!
 //! - `bench-parts decode CLIP` decodes to a sink that discards the pictures.
 //! - `bench-parts model MODEL BACKEND RUNS` runs one tensor through the network with the daemon's
 //!   back end and threads, without pre- or post-processing.
 //! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
 //!   pixelated, and the same picture as a whole.
+//! - `bench-parts light WIDTH HEIGHT RUNS` decides on the night gain of a light I420 picture.
 //!
 //! Prints one JSON object with the processor time (all threads, user and system) and the wall time
 //! of that part, without start, loading and warm-up. See `tests/tools/bench/run`.
@@ -23,6 +24,7 @@ use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_detect::OrtPlaces;
 use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
+use watchkeeper_detect::night_gain::NightGain;
 use watchkeeper_models::Zoo;
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
 use watchkeeper_vision::privacy::Cover;
@@ -37,9 +39,10 @@ fn main() -> anyhow::Result<()> {
         ["decode", clip] => decode(Path::new(clip))?,
         ["model", model, backend, runs] => network(model, backend.parse()?, runs.parse()?)?,
         ["mask", width, height, runs] => mask([width.parse()?, height.parse()?], runs.parse()?)?,
+        ["light", width, height, runs] => light([width.parse()?, height.parse()?], runs.parse()?)?,
         _ => bail!(
             "usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS | bench-parts \
-             mask WIDTH HEIGHT RUNS"
+             mask|light WIDTH HEIGHT RUNS"
         ),
     };
     #[expect(clippy::print_stdout, reason = "a command-line tool")]
@@ -108,11 +111,12 @@ fn network(model: &str, choice: BackendChoice, runs: u32) -> anyhow::Result<Valu
     }))
 }
 
-fn mask(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
+/// A picture of one colour.
+fn plain_picture(size: [u32; 2]) -> Picture {
     let [width, height] = size.map(|side| side as usize);
     let half = [width.div_ceil(2), height.div_ceil(2)];
     let chroma = || (vec![90; half[0] * half[1]], half[0]);
-    let picture = Picture {
+    Picture {
         width: size[0],
         height: size[1],
         format: PixelFormat::I420,
@@ -123,7 +127,23 @@ fn mask(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
         planes: Arc::new(OwnedPlanes {
             planes: vec![(vec![120; width * height], width), chroma(), chroma()],
         }),
-    };
+    }
+}
+
+fn light(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
+    let picture = plain_picture(size);
+    let mut gain = NightGain::default();
+    let mut run = || gain.observe(std::hint::black_box(&picture));
+    for _ in 0..WARM_UP {
+        std::hint::black_box(run());
+    }
+    let clocks = Clocks::start()?;
+    let raised = (0..runs).filter(|_| run().is_some()).count();
+    clocks.report(&json!({"size": size, "frames": runs, "raised": raised}))
+}
+
+fn mask(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
+    let picture = plain_picture(size);
     let upright = |x: f64, y: f64| vec![[0.0, 0.0], [x, 0.0], [x, y], [0.0, y]];
     let mut report = json!({"size": size, "frames": runs});
     for (name, region, fill) in [

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use watchkeeper_vision::geometry::BBox;
 
+use crate::night_gain::Gamma;
+
 /// One detection as a network or the motion detector reports it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RawDetection {
@@ -35,6 +37,8 @@ pub struct DetectParams {
     /// Descriptions of the objects to find, for open-vocabulary models; empty for models with fixed
     /// classes.
     pub described: Vec<String>,
+    /// Curve that raises a dark picture for the network; `None` shows it as it is.
+    pub gain: Option<Gamma>,
 }
 
 impl Default for DetectParams {
@@ -47,6 +51,7 @@ impl Default for DetectParams {
             shapes: false,
             flat: false,
             described: Vec::new(),
+            gain: None,
         }
     }
 }

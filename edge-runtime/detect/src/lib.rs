@@ -6,7 +6,8 @@
 //! - A network runs behind [`network`] ([`rten`] or `ort`, chosen by [`backend`]). Streams share it
 //!   through a [`fair_mutex`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
-//!   tensors into bounding boxes. [`tiles`] runs a detector on parts of a picture too.
+//!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
+//!   on parts of a picture too.
 //!
 //! Invariants:
 //! - Bounding boxes are in pixels of the picture that the caller passed, clipped to it, sorted by
@@ -26,6 +27,7 @@ pub mod letterbox;
 pub mod motion;
 pub mod network;
 pub mod neural;
+pub mod night_gain;
 pub mod nms;
 #[cfg(feature = "ort")]
 pub mod ort;

@@ -137,6 +137,7 @@ impl Detector for NeuralDetector {
                 params.max_detections,
             );
         };
+        self.look.set_gain(params.gain);
         let (place, mut times) = self.look.at(&frame.picture, besides, &mut |outputs| {
             decode::decode(&self.manifest, classes, outputs, confidence, out)?;
             if params.shapes {

@@ -15,6 +15,7 @@ use watchkeeper_vision::frame::{Picture, PixelFormat, Plane};
 use super::colour::YuvToRgb;
 use super::letterbox::{Letterbox, Part};
 use super::network::input_shape;
+use super::night_gain::{Gamma, luma_range};
 use crate::error::DetectError;
 
 pub struct Preprocessor {
@@ -29,6 +30,8 @@ pub struct Preprocessor {
     row: Vec<f32>,
     tensor: Vec<f32>,
     placed: Option<Letterbox>,
+    /// Curve of the next pictures.
+    gain: Option<Gamma>,
 }
 
 impl std::fmt::Debug for Preprocessor {
@@ -55,7 +58,13 @@ impl Preprocessor {
             row: Vec::new(),
             tensor: vec![0.0; numbers],
             placed: None,
+            gain: None,
         }
+    }
+
+    /// Sets the curve that raises the next pictures; `None` leaves them as they are.
+    pub fn set_gain(&mut self, gain: Option<Gamma>) {
+        self.gain = gain;
     }
 
     #[must_use]
@@ -80,6 +89,7 @@ impl Preprocessor {
             self.placed = Some(place);
         }
         self.scale(picture, &place).ok_or_else(unusable)?;
+        self.apply_gain(picture);
         let width = place.width as usize;
         let [a, b, c] = &self.scaled;
         let (input, tensor) = (&self.input, self.tensor.as_mut_slice());
@@ -98,6 +108,16 @@ impl Preprocessor {
             }),
         }
         Ok(place)
+    }
+
+    /// Raises the luma, or all colours of an RGB picture, of the scaled planes.
+    fn apply_gain(&mut self, picture: &Picture) {
+        let Some(gain) = self.gain else { return };
+        let (zero, span) = luma_range(picture.format, picture.color);
+        let table = gain.table(zero, span);
+        for sample in &mut self.scaled[0] {
+            *sample = table[usize::from(*sample)];
+        }
     }
 
     fn scale(&mut self, picture: &Picture, place: &Letterbox) -> Option<()> {

@@ -14,6 +14,7 @@ use super::decode::DecodeError;
 use super::fair_mutex::FairMutex;
 use super::letterbox::Letterbox;
 use super::network::{Feed, Network, Tensor, input_shape};
+use super::night_gain::Gamma;
 use super::preprocess::Preprocessor;
 use crate::detection::DetectTimes;
 use crate::error::DetectError;
@@ -75,6 +76,11 @@ impl StreamNetwork {
 
     pub(super) fn backend(&self) -> &str {
         &self.backend
+    }
+
+    /// Sets the curve of the next pictures.
+    pub(super) fn set_gain(&mut self, gain: Option<Gamma>) {
+        self.preprocessor.set_gain(gain);
     }
 
     /// Runs the network on a picture; `besides` are its further inputs.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use watchkeeper_detect::night_gain::{Gamma, NightGain};
 use watchkeeper_detect::{
     DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape, tiles,
 };
@@ -79,6 +80,10 @@ pub struct DetectHost {
     /// Models that ran since the last call of [`DetectHost::take_inferences`], with their times.
     inferences: Vec<(String, Duration)>,
     flat: bool,
+    night_gain: NightGain,
+    /// Curve of the frame's light, once `is_light_known`.
+    gain: Option<Gamma>,
+    is_light_known: bool,
     /// Boxes of the classes that a privacy mask hides.
     masked: Option<MaskedBoxes>,
     /// Receives the effects of steps; `None` where workflows have no effects.
@@ -101,13 +106,16 @@ impl DetectHost {
             times: DetectTimes::default(),
             inferences: Vec::new(),
             flat: false,
+            night_gain: NightGain::default(),
+            gain: None,
+            is_light_known: false,
             masked: None,
             effects: None,
         }
     }
 
-    /// Keeps detections without an area, which lie beside the picture. Needed only to return
-    /// exactly what another engine returns.
+    /// Keeps detections without an area, which lie beside the picture, and raises no dark frames.
+    /// Needed only to return exactly what another engine returns.
     #[must_use]
     pub fn keeping_flat(mut self, flat: bool) -> Self {
         self.flat = flat;
@@ -154,6 +162,7 @@ impl DetectHost {
         }
         self.answers.values_mut().for_each(FrameAnswers::begin);
         self.answered.begin();
+        self.is_light_known = false;
         self.times = DetectTimes::default();
     }
 
@@ -264,9 +273,27 @@ impl DetectHost {
             .collect())
     }
 
+    /// The curve that raises the frame for a network, if it is dark. Decided once a frame, for all
+    /// of its crops.
+    fn gain(&mut self) -> Option<Gamma> {
+        let frame = &self.frame.as_ref()?.frame;
+        // Another engine has no such gain.
+        if !self.is_light_known && !self.flat {
+            let gain = self.night_gain.observe(&frame.picture);
+            if gain.is_some() != self.gain.is_some() {
+                let (source, is_on) = (&frame.id.source, gain.is_some());
+                tracing::info!(%source, is_on, "night gain of dark frames");
+            }
+            self.gain = gain;
+            self.is_light_known = true;
+        }
+        self.gain
+    }
+
     /// Runs the detector of `request` and names what it found.
     fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let frame = self.frame_of(request.image)?;
+        let gain = self.gain();
         let detector = self.detectors.serving(request)?;
         let wants_shapes = matches!(request.task, Task::Masks | Task::Keypoints);
         // A detector of fixed classes would give its boxes the described names.
@@ -281,6 +308,7 @@ impl DetectHost {
             shapes: wants_shapes,
             flat: self.flat,
             described: request.described.unwrap_or_default().to_vec(),
+            gain,
         };
         if self.masked.is_some() {
             StepThresholds::of(request, detector.info()).widen(&mut params);
