@@ -8,12 +8,14 @@
 //! - [`journal`]: durable events, and the pipelines to run after a restart
 //! - [`effects`]: what workflows want done outside, kept until the agent has executed it
 //! - [`server`]: HTTP over the Unix socket; [`api`]: its answers; [`metrics`]: counters
-//! - [`image_run`]: a workflow on still pictures, without the daemon
+//! - [`image_run`]: a workflow on still pictures, [`camera_trial`]: detectors compared on a camera;
+//!   both without the daemon
 //! - [`daemon`]: start and stop; [`guard`]: protection against crash loops; [`clock`]; [`thread`]
 //!
 //! GStreamer types stay inside [`capture`] and [`media`]. Past detection, pixels are only read.
 
 pub mod api;
+pub mod camera_trial;
 pub mod capture;
 pub mod clock;
 pub mod daemon;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
 use watchkeeper_runtime::media::window::{self, WindowSize};
-use watchkeeper_runtime::{capture, daemon, image_run};
+use watchkeeper_runtime::{camera_trial, capture, daemon, image_run};
 
 /// Watches cameras: capture, inference, workflows, journal. Serves HTTP on a Unix socket; needs
 /// neither network nor agent.
@@ -40,6 +40,9 @@ enum Command {
     /// Run a workflow on still pictures and print the results as JSON; called by `watchkeeper
     /// workflow run`
     WorkflowRun(image_run::Request),
+    /// Compare detectors on some seconds of a camera and print a report as JSON; called by
+    /// `watchkeeper cameras tune`
+    CameraTrial(camera_trial::Request),
     /// Open a model as a pipeline would, with limits of memory; called by `watchkeeper models add`,
     /// and by the runtime before it loads a file for the first time
     ModelCheck(daemon::ModelCheck),
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
     }
     match &args.command {
         Some(Command::WorkflowRun(request)) => return image_run::main(request, &config),
+        Some(Command::CameraTrial(request)) => return camera_trial::main(request, &config),
         Some(Command::ModelCheck(check)) => return check.run(&config),
         None => {}
     }

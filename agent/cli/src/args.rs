@@ -2,6 +2,7 @@
 
 mod pull;
 mod run;
+mod tune;
 mod value;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 pub use self::pull::PullArgs;
 pub use self::run::RunArgs;
+pub use self::tune::TuneArgs;
 use self::value::{positive, until};
 
 /// Local video analytics for cameras: detect, count, alert.
@@ -65,7 +67,8 @@ pub enum OnlineCommand {
     Run(Box<RunArgs>),
     /// Show the status of runtime, cameras, pipelines, agent, broker, clock and disk.
     Status,
-    /// List, add and remove cameras [default: list].
+    /// List, add, remove and tune cameras [default: list].
+    #[command(visible_alias = "cameras")]
     Sources {
         #[command(subcommand)]
         action: Option<SourceAction>,
@@ -175,6 +178,9 @@ pub enum SourceAction {
         /// ID of the camera.
         id: SourceId,
     },
+    /// Compare the installed models, with and without tiles, on some seconds of a camera, and
+    /// propose one for this view and this machine; needs no runtime.
+    Tune(TuneArgs),
 }
 
 #[derive(Debug, Subcommand)]

@@ -27,6 +27,7 @@ mod render;
 pub mod run;
 mod state_folder;
 mod trace;
+mod tune;
 mod user_llm;
 mod workflow;
 
@@ -43,7 +44,7 @@ use clap::Parser;
 use watchkeeper_config::Config;
 use watchkeeper_models::model_check::print_refusal;
 
-use args::{Cli, Command, Global, OfflineCommand, OnlineCommand, WorkflowAction};
+use args::{Cli, Command, Global, OfflineCommand, OnlineCommand, SourceAction, WorkflowAction};
 use exit::{Exit, Failure};
 use output::Output;
 use watchkeeper_client::RuntimeClient;
@@ -69,6 +70,9 @@ pub fn main() -> ExitCode {
 fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
     match cli.command {
         Command::Offline(command) => offline(command, &cli.global, out),
+        Command::Online(OnlineCommand::Sources {
+            action: Some(SourceAction::Tune(args)),
+        }) => tune::run(&args, &cli.global, out),
         Command::Online(command) => {
             let config = configuration_for(&command, &cli.global, out)?;
             let runtime = tokio::runtime::Builder::new_current_thread()

@@ -100,6 +100,7 @@ pub(super) async fn sources(
             sources.iter().for_each(|source| out.object(source));
             source_table(&sources, out);
         }
+        SourceAction::Tune(_) => {} // Answered before: it needs no runtime.
         SourceAction::Add {
             id,
             uri,

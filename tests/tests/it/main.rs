@@ -26,6 +26,7 @@ mod fault_matrix;
 mod frame_command;
 mod full_disk;
 mod fuzz_seeds;
+mod hard_pictures;
 mod held_connections;
 mod holding;
 mod hostile_models;

@@ -1,0 +1,28 @@
+//! Flags of `watchkeeper cameras tune`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::value::positive;
+
+#[derive(Debug, Clone, Args)]
+pub struct TuneArgs {
+    /// Camera of the configuration, video file, rtsp://…, http://… or /dev/videoN.
+    pub camera: String,
+    /// Seconds of the camera to examine, at most 120.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS", value_parser = positive)]
+    pub seconds: f64,
+    /// Classes to count [default: all].
+    #[arg(long, value_name = "CLASSES", value_delimiter = ',')]
+    pub watch: Vec<String>,
+    /// Model to compare; repeatable [default: all installed ones].
+    #[arg(long, value_name = "NAME|FILE")]
+    pub model: Vec<String>,
+    /// Write annotated pictures of every candidate to this folder.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Accept self-signed certificates.
+    #[arg(long)]
+    pub no_tls_verify: bool,
+}

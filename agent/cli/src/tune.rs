@@ -1,0 +1,224 @@
+//! `watchkeeper cameras tune`: starts `watchkeeper-runtime camera-trial` and prints its report.
+
+use std::path::Path;
+use std::process::{Command as Process, Stdio};
+
+use watchkeeper_config::redact;
+use watchkeeper_contract::camera_trial::{CameraTrialReport, TrialCandidate};
+
+use super::args::{Global, TuneArgs};
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use super::run;
+
+const PROGRAM: &str = "watchkeeper-runtime";
+
+/// Runs the trial.
+///
+/// # Errors
+/// [`Exit::BadInput`] for a camera that can't be opened or a model that is not installed,
+/// [`Exit::NoRuntime`] without the program.
+pub(super) fn run(args: &TuneArgs, global: &Global, out: &Output) -> Result<(), Failure> {
+    let program = run::find(PROGRAM).ok_or_else(|| {
+        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
+        Failure::new(Exit::NoRuntime, sentence)
+    })?;
+    let mut command = trial_command(&program, args, global);
+    out.busy("watching, then comparing the models");
+    let ended = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
+    out.end_live_line();
+    let ended =
+        ended.map_err(|e| Failure::new(Exit::NoRuntime, format!("can't start {PROGRAM}: {e}")))?;
+    if global.verbose {
+        out.aside(&String::from_utf8_lossy(&ended.stderr));
+    }
+    let report = read_report(&ended)?;
+    out.both(&report, || text(&report, &args.camera));
+    Ok(())
+}
+
+fn trial_command(program: &Path, args: &TuneArgs, global: &Global) -> Process {
+    let mut command = Process::new(program);
+    if let Some(config) = &global.config {
+        command.arg("--config").arg(config);
+    }
+    if let Some(dir) = &global.models_dir {
+        let variable = format!("{}MODELS__DIR", watchkeeper_config::ENV_PREFIX);
+        command.env(variable, dir);
+    }
+    let seconds = args.seconds.to_string();
+    command.args(["camera-trial", "--seconds", &seconds]);
+    let classes = args.watch.iter().map(|class| class.trim());
+    for class in classes.filter(|class| !class.is_empty()) {
+        command.args(["--class", class]);
+    }
+    for model in &args.model {
+        command.args(["--model", model]);
+    }
+    if let Some(folder) = &args.out {
+        command.arg("--out").arg(folder);
+    }
+    if args.no_tls_verify {
+        command.arg("--no-tls-verify");
+    }
+    command.args(["--", &args.camera]);
+    if !global.verbose {
+        command.env("RUST_LOG", "error");
+    }
+    command
+}
+
+fn read_report(ended: &std::process::Output) -> Result<CameraTrialReport, Failure> {
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    match ended.status.code() {
+        Some(0) => serde_json::from_slice(&ended.stdout).map_err(|e| {
+            let sentence = format!("{PROGRAM} printed no report ({e}); is it of another version?");
+            Failure::new(Exit::Failed, sentence)
+        }),
+        Some(2) => {
+            let last = errors.lines().rfind(|line| !line.trim().is_empty());
+            Err(Failure::input(last.unwrap_or("the trial failed")))
+        }
+        _ => {
+            let sentence = format!("{PROGRAM} ended with {}", ended.status);
+            Err(Failure::new(Exit::Failed, sentence).with(errors.lines().map(str::to_owned)))
+        }
+    }
+}
+
+/// The report as text: the table, the proposal with its flags, and what the trial can't know.
+fn text(report: &CameraTrialReport, camera: &str) -> String {
+    let [width, height] = report.size;
+    let mut lines = vec![format!(
+        "{} frames of {width}x{height} over {:.0} s from {}",
+        report.frames, report.seconds, report.source
+    )];
+    let headers = [
+        "candidate",
+        "ms/frame",
+        "fps",
+        "objects",
+        "still",
+        "doubtful",
+        "tracks",
+        "confidence",
+        "smallest px",
+        "differs",
+    ];
+    let rows = report.candidates.iter().map(row);
+    lines.push(super::output::table(&headers, rows).trim_end().to_owned());
+    lines.push(String::new());
+    match report
+        .proposed
+        .and_then(|index| report.candidates.get(index))
+    {
+        Some(candidate) => {
+            lines.push(format!("proposal: {}. {}", candidate.name(), report.reason));
+            if let Some(source) = report.source_fps.filter(|source| *source > candidate.fps) {
+                lines.push(format!(
+                    "  This machine keeps up with {:.1} of the source's {source:.0} frames per second.",
+                    candidate.fps
+                ));
+            }
+            lines.push(format!("  {}", flags(candidate, &report.classes, camera)));
+        }
+        None => lines.push(format!("no proposal: {}", report.reason)),
+    }
+    lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
+    lines.extend(
+        report
+            .pictures
+            .iter()
+            .map(|path| format!("picture: {path}")),
+    );
+    lines.join("\n")
+}
+
+/// Objects, still objects and doubtful boxes are means of a frame.
+fn row(candidate: &TrialCandidate) -> Vec<String> {
+    let some = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    vec![
+        candidate.name(),
+        format!("{:.1}", candidate.ms_per_frame),
+        format!("{:.1}", candidate.fps),
+        format!("{:.2}", candidate.objects_per_frame),
+        format!("{:.2}", candidate.still_per_frame),
+        format!("{:.2}", candidate.doubtful_per_frame),
+        candidate.tracks.to_string(),
+        some(candidate.mean_confidence, 2),
+        some(candidate.smallest_px, 0),
+        candidate
+            .disagreement
+            .map_or_else(|| "-".to_owned(), |share| format!("{:.0} %", 100.0 * share)),
+    ]
+}
+
+/// The command that watches the camera with a candidate.
+fn flags(candidate: &TrialCandidate, classes: &[String], camera: &str) -> String {
+    let camera = redact::uri(camera);
+    let mut command = format!("watchkeeper run {camera} --model {}", candidate.model);
+    if let Some(tiles) = &candidate.tiles {
+        command.push_str(&format!(" --tiles {tiles}"));
+    }
+    if !classes.is_empty() {
+        command.push_str(&format!(" --watch {}", classes.join(",")));
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(proposed: Option<usize>) -> CameraTrialReport {
+        CameraTrialReport {
+            source: "rtsp://***@gate/1".to_owned(),
+            size: [1920, 1080],
+            source_fps: Some(25.0),
+            frames: 50,
+            seconds: 9.8,
+            dark_frames: 0,
+            classes: vec!["person".to_owned()],
+            candidates: vec![TrialCandidate {
+                model: "yolox-nano".to_owned(),
+                tiles: Some("3x2".to_owned()),
+                ms_per_frame: 140.0,
+                fps: 5.0,
+                objects_per_frame: 3.25,
+                still_per_frame: 1.0,
+                doubtful_per_frame: 0.5,
+                tracks: 7,
+                mean_confidence: Some(0.61),
+                smallest_px: None,
+                disagreement: Some(0.125),
+            }],
+            proposed,
+            reason: "It finds most.".to_owned(),
+            pictures: vec!["out/side-by-side.jpg".to_owned()],
+            notes: vec!["All frames were light.".to_owned()],
+        }
+    }
+
+    #[test]
+    fn proposal_comes_with_its_flags() {
+        let text = text(&report(Some(0)), "gate");
+        for part in [
+            "yolox-nano, tiles 3x2",
+            "3.25",
+            "watchkeeper run gate --model yolox-nano --tiles 3x2 --watch person",
+            "note: All frames were light.",
+            "picture: out/side-by-side.jpg",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn trial_without_proposal_gives_the_reason() {
+        let text = text(&report(None), "gate");
+        assert!(text.contains("no proposal: It finds most."), "{text}");
+        assert!(!text.contains("watchkeeper run"), "{text}");
+    }
+}

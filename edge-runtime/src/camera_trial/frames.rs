@@ -1,0 +1,152 @@
+//! Takes the frames of a camera trial and keeps copies of them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_config::{Config, PrivacyMasks};
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
+use watchkeeper_detect::night_gain::{Gamma, NightGain};
+use watchkeeper_vision::frame::{Frame, OwnedPlanes, Picture};
+
+use super::request::{CameraTrialError, Request};
+use crate::capture::mailbox::Recv;
+use crate::capture::source::{Deps, Source};
+
+/// Maximum number of frames.
+pub(super) const MAX_FRAMES: usize = 60;
+/// Maximum bytes of the kept frames.
+pub(super) const MAX_BYTES: usize = 256 << 20;
+/// Maximum number of frames per second of the source.
+const MAX_FPS: f64 = 5.0;
+/// Longest wait for a frame, because a camera must be opened.
+const FRAME_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The frames of a trial.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) uri: String,
+    pub(super) frames: Vec<Frame>,
+    /// Curve of each frame; absent for light ones.
+    pub(super) gains: Vec<Option<Gamma>>,
+    pub(super) size: [u32; 2],
+    pub(super) source_fps: Option<f64>,
+    /// Classes that a privacy mask hides in pictures.
+    pub(super) masked_classes: Vec<String>,
+}
+
+impl Taken {
+    /// Source time between the first and the last frame.
+    pub(super) fn seconds(&self) -> f64 {
+        match (self.frames.first(), self.frames.last()) {
+            (Some(first), Some(last)) => (last.pts.saturating_sub(first.pts)).as_secs_f64(),
+            _ => 0.0,
+        }
+    }
+}
+
+/// Takes frames for the requested seconds of the source.
+///
+/// # Errors
+/// [`CameraTrialError::Source`] if no frame arrives.
+pub(super) fn take(request: &Request, config: &Config) -> Result<Taken, CameraTrialError> {
+    let spec = spec(request, config)?;
+    let privacy = PrivacyMasks::new(config);
+    let privacy = privacy.at(&spec.uri).map(Arc::clone);
+    let masked_classes = privacy
+        .as_ref()
+        .map_or_else(Vec::new, |mask| mask.classes.clone());
+    // Spread over the seconds, so that a trial of a minute sees all of it.
+    let fps = (MAX_FRAMES as f64 / request.seconds).min(MAX_FPS);
+    let uri = spec.uri.clone();
+    let deps = Deps {
+        privacy,
+        ..Deps::default()
+    };
+    let source = Source::spawn(spec, deps);
+    let frames = source.subscribe();
+    let mut taken = Taken {
+        uri,
+        frames: Vec::new(),
+        gains: Vec::new(),
+        size: [0, 0],
+        source_fps: None,
+        masked_classes,
+    };
+    let (mut night_gain, mut bytes) = (NightGain::default(), 0);
+    let deadline = Instant::now() + FRAME_TIMEOUT + Duration::from_secs_f64(2.0 * request.seconds);
+    let mut next = 0.0;
+    while taken.frames.len() < MAX_FRAMES && bytes < MAX_BYTES && Instant::now() < deadline {
+        let frame = match frames.recv(FRAME_TIMEOUT) {
+            Recv::Frame(frame) => frame,
+            Recv::Ended => break,
+            Recv::Failed { message, .. } => return Err(CameraTrialError::Source(message)),
+            Recv::Timeout | Recv::Closed if taken.frames.is_empty() => {
+                let sentence = "the camera sent no frame in time; check its address and power";
+                return Err(CameraTrialError::Source(sentence.to_owned()));
+            }
+            Recv::Timeout | Recv::Closed => break,
+        };
+        let at = frame.pts.as_secs_f64();
+        if at > request.seconds {
+            break;
+        }
+        let size = [frame.picture.width, frame.picture.height];
+        if at < next || (!taken.frames.is_empty() && size != taken.size) {
+            continue;
+        }
+        next = at + 0.9 / fps;
+        taken.size = size;
+        taken.source_fps = taken.source_fps.or(frame.fps);
+        taken.gains.push(night_gain.observe(&frame.picture));
+        let (picture, length) = copied(&frame.picture);
+        bytes += length;
+        taken.frames.push(Frame { picture, ..frame });
+    }
+    if taken.frames.is_empty() {
+        let sentence = "the source has no frame; name a camera or a longer recording";
+        return Err(CameraTrialError::Source(sentence.to_owned()));
+    }
+    Ok(taken)
+}
+
+/// The source of the configuration with this name, else one at this address.
+fn spec(request: &Request, config: &Config) -> Result<SourceSpec, CameraTrialError> {
+    let named = config
+        .sources
+        .iter()
+        .find(|spec| spec.id.as_str() == request.source);
+    if let Some(spec) = named {
+        return Ok(spec.clone());
+    }
+    // A file is named relative to the folder of the caller.
+    let path = std::fs::canonicalize(&request.source).ok();
+    let uri = path.map_or_else(|| request.source.clone(), |path| path.display().to_string());
+    let id = SourceId::new("trial").map_err(|e| CameraTrialError::Source(e.to_string()))?;
+    Ok(SourceSpec {
+        id,
+        name: None,
+        uri,
+        pace: Pace::Fast,
+        max_fps: None,
+        rtsp_transport: RtspTransport::default(),
+        tls_verify: !request.no_tls_verify,
+        stall_s: None,
+        fixed_view: true,
+    })
+}
+
+/// Copies a picture, because the memory of a decoder is a small pool. Returns the copied bytes too.
+fn copied(picture: &Picture) -> (Picture, usize) {
+    let planes = (0..3).map(|index| picture.planes.plane(index));
+    let planes: Vec<(Vec<u8>, usize)> = planes
+        .take_while(|plane| !plane.data.is_empty())
+        .map(|plane| (plane.data.to_vec(), plane.stride))
+        .collect();
+    let bytes = planes.iter().map(|(data, _)| data.len()).sum();
+    let copy = Picture {
+        planes: Arc::new(OwnedPlanes { planes }),
+        ..picture.clone()
+    };
+    (copy, bytes)
+}
