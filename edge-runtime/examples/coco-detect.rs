@@ -1,8 +1,9 @@
 //! Detects on every image of a COCO-format file and writes COCO-format results for an evaluator,
 //! such as pycocotools.
 //!
-//! `coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json`; see
-//! `tests/tools/coco-ap`.
+//! `coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json
+//! [TILES|whole [plain]]`; see `tests/tools/coco-ap` and `tests/tools/people`. `plain` leaves dark
+//! pictures as they are.
 //! It runs the daemon's code. As in these networks' own COCO evaluation, scores down to 0.001 are
 //! kept and boxes are suppressed per class at 0.65. Times per stage go to standard error.
 
@@ -15,10 +16,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_detect::night_gain::NightGain;
 use watchkeeper_detect::{
-    DetectParams, DetectTimes, Detector, DetectorPool, OpenRequest, RawDetection,
+    DetectParams, DetectTimes, Detector, DetectorPool, OpenRequest, RawDetection, tiles,
 };
 use watchkeeper_vision::frame::{Frame, FrameId};
+use watchkeeper_vision::tiles::Tiles;
 
 /// Time of every picture; detection does not use it.
 const NO_TIME: Wall = Wall {
@@ -28,9 +31,26 @@ const NO_TIME: Wall = Wall {
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [instances, images, model, backend, threads, results] = args.as_slice() else {
-        bail!("usage: coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json");
+    let [
+        instances,
+        images,
+        model,
+        backend,
+        threads,
+        results,
+        more @ ..,
+    ] = args.as_slice()
+    else {
+        bail!(
+            "usage: coco-detect INSTANCES.json IMAGES_DIR MODEL BACKEND THREADS RESULTS.json \
+             [TILES|whole] [plain]"
+        );
     };
+    let tiles = match more.first().map(String::as_str) {
+        None | Some("whole") => None,
+        Some(tiles) => Some(tiles.parse::<Tiles>()?),
+    };
+    let has_gain = more.get(1).is_none_or(|plain| plain != "plain");
     let coco: Value = serde_json::from_reader(File::open(instances)?)?;
     let pool = DetectorPool::default();
     let mut detector = pool.open(&OpenRequest {
@@ -40,7 +60,7 @@ fn main() -> anyhow::Result<()> {
         ..OpenRequest::default()
     })?;
     let categories = category_ids(&coco, detector.as_ref())?;
-    let params = DetectParams {
+    let mut params = DetectParams {
         confidence: Some(0.001),
         iou_threshold: Some(0.65),
         class_agnostic_nms: Some(false),
@@ -49,14 +69,22 @@ fn main() -> anyhow::Result<()> {
 
     let list = coco["images"].as_array().context("no `images`")?;
     let (mut found, mut all, mut sum) = (Vec::new(), Vec::new(), DetectTimes::default());
+    let mut raised = 0;
     for (seq, image) in (1u64..).zip(list) {
         let frame = read_frame(seq, image, Path::new(images))?;
-        sum += detector.detect(&frame, &params, &mut found)?;
+        params.gain = has_gain
+            .then(|| NightGain::default().observe(&frame.picture))
+            .flatten();
+        raised += usize::from(params.gain.is_some());
+        sum += match tiles {
+            None => detector.detect(&frame, &params, &mut found)?,
+            Some(grid) => tiles::detect(detector.as_mut(), &frame, &params, grid, &mut found)?,
+        };
         let results = found.iter();
         all.extend(results.filter_map(|d| result(&image["id"], d, &categories)));
     }
     serde_json::to_writer(BufWriter::new(File::create(PathBuf::from(results))?), &all)?;
-    print_times(detector.as_ref(), threads, list.len(), sum);
+    print_times(detector.as_ref(), threads, [list.len(), raised], sum);
     Ok(())
 }
 
@@ -73,11 +101,16 @@ fn read_frame(seq: u64, image: &Value, images: &Path) -> anyhow::Result<Frame> {
 }
 
 #[expect(clippy::print_stderr, reason = "a command-line tool")]
-fn print_times(detector: &dyn Detector, threads: &str, images: usize, sum: DetectTimes) {
+fn print_times(
+    detector: &dyn Detector,
+    threads: &str,
+    [images, raised]: [usize; 2],
+    sum: DetectTimes,
+) {
     let mean_ms = |d: Duration| d.as_secs_f64() * 1e3 / images.max(1) as f64;
     eprintln!(
-        "{} on {}, {threads} threads: {images} images, mean ms: preprocess {:.2}, infer {:.2}, \
-         postprocess {:.2}",
+        "{} on {}, {threads} threads: {images} images, {raised} raised, mean ms: preprocess {:.2}, \
+         infer {:.2}, postprocess {:.2}",
         detector.info().model,
         detector.info().backend,
         mean_ms(sum.preprocess),
