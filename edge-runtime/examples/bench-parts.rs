@@ -7,6 +7,8 @@
 //! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
 //!   pixelated, and the same picture as a whole.
 //! - `bench-parts light WIDTH HEIGHT RUNS` decides on the night gain of a light I420 picture.
+//! - `bench-parts draw WIDTH HEIGHT BOXES RUNS` draws a zone, a line, and tinted boxes with labels
+//!   on a picture, and only the labels, and only the tints.
 //!
 //! Prints one JSON object with the processor time (all threads, user and system) and the wall time
 //! of that part, without start, loading and warm-up. See `tests/tools/bench/run`.
@@ -20,13 +22,18 @@ use gstreamer as gst;
 use gstreamer::prelude::{Cast, ElementExt, GstBinExt, ObjectExt};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_detect::OrtPlaces;
 use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_detect::night_gain::NightGain;
 use watchkeeper_models::Zoo;
+use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
+use watchkeeper_vision::draw::palette::{COLORS, color_of};
+use watchkeeper_vision::draw::{self, Canvas, Color, ColorBy, Labels};
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, OwnedPlanes, Picture, PixelFormat};
+use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::privacy::Cover;
 
 /// Runs before the measurement, to warm up allocators and caches.
@@ -40,9 +47,14 @@ fn main() -> anyhow::Result<()> {
         ["model", model, backend, runs] => network(model, backend.parse()?, runs.parse()?)?,
         ["mask", width, height, runs] => mask([width.parse()?, height.parse()?], runs.parse()?)?,
         ["light", width, height, runs] => light([width.parse()?, height.parse()?], runs.parse()?)?,
+        ["draw", width, height, boxes, runs] => draw(
+            [width.parse()?, height.parse()?],
+            boxes.parse()?,
+            runs.parse()?,
+        )?,
         _ => bail!(
             "usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS | bench-parts \
-             mask|light WIDTH HEIGHT RUNS"
+             mask|light WIDTH HEIGHT RUNS | bench-parts draw WIDTH HEIGHT BOXES RUNS"
         ),
     };
     #[expect(clippy::print_stdout, reason = "a command-line tool")]
@@ -160,6 +172,92 @@ fn mask(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
         report[name] = clocks.report(&json!({"covered": cover.share()}))?;
     }
     Ok(report)
+}
+
+fn draw(size: [u32; 2], boxes: u32, runs: u32) -> anyhow::Result<Value> {
+    let crowd = crowd(size, boxes);
+    let mut pixels = vec![90; size[0] as usize * size[1] as usize * 3];
+    let mut report = json!({"size": size, "boxes": boxes, "frames": runs});
+    let parts: [(&str, fn(&mut Canvas<'_>, &Detections)); 3] = [
+        ("all", draw_all),
+        ("labels", draw_labels),
+        ("tints", draw_tints),
+    ];
+    for (name, part) in parts {
+        let mut run = || {
+            let mut canvas = Canvas::new(std::hint::black_box(&mut pixels), size[0], size[1]);
+            part(&mut canvas, &crowd);
+        };
+        (0..WARM_UP).for_each(|_| run());
+        let clocks = Clocks::start()?;
+        (0..runs).for_each(|_| run());
+        report[name] = clocks.report(&json!({}))?;
+    }
+    Ok(report)
+}
+
+/// Boxes of people in three rows that overlap, each an eighth as wide as the picture is high.
+fn crowd(size: [u32; 2], boxes: u32) -> Detections {
+    let [width, height] = size.map(f64::from);
+    let side = height / 8.0;
+    let row = |nth: u32| {
+        let x = (f64::from(nth) * side * 1.7) % (width - side);
+        let y = height * (0.1 + 0.2 * f64::from(nth % 3));
+        let id = DetectionId::Local {
+            stream: 0,
+            number: nth.into(),
+        };
+        let bbox = BBox::new(x, y, x + side, y + side * 2.5);
+        let mut person = Detection::new(bbox, 0.9, 0, "person", id);
+        person.track = Some(TrackId(nth.into()));
+        person
+    };
+    Detections {
+        boxes: (0..boxes).map(row).collect(),
+        size,
+    }
+}
+
+fn draw_all(canvas: &mut Canvas<'_>, crowd: &Detections) {
+    let at = |x: f64, y: f64| Point::new(canvas.width() * x, canvas.height() * y);
+    let zone = [at(0.1, 0.5), at(0.4, 0.5), at(0.4, 0.9), at(0.1, 0.9)];
+    let line = [at(0.5, 0.2), at(0.5, 0.9)];
+    draw::zone(canvas, &zone, COLORS[2], 0.2);
+    draw::tints(canvas, crowd, ColorBy::Track, 0.15);
+    draw::boxes(canvas, crowd, ColorBy::Track, Some(2.0));
+    draw::line(canvas, line[0], line[1]);
+    let mut labels = box_labels(crowd);
+    labels.add_zone(&zone, "yard: 3".to_owned(), COLORS[2]);
+    labels.add_line(
+        line[0],
+        line[1],
+        "gate: in 3  out 4".to_owned(),
+        Color::WHITE,
+    );
+    labels.draw(canvas);
+}
+
+fn draw_labels(canvas: &mut Canvas<'_>, crowd: &Detections) {
+    box_labels(crowd).draw(canvas);
+}
+
+fn draw_tints(canvas: &mut Canvas<'_>, crowd: &Detections) {
+    draw::tints(canvas, crowd, ColorBy::Track, 0.15);
+}
+
+fn box_labels(crowd: &Detections) -> Labels {
+    let mut labels = Labels::new();
+    for (nth, person) in draw::distinct(crowd) {
+        let color = color_of(person, nth, ColorBy::Track);
+
+        labels.add_box(
+            &person.bbox,
+            person.track,
+            format!("person #{nth} 0.90"),
+            color,
+        );
+    }
+    labels
 }
 
 /// Wall clock, and processor time of the whole process.

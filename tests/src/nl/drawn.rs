@@ -5,9 +5,9 @@
 //! drawn with their names.
 
 use image::RgbImage;
-use watchkeeper_vision::draw::annotate::{self, TextBox};
+use watchkeeper_vision::draw::annotate::TextBox;
 use watchkeeper_vision::draw::palette::{COLORS, Color};
-use watchkeeper_vision::draw::{Canvas, zone};
+use watchkeeper_vision::draw::{Canvas, Labels, zone};
 use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::scene::Scene;
@@ -24,17 +24,21 @@ pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
     let [w, h] = [width, height].map(f64::from);
     let at = |p: &Point| Point::new(p.x * w, p.y * h);
     let canvas = &mut Canvas::new(&mut picture, width, height);
+    let mut labels = Labels::new();
     for (nth, name) in scene.regions.keys().enumerate() {
         let color = COLORS[nth % COLORS.len()];
         let region = scene.region(name).unwrap_or_default();
         let corners: Vec<Point> = region.iter().map(at).collect();
         let name = name.replace('_', " ");
         match corners.as_slice() {
-            [a, b] => canvas.segment(*a, *b, color, 4.0, 1.0),
-            corners => zone(canvas, corners, color, 0.16),
-        }
-        if let Some(a) = corners.first() {
-            annotate::label(canvas, &BBox::new(a.x, a.y, a.x, a.y), &name, color);
+            [a, b] => {
+                canvas.segment(*a, *b, color, 4.0, 1.0);
+                labels.add_line(*a, *b, name, color);
+            }
+            corners => {
+                zone(canvas, corners, color, 0.16);
+                labels.add_zone(corners, name, color);
+            }
         }
     }
     for actor in scene.actors(camera) {
@@ -49,8 +53,9 @@ pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
         );
         canvas.fill_rounded(&b, 8.0, Color::WHITE, 0.6);
         canvas.outline_box(&b, Color::INK, 3.0);
-        annotate::label(canvas, &b, &seen.class, Color::INK);
+        labels.add_box(&b, None, seen.class.to_string(), Color::INK);
     }
+    labels.draw(canvas);
     let name = of_scene.and_then(|c| c.name.as_deref()).unwrap_or(camera);
     words(canvas, Point::new(8.0, h - 40.0), &[name]);
     picture

@@ -1,14 +1,14 @@
-//! Appearance of boxes, labels, zones, lines and traces.
+//! Appearance of boxes, zones, lines and traces; that of labels is in [`labels`](super::labels).
 //!
 //! - A default size fits the picture.
 //! - All drawing goes through [`Canvas`].
 
-use std::fmt::Write as _;
-
 use super::canvas::Canvas;
+use super::font::Face;
 use super::palette::{self, Color, ColorBy, color_of};
-use super::text::Type;
+use super::place::visible_part;
 use super::trace::Traces;
+use super::twins::distinct;
 use crate::detections::Detections;
 use crate::geometry::{BBox, Point};
 
@@ -17,11 +17,24 @@ const STROKE: f64 = 3.0;
 /// Thickness of a zone's outline on a picture of 720 rows, in pixels.
 const ZONE_STROKE: f64 = 2.0;
 
-fn stroke(canvas: &Canvas<'_>) -> f64 {
+pub(super) fn stroke(canvas: &Canvas<'_>) -> f64 {
     (STROKE * canvas.scale()).max(1.0)
 }
 
-/// Draws the outlines of boxes, `thickness` pixels wide; by default fitting the picture.
+/// Length of the arrow of a line, in pixels.
+pub(super) fn arrow_length(canvas: &Canvas<'_>) -> f64 {
+    stroke(canvas) * 8.0
+}
+
+/// Fills boxes with their colours; twins once.
+pub fn tints(canvas: &mut Canvas<'_>, detections: &Detections, by: ColorBy, opacity: f64) {
+    for (i, d) in distinct(detections) {
+        canvas.fill_box(&d.bbox, color_of(d, i, by), opacity);
+    }
+}
+
+/// Draws the outlines of boxes, `thickness` pixels wide; by default fitting the picture. Twins are
+/// drawn once.
 pub fn boxes(
     canvas: &mut Canvas<'_>,
     detections: &Detections,
@@ -29,19 +42,9 @@ pub fn boxes(
     thickness: Option<f64>,
 ) {
     let thickness = thickness.unwrap_or_else(|| stroke(canvas));
-    for (i, d) in detections.boxes.iter().enumerate() {
+    for (i, d) in distinct(detections) {
         canvas.outline_box(&d.bbox, color_of(d, i, by), thickness);
     }
-}
-
-/// Draws a label above a box, or inside where there is no space.
-pub fn label(canvas: &mut Canvas<'_>, b: &BBox, text: &str, color: Color) {
-    if text.is_empty() || ![b.x1, b.y1, b.x2, b.y2].iter().all(|v| v.is_finite()) {
-        return;
-    }
-    let face = Type::for_scale(canvas.scale());
-    let edge = (stroke(canvas) / 2.0).floor();
-    canvas.plate(Point::new(b.x1 - edge, b.y1 - edge), text, color, face);
 }
 
 /// Style of a text box.
@@ -63,7 +66,7 @@ impl TextBox {
     /// Width and height of a box with these lines, in pixels.
     #[must_use]
     pub fn measure(&self, lines: &[&str]) -> [f64; 2] {
-        let face = Type::for_scale(self.scale);
+        let face = Face::for_scale(self.scale);
         let widths = lines.iter().map(|line| face.measure(line).0);
         let height = face.measure("").1;
         [
@@ -78,7 +81,7 @@ impl TextBox {
         let [width, height] = self.measure(lines);
         let b = BBox::new(at.x, at.y, at.x + width, at.y + height);
         canvas.fill_rounded(&b, self.radius, self.background, self.opacity);
-        let face = Type::for_scale(self.scale);
+        let face = Face::for_scale(self.scale);
         for (i, line) in lines.iter().enumerate() {
             let (w, h) = face.measure(line);
             let free = width - 2.0 * self.padding - w;
@@ -97,14 +100,8 @@ pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], color: Color, opacity: f
     canvas.outline_polygon(corners, color, ZONE_STROKE * canvas.scale());
 }
 
-/// Draws a line counter: the line, the direction of "in", and the counts at its centre.
-pub fn line_counter(
-    canvas: &mut Canvas<'_>,
-    start: Point,
-    end: Point,
-    name: &str,
-    (count_in, count_out): (u64, u64),
-) {
+/// Draws a counting line and, at the middle of its visible part, the direction of "in".
+pub fn line(canvas: &mut Canvas<'_>, start: Point, end: Point) {
     let (dx, dy) = (end.x - start.x, end.y - start.y);
     let length = dx.hypot(dy);
     if !(length > 0.0 && length.is_finite()) {
@@ -117,16 +114,20 @@ pub fn line_counter(
         canvas.disc(p, t * 2.0, Color::INK);
         canvas.disc(p, t * 1.4, Color::WHITE);
     }
+    let picture = BBox::new(0.0, 0.0, canvas.width(), canvas.height());
+    let Some((from, to)) = visible_part(picture, start, end) else {
+        return;
+    };
     // In is to the left, looking from start to end; y points down.
     let (nx, ny) = (dy / length, -dx / length);
-    let middle = Point::new(f64::midpoint(start.x, end.x), f64::midpoint(start.y, end.y));
+    let middle = Point::new(f64::midpoint(from.x, to.x), f64::midpoint(from.y, to.y));
     let along = |by: f64, up: f64| {
         Point::new(
             middle.x + nx * up + dx / length * by,
             middle.y + ny * up + dy / length * by,
         )
     };
-    let tip = along(0.0, t * 8.0);
+    let tip = along(0.0, arrow_length(canvas));
     let arrow = [
         middle,
         tip,
@@ -139,24 +140,6 @@ pub fn line_counter(
             canvas.segment(pair[0], pair[1], color, width, alpha);
         }
     }
-    let mut text = String::new();
-    if !name.is_empty() {
-        text.push_str(name);
-        text.push_str("  ");
-    }
-    let written = write!(text, "in {count_in}  out {count_out}");
-    debug_assert!(written.is_ok(), "writing to a string can't fail");
-    let face = Type::for_scale(canvas.scale());
-    let (w, h) = face.measure(&text);
-    // The counts are opposite to the arrow, clear of the line at any slope.
-    let away = nx.abs() * w / 2.0 + ny.abs() * h / 2.0 + t * 4.0;
-    let c = along(0.0, -away);
-    canvas.plate(
-        Point::new(c.x - w / 2.0, c.y + h / 2.0),
-        &text,
-        Color::WHITE,
-        face,
-    );
 }
 
 /// Draws traces, which fade towards their past.
@@ -190,16 +173,29 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_label_of_a_box_at_the_top_is_still_in_the_picture() {
-        let mut pixels = vec![0; 320 * 240 * 3];
-        let mut c = Canvas::new(&mut pixels, 320, 240);
-        label(
-            &mut c,
-            &BBox::new(300.0, 0.0, 340.0, 40.0),
-            "person",
-            palette::COLORS[0],
+    fn twins_are_tinted_once() {
+        let b = BBox::new(2.0, 2.0, 14.0, 14.0);
+        let tinted = |boxes: &[(i64, BBox)]| {
+            let mut pixels = vec![0; 16 * 16 * 3];
+            let mut canvas = Canvas::new(&mut pixels, 16, 16);
+            tints(&mut canvas, &tracked(boxes), ColorBy::Class, 0.5);
+            pixels
+        };
+        assert_eq!(tinted(&[(1, b), (2, b)]), tinted(&[(1, b)]));
+        assert!(tinted(&[(1, b)])[(8 * 16 + 8) * 3] > 0);
+    }
+
+    #[test]
+    fn arrow_stands_at_the_middle_of_the_visible_part() {
+        let mut pixels = vec![0; 200 * 100 * 3];
+        let mut canvas = Canvas::new(&mut pixels, 200, 100);
+        line(
+            &mut canvas,
+            Point::new(100.0, 50.0),
+            Point::new(900.0, 50.0),
         );
-        assert!(pixels[..320 * 20 * 3].iter().any(|&v| v > 0));
+        let lit = |x: usize, y: usize| pixels[(y * 200 + x) * 3] > 128;
+        assert!(lit(150, 42) && !lit(130, 42) && !lit(170, 42) && lit(130, 50));
     }
 
     proptest! {
@@ -209,10 +205,10 @@ mod tests {
             let mut c = Canvas::new(&mut pixels, 64, 48);
             let d = tracked(&[(track, BBox::new(v[0], v[1], v[2], v[3]))]);
             boxes(&mut c, &d, ColorBy::Class, None);
-            label(&mut c, &d.boxes[0].bbox, "person", Color::INK);
+            tints(&mut c, &d, ColorBy::Class, v[4]);
             let p = |i: usize| Point::new(v[i], v[i + 1]);
             zone(&mut c, &[p(0), p(2), p(4)], Color::WHITE, 0.3);
-            line_counter(&mut c, p(4), p(6), "gate", (1, u64::MAX));
+            line(&mut c, p(4), p(6));
             let mut t = Traces::new(crate::geometry::Anchor::Center, 5);
             t.update(&d);
             traces(&mut c, &t, ColorBy::Track);

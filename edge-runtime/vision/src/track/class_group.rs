@@ -14,7 +14,7 @@ const VEHICLE_ID: i64 = i64::MIN;
 const MAX_OVERLAP: f64 = 0.45;
 
 /// The class id of the group of a detection, or its own.
-pub(super) fn group_id(d: &Detection) -> i64 {
+pub(crate) fn group_id(d: &Detection) -> i64 {
     let name: &str = &d.class;
     let is_vehicle = VEHICLES.iter().any(|v| v.eq_ignore_ascii_case(name));
     if is_vehicle { VEHICLE_ID } else { d.class_id }

@@ -8,7 +8,7 @@ mod axis;
 pub mod byte_track;
 pub mod cadence;
 mod camera;
-mod class_group;
+pub(crate) mod class_group;
 mod drift;
 pub mod kalman;
 mod likeness;

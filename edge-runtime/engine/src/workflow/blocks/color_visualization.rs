@@ -1,8 +1,11 @@
 //! Fills boxes with colour.
 
+use std::sync::Arc;
+
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::Manifest;
 use crate::workflow::blocks::common::drawing;
+use crate::workflow::blocks::common::ink::Ink;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/color_visualization@v1",
@@ -25,9 +28,11 @@ struct Draw;
 
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let opacity = call.number(7, 0.5)?;
-        drawing::each(call, move |canvas, d, _, color| {
-            canvas.fill_box(&d.bbox, color, opacity)
-        })
+        let ink = Ink::Tints {
+            detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+            by: drawing::color_by(call)?,
+            opacity: call.number(7, 0.5)?,
+        };
+        drawing::put(call, ink)
     }
 }

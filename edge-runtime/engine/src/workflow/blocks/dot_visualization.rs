@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::blocks::common::ink::Ink;
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::block::{Block, Call};
+use serde::{Deserialize, Serialize};
+use watchkeeper_vision::draw::LastSides;
+
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     ANCHORS, COUNT, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
 };
+use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::drawing::{Ink, LABEL_TEXTS, LabelText};
+use crate::workflow::blocks::common::ink::{Ink, LABEL_TEXTS, LabelText};
+use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
 
 /// A property that is accepted for compatibility without effect.
@@ -61,7 +66,7 @@ const V1: Manifest = Manifest {
         PADDING,
         RADIUS,
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(stateful_instance(Draw)),
     ..drawing::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -137,12 +142,24 @@ const FONTS: Shape = Shape::Choice(&[
 
 struct Draw;
 
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+/// Where labels stood; not saved, as the next picture places them well enough.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Placed {
+    #[serde(skip)]
+    last: LastSides,
+}
+
+impl Stateful for Draw {
+    type State = PerVideo<Placed>;
+
+    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let video = &call.image(0)?.meta.video_identifier;
+        let placed = videos.get(video, || Ok(Placed::default()))?;
         let ink = Ink::Labels {
             detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
             by: drawing::color_by(call)?,
             text: LabelText::parse(call.text(TEXT_INDEX)?)?,
+            last: placed.last.clone(),
         };
         drawing::put(call, ink)
     }

@@ -5,7 +5,7 @@ use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Property, SHARE, Shape,
 };
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::blocks::common::ink::Ink;
 use crate::workflow::language::kinds::Kind;
 
 /// A property that is accepted for compatibility without effect.
@@ -19,29 +19,63 @@ const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> 
     .or(default)
 }
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+const ENDS: Property = Property::value(
+    "zone",
+    "the two ends of the line, [[x, y], [x, y]] in pixels",
+    Shape::Points,
+    &[Kind::ListOfValues],
+);
+const COLOR: Property = look("color", Shape::Text, &[Kind::Text], Or::Text("#5bb573"));
+const THICKNESS: Property = look("thickness", INTEGER, &[Kind::Integer], Or::Int(2));
+const TEXT_THICKNESS: Property = look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1));
+const TEXT_SCALE: Property = look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0));
+const COUNT_IN: Property =
+    Property::value("count_in", "crossings in", INTEGER, &[Kind::Integer]).or(Or::Int(0));
+const COUNT_OUT: Property =
+    Property::value("count_out", "crossings out", INTEGER, &[Kind::Integer]).or(Or::Int(0));
+const OPACITY: Property = look("opacity", SHARE, &[Kind::FloatZeroToOne], Or::Float(0.3));
+
+const PEER: Manifest = Manifest {
     name: "roboflow_core/line_counter_visualization@v1",
     summary: "Draws a counting line with its inward direction and counts.",
     properties: &[
         drawing::IMAGE,
         drawing::COPY,
-        Property::value(
-            "zone",
-            "the two ends of the line, [[x, y], [x, y]] in pixels",
-            Shape::Points,
-            &[Kind::ListOfValues],
-        ),
-        look("color", Shape::Text, &[Kind::Text], Or::Text("#5bb573")),
-        look("thickness", INTEGER, &[Kind::Integer], Or::Int(2)),
-        look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1)),
-        look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0)),
-        Property::value("count_in", "crossings in", INTEGER, &[Kind::Integer]).or(Or::Int(0)),
-        Property::value("count_out", "crossings out", INTEGER, &[Kind::Integer]).or(Or::Int(0)),
-        look("opacity", SHARE, &[Kind::FloatZeroToOne], Or::Float(0.3)),
+        ENDS,
+        COLOR,
+        THICKNESS,
+        TEXT_THICKNESS,
+        TEXT_SCALE,
+        COUNT_IN,
+        COUNT_OUT,
+        OPACITY,
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE
-}];
+};
+pub(super) const BLOCKS: &[Manifest] = &[
+    PEER,
+    Manifest {
+        name: "watchkeeper/line_counter_visualization@v1",
+        summary: "Draws a counting line with its name, inward direction and counts.",
+        properties: &[
+            drawing::IMAGE,
+            drawing::COPY,
+            ENDS,
+            COLOR,
+            THICKNESS,
+            TEXT_THICKNESS,
+            TEXT_SCALE,
+            COUNT_IN,
+            COUNT_OUT,
+            OPACITY,
+            drawing::LABEL,
+        ],
+        ..PEER
+    },
+];
+/// Index of `label` in the properties, absent in Roboflow's block.
+const LABEL_INDEX: usize = 10;
 
 struct Draw;
 
@@ -54,10 +88,16 @@ impl Block for Draw {
         let count = |index: usize| -> Result<u64, String> {
             Ok(u64::try_from(call.integer(index, 0)?).unwrap_or(0))
         };
+        let counts = format!("in {}  out {}", count(7)?, count(8)?);
+        let name = drawing::label(call, LABEL_INDEX)?;
         let ink = Ink::Line {
             start: *start,
             end: *end,
-            counts: (count(7)?, count(8)?),
+            label: if name.is_empty() {
+                counts
+            } else {
+                format!("{name}: {counts}")
+            },
         };
         drawing::put(call, ink)
     }

@@ -1,45 +1,80 @@
 //! Draws a zone.
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, SHARE, Shape};
+use crate::workflow::block_api::manifest::{
+    ANY_DETECTIONS, Default as Or, Manifest, Property, SHARE, Shape,
+};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::blocks::common::ink::Ink;
 use crate::workflow::language::kinds::Kind;
 
-pub(super) const BLOCKS: &[Manifest] = &[Manifest {
+const ZONE: Property = Property::value(
+    "zone",
+    "corners of the zone, [[x, y], …] in pixels",
+    Shape::Points,
+    &[Kind::ListOfValues],
+);
+const COLOR: Property = Property::value("color", "colour of the zone", Shape::Text, &[Kind::Text])
+    .or(Or::Text("#5bb573"));
+const OPACITY: Property = Property::value(
+    "opacity",
+    "opacity of the fill",
+    SHARE,
+    &[Kind::FloatZeroToOne],
+)
+.or(Or::Float(0.3));
+
+const PEER: Manifest = Manifest {
     name: "roboflow_core/polygon_zone_visualization@v1",
     summary: "Draws a zone over the picture.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        Property::value(
-            "zone",
-            "corners of the zone, [[x, y], …] in pixels",
-            Shape::Points,
-            &[Kind::ListOfValues],
-        ),
-        Property::value("color", "colour of the zone", Shape::Text, &[Kind::Text])
-            .or(Or::Text("#5bb573")),
-        Property::value(
-            "opacity",
-            "opacity of the fill",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.3)),
-    ],
+    properties: &[drawing::IMAGE, drawing::COPY, ZONE, COLOR, OPACITY],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE
-}];
+};
+pub(super) const BLOCKS: &[Manifest] = &[
+    PEER,
+    Manifest {
+        name: "watchkeeper/polygon_zone_visualization@v1",
+        summary: "Draws a zone over the picture, with its name and the number of objects in it.",
+        properties: &[
+            drawing::IMAGE,
+            drawing::COPY,
+            ZONE,
+            COLOR,
+            OPACITY,
+            drawing::LABEL,
+            Property::data(
+                "detections",
+                "the objects in the zone, to count: result of a time-in-zone step",
+                ANY_DETECTIONS,
+            )
+            .or(Or::Null),
+        ],
+        ..PEER
+    },
+];
+/// Index of `label` in the properties, absent in Roboflow's block; `detections` follows.
+const LABEL_INDEX: usize = 5;
 
 struct Draw;
 
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        let name = drawing::label(call, LABEL_INDEX)?;
+        let present = if call.arg(LABEL_INDEX + 1).is_null() {
+            None
+        } else {
+            Some(call.detections(LABEL_INDEX + 1)?.boxes.len())
+        };
         let ink = Ink::Zones {
             polygons: call.arg(2).as_polygons()?,
             color: drawing::color(call.text(3)?)?,
             opacity: call.number(4, 0.3)?.clamp(0.0, 1.0),
+            label: match present {
+                Some(present) if name.is_empty() => present.to_string(),
+                Some(present) => format!("{name}: {present}"),
+                None => name.to_owned(),
+            },
         };
         drawing::put(call, ink)
     }

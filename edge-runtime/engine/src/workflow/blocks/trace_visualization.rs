@@ -7,7 +7,7 @@ use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{ANCHORS, COUNT, Default as Or, Manifest, Property};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::drawing::Ink;
+use crate::workflow::blocks::common::ink::Ink;
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_vision::detections::{Detections, Origin, Place};
+use watchkeeper_vision::draw::Labels;
 
 pub use watchkeeper_vision::rgb::RgbPixels;
 
@@ -21,6 +22,14 @@ pub trait Pixels: fmt::Debug + Send + Sync {
     fn copy(&self) -> RgbPixels {
         RgbPixels::clone(&self.rgb())
     }
+
+    /// Returns a copy without the labels that [`Self::labels`] adds.
+    fn copy_without_labels(&self) -> RgbPixels {
+        self.copy()
+    }
+
+    /// Adds the labels that are drawn on top of everything else.
+    fn labels(&self, _labels: &mut Labels) {}
 
     /// Returns what was drawn on `from`, drawn on `to` instead. Absent unless every pixel is either
     /// of `from` or drawn: pixels may not be taken along from an unmasked picture.

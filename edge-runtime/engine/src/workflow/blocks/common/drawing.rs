@@ -3,14 +3,15 @@
 //! - Running a workflow touches no pixel.
 //! - A [`Drawing`] is immutable and rendered at most once, with one copy of the frame for a whole
 //!   chain of visualizations.
+//! - Labels of a chain are placed together and drawn last, whichever step adds them.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::draw::palette::color_of;
-use watchkeeper_vision::draw::{self, Canvas, Color, ColorBy, Traces};
-use watchkeeper_vision::geometry::{Anchor, Point};
+use watchkeeper_vision::draw::{Canvas, Color, ColorBy, Labels};
+use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::block::Call;
@@ -27,6 +28,7 @@ pub(crate) struct Drawing {
     ink: Arc<dyn Paint>,
     /// Whether the ink holds pixels of a picture.
     holds_pixels: bool,
+    /// With its labels.
     rendered: OnceLock<Arc<RgbPixels>>,
 }
 
@@ -38,160 +40,14 @@ impl fmt::Debug for Drawing {
 
 pub(crate) trait Paint: Send + Sync {
     fn paint(&self, canvas: &mut Canvas<'_>);
+
+    /// Adds the labels to draw when all steps have painted.
+    fn labels(&self, _labels: &mut Labels) {}
 }
 
 impl<F: Fn(&mut Canvas<'_>) + Send + Sync> Paint for F {
     fn paint(&self, canvas: &mut Canvas<'_>) {
         self(canvas);
-    }
-}
-
-/// Shapes that several blocks draw.
-#[derive(Debug)]
-pub(crate) enum Ink {
-    Boxes {
-        detections: Arc<Detections>,
-        by: ColorBy,
-        thickness: f64,
-    },
-    Labels {
-        detections: Arc<Detections>,
-        by: ColorBy,
-        text: LabelText,
-    },
-    Dots {
-        detections: Arc<Detections>,
-        by: ColorBy,
-        anchor: Anchor,
-        radius: f64,
-    },
-    Traces {
-        traces: Traces,
-        by: ColorBy,
-    },
-    Zones {
-        polygons: Vec<Vec<Point>>,
-        color: Color,
-        opacity: f64,
-    },
-    Line {
-        start: Point,
-        end: Point,
-        counts: (u64, u64),
-    },
-}
-
-/// Content of a label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LabelText {
-    Class,
-    Confidence,
-    ClassAndConfidence,
-    Index,
-    Dimensions,
-    Area,
-    Track,
-    TimeInZone,
-    /// Class, track and confidence; our own variant.
-    ClassTrackAndConfidence,
-}
-
-/// Names of [`LabelText`] in definitions.
-pub(crate) const LABEL_TEXTS: Shape = Shape::Choice(&[
-    "Class",
-    "Confidence",
-    "Class and Confidence",
-    "Index",
-    "Dimensions",
-    "Area",
-    "Area (mask)",
-    "Area (converted)",
-    "Tracker Id",
-    "Time In Zone",
-    "Class, Tracker Id and Confidence",
-]);
-
-impl LabelText {
-    /// Parses a name. Without a mask, the area is that of the box.
-    pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "Class" => Self::Class,
-            "Confidence" => Self::Confidence,
-            "Class and Confidence" => Self::ClassAndConfidence,
-            "Index" => Self::Index,
-            "Dimensions" => Self::Dimensions,
-            "Area" | "Area (mask)" | "Area (converted)" => Self::Area,
-            "Tracker Id" => Self::Track,
-            "Time In Zone" => Self::TimeInZone,
-            "Class, Tracker Id and Confidence" => Self::ClassTrackAndConfidence,
-            other => return Err(format!("{other:?} is not a label text")),
-        })
-    }
-
-    fn of(self, index: usize, d: &Detection) -> String {
-        let b = &d.bbox;
-        match self {
-            Self::Class => d.class.to_string(),
-            Self::Confidence => format!("{:.2}", d.confidence),
-            Self::ClassAndConfidence => format!("{} {:.2}", d.class, d.confidence),
-            Self::Index => index.to_string(),
-            Self::Dimensions => format!("{:.0} x {:.0} px", b.width(), b.height()),
-            Self::Area => format!("{:.0}", b.area()),
-            Self::Track => d
-                .track
-                .map_or_else(|| "no track".to_owned(), |t| t.to_string()),
-            Self::ClassTrackAndConfidence => match d.track {
-                Some(track) => format!("{} #{track} {:.2}", d.class, d.confidence),
-                None => Self::ClassAndConfidence.of(index, d),
-            },
-            Self::TimeInZone => d
-                .time_in_zone
-                .map_or_else(|| "not in zone".to_owned(), |t| format!("{t:.2}s")),
-        }
-    }
-}
-
-impl Paint for Ink {
-    fn paint(&self, canvas: &mut Canvas<'_>) {
-        match self {
-            Self::Boxes {
-                detections,
-                by,
-                thickness,
-            } => draw::boxes(canvas, detections, *by, Some(*thickness)),
-            Self::Labels {
-                detections,
-                by,
-                text,
-            } => {
-                for (i, d) in detections.boxes.iter().enumerate() {
-                    draw::annotate::label(canvas, &d.bbox, &text.of(i, d), color_of(d, i, *by));
-                }
-            }
-            Self::Dots {
-                detections,
-                by,
-                anchor,
-                radius,
-            } => {
-                for (i, d) in detections.boxes.iter().enumerate() {
-                    canvas.disc(d.bbox.anchor(*anchor), *radius, color_of(d, i, *by));
-                }
-            }
-            Self::Traces { traces, by } => draw::traces(canvas, traces, *by),
-            Self::Zones {
-                polygons,
-                color,
-                opacity,
-            } => {
-                for polygon in polygons {
-                    draw::zone(canvas, polygon, *color, *opacity);
-                }
-            }
-            Self::Line { start, end, counts } => {
-                draw::line_counter(canvas, *start, *end, "", *counts);
-            }
-        }
     }
 }
 
@@ -209,6 +65,18 @@ impl Pixels for Drawing {
             Some(done) => RgbPixels::clone(done),
             None => self.render(),
         }
+    }
+
+    fn copy_without_labels(&self) -> RgbPixels {
+        match self.rendered.get() {
+            Some(done) if self.collect_labels().is_empty() => RgbPixels::clone(done),
+            Some(_) | None => self.render_shapes(),
+        }
+    }
+
+    fn labels(&self, labels: &mut Labels) {
+        self.base.labels(labels);
+        self.ink.labels(labels);
     }
 
     fn redrawn(&self, from: &Arc<dyn Pixels>, to: &Arc<dyn Pixels>) -> Option<Arc<dyn Pixels>> {
@@ -231,11 +99,25 @@ impl Pixels for Drawing {
 
 impl Drawing {
     fn render(&self) -> RgbPixels {
-        let mut picture = self.base.copy();
+        let mut picture = self.render_shapes();
+        let (width, height) = (picture.width, picture.height);
+        self.collect_labels()
+            .draw(&mut Canvas::new(&mut picture.data, width, height));
+        picture
+    }
+
+    fn render_shapes(&self) -> RgbPixels {
+        let mut picture = self.base.copy_without_labels();
         let (width, height) = (picture.width, picture.height);
         self.ink
             .paint(&mut Canvas::new(&mut picture.data, width, height));
         picture
+    }
+
+    fn collect_labels(&self) -> Labels {
+        let mut labels = Labels::new();
+        Pixels::labels(self, &mut labels);
+        labels
     }
 }
 
@@ -392,6 +274,14 @@ pub(crate) const COLOR_AXIS: Property = Property::value(
     &[Kind::Text],
 )
 .or(Or::Text("CLASS"));
+/// Text beside a line or zone, of our own blocks.
+pub(crate) const LABEL: Property = Property::value(
+    "label",
+    "name written beside it, before its counts; empty for none",
+    Shape::Text,
+    &[Kind::Text],
+)
+.or(Or::Text(""));
 pub(crate) const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];
 /// Index of [`PREDICTIONS`] in the properties.
 pub(crate) const PREDICTIONS_INDEX: usize = 2;
@@ -407,6 +297,15 @@ pub(crate) fn color_by(call: &Call<'_>) -> Result<ColorBy, String> {
         other => Err(format!(
             "{other:?} is not a colour axis; use INDEX, CLASS or TRACK"
         )),
+    }
+}
+
+/// Returns the [`LABEL`] at this index; empty for a block without it.
+pub(crate) fn label<'a>(call: &Call<'a>, index: usize) -> Result<&'a str, String> {
+    if call.arg(index).is_null() {
+        Ok("")
+    } else {
+        call.text(index)
     }
 }
 

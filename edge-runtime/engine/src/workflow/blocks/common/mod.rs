@@ -2,6 +2,7 @@
 
 pub(crate) mod barcodes;
 pub(crate) mod drawing;
+pub(crate) mod ink;
 pub(crate) mod instances;
 pub(crate) mod llm_json;
 pub(crate) mod per_video;
