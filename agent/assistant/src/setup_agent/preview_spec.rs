@@ -94,20 +94,21 @@ struct Canvas {
 impl Canvas {
     fn draw_detections(&mut self, predictions: &str) {
         let boxes = json!({"predictions": predictions, "color_axis": "CLASS"});
-        self.draw("bounding_box_visualization@v1", boxes);
+        self.draw("roboflow_core/bounding_box_visualization@v1", boxes);
         let labels = json!({"predictions": predictions, "color_axis": "CLASS", "text": LABEL_TEXT});
-        self.draw("label_visualization@v1", labels);
+        self.draw("roboflow_core/label_visualization@v1", labels);
     }
 
     fn draw_overlay(&mut self, overlay: &Overlay) {
         match overlay {
-            Overlay::Line { start, end, .. } => {
-                let ends = json!({"zone": [point(start), point(end)]});
-                self.draw("line_counter_visualization@v1", ends);
+            Overlay::Line { name, start, end } => {
+                let ends = json!({"zone": [point(start), point(end)], "label": name});
+                self.draw("watchkeeper/line_counter_visualization@v1", ends);
             }
-            Overlay::Zone { polygon, .. } => {
+            Overlay::Zone { name, polygon } => {
                 let corners: Vec<Value> = polygon.iter().map(point).collect();
-                self.draw("polygon_zone_visualization@v1", json!({"zone": corners}));
+                let zone = json!({"zone": corners, "label": name});
+                self.draw("watchkeeper/polygon_zone_visualization@v1", zone);
             }
         }
     }
@@ -115,7 +116,7 @@ impl Canvas {
     fn draw(&mut self, block: &str, properties: Value) {
         let name = format!("{STEP_PREFIX}{}", self.steps.len());
         let mut step = Map::new();
-        step.insert("type".to_owned(), json!(format!("roboflow_core/{block}")));
+        step.insert("type".to_owned(), json!(block));
         step.insert("name".to_owned(), json!(name));
         step.insert("image".to_owned(), json!(self.image));
         if let Value::Object(properties) = properties {
@@ -188,7 +189,7 @@ mod tests {
         let steps = drawn.definition["steps"].as_array().unwrap();
         let kind = |step: &Value| {
             let kind = step["type"].as_str().unwrap();
-            kind.trim_start_matches("roboflow_core/").to_owned()
+            kind.rsplit('/').next().unwrap().to_owned()
         };
         steps.iter().map(kind).collect()
     }

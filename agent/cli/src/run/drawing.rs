@@ -4,7 +4,7 @@
 //! compile with the added steps, stays unchanged.
 
 use serde_json::{Value, json};
-use watchkeeper_engine::templates::watch::LABEL;
+use watchkeeper_engine::templates::drawing;
 use watchkeeper_engine::workflow::{details, validate};
 
 /// Prefix of the names of added steps.
@@ -25,8 +25,9 @@ fn draw(workflow: &Value) -> Option<Value> {
     if steps.iter().any(is_drawing) {
         return None;
     }
-    let mut drawing = box_steps(steps);
-    drawing.extend(steps.iter().filter_map(counter_step));
+    let mut drawing: Vec<Value> = steps.iter().filter_map(zone_step).collect();
+    drawing.extend(box_steps(steps));
+    drawing.extend(steps.iter().filter_map(line_step));
     if drawing.is_empty() {
         return None;
     }
@@ -43,11 +44,11 @@ fn draw(workflow: &Value) -> Option<Value> {
     Some(drawn)
 }
 
-/// Returns steps that draw boxes and labels: of all trackers, else of the last detections.
+/// Returns steps that draw tints, boxes and labels: of all trackers, else of the last detections.
 fn box_steps(steps: &[Value]) -> Vec<Value> {
     let trackers: Vec<String> = steps
         .iter()
-        .filter(|step| is_block(step, "byte_tracker"))
+        .filter(|step| is_block(step, "byte_tracker") || is_block(step, "tracker"))
         .filter_map(|step| {
             Some(format!(
                 "$steps.{}.tracked_detections",
@@ -61,37 +62,33 @@ fn box_steps(steps: &[Value]) -> Vec<Value> {
     } else {
         (trackers, "TRACK")
     };
-    let draw = |predictions: &String| {
-        [
-            json!({
-                "type": "roboflow_core/bounding_box_visualization@v1",
-                "predictions": predictions, "color_axis": axis,
-            }),
-            json!({
-                "type": "roboflow_core/label_visualization@v1",
-                "predictions": predictions, "color_axis": axis, "text": LABEL,
-            }),
-        ]
-    };
-    boxes.iter().flat_map(draw).collect()
+    let tints = boxes.iter().map(|found| drawing::tints(found, axis));
+    let outlines = boxes.iter().map(|found| drawing::boxes(found, axis));
+    let labels = boxes.iter().map(|found| drawing::labels(found, axis));
+    tints.chain(outlines).chain(labels).collect()
 }
 
-/// Returns the step that draws the zone or line of a counting step.
-fn counter_step(step: &Value) -> Option<Value> {
-    let name = step["name"].as_str()?;
-    if is_block(step, "time_in_zone") {
-        Some(json!({
-            "type": "roboflow_core/polygon_zone_visualization@v1", "zone": step["zone"],
-        }))
-    } else if is_block(step, "line_counter") {
-        Some(json!({
-            "type": "roboflow_core/line_counter_visualization@v1", "zone": step["line_segment"],
-            "count_in": format!("$steps.{name}.count_in"),
-            "count_out": format!("$steps.{name}.count_out"),
-        }))
-    } else {
-        None
-    }
+/// Returns the step that draws the zone of a time-in-zone step.
+fn zone_step(step: &Value) -> Option<Value> {
+    let name = step["name"]
+        .as_str()
+        .filter(|_| is_block(step, "time_in_zone"))?;
+    let inside = format!("$steps.{name}.timed_detections");
+    // A step that keeps the objects outside does not give the number of those inside.
+    let is_counted = match &step["remove_out_of_zone_detections"] {
+        Value::Null | Value::Bool(true) => true,
+        _ => false,
+    };
+    let inside = is_counted.then_some(inside.as_str());
+    Some(drawing::zone(name, &step["zone"], inside))
+}
+
+/// Returns the step that draws the line of a line counter.
+fn line_step(step: &Value) -> Option<Value> {
+    let name = step["name"]
+        .as_str()
+        .filter(|_| is_block(step, "line_counter"))?;
+    Some(drawing::line(name, &step["line_segment"]))
 }
 
 /// Returns whether a step is any version or alias of the block `name`.
@@ -160,7 +157,13 @@ mod tests {
     fn workflow_without_drawing_gets_boxes_labels_line_and_zone() {
         let drawn = with_drawing(counting());
         let kinds = &types(&drawn)[4..];
-        for wanted in ["bounding_box", "label", "polygon_zone", "line_counter"] {
+        for wanted in [
+            "color",
+            "bounding_box",
+            "label",
+            "polygon_zone",
+            "line_counter",
+        ] {
             assert!(
                 kinds
                     .iter()

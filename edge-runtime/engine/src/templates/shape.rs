@@ -6,7 +6,9 @@
 use std::str::FromStr;
 
 /// Steps of the built workflow; a line or zone can't take these names.
-pub const RESERVED: [&str; 6] = ["detect", "region", "tracker", "boxes", "labels", "traces"];
+pub const RESERVED: [&str; 7] = [
+    "detect", "region", "tracker", "tints", "boxes", "labels", "traces",
+];
 /// Beginning of the names of drawing steps.
 pub const RESERVED_PREFIX: &str = "draw-";
 const MAX_NAME: usize = 40;

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 pub use watchkeeper_vision::tiles::Tiles;
 
+use super::drawing;
 use super::shape::{InterestRegion, NamedLine, NamedZone};
 
 /// Selector of the tracker's output.
@@ -22,8 +23,6 @@ const CONFIDENCE: f64 = 0.1;
 pub const MOTION: &str = "motion";
 /// Name of the step that drops what lies in no region.
 const REGION: &str = "region";
-/// Text of a label, such as `person #7 0.93`.
-pub const LABEL: &str = "Class, Tracker Id and Confidence";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
 const IOU: f64 = 0.45;
 
@@ -228,44 +227,36 @@ fn count_step(count: &NamedCount) -> Value {
 }
 
 fn drawing_steps(watch: &Watch) -> Vec<Value> {
-    let mut steps = vec![
-        json!({
-            "type": "roboflow_core/trace_visualization@v1",
-            "name": "traces",
-            "predictions": TRACKED,
-            "color_axis": "TRACK",
-        }),
-        json!({
-            "type": "roboflow_core/bounding_box_visualization@v1",
-            "name": "boxes",
-            "predictions": TRACKED,
-            "color_axis": "TRACK",
-        }),
-        json!({
-            "type": "roboflow_core/label_visualization@v1",
-            "name": "labels",
-            "predictions": TRACKED,
-            "color_axis": "TRACK",
-            "text": LABEL,
-        }),
-    ];
-    steps.extend(watch.zones.iter().map(|zone| {
-        json!({
-            "type": "roboflow_core/polygon_zone_visualization@v1",
-            "name": format!("draw-{}", zone.name),
-            "zone": zone.points.iter().copied().map(pixel).collect::<Vec<_>>(),
-        })
+    let named = |name: &str, mut step: Value| {
+        step["name"] = json!(name);
+        step
+    };
+    let mut steps: Vec<Value> = watch.zones.iter().map(draw_zone).collect();
+    steps.push(named("tints", drawing::tints(TRACKED, "TRACK")));
+    steps.push(json!({
+        "type": "roboflow_core/trace_visualization@v1",
+        "name": "traces",
+        "predictions": TRACKED,
+        "color_axis": "TRACK",
     }));
+    steps.push(named("boxes", drawing::boxes(TRACKED, "TRACK")));
     steps.extend(watch.lines.iter().map(|line| {
-        json!({
-            "type": "roboflow_core/line_counter_visualization@v1",
-            "name": format!("draw-{}", line.name),
-            "zone": [pixel(line.from), pixel(line.to)],
-            "count_in": format!("$steps.{}.count_in", line.name),
-            "count_out": format!("$steps.{}.count_out", line.name),
-        })
+        let ends = json!([pixel(line.from), pixel(line.to)]);
+        named(
+            &format!("draw-{}", line.name),
+            drawing::line(&line.name, &ends),
+        )
     }));
+    steps.push(named("labels", drawing::labels(TRACKED, "TRACK")));
     steps
+}
+
+fn draw_zone(zone: &NamedZone) -> Value {
+    let corners: Vec<Value> = zone.points.iter().copied().map(pixel).collect();
+    let inside = format!("$steps.{}.timed_detections", zone.name);
+    let mut step = drawing::zone(&zone.name, &json!(corners), Some(&inside));
+    step["name"] = json!(format!("draw-{}", zone.name));
+    step
 }
 
 fn output(name: &str, selector: &str) -> Value {
