@@ -100,7 +100,20 @@ pub fn zone(canvas: &mut Canvas<'_>, corners: &[Point], color: Color, opacity: f
     canvas.outline_polygon(corners, color, ZONE_STROKE * canvas.scale());
 }
 
-/// Draws a counting line and, at the middle of its visible part, the direction of "in".
+/// The arrow of a line, from the middle of its visible part to its inner side; `None` if the line
+/// is out of the picture or has no length.
+pub(super) fn arrow(canvas: &Canvas<'_>, start: Point, end: Point) -> Option<(Point, Point)> {
+    let (dx, dy) = (end.x - start.x, end.y - start.y);
+    let share = arrow_length(canvas) / dx.hypot(dy);
+    let picture = BBox::new(0.0, 0.0, canvas.width(), canvas.height());
+    let (from, to) = visible_part(picture, start, end).filter(|_| share.is_finite())?;
+    let middle = Point::new(f64::midpoint(from.x, to.x), f64::midpoint(from.y, to.y));
+    // In is to the left, looking from start to end; y points down.
+    let tip = Point::new(middle.x + dy * share, middle.y - dx * share);
+    Some((middle, tip))
+}
+
+/// Draws a counting line and its [`arrow`], which shows the direction of "in".
 pub fn line(canvas: &mut Canvas<'_>, start: Point, end: Point) {
     let (dx, dy) = (end.x - start.x, end.y - start.y);
     let length = dx.hypot(dy);
@@ -114,27 +127,17 @@ pub fn line(canvas: &mut Canvas<'_>, start: Point, end: Point) {
         canvas.disc(p, t * 2.0, Color::INK);
         canvas.disc(p, t * 1.4, Color::WHITE);
     }
-    let picture = BBox::new(0.0, 0.0, canvas.width(), canvas.height());
-    let Some((from, to)) = visible_part(picture, start, end) else {
+    let Some((middle, tip)) = arrow(canvas, start, end) else {
         return;
     };
-    // In is to the left, looking from start to end; y points down.
-    let (nx, ny) = (dy / length, -dx / length);
-    let middle = Point::new(f64::midpoint(from.x, to.x), f64::midpoint(from.y, to.y));
-    let along = |by: f64, up: f64| {
+    let barb = |side: f64| {
+        let (along, back) = (t * 2.6 * side / length, t * 2.8 / length);
         Point::new(
-            middle.x + nx * up + dx / length * by,
-            middle.y + ny * up + dy / length * by,
+            tip.x + dx * along - dy * back,
+            tip.y + dy * along + dx * back,
         )
     };
-    let tip = along(0.0, arrow_length(canvas));
-    let arrow = [
-        middle,
-        tip,
-        along(-t * 2.6, t * 5.2),
-        tip,
-        along(t * 2.6, t * 5.2),
-    ];
+    let arrow = [middle, tip, barb(-1.0), tip, barb(1.0)];
     for (color, width, alpha) in [(Color::INK, t * 2.2, 0.55), (Color::WHITE, t, 1.0)] {
         for pair in arrow.windows(2) {
             canvas.segment(pair[0], pair[1], color, width, alpha);

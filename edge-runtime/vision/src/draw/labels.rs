@@ -154,14 +154,13 @@ impl Labels {
     pub fn draw(mut self, canvas: &mut Canvas<'_>) {
         // Stable: labels of equal order keep the order of the steps.
         self.all.sort_by_key(|label| label.target.order());
-        let lines: Vec<(Point, Point)> = self
-            .all
-            .iter()
-            .filter_map(|label| match label.target {
-                Target::Line(start, end) => Some((start, end)),
-                Target::Zone(_) | Target::BBox { .. } => None,
-            })
-            .collect();
+        let mut lines = Vec::new();
+        for label in &self.all {
+            if let Target::Line(start, end) = label.target {
+                lines.push((start, end));
+                lines.extend(annotate::arrow(canvas, start, end));
+            }
+        }
         let face = Face::for_scale(canvas.scale());
         let mut taken = Vec::with_capacity(self.all.len().min(MAX_AVOIDED));
         for label in &self.all {
@@ -320,6 +319,22 @@ mod tests {
         assert_eq!(frame(BBox::new(0.0, 0.0, 320.0, 240.0)), None);
         let room_right = BBox::new(0.0, 0.0, 100.0, 240.0);
         assert_eq!(frame(room_right), Some(Side::Right));
+    }
+
+    #[test]
+    fn name_of_a_zone_leaves_the_arrow_of_a_line_free() {
+        let (start, end) = (Point::new(20.0, 120.0), Point::new(300.0, 120.0));
+        let zone = [(150.0, 118.0), (250.0, 118.0), (200.0, 220.0)].map(|(x, y)| Point::new(x, y));
+        let mut pixels = vec![0; (SIZE[0] * SIZE[1] * 3) as usize];
+        let mut canvas = Canvas::new(&mut pixels, SIZE[0], SIZE[1]);
+        let mut labels = Labels::new();
+        labels.add_line(start, end, "in 1".into(), Color::INK);
+        labels.add_zone(&zone, "yard: 1".into(), COLORS[0]);
+        labels.draw(&mut canvas);
+        let at = |x: usize, y: usize| pixels[(y * SIZE[0] as usize + x) * 3 + 2];
+        let column: Vec<u8> = (106..120).map(|y| at(160, y)).collect();
+        assert!(column.iter().all(|&v| v == 0), "{column:?}");
+        assert!(pixels.iter().any(|&v| v > 200), "the name is somewhere");
     }
 
     #[test]
