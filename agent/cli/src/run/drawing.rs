@@ -75,10 +75,8 @@ fn zone_step(step: &Value) -> Option<Value> {
         .filter(|_| is_block(step, "time_in_zone"))?;
     let inside = format!("$steps.{name}.timed_detections");
     // A step that keeps the objects outside does not give the number of those inside.
-    let is_counted = match &step["remove_out_of_zone_detections"] {
-        Value::Null | Value::Bool(true) => true,
-        _ => false,
-    };
+    let removes = &step["remove_out_of_zone_detections"];
+    let is_counted = matches!(removes, Value::Null | Value::Bool(true));
     let inside = is_counted.then_some(inside.as_str());
     Some(drawing::zone(name, &step["zone"], inside))
 }
