@@ -150,6 +150,7 @@ impl Published {
                 labels: ["object".into()].into(),
                 knows_classes: true,
                 follows_one_picture: false,
+                input: None,
                 space: None,
                 own: OwnThresholds::default(),
             },

@@ -342,10 +342,12 @@ impl Path {
         self.last_s = sight.time_s;
         self.leaving = leaving(d, sight);
         self.reach.see(d.track, sight.distance);
-        let came_in_on_line = self.side.is_none() && self.came_in;
-        let side = self.change_side(sight, line)?;
-        let depth = self.reach.take_left(side) / sight.extent;
-        Some((side, (!came_in_on_line).then_some(depth)))
+        let before = self.side;
+        let crossed = self.change_side(sight, line);
+        let now = self.side.filter(|side| Some(*side) != before)?;
+        let depth = self.reach.take_left(now) / sight.extent;
+        let came_in_on_line = before.is_none() && self.came_in;
+        crossed.map(|side| (side, (!came_in_on_line).then_some(depth)))
     }
 
     /// Keeps an object that no detector looked at where it is.
@@ -478,6 +480,17 @@ mod tests {
         let there_and_back = [steps(260.0, 140.0, 4.0), steps(140.0, 260.0, 4.0)].concat();
         // The farthest point before the line, in boxes of 50 pixels.
         assert_eq!(depths(&walk(&there_and_back)), [Some(1.2), Some(1.2)]);
+    }
+
+    #[test]
+    fn way_around_the_end_begins_a_new_depth() {
+        let around = steps(350.0, 190.0, 4.0).into_iter().map(|y| (520.0, y));
+        let beside = steps(520.0, 300.0, 4.0).into_iter().map(|x| (x, 190.0));
+        let back = steps(190.0, 230.0, 4.0).into_iter().map(|y| (300.0, y));
+        let places = around.chain(beside).chain(back);
+        let frames = places.map(|(x, y)| vec![person(1, x, y)]);
+        // 10 pixels before the line on the second way, in boxes of 50 pixels.
+        assert_eq!(depths(&frames.collect::<Vec<_>>()), [Some(0.2)]);
     }
 
     #[test]
