@@ -78,7 +78,9 @@ fn main() -> anyhow::Result<()> {
         raised += usize::from(params.gain.is_some());
         sum += match tiles {
             None => detector.detect(&frame, &params, &mut found)?,
-            Some(grid) => tiles::detect(detector.as_mut(), &frame, &params, grid, &mut found)?,
+            Some(grid) => {
+                tiles::detect(detector.as_mut(), &frame, &params, grid, &mut found)?.times
+            }
         };
         let results = found.iter();
         all.extend(results.filter_map(|d| result(&image["id"], d, &categories)));

@@ -3,7 +3,7 @@
 //! - One object is one box: what an inner edge of a tile cuts is dropped, because the object lies
 //!   whole in the next tile or is large enough in the whole picture. Other boxes suppress each
 //!   other as in one picture.
-//! - No pixel is copied to cut a tile.
+//! - A tile reads the pixels of its picture in place where the rows of a plane allow it.
 //! - A failed run fails the detection: a part of a result would look like a whole one.
 
 use std::time::Instant;
@@ -19,6 +19,27 @@ use crate::nms::suppress;
 /// Overlap above which two boxes are one object, for networks that need no suppression.
 const MERGE_IOU: f32 = 0.5;
 
+/// What the runs on a frame and its tiles found, beside their result.
+#[derive(Debug, Clone, Default)]
+pub struct TileRuns {
+    pub times: DetectTimes,
+    /// Boxes of all runs, before they suppressed each other.
+    pub boxes: Vec<RawDetection>,
+    /// Whether a run found as many boxes as it may return, so that others may be missing.
+    pub is_full: bool,
+}
+
+impl TileRuns {
+    /// One run on a whole picture, with no other boxes than those of its result.
+    #[must_use]
+    pub fn of_picture(times: DetectTimes) -> Self {
+        Self {
+            times,
+            ..Self::default()
+        }
+    }
+}
+
 /// Detects objects in a frame and in its tiles. Clears `out` first.
 ///
 /// Of masks and keypoints there are none: [`Detector::shapes`] holds those of the last tile only.
@@ -31,7 +52,7 @@ pub fn detect(
     params: &DetectParams,
     tiles: Tiles,
     out: &mut Vec<RawDetection>,
-) -> Result<DetectTimes, DetectError> {
+) -> Result<TileRuns, DetectError> {
     out.clear();
     let info = detector.info();
     let (own, model) = (info.own, &info.model);
@@ -45,6 +66,7 @@ pub fn detect(
     };
     let size = [frame.picture.width, frame.picture.height];
     let mut times = detector.detect(frame, &params, out)?;
+    let mut is_full = out.len() >= params.max_detections;
     let tiles = tiles.of(size, input);
     let mut in_tile = Vec::new();
     for tile in &tiles {
@@ -56,12 +78,14 @@ pub fn detect(
             ..frame.clone()
         };
         times += detector.detect(&part, &params, &mut in_tile)?;
+        is_full |= in_tile.len() >= params.max_detections;
         let whole = in_tile.iter().filter(|raw| !tile.cuts(&raw.bbox, size));
         out.extend(whole.map(|raw| RawDetection {
             bbox: tile.to_picture(&raw.bbox),
             ..*raw
         }));
     }
+    let boxes = out.clone();
     if !tiles.is_empty() {
         let start = Instant::now();
         suppress(
@@ -72,7 +96,11 @@ pub fn detect(
         );
         times.postprocess += start.elapsed();
     }
-    Ok(times)
+    Ok(TileRuns {
+        times,
+        boxes,
+        is_full,
+    })
 }
 
 #[cfg(test)]
@@ -121,6 +149,22 @@ mod tests {
         let found = detect_in_tiles(&[([60.0, 16.0, 8.0, 8.0], 0.9, 0)], "2x1", [384, 192]);
         assert_eq!(found.len(), 2, "{found:?}");
         assert!(found.iter().all(|b| b[2] == 384.0), "{found:?}");
+    }
+
+    #[test]
+    fn boxes_of_all_runs_are_told_before_they_suppress_each_other() {
+        let things = [([32.0, 16.0, 8.0, 8.0], 0.9, 0)];
+        let mut detector = NeuralDetector::new(manifest(), scripted(&things));
+        let frame = rgb_frame(384, 192, [9; 3]);
+        let params = DetectParams {
+            iou_threshold: Some(0.0),
+            max_detections: 1,
+            ..DetectParams::default()
+        };
+        let tiles = "2x1".parse().expect("a grid");
+        let mut out = Vec::new();
+        let runs = detect(&mut detector, &frame, &params, tiles, &mut out).expect("it works");
+        assert_eq!((out.len(), runs.boxes.len(), runs.is_full), (1, 3, true));
     }
 
     #[test]

@@ -99,8 +99,8 @@ fn measure(
         };
         let start = Instant::now();
         let detected = match tiles_of_grid {
-            None => detector.detect(frame, &params, &mut found),
-            Some(grid) => tiles::detect(detector, frame, &params, grid, &mut found),
+            None => detector.detect(frame, &params, &mut found).map(drop),
+            Some(grid) => tiles::detect(detector, frame, &params, grid, &mut found).map(drop),
         };
         detected.map_err(|e| failed(e.to_string()))?;
         if !is_counted {

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use watchkeeper_detect::night_gain::{Gamma, NightGain};
 use watchkeeper_detect::{
-    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape, tiles,
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape,
+    tiles::{self, TileRuns},
 };
 use watchkeeper_engine::workflow::{ClassScore, DetectRequest, ImageValue, Pixels, Task};
 use watchkeeper_models::manifest::Task as ModelTask;
@@ -314,11 +315,15 @@ impl DetectHost {
             StepThresholds::of(request, detector.info()).widen(&mut params);
             params.max_detections = params.max_detections.max(MAX_DETECTIONS);
         }
-        let times = match request.tiles {
-            None => detector.detect(&frame, &params, &mut self.raw),
-            Some(tiles) => tiles::detect(detector.as_mut(), &frame, &params, tiles, &mut self.raw),
-        }
-        .map_err(|e| e.to_string())?;
+        let raw = &mut self.raw;
+        let runs = match request.tiles {
+            None => detector
+                .detect(&frame, &params, raw)
+                .map(TileRuns::of_picture),
+            Some(tiles) => tiles::detect(detector.as_mut(), &frame, &params, tiles, raw),
+        };
+        let runs = runs.map_err(|e| e.to_string())?;
+        let times = runs.times;
         self.times += times;
         let info = detector.info();
         self.inferences.push((info.model.clone(), times.infer));
@@ -330,11 +335,10 @@ impl DetectHost {
             .as_ref()
             .is_some_and(|of| of.is_whole(request.image));
         if let Some(masked) = self.masked.as_mut().filter(|_| is_whole) {
-            let is_full = self.raw.len() >= params.max_detections;
-            let names = self
-                .raw
-                .iter()
-                .map(|raw| (class_name(request, info, raw), raw.bbox));
+            // With tiles, all that a run saw: a part of an object may have suppressed the whole.
+            let all = || self.raw.iter().chain(&runs.boxes);
+            let is_full = runs.is_full || self.raw.len() >= params.max_detections;
+            let names = all().map(|raw| (class_name(request, info, raw), raw.bbox));
             masked.add(&known_classes(request, info), names, is_full);
         }
         let found = Detections {
