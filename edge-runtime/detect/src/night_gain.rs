@@ -3,7 +3,7 @@
 //! - The median luma of a sample decides, with hysteresis, so that a flicker of light does not
 //!   switch it. Frames of normal light reach the network as they are.
 //! - Black samples do not count: they are privacy masks, bars or nothing at all. A frame with few
-//!   others has no light to raise.
+//!   others leaves the gain as it is.
 //! - Only the network sees the raised picture; events, videos and snapshots show what was filmed.
 //!
 //! | median luma, 0 to 255 | gain |
@@ -48,10 +48,11 @@ pub struct Gamma {
 impl NightGain {
     /// Returns the curve for the next picture of the view; `None` for normal light.
     pub fn observe(&mut self, picture: &Picture) -> Option<Gamma> {
-        self.curve = match median_luma(picture) {
-            Some(median) => next(self.curve, median),
-            None => None,
-        };
+        // A frame that is all but black decides nothing: a share of lit samples that wavers does
+        // not switch the gain.
+        if let Some(median) = median_luma(picture) {
+            self.curve = next(self.curve, median);
+        }
         self.curve
     }
 }
