@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use watchkeeper_vision::draw::LastSides;
 
-use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::block::{Call, Instance};
 use crate::workflow::block_api::manifest::{
     ANCHORS, COUNT, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
 };
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::{Ink, LABEL_TEXTS, LabelText};
 use crate::workflow::blocks::common::per_video::PerVideo;
@@ -66,7 +64,7 @@ const V1: Manifest = Manifest {
         PADDING,
         RADIUS,
     ],
-    build: |_| Ok(stateful_instance(Draw)),
+    build: |_| Ok(Box::new(Draw::default())),
     ..drawing::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -140,26 +138,21 @@ const FONTS: Shape = Shape::Choice(&[
     "Work Sans",
 ]);
 
-struct Draw;
-
-/// Where labels stood; not saved, as the next picture places them well enough.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Placed {
-    #[serde(skip)]
-    last: LastSides,
+/// Remembers where labels stood; not saved, as the next picture places them well enough.
+#[derive(Default)]
+struct Draw {
+    videos: PerVideo<LastSides>,
 }
 
-impl Stateful for Draw {
-    type State = PerVideo<Placed>;
-
-    fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+impl Instance for Draw {
+    fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         let video = &call.image(0)?.meta.video_identifier;
-        let placed = videos.get(video, || Ok(Placed::default()))?;
+        let last = self.videos.get(video, || Ok(LastSides::default()))?;
         let ink = Ink::Labels {
             detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
             by: drawing::color_by(call)?,
             text: LabelText::parse(call.text(TEXT_INDEX)?)?,
-            last: placed.last.clone(),
+            last: last.clone(),
         };
         drawing::put(call, ink)
     }

@@ -1,5 +1,7 @@
 //! Draws a zone.
 
+use watchkeeper_vision::draw::distinct;
+
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
     ANY_DETECTIONS, Default as Or, Manifest, Property, SHARE, Shape,
@@ -64,7 +66,7 @@ impl Block for Draw {
         let present = if call.arg(LABEL_INDEX + 1).is_null() {
             None
         } else {
-            Some(call.detections(LABEL_INDEX + 1)?.boxes.len())
+            Some(distinct(call.detections(LABEL_INDEX + 1)?).len())
         };
         let ink = Ink::Zones {
             polygons: call.arg(2).as_polygons()?,
