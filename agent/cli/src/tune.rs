@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
-use watchkeeper_config::redact;
 use watchkeeper_contract::camera_trial::{CameraTrialReport, TrialCandidate};
 
 use super::args::{Global, TuneArgs};
@@ -33,7 +32,7 @@ pub(super) fn run(args: &TuneArgs, global: &Global, out: &Output) -> Result<(), 
         out.aside(&String::from_utf8_lossy(&ended.stderr));
     }
     let report = read_report(&ended)?;
-    out.both(&report, || text(&report, &args.camera));
+    out.both(&report, || text(&report));
     Ok(())
 }
 
@@ -87,7 +86,7 @@ fn read_report(ended: &std::process::Output) -> Result<CameraTrialReport, Failur
 }
 
 /// The report as text: the table, the proposal with its flags, and what the trial can't know.
-fn text(report: &CameraTrialReport, camera: &str) -> String {
+fn text(report: &CameraTrialReport) -> String {
     let [width, height] = report.size;
     let mut lines = vec![format!(
         "{} frames of {width}x{height} over {:.0} s from {}",
@@ -120,7 +119,7 @@ fn text(report: &CameraTrialReport, camera: &str) -> String {
                     candidate.fps
                 ));
             }
-            lines.push(format!("  {}", flags(candidate, &report.classes, camera)));
+            lines.push(format!("  {}", flags(candidate, &report.classes)));
         }
         None => lines.push(format!("no proposal: {}", report.reason)),
     }
@@ -155,17 +154,30 @@ fn row(candidate: &TrialCandidate) -> Vec<String> {
     ]
 }
 
-/// The command that watches the camera with a candidate.
-fn flags(candidate: &TrialCandidate, classes: &[String], camera: &str) -> String {
-    let camera = redact::uri(camera);
-    let mut command = format!("watchkeeper run {camera} --model {}", candidate.model);
+/// The flags of `watchkeeper run` for a candidate, and the properties of a detection step.
+fn flags(candidate: &TrialCandidate, classes: &[String]) -> String {
+    let mut flags = format!("run with --model {}", quoted(&candidate.model));
+    let mut step = format!("model_id {:?}", candidate.model);
     if let Some(tiles) = &candidate.tiles {
-        command.push_str(&format!(" --tiles {tiles}"));
+        flags.push_str(&format!(" --tiles {tiles}"));
+        step = format!("watchkeeper/tiled_object_detection@v1: {step}, tiles {tiles:?}");
     }
-    if !classes.is_empty() {
-        command.push_str(&format!(" --watch {}", classes.join(",")));
+    let classes = match classes {
+        [] => "all".to_owned(),
+        some => some.join(","),
+    };
+    flags.push_str(&format!(" --watch {}", quoted(&classes)));
+    format!("{flags}\n  or, in a workflow, {step}")
+}
+
+/// A word of a shell command, in quotes where it needs them.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:".contains(c);
+    if word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
-    command
 }
 
 #[cfg(test)]
@@ -203,11 +215,12 @@ mod tests {
 
     #[test]
     fn proposal_comes_with_its_flags() {
-        let text = text(&report(Some(0)), "gate");
+        let text = text(&report(Some(0)));
         for part in [
             "yolox-nano, tiles 3x2",
             "3.25",
-            "watchkeeper run gate --model yolox-nano --tiles 3x2 --watch person",
+            "run with --model yolox-nano --tiles 3x2 --watch person",
+            "watchkeeper/tiled_object_detection@v1: model_id \"yolox-nano\", tiles \"3x2\"",
             "note: All frames were light.",
             "picture: out/side-by-side.jpg",
         ] {
@@ -216,9 +229,19 @@ mod tests {
     }
 
     #[test]
+    fn flags_are_quoted_for_a_shell() {
+        let mut report = report(Some(0));
+        report.candidates[0].model = "my models/it's.onnx".to_owned();
+        report.classes = Vec::new();
+        let text = text(&report);
+        let expected = r"--model 'my models/it'\''s.onnx' --tiles 3x2 --watch all";
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
     fn trial_without_proposal_gives_the_reason() {
-        let text = text(&report(None), "gate");
+        let text = text(&report(None));
         assert!(text.contains("no proposal: It finds most."), "{text}");
-        assert!(!text.contains("watchkeeper run"), "{text}");
+        assert!(!text.contains("--model"), "{text}");
     }
 }

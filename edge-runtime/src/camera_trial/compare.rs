@@ -211,7 +211,7 @@ fn propose(measured: &[Measured], counts: &[usize], wanted_fps: f64) -> (Option<
     if most < MIN_OBJECTS {
         let reason = format!(
             "Only {most} objects were seen in all frames, too few to compare: repeat the trial \
-             while something happens, or longer with --seconds."
+             while something happens."
         );
         return (None, reason);
     }

@@ -52,12 +52,10 @@ impl Taken {
 pub(super) fn take(request: &Request, config: &Config) -> Result<Taken, CameraTrialError> {
     let spec = spec(request, config)?;
     let privacy = PrivacyMasks::new(config);
-    let privacy = privacy.at(&spec.uri).map(Arc::clone);
+    let privacy = privacy.of(&spec).map_err(CameraTrialError::Source)?;
     let masked_classes = privacy
         .as_ref()
         .map_or_else(Vec::new, |mask| mask.classes.clone());
-    // Spread over the seconds, so that a trial of a minute sees all of it.
-    let fps = (MAX_FRAMES as f64 / request.seconds).min(MAX_FPS);
     let uri = spec.uri.clone();
     let deps = Deps {
         privacy,
@@ -75,7 +73,7 @@ pub(super) fn take(request: &Request, config: &Config) -> Result<Taken, CameraTr
     };
     let (mut night_gain, mut bytes) = (NightGain::default(), 0);
     let deadline = Instant::now() + FRAME_TIMEOUT + Duration::from_secs_f64(2.0 * request.seconds);
-    let mut next = 0.0;
+    let (mut next, mut fps) = (0.0, MAX_FPS);
     while taken.frames.len() < MAX_FRAMES && bytes < MAX_BYTES && Instant::now() < deadline {
         let frame = match frames.recv(FRAME_TIMEOUT) {
             Recv::Frame(frame) => frame,
@@ -95,12 +93,15 @@ pub(super) fn take(request: &Request, config: &Config) -> Result<Taken, CameraTr
         if at < next || (!taken.frames.is_empty() && size != taken.size) {
             continue;
         }
-        next = at + 0.9 / fps;
         taken.size = size;
         taken.source_fps = taken.source_fps.or(frame.fps);
         taken.gains.push(night_gain.observe(&frame.picture));
         let (picture, length) = copied(&frame.picture);
         bytes += length;
+        if taken.frames.is_empty() {
+            fps = fps_within(length, request.seconds);
+        }
+        next = at + 0.9 / fps;
         taken.frames.push(Frame { picture, ..frame });
     }
     if taken.frames.is_empty() {
@@ -108,6 +109,12 @@ pub(super) fn take(request: &Request, config: &Config) -> Result<Taken, CameraTr
         return Err(CameraTrialError::Source(sentence.to_owned()));
     }
     Ok(taken)
+}
+
+/// The rate at which frames of this many bytes fill the trial's memory in `seconds`, or a lower one.
+fn fps_within(bytes: usize, seconds: f64) -> f64 {
+    let frames = (MAX_BYTES / bytes.max(1)).clamp(1, MAX_FRAMES);
+    (frames as f64 / seconds).min(MAX_FPS)
 }
 
 /// The source of the configuration with this name, else one at this address.
@@ -122,7 +129,11 @@ fn spec(request: &Request, config: &Config) -> Result<SourceSpec, CameraTrialErr
     // A file is named relative to the folder of the caller.
     let path = std::fs::canonicalize(&request.source).ok();
     let uri = path.map_or_else(|| request.source.clone(), |path| path.display().to_string());
-    let id = SourceId::new("trial").map_err(|e| CameraTrialError::Source(e.to_string()))?;
+    // No configured source has this name, so none lends it its mask.
+    let is_free = |id: &String| config.sources.iter().all(|spec| spec.id.as_str() != id);
+    let id = (0..).map(|n| format!("trial-{n}")).find(is_free);
+    let id = SourceId::new(id.unwrap_or_default());
+    let id = id.map_err(|e| CameraTrialError::Source(e.to_string()))?;
     Ok(SourceSpec {
         id,
         name: None,
@@ -149,4 +160,16 @@ fn copied(picture: &Picture) -> (Picture, usize) {
         ..picture.clone()
     };
     (copy, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_frames_are_spread_over_the_seconds() {
+        // A frame of 3840 × 2160 has 12.4 MB: 21 of them fit.
+        assert!((fps_within(12_441_600, 10.0) - 2.1).abs() < 1e-9);
+        assert!((fps_within(460_800, 10.0) - MAX_FPS).abs() < 1e-9);
+    }
 }

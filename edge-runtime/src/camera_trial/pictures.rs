@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use image::{RgbImage, imageops};
-use watchkeeper_vision::draw::{Canvas, Color, annotate, palette};
+use watchkeeper_vision::draw::{Canvas, Color, Labels, annotate, palette};
 use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::{jpeg, shrink};
@@ -57,6 +57,7 @@ fn draw(picture: &mut RgbImage, one: &Measured, frame: usize, caption: &str) {
     let (width, height) = picture.dimensions();
     let mut canvas = Canvas::new(picture, width, height);
     let thickness = (2.0 * canvas.scale()).max(1.0);
+    let mut labels = Labels::new();
     let judged = one.judged(frame);
     for (d, judgement) in &judged {
         let color = match judgement {
@@ -65,8 +66,9 @@ fn draw(picture: &mut RgbImage, one: &Measured, frame: usize, caption: &str) {
             Judgement::Doubtful => DOUBTFUL,
         };
         canvas.outline_box(&d.bbox, color, thickness);
-        annotate::label(&mut canvas, &d.bbox, &format!("{:.2}", d.confidence), color);
+        labels.add_box(&d.bbox, None, format!("{:.2}", d.confidence), color);
     }
+    labels.draw(&mut canvas);
     let style = annotate::TextBox {
         color: Color::WHITE,
         background: Color::INK,

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use crate::pipeline::inference::models::ModelError;
 
-/// Maximum duration in seconds of the source.
-const MAX_SECONDS: f64 = 120.0;
+/// Maximum duration in seconds of the source: farther apart, frames do not show the same person
+/// near the same place.
+const MAX_SECONDS: f64 = 20.0;
 
 /// Arguments of `camera-trial`.
 #[derive(Debug, Clone, clap::Args)]
