@@ -174,11 +174,14 @@ fn mask(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
     Ok(report)
 }
 
+/// Draws a part of a crowd.
+type DrawPart = fn(&mut Canvas<'_>, &Detections);
+
 fn draw(size: [u32; 2], boxes: u32, runs: u32) -> anyhow::Result<Value> {
     let crowd = crowd(size, boxes);
     let mut pixels = vec![90; size[0] as usize * size[1] as usize * 3];
     let mut report = json!({"size": size, "boxes": boxes, "frames": runs});
-    let parts: [(&str, fn(&mut Canvas<'_>, &Detections)); 3] = [
+    let parts: [(&str, DrawPart); 3] = [
         ("all", draw_all),
         ("labels", draw_labels),
         ("tints", draw_tints),

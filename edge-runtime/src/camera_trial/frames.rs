@@ -111,7 +111,8 @@ pub(super) fn take(request: &Request, config: &Config) -> Result<Taken, CameraTr
     Ok(taken)
 }
 
-/// The rate at which frames of this many bytes fill the trial's memory in `seconds`, or a lower one.
+/// The rate at which frames of this many bytes fill the memory of a trial of `seconds`, at most
+/// [`MAX_FPS`].
 fn fps_within(bytes: usize, seconds: f64) -> f64 {
     let frames = (MAX_BYTES / bytes.max(1)).clamp(1, MAX_FRAMES);
     (frames as f64 / seconds).min(MAX_FPS)

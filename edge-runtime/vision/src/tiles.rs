@@ -245,9 +245,9 @@ mod tests {
             let tiles = grid(columns, rows).of(picture, [416, 416]);
             prop_assert!(tiles.len() <= (columns * rows) as usize);
             for tile in &tiles {
-                for axis in 0..2 {
-                    prop_assert!(tile.corner[axis] % 2 == 0 && tile.size[axis] > 0);
-                    prop_assert!(tile.corner[axis] + tile.size[axis] <= picture[axis]);
+                for ((corner, size), whole) in tile.corner.into_iter().zip(tile.size).zip(picture) {
+                    prop_assert!(corner.is_multiple_of(2) && size > 0);
+                    prop_assert!(corner + size <= whole);
                 }
             }
             let covers = |x: u32, y: u32| tiles.iter().any(|t| {

@@ -139,7 +139,7 @@ impl FromStr for InterestRegion {
 fn polygon(parts: &[&str]) -> Result<Vec<[f64; 2]>, ShapeError> {
     let found = parts.len();
     let points = points(parts)?;
-    if found % 2 != 0 || points.len() < 3 {
+    if !found.is_multiple_of(2) || points.len() < 3 {
         return Err(ShapeError::Count {
             found,
             wanted: "a polygon has an x and a y for each of at least three corners",
