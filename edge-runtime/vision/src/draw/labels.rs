@@ -5,7 +5,7 @@
 //! - Lines come first, then zones, then bounding boxes by track id: what stands still or is older
 //!   keeps its place when something comes near it.
 //! - Work is bounded: the first [`MAX_AVOIDED`] labels avoid each other.
-//! - Where a label may stand is decided in [`place`](super::place).
+//! - Where a label may stand is decided in [`super::place`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
