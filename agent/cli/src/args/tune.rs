@@ -10,7 +10,7 @@ use super::value::positive;
 pub struct TuneArgs {
     /// Camera of the configuration, video file, rtsp://…, http://… or /dev/videoN.
     pub camera: String,
-    /// Seconds of the camera to examine, at most 120.
+    /// Seconds of the camera to examine, at most 20.
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS", value_parser = positive)]
     pub seconds: f64,
     /// Classes to count [default: all].
