@@ -76,12 +76,7 @@ fn main() -> anyhow::Result<()> {
             .then(|| NightGain::default().observe(&frame.picture))
             .flatten();
         raised += usize::from(params.gain.is_some());
-        sum += match tiles {
-            None => detector.detect(&frame, &params, &mut found)?,
-            Some(grid) => {
-                tiles::detect(detector.as_mut(), &frame, &params, grid, &mut found)?.times
-            }
-        };
+        sum += tiles::detect(detector.as_mut(), &frame, &params, tiles, &mut found)?.times;
         let results = found.iter();
         all.extend(results.filter_map(|d| result(&image["id"], d, &categories)));
     }

@@ -1,4 +1,5 @@
-//! A detection in a picture and in overlapping tiles of it, so that small objects are found.
+//! A detection in a picture and, if wanted, in overlapping tiles of it, so that small objects are
+//! found.
 //!
 //! - One object is one box: what an inner edge of a tile cuts is dropped, because the object lies
 //!   whole in the next tile or is large enough in the whole picture. Other boxes suppress each
@@ -19,30 +20,20 @@ use crate::nms::suppress;
 /// Overlap above which two boxes are one object, for networks that need no suppression.
 const MERGE_IOU: f32 = 0.5;
 
-/// What the runs on a frame and its tiles found, beside their result.
-#[derive(Debug, Clone, Default)]
-pub struct TileRuns {
+/// What the runs on a frame and its tiles did, beside their result.
+#[derive(Debug, Clone)]
+pub struct Runs {
     pub times: DetectTimes,
-    /// Boxes of all runs, before they suppressed each other.
-    pub boxes: Vec<RawDetection>,
+    /// Boxes of all runs, before those of several runs suppressed each other; empty for one run.
+    pub unmerged: Vec<RawDetection>,
     /// Whether a run found as many boxes as it may return, so that others may be missing.
     pub is_full: bool,
 }
 
-impl TileRuns {
-    /// One run on a whole picture, with no other boxes than those of its result.
-    #[must_use]
-    pub fn of_picture(times: DetectTimes) -> Self {
-        Self {
-            times,
-            ..Self::default()
-        }
-    }
-}
-
-/// Detects objects in a frame and in its tiles. Clears `out` first.
+/// Detects objects in a frame and in its `tiles`. Clears `out` first.
 ///
-/// Of masks and keypoints there are none: [`Detector::shapes`] holds those of the last tile only.
+/// With tiles there are no masks and keypoints: [`Detector::shapes`] would hold those of the last
+/// tile only.
 ///
 /// # Errors
 /// [`DetectError::Tiles`] for a detector without a network, else that of a run.
@@ -50,9 +41,17 @@ pub fn detect(
     detector: &mut dyn Detector,
     frame: &Frame,
     params: &DetectParams,
-    tiles: Tiles,
+    tiles: Option<Tiles>,
     out: &mut Vec<RawDetection>,
-) -> Result<TileRuns, DetectError> {
+) -> Result<Runs, DetectError> {
+    let Some(tiles) = tiles else {
+        let times = detector.detect(frame, params, out)?;
+        return Ok(Runs {
+            times,
+            unmerged: Vec::new(),
+            is_full: out.len() >= params.max_detections,
+        });
+    };
     out.clear();
     let info = detector.info();
     let (own, model) = (info.own, &info.model);
@@ -85,8 +84,9 @@ pub fn detect(
             ..*raw
         }));
     }
-    let boxes = out.clone();
+    let mut unmerged = Vec::new();
     if !tiles.is_empty() {
+        unmerged.clone_from(out);
         let start = Instant::now();
         suppress(
             out,
@@ -96,9 +96,9 @@ pub fn detect(
         );
         times.postprocess += start.elapsed();
     }
-    Ok(TileRuns {
+    Ok(Runs {
         times,
-        boxes,
+        unmerged,
         is_full,
     })
 }
@@ -123,7 +123,7 @@ mod tests {
             &mut detector,
             &frame,
             &DetectParams::default(),
-            tiles,
+            Some(tiles),
             &mut out,
         )
         .expect("scripted network works");
@@ -163,8 +163,9 @@ mod tests {
         };
         let tiles = "2x1".parse().expect("a grid");
         let mut out = Vec::new();
-        let runs = detect(&mut detector, &frame, &params, tiles, &mut out).expect("it works");
-        assert_eq!((out.len(), runs.boxes.len(), runs.is_full), (1, 3, true));
+        let runs = detect(&mut detector, &frame, &params, Some(tiles), &mut out);
+        let runs = runs.expect("scripted network works");
+        assert_eq!((out.len(), runs.unmerged.len(), runs.is_full), (1, 3, true));
     }
 
     #[test]
@@ -179,7 +180,7 @@ mod tests {
             &mut MotionDetector::default(),
             &rgb_frame(64, 64, [9; 3]),
             &DetectParams::default(),
-            Tiles::Auto,
+            Some(Tiles::Auto),
             &mut Vec::new(),
         );
         assert!(matches!(refused, Err(DetectError::Tiles { .. })));

@@ -87,7 +87,7 @@ impl Measured {
         let beside = beside.filter_map(|at| self.frames.get(at)).flatten();
         let wide = grown(&d.bbox);
         let mut alike = beside.filter(|other| other.class_id == d.class_id);
-        // An overlap of about zero is none.
+        // Boxes that only touch do not meet.
         if !alike.any(|other| grown(&other.bbox).iou(&wide) > f64::EPSILON) {
             return Judgement::Doubtful;
         }

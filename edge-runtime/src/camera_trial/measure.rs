@@ -5,18 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_detect::{DetectParams, Detector, RawDetection, tiles};
+use watchkeeper_engine::templates::watch::{CONFIDENCE, IOU};
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
-use watchkeeper_vision::tiles::{Tile, Tiles};
+use watchkeeper_vision::tiles::Tiles;
 use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
 use super::compare::Measured;
 use super::frames::Taken;
 use super::request::CameraTrialError;
-
-/// Lowest confidence of a detection, as in a watch of the command line.
-const MIN_CONFIDENCE: f32 = 0.1;
-/// Overlap above which the weaker of two boxes is suppressed, as in such a watch.
-const IOU: f32 = 0.45;
 
 /// Measures the model called `name` without and with tiles; an empty `classes` counts all.
 ///
@@ -30,26 +26,11 @@ pub(super) fn candidates(
 ) -> Result<Vec<Measured>, CameraTrialError> {
     let mut measured = vec![measure(name, detector, taken, classes, None)?];
     let input = detector.info().input.unwrap_or_default();
-    let grid = Tiles::Auto.of(taken.size, input);
-    if !grid.is_empty() {
-        measured.push(measure(
-            name,
-            detector,
-            taken,
-            classes,
-            Some(grid_name(&grid)),
-        )?);
+    let grid = Tiles::Auto.resolved(taken.size, input);
+    if !grid.of(taken.size, input).is_empty() {
+        measured.push(measure(name, detector, taken, classes, Some(grid))?);
     }
     Ok(measured)
-}
-
-/// The grid of these tiles as columns and rows.
-fn grid_name(grid: &[Tile]) -> String {
-    let first_row = grid
-        .iter()
-        .take_while(|tile| tile.corner[1] == grid[0].corner[1]);
-    let columns = first_row.count().max(1);
-    format!("{columns}x{}", grid.len() / columns)
 }
 
 /// The wanted boxes of a frame with their classes; an empty `classes` wants all.
@@ -70,15 +51,9 @@ fn measure(
     detector: &mut dyn Detector,
     taken: &Taken,
     classes: &[String],
-    grid: Option<String>,
+    grid: Option<Tiles>,
 ) -> Result<Measured, CameraTrialError> {
     let labels = detector.info().labels.clone();
-    let failed = |message: String| CameraTrialError::Detect {
-        model: name.to_owned(),
-        message,
-    };
-    let tiles_of_grid = grid.as_deref().map(str::parse::<Tiles>).transpose();
-    let tiles_of_grid = tiles_of_grid.map_err(|e| failed(e.to_string()))?;
     let mut tracker = Tracker::new(TrackerConfig::default());
     let (mut found, mut frames, mut time) = (Vec::new(), Vec::new(), Duration::ZERO);
     let mut tracks = BTreeSet::new();
@@ -92,17 +67,18 @@ fn measure(
         .map(|pair| (true, pair));
     for (is_counted, (frame, gain)) in warm_up.into_iter().chain(all) {
         let params = DetectParams {
-            confidence: Some(MIN_CONFIDENCE),
-            iou_threshold: Some(IOU),
+            confidence: Some(CONFIDENCE as f32),
+            iou_threshold: Some(IOU as f32),
             gain: *gain,
             ..DetectParams::default()
         };
         let start = Instant::now();
-        let detected = match tiles_of_grid {
-            None => detector.detect(frame, &params, &mut found).map(drop),
-            Some(grid) => tiles::detect(detector, frame, &params, grid, &mut found).map(drop),
-        };
-        detected.map_err(|e| failed(e.to_string()))?;
+        tiles::detect(detector, frame, &params, grid, &mut found).map_err(|e| {
+            CameraTrialError::Detect {
+                model: name.to_owned(),
+                message: e.to_string(),
+            }
+        })?;
         if !is_counted {
             continue;
         }
@@ -118,7 +94,7 @@ fn measure(
     let count = frames.len().max(1);
     Ok(Measured {
         model: name.to_owned(),
-        tiles: grid,
+        tiles: grid.map(|grid| grid.to_string()),
         ms_per_frame: time.as_secs_f64() * 1e3 / count as f64,
         frames,
         tracks: tracks.len(),

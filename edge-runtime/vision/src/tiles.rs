@@ -101,6 +101,16 @@ impl Tile {
 }
 
 impl Tiles {
+    /// Returns the grid that [`Tiles::Auto`] is for a picture and a network's input of these sizes,
+    /// and any other grid as it is.
+    #[must_use]
+    pub fn resolved(self, picture: [u32; 2], input: [u32; 2]) -> Self {
+        let Self::Auto = self else { return self };
+        let sides = auto_grid(picture, input).map(|side| NonZeroU32::MIN.saturating_add(side - 1));
+        let [columns, rows] = sides;
+        Self::Grid { columns, rows }
+    }
+
     /// Returns the tiles of a picture for a network with an input of this size, row by row. Empty
     /// for a picture that is not larger than one tile.
     #[must_use]

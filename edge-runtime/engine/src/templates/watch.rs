@@ -18,13 +18,13 @@ pub const TRACKED: &str = "$steps.tracker.tracked_detections";
 const COUNT_PREFIX: &str = "count-";
 /// Default minimum score of a detection: the lower bound of ByteTrack's second association (Zhang
 /// et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
-const CONFIDENCE: f64 = 0.1;
+pub const CONFIDENCE: f64 = 0.1;
 /// The motion detector, whose scores measure contrast and persistence instead of likeness.
 pub const MOTION: &str = "motion";
 /// Name of the step that drops what lies in no region.
 const REGION: &str = "region";
 /// Overlap above which non-maximum suppression removes a box: YOLOX's own value.
-const IOU: f64 = 0.45;
+pub const IOU: f64 = 0.45;
 
 /// What to watch for.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use watchkeeper_detect::night_gain::{Gamma, NightGain};
 use watchkeeper_detect::{
-    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape,
-    tiles::{self, TileRuns},
+    DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, RawDetection, Shape, tiles,
 };
 use watchkeeper_engine::workflow::{ClassScore, DetectRequest, ImageValue, Pixels, Task};
 use watchkeeper_models::manifest::Task as ModelTask;
@@ -315,14 +314,9 @@ impl DetectHost {
             StepThresholds::of(request, detector.info()).widen(&mut params);
             params.max_detections = params.max_detections.max(MAX_DETECTIONS);
         }
-        let raw = &mut self.raw;
-        let runs = match request.tiles {
-            None => detector
-                .detect(&frame, &params, raw)
-                .map(TileRuns::of_picture),
-            Some(tiles) => tiles::detect(detector.as_mut(), &frame, &params, tiles, raw),
-        };
-        let runs = runs.map_err(|e| e.to_string())?;
+        let (tiles, raw) = (request.tiles, &mut self.raw);
+        let runs = tiles::detect(detector.as_mut(), &frame, &params, tiles, raw)
+            .map_err(|e| e.to_string())?;
         let times = runs.times;
         self.times += times;
         let info = detector.info();
@@ -335,11 +329,16 @@ impl DetectHost {
             .as_ref()
             .is_some_and(|of| of.is_whole(request.image));
         if let Some(masked) = self.masked.as_mut().filter(|_| is_whole) {
-            // With tiles, all that a run saw: a part of an object may have suppressed the whole.
-            let all = || self.raw.iter().chain(&runs.boxes);
-            let is_full = runs.is_full || self.raw.len() >= params.max_detections;
-            let names = all().map(|raw| (class_name(request, info, raw), raw.bbox));
-            masked.add(&known_classes(request, info), names, is_full);
+            // All that a run saw: a part of an object may have suppressed the whole.
+            let seen = if runs.unmerged.is_empty() {
+                &self.raw
+            } else {
+                &runs.unmerged
+            };
+            let names = seen
+                .iter()
+                .map(|raw| (class_name(request, info, raw), raw.bbox));
+            masked.add(&known_classes(request, info), names, runs.is_full);
         }
         let found = Detections {
             boxes: Vec::with_capacity(self.raw.len()),
