@@ -347,7 +347,7 @@ impl<'a> Canvas<'a> {
     }
 }
 
-fn finite(values: &[f64]) -> bool {
+pub(super) fn finite(values: &[f64]) -> bool {
     values.iter().all(|v| v.is_finite())
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use watchkeeper_contract::id::TrackId;
 
 use super::annotate::{self, stroke};
-use super::canvas::Canvas;
+use super::canvas::{Canvas, finite};
 use super::font::Face;
 use super::palette::Color;
 use super::place::{self, Side, Space};
@@ -48,8 +48,8 @@ impl LastSides {
         *sides.touch_or_insert(track, side) = side;
     }
 
-    /// Forgets tracks that had no label in the last pictures.
-    fn next_picture(&self) {
+    /// Begins the next picture of the video: forgets tracks without a label in the last ones.
+    pub fn next_picture(&self) {
         let mut sides = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sides.next_round(FORGET_AFTER);
     }
@@ -107,16 +107,12 @@ impl Labels {
     /// Places the bounding boxes that are added from now on at the side of the last picture, where
     /// that is good.
     pub fn remember(&mut self, last: &LastSides) {
-        last.next_picture();
         self.last = Some(last.clone());
     }
 
     /// Adds the text of a bounding box. A second text of nearly the same box is not added twice.
     pub fn add_box(&mut self, bbox: &BBox, track: Option<TrackId>, text: String, color: Color) {
-        if ![bbox.x1, bbox.y1, bbox.x2, bbox.y2]
-            .iter()
-            .all(|v| v.is_finite())
-        {
+        if !finite(&[bbox.x1, bbox.y1, bbox.x2, bbox.y2]) {
             return;
         }
         let is_twin = |label: &Label| {
@@ -289,6 +285,7 @@ mod tests {
         let [old, new] = [100.0, 105.0].map(|x| BBox::new(x, 100.0, x + 40.0, 200.0));
         let frame = |boxes: &[(BBox, i64)]| {
             let mut labels = Labels::new();
+            last.next_picture();
             labels.remember(&last);
             for (bbox, track) in boxes {
                 labels.add_box(bbox, Some(TrackId(*track)), "person".into(), COLORS[0]);

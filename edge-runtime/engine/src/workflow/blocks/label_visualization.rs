@@ -148,6 +148,7 @@ impl Instance for Draw {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         let video = &call.image(0)?.meta.video_identifier;
         let last = self.videos.get(video, || Ok(LastSides::default()))?;
+        last.next_picture();
         let ink = Ink::Labels {
             detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
             by: drawing::color_by(call)?,
