@@ -112,13 +112,19 @@ impl BBox {
         }
     }
 
+    /// Area of the intersection, in square pixels.
+    #[must_use]
+    pub fn common_area(&self, other: &Self) -> f64 {
+        let w = self.x2.min(other.x2) - self.x1.max(other.x1);
+        let h = self.y2.min(other.y2) - self.y1.max(other.y1);
+        if w > 0.0 && h > 0.0 { w * h } else { 0.0 }
+    }
+
     /// Intersection over union, `0.0..=1.0`; zero when both are empty.
     #[must_use]
     pub fn iou(&self, other: &Self) -> f64 {
-        let w = self.x2.min(other.x2) - self.x1.max(other.x1);
-        let h = self.y2.min(other.y2) - self.y1.max(other.y1);
-        if w > 0.0 && h > 0.0 {
-            let inter = w * h;
+        let inter = self.common_area(other);
+        if inter > 0.0 {
             let union = self.area() + other.area() - inter;
             if union > 0.0 { inter / union } else { 0.0 }
         } else {

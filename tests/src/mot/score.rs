@@ -224,10 +224,8 @@ impl Rules {
 
 /// Returns the share of `inner` that lies in `outer`.
 fn share_inside(inner: &BBox, outer: &BBox) -> f64 {
-    let w = inner.x2.min(outer.x2) - inner.x1.max(outer.x1);
-    let h = inner.y2.min(outer.y2) - inner.y1.max(outer.y1);
-    if w > 0.0 && h > 0.0 && inner.area() > 0.0 {
-        w * h / inner.area()
+    if inner.area() > 0.0 {
+        inner.common_area(outer) / inner.area()
     } else {
         0.0
     }

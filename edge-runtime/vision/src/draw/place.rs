@@ -5,9 +5,10 @@
 //!   gives equal places.
 //! - A label stays at its last side until another one is clearly better, so it does not flicker.
 
+use super::canvas::finite;
 use crate::geometry::{BBox, Point};
 
-/// Share of the overlap at an earlier candidate that a later one may have to be better.
+/// A later candidate wins if its overlap is below this share of the best earlier one's.
 const MAX_SHARE: f64 = 0.6;
 
 /// Where a label stands relative to its box.
@@ -51,7 +52,7 @@ pub(super) fn choose(
     let mut best: Option<(f64, usize)> = None;
     for (i, place) in candidates.into_iter().enumerate() {
         let crossed = lines.iter().filter(|line| is_crossed(&place, line)).count();
-        let overlap: f64 = taken.iter().map(|other| common_area(&place, other)).sum();
+        let overlap: f64 = taken.iter().map(|other| place.common_area(other)).sum();
         let cost = overlap + crossed as f64;
         if cost == 0.0 {
             return Some(i);
@@ -61,12 +62,6 @@ pub(super) fn choose(
         }
     }
     best.map(|(_, i)| i)
-}
-
-fn common_area(a: &BBox, b: &BBox) -> f64 {
-    let width = a.x2.min(b.x2) - a.x1.max(b.x1);
-    let height = a.y2.min(b.y2) - a.y1.max(b.y1);
-    width.max(0.0) * height.max(0.0)
 }
 
 fn is_crossed(place: &BBox, (a, b): &(Point, Point)) -> bool {
@@ -176,7 +171,7 @@ impl Space {
 /// The part of a segment in a box; `None` if there is none. Liang and Barsky, "A new concept and
 /// method for line clipping", 1984.
 pub(super) fn visible_part(within: BBox, a: Point, b: Point) -> Option<(Point, Point)> {
-    if ![a.x, a.y, b.x, b.y].iter().all(|v| v.is_finite()) {
+    if !finite(&[a.x, a.y, b.x, b.y]) {
         return None;
     }
     let (dx, dy) = (b.x - a.x, b.y - a.y);
