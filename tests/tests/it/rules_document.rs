@@ -284,13 +284,15 @@ into the picture or goes out of it on the line.
 
 How well this separates true from wrong crossings: `tests/tools/evidence/run SEQUENCES` counts at 13
 lines through each of 17 annotated sequences (MOT15, MOT17, KITTI; 2,124 true crossings) from their
-published detections, labels each event, and plots the confidences. Of the true events 90 % are
+published detections, labels each event, and plots the confidences. Of the true events 91 % are
 `record` or `act` (91 % without `crossing_depth` and with the former weights), 77 % `act` (68 %); of
-the 345 wrong ones 60 % are `record` or `act` (64 %). The area under the ROC curve is 0.75 (0.70).
-The weights were chosen on these events, and of crossings only; 13 lines through one picture are not
-independent. Who jumps over a line and back is deep before it the second time. By `crossing_depth` alone it is 0.68, by each other observation 0.52 to 0.63. The
-annotation sets a limit: some of the wrong events are people who walk over the line and are not
-annotated.
+the 345 wrong ones 60 % are `record` or `act` (64 %). The area under the ROC curve is 0.76 (0.70).
+By `crossing_depth` alone it is 0.68, by each other observation 0.52 to 0.63. Three limits:
+
+- The weights were chosen on these events, and on crossings only. 13 lines through one picture are
+  not independent.
+- Some of the wrong events are people who walk over the line and are not annotated.
+- An object that jumps over a line and back has a depth the second time.
 
 The confidence is compared with the gates, the highest first. For the first four verdicts the box
 itself does the same: the event is journaled with its pictures, published and kept. The verdict
