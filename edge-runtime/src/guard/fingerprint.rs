@@ -4,8 +4,7 @@
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-
-use crate::journal::chain::canonical;
+use watchkeeper_contract::canonical::canonical;
 
 /// Version of fingerprints; raised with their computation, so that an update edits nothing.
 const FINGERPRINT: &str = "2:";

@@ -5,6 +5,7 @@
 //! was hashed, so that a number is never printed in two ways.
 
 use serde::{Deserialize, Serialize};
+use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
@@ -107,7 +108,7 @@ pub(crate) fn encode(event: &Event, previous: &Hash) -> (Vec<u8>, Hash) {
     if let Some(map) = value.as_object_mut() {
         map.remove("hash");
     }
-    let canonical = chain::canonical(&value);
+    let canonical = canonical(&value);
     let hash = chain::link(previous, &canonical);
     let mut out = Vec::with_capacity(PREFIX + canonical.len());
     out.extend_from_slice(&FORMAT.to_be_bytes());

@@ -8,7 +8,9 @@
 //! - Durations end in `_s` (seconds, `f64`) or `_ms` (milliseconds, integer).
 
 pub mod camera_trial;
+pub mod canonical;
 pub mod command;
+pub mod coverage;
 pub mod effect;
 pub mod event;
 pub mod health;

@@ -1,0 +1,148 @@
+//! Coverage: when a pipeline watched a camera, and what it could tell then.
+//!
+//! An absent event means "it did not happen" only where a span covers the time and the class.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{EventSeq, PipelineId, SourceId};
+use crate::rule::Schedule;
+use crate::source::Blindness;
+use crate::time::Wall;
+
+/// Most spans in one report, the newest.
+pub const MAX_SPANS: usize = 5_000;
+
+/// Time during which a pipeline watched without interruption.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CoverageSpan {
+    /// Arrival of the first frame.
+    pub from: Wall,
+    /// Arrival of the last frame so far.
+    pub to: Wall,
+    /// Frames that were looked at.
+    pub frames: u64,
+    pub end: SpanEnd,
+    #[serde(flatten)]
+    pub watch: Watched,
+}
+
+/// What a pipeline watched, and what it could tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Watched {
+    pub source: SourceId,
+    pub pipeline: PipelineId,
+    /// Detectors of the workflow.
+    #[serde(default)]
+    pub detectors: Vec<WatchedDetector>,
+    /// Whether a step renamed classes, so that those of the detectors say nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub renames_classes: bool,
+    /// Rules that made events.
+    #[serde(default)]
+    pub rules: Vec<WatchedRule>,
+}
+
+/// A detector of a pipeline, and the classes that its step let through.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WatchedDetector {
+    pub model: String,
+    /// Classes that it could tell; empty for one that knows no classes, such as `motion`.
+    pub classes: Vec<String>,
+}
+
+/// A rule of a pipeline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WatchedRule {
+    pub name: String,
+    /// Kind of its condition, as in [`RuleEvent::condition`](crate::event::RuleEvent::condition).
+    pub condition: String,
+    /// Zone or line of its condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Only objects of these classes; empty: every class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<String>,
+    /// Only at these times; absent: always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Schedule>,
+}
+
+/// Why a span ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum SpanEnd {
+    /// It had not ended.
+    Open,
+    /// The next span of the pipeline continues it.
+    Continued,
+    /// No frame came for longer than usual: the camera was lost, or the box was too busy.
+    NoFrames,
+    /// Frames came, but did not show the usual view.
+    Blind { kind: Blindness },
+    /// A step on which a rule depends failed.
+    StepFailed,
+    /// The clock of the box was set.
+    ClockSet,
+    /// The pipeline was paused.
+    Paused,
+    /// The pipeline was stopped or replaced, or the runtime ended.
+    Stopped,
+    /// The recording or the requested duration ended.
+    Finished,
+    /// The pipeline failed.
+    Failed,
+    /// The runtime ended without notice: killed, or the power failed.
+    Killed,
+    /// A reason of a newer version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What is known about a range of time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CoverageReport {
+    /// Start of the range, milliseconds since 1970-01-01T00:00:00Z.
+    pub from_ms: i64,
+    /// End of the range, excluded.
+    pub to_ms: i64,
+    /// When the report was made.
+    pub at: Wall,
+    /// Spans that overlap the range, not cut to it, and the last span of each pipeline before it;
+    /// by start.
+    pub spans: Vec<CoverageSpan>,
+    /// Spans before this time are no longer stored; absent: all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spans_since_ms: Option<i64>,
+    /// Events before this time are no longer stored; absent: all are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_since_ms: Option<i64>,
+    /// Last record of the journal when the report was made; absent while it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<JournalHead>,
+}
+
+/// A record of the journal with its place in the hash chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct JournalHead {
+    pub seq: EventSeq,
+    /// Hash of the record, hex.
+    pub hash: String,
+}
+
+/// A report signed by the box.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CoverageStatement {
+    pub report: CoverageReport,
+    /// Ed25519 public key of the box, base64.
+    pub key: String,
+    /// Ed25519 signature of the report as [canonical JSON](crate::canonical), base64.
+    pub signature: String,
+}
