@@ -3,6 +3,7 @@
 //! - Nothing here knows HTTP. A [`Problem`] names the field and the remedy.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use watchkeeper_config::Config;
+use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{PipelineId, SourceId};
@@ -25,6 +27,7 @@ use watchkeeper_engine::workflow::{self, Pixels as _};
 use watchkeeper_vision::{jpeg, picture_file};
 
 use crate::clock;
+use crate::coverage::SigningKey;
 use crate::dry_run;
 use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
@@ -51,6 +54,7 @@ const MAX_PICTURES: usize = 16;
 pub struct Api {
     manager: Arc<Manager>,
     media: Arc<MediaStore>,
+    signing: SigningKey,
     config_warnings: Vec<String>,
     /// Counters of each source at the last encoding of the metrics.
     last_counters: Mutex<BTreeMap<SourceId, SourceCounters>>,
@@ -58,10 +62,16 @@ pub struct Api {
 
 impl Api {
     #[must_use]
-    pub fn new(manager: Arc<Manager>, media: Arc<MediaStore>, config: &Config) -> Self {
+    pub fn new(
+        manager: Arc<Manager>,
+        media: Arc<MediaStore>,
+        signing: SigningKey,
+        config: &Config,
+    ) -> Self {
         Self {
             manager,
             media,
+            signing,
             config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
             last_counters: Mutex::default(),
         }
@@ -299,6 +309,24 @@ impl Runtime for Api {
         parts.metrics.set_recorder(recorder.lost(), has_trouble);
         parts.metrics.set_effects(&parts.effects.counts());
         parts.metrics.encode(&parts.journal, &self.media)
+    }
+
+    fn coverage(
+        &self,
+        range: Range<i64>,
+        source: Option<&SourceId>,
+    ) -> Result<CoverageReport, Problem> {
+        let ledger = &self.manager.parts().coverage;
+        ledger.report(range.start, range.end, source).map_err(|e| {
+            let detail = format!("cannot read the coverage: {e}");
+            Problem::new(507, ProblemCode::Storage, detail)
+        })
+    }
+
+    fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem> {
+        self.signing
+            .sign(report)
+            .map_err(|e| Problem::new(507, ProblemCode::Storage, e.to_string()))
     }
 
     fn journal(&self) -> &Journal {

@@ -33,6 +33,7 @@ use self::serve::{notify, serve};
 use crate::api::Api;
 use crate::capture;
 use crate::clock;
+use crate::coverage::{CoverageLedger, SigningKey};
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::image_run;
@@ -197,7 +198,8 @@ impl Boot<'_> {
         self.restore(&manager, &stop);
 
         let media = Arc::clone(&stores.media);
-        let api = Arc::new(Api::new(Arc::clone(&manager), media, self.config));
+        let signing = SigningKey::of(&self.config.state_dir);
+        let api = Arc::new(Api::new(Arc::clone(&manager), media, signing, self.config));
         let outcome = if stop.is_requested() {
             tracing::info!("stop requested during the start");
             Ok(())
@@ -302,6 +304,7 @@ impl Boot<'_> {
     ) -> anyhow::Result<(Arc<Manager>, Arc<Effects>)> {
         let config = self.config;
         let checkpoints = Arc::new(CheckpointStore::spawn(&config.state_dir)?);
+        let coverage = CoverageLedger::open(Arc::clone(&stores.journal), &config.state_dir)?;
         let limits = effects::Limits::default();
         let effects = Effects::open(&config.state_dir, &config.sinks, limits)
             .map(Arc::new)
@@ -315,6 +318,7 @@ impl Boot<'_> {
             metrics: Arc::new(Metrics::new()),
             recordings: Arc::clone(&stores.recordings),
             checkpoints,
+            coverage,
             effects: Arc::clone(&effects),
             privacy: PrivacyMasks::new(config),
             channels: config.channels.iter().map(|c| c.id.clone()).collect(),
@@ -352,6 +356,7 @@ fn shut_down(
     recorder.end_by(end);
     // Callers of the recorder learn of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_TIMEOUT);
+    manager.parts().coverage.shut_down(RECORDER_TIMEOUT);
     effects.shut_down(RECORDER_TIMEOUT);
     let stored = recorder.flush(None, RECORDER_TIMEOUT) == FlushResult::Durable;
     let (lost, trouble) = (recorder.lost(), recorder.storage_error());

@@ -6,6 +6,7 @@
 //! - [`pipeline`]: detector, workflow, visits and rules for each frame
 //! - [`media`]: annotated videos and the preview window
 //! - [`journal`]: durable events, and the pipelines to run after a restart
+//! - [`coverage`]: when each pipeline watched, and what it could tell
 //! - [`effects`]: what workflows want done outside, kept until the agent has executed it
 //! - [`server`]: HTTP over the Unix socket; [`api`]: its answers; [`metrics`]: counters
 //! - [`image_run`]: a workflow on still pictures, [`camera_trial`]: detectors compared on a camera;
@@ -18,6 +19,7 @@ pub mod api;
 pub mod camera_trial;
 pub mod capture;
 pub mod clock;
+pub mod coverage;
 pub mod daemon;
 pub mod dry_run;
 pub mod effects;

@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use reqwest::Method;
 use serde_json::value::RawValue;
+use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{ChainReport, MAX_PAGE};
 use watchkeeper_contract::health::Health;
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
@@ -13,6 +14,29 @@ use watchkeeper_contract::workflow::{
 };
 
 use super::{Call, ClientError, EventFeed, JournalRecord, RuntimeClient};
+
+/// A range of time, of one source or of all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CoverageRange {
+    /// Start, milliseconds since 1970; absent: from the beginning.
+    pub from_ms: Option<i64>,
+    /// End, excluded; absent: until now.
+    pub to_ms: Option<i64>,
+    pub source: Option<SourceId>,
+}
+
+impl CoverageRange {
+    fn query(&self) -> Vec<(&'static str, String)> {
+        let moment = |name, ms: Option<i64>| ms.map(|ms| (name, ms.max(0).to_string()));
+        let source = self.source.as_ref().map(|id| ("source", id.to_string()));
+        let all = [
+            moment("from_ms", self.from_ms),
+            moment("to_ms", self.to_ms),
+            source,
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
 
 impl RuntimeClient {
     /// Returns the health of the runtime (`GET /v1/health`).
@@ -46,6 +70,24 @@ impl RuntimeClient {
         let (after, limit) = (after.to_string(), limit.clamp(1, MAX_PAGE).to_string());
         let query = [("after", after.as_str()), ("limit", limit.as_str())];
         self.get(Call::to(&["events", "verify"]).with(&query)).await
+    }
+
+    /// Returns when pipelines watched in a range, and what they could tell (`GET /v1/coverage`).
+    pub async fn coverage(&self, wanted: &CoverageRange) -> Result<CoverageReport, ClientError> {
+        let query = wanted.query();
+        let query: Vec<(&str, &str)> = query.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        self.get(Call::to(&["coverage"]).with(&query)).await
+    }
+
+    /// Returns the same report, signed by the box (`GET /v1/coverage/statement`).
+    pub async fn coverage_statement(
+        &self,
+        wanted: &CoverageRange,
+    ) -> Result<CoverageStatement, ClientError> {
+        let query = wanted.query();
+        let query: Vec<(&str, &str)> = query.iter().map(|(k, v)| (*k, v.as_str())).collect();
+        self.get(Call::to(&["coverage", "statement"]).with(&query))
+            .await
     }
 
     /// Follows the records after `after`, also future ones (`GET /v1/events/stream?after=`).

@@ -34,6 +34,7 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 
 use crate::error_chain::one_line;
 
+pub use catalogue::CoverageRange;
 pub use deadlines::Deadlines;
 pub use error::ClientError;
 pub use feed::{EventFeed, FeedItem};

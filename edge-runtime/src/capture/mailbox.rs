@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use watchkeeper_contract::source::LossCause;
+use watchkeeper_contract::source::{Blindness, LossCause};
 use watchkeeper_vision::frame::Frame;
 
 /// Max frames that wait for one subscriber of a recording; a live source has a slot of one.
@@ -66,6 +66,8 @@ struct State {
     outcome: Option<Outcome>,
     /// Presentation time of the latest frame in which a subscriber followed an object.
     objects_at: Option<Duration>,
+    /// How the pictures show nothing useful, if so.
+    blind: Option<Blindness>,
     /// The thread is gone: the outcome holds for later subscribers too.
     is_dead: bool,
     closed: bool,
@@ -127,6 +129,11 @@ impl Hub {
     /// Returns the presentation time of the latest frame in which a subscriber followed an object.
     pub(super) fn objects_at(&self) -> Option<Duration> {
         self.state.lock().objects_at
+    }
+
+    /// Sets how the pictures from now on show nothing useful.
+    pub(super) fn set_blind(&self, blind: Option<Blindness>) {
+        self.state.lock().blind = blind;
     }
 
     pub(super) fn demand(&self) -> Demand {
@@ -244,6 +251,12 @@ impl FrameReceiver {
     pub fn report_objects(&self, pts: Duration) {
         let mut state = self.hub.state.lock();
         state.objects_at = state.objects_at.max(Some(pts));
+    }
+
+    /// Returns how the pictures show nothing useful, if so.
+    #[must_use]
+    pub fn blindness(&self) -> Option<Blindness> {
+        self.hub.state.lock().blind
     }
 
     /// Returns the next frame, or why there is none; waits at most `timeout`.

@@ -1,7 +1,7 @@
 //! The journal: durable events, and what to run after a restart.
 //!
 //! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]) and
-//!   snapshots and clips ([`media`]).
+//!   snapshots and clips ([`media`]), stored spans of coverage ([`CoverageRecords`]).
 //! - An event is visible to readers only after it is on stable storage.
 //! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
 //!   was set aside: its mark names the last one, else see `reservation`.
@@ -13,6 +13,7 @@
 //! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
 pub(crate) mod chain;
+mod coverage;
 mod error;
 mod gaps;
 mod keyspaces;
@@ -33,11 +34,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
+use watchkeeper_contract::coverage::JournalHead;
 use watchkeeper_contract::event::{ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
 pub use chain::Hash;
+pub use coverage::CoverageRecords;
 pub use error::JournalError;
 pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
@@ -98,6 +101,7 @@ pub struct Journal {
     writer: Mutex<Writer>,
     head: watch::Sender<Head>,
     specs: Specs,
+    coverage: CoverageRecords,
     /// Events that were open when the last run ended, until [`Journal::close_open_events`].
     open_events: Mutex<OpenEvents>,
 }
@@ -306,6 +310,41 @@ impl Journal {
     #[must_use]
     pub fn specs(&self) -> &Specs {
         &self.specs
+    }
+
+    /// Stored spans of coverage.
+    #[must_use]
+    pub fn coverage(&self) -> &CoverageRecords {
+        &self.coverage
+    }
+
+    /// The last record with its hash; `None` while there is none.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn last_link(&self) -> Result<Option<JournalHead>, JournalError> {
+        let last = self.head().last;
+        let page = self.read_after(EventSeq(last.0.saturating_sub(1)), 1)?;
+        Ok(page.events.first().map(|event| JournalHead {
+            seq: event.seq,
+            hash: event.hash().to_string(),
+        }))
+    }
+
+    /// Time of the first record from which on nothing is missing, in milliseconds since 1970;
+    /// `None` while no record is missing at all.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn events_since_ms(&self) -> Result<Option<i64>, JournalError> {
+        let first = self.head().first;
+        if first.0 <= 1 {
+            return Ok(None);
+        }
+        let page = self.read_after(EventSeq(first.0 - 1), 1)?;
+        let event = page.events.first().and_then(|event| event.event().ok());
+        // Without a readable record nothing is known.
+        Ok(Some(event.map_or(i64::MAX, |event| event.at.unix_ms)))
     }
 
     /// Counters for metrics.

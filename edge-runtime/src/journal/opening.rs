@@ -12,6 +12,7 @@ use watchkeeper_store::{
 };
 
 use super::chain::Hash;
+use super::coverage::CoverageRecords;
 use super::error::JournalError;
 use super::gaps::NamedLosses;
 use super::keyspaces::{EVENTS, HEAD, META};
@@ -66,6 +67,7 @@ impl Journal {
             JournalError::Store(newer.into())
         };
         let specs = Specs::new(Arc::clone(&store));
+        let coverage = CoverageRecords::new(Arc::clone(&store));
         if let Some((what, found)) = specs.newer()? {
             return Err(newer(&what, found));
         }
@@ -96,6 +98,7 @@ impl Journal {
         let (head, _) = watch::channel(writer.head());
         let journal = Self {
             specs,
+            coverage,
             store,
             writer: Mutex::new(writer),
             head,

@@ -17,6 +17,7 @@
 mod about;
 mod app;
 mod catalogue;
+mod coverage;
 mod effects;
 mod events;
 mod file;
@@ -63,6 +64,8 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(events::page))
         .routes(routes!(events::verify))
         .routes(routes!(events::stream))
+        .routes(routes!(coverage::report))
+        .routes(routes!(coverage::statement))
         .routes(routes!(effects::list))
         .routes(routes!(effects::get))
         .routes(routes!(effects::settle))

@@ -3,10 +3,12 @@
 //! - Of HTTP it knows only the status of a [`Problem`].
 //! - Every call may block, so the server makes it on the blocking pool.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::Media;
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::{PipelineId, SourceId};
@@ -155,6 +157,23 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Returns all metrics, see [`Metrics::encode`](crate::metrics::Metrics::encode).
     fn metrics(&self) -> String;
+
+    /// Returns when pipelines watched in a range, in milliseconds since 1970, and what they could
+    /// tell; of one source or of all.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    fn coverage(
+        &self,
+        range: Range<i64>,
+        source: Option<&SourceId>,
+    ) -> Result<CoverageReport, Problem>;
+
+    /// Signs a report with the key of the box.
+    ///
+    /// # Errors
+    /// When the key can't be read or made.
+    fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem>;
 
     fn journal(&self) -> &Journal;
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig, bounded};
+use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
     Decision, EVENT_SCHEMA, Event, EventBody, Media, MediaKind, Phase, Verdict,
@@ -74,6 +76,24 @@ impl Little {
 }
 
 impl Runtime for Little {
+    fn coverage(&self, range: Range<i64>, _: Option<&SourceId>) -> Result<CoverageReport, Problem> {
+        Ok(CoverageReport {
+            from_ms: range.start,
+            to_ms: range.end,
+            at: NOW,
+            spans: Vec::new(),
+            spans_since_ms: None,
+            events_since_ms: None,
+            head: self.journal.last_link().unwrap(),
+        })
+    }
+    fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem> {
+        Ok(CoverageStatement {
+            report,
+            key: String::new(),
+            signature: String::new(),
+        })
+    }
     fn sources(&self) -> Vec<SourceStatus> {
         self.sources.lock().unwrap().values().cloned().collect()
     }
@@ -992,6 +1012,8 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/events",
         "get /v1/events/stream",
         "get /v1/events/verify",
+        "get /v1/coverage",
+        "get /v1/coverage/statement",
         "get /v1/effects",
         "get /v1/effects/{number}",
         "post /v1/effects/{number}/outcome",

@@ -169,6 +169,7 @@ impl Worker {
                     self.feed = None;
                     self.blind.restart();
                     self.closed_blind |= self.shared.board.lock().blind.take().is_some();
+                    self.shared.hub.set_blind(None);
                 }
                 Action::Live => {
                     tracing::info!(%source, "live");
@@ -379,12 +380,14 @@ impl Worker {
             BlindChange::Blind(kind) => {
                 tracing::warn!(%source, ?kind, "the picture shows nothing");
                 self.shared.board.lock().blind = Some(kind);
+                self.shared.hub.set_blind(Some(kind));
                 self.notice(SourceNotice::Blind { kind, at });
             }
             BlindChange::Seeing { lasted } => {
                 let lasted_s = lasted.as_secs_f64();
                 tracing::info!(%source, lasted_s, "the picture is useful again");
                 self.shared.board.lock().blind = None;
+                self.shared.hub.set_blind(None);
                 self.notice(SourceNotice::Seeing { lasted, at });
             }
         }

@@ -99,6 +99,19 @@ impl Detectors {
         (!names.is_empty()).then(|| names.join(", "))
     }
 
+    /// The classes that a model tells apart; empty for one that knows none. `None` for a model that
+    /// is not open.
+    #[must_use]
+    pub fn classes(&self, model: &str) -> Option<Vec<String>> {
+        let info = self.by_model.get(model)?.info();
+        let labels = info.labels.iter().map(ToString::to_string);
+        Some(if info.knows_classes {
+            labels.collect()
+        } else {
+            Vec::new()
+        })
+    }
+
     /// The facts of the detector that serves `request`.
     pub(super) fn info(&self, request: &DetectRequest<'_>) -> Option<&DetectorInfo> {
         let model = self.replacement.as_deref().unwrap_or(request.model_id);

@@ -49,6 +49,7 @@ use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, NoticeSender};
 use crate::capture::source::SourceHandle;
 use crate::clock;
+use crate::coverage::CoverageLedger;
 use crate::effects::Effects;
 use crate::guard::GuardFile;
 use crate::journal::Journal;
@@ -87,6 +88,8 @@ pub struct Parts {
     pub recordings: Arc<Recordings>,
     /// State of pipelines that outlives the process.
     pub checkpoints: Arc<CheckpointStore>,
+    /// When each pipeline watched.
+    pub coverage: Arc<CoverageLedger>,
     /// Effects of workflows.
     pub effects: Arc<Effects>,
     /// Privacy masks of sources.

@@ -326,6 +326,7 @@ impl Manager {
             recorder: self.parts.recorder.clone(),
             media: Arc::clone(&self.parts.media),
             metrics: Arc::clone(&self.parts.metrics),
+            coverage: Arc::clone(&self.parts.coverage),
             boot_id: Arc::clone(&self.parts.boot_id),
             started: self.parts.started,
             stop_timeout: self.parts.stop_timeout,

@@ -16,6 +16,7 @@ use super::*;
 use crate::capture::notices::{SourceNotice, StampedNotice};
 use crate::capture::source::{Deps, Source};
 use crate::clock;
+use crate::coverage::CoverageLedger;
 use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
@@ -71,6 +72,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
     let config = config.unwrap();
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
+        coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
         effects: Arc::new(effects.unwrap()),
         privacy: PrivacyMasks::new(&config),
         channels: config.channels.iter().map(|c| c.id.clone()).collect(),

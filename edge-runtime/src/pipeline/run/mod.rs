@@ -14,10 +14,14 @@ mod motion_filter;
 mod source_clock;
 mod stages;
 mod state;
+mod values;
+mod watched;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use watchkeeper_contract::coverage::Watched;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError, WarningKind,
@@ -36,6 +40,8 @@ use self::class_mask::ClassMask;
 use self::motion_filter::MotionFilter;
 use self::source_clock::{SourceClock, StopPosition, stop_position};
 use self::stages::{Stage, StageTimes};
+use self::values::{need_value, whole};
+use self::watched::watched;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::pixels::FramePixels;
 use crate::pipeline::plan::Plan;
@@ -65,6 +71,8 @@ pub struct FrameOutcome {
     pub annotated: Option<Arc<dyn Pixels>>,
     /// Failed steps, one entry per element.
     pub failures: Vec<StepFailure>,
+    /// Whether a step failed on which a rule depends.
+    pub rules_failed: bool,
     /// Steps that did not run.
     pub skipped_steps: Arc<Vec<Arc<str>>>,
     /// Models that ran, with the time of each inference.
@@ -98,6 +106,9 @@ pub struct Run {
     stages: StageTimes,
     overlays: Vec<Overlay>,
     warnings: Vec<PipelineWarning>,
+    watched: Watched,
+    /// Steps on which the rules depend.
+    behind_rules: BTreeSet<String>,
 }
 
 impl Run {
@@ -105,6 +116,9 @@ impl Run {
     #[must_use]
     pub fn new(plan: Plan, host: DetectHost, spec: &PipelineSpec) -> Self {
         let execution = plan.compiled.instantiate();
+        let watched = watched(spec, &plan, host.detectors());
+        let needs = plan.needs.iter().map(|(slot, _)| *slot);
+        let behind_rules = plan.compiled.steps_behind(needs);
         let (motion_filter, every_s) = match spec.detect {
             DetectMode::Always => (None, None),
             DetectMode::OnMotion { refresh_s } => (Some(MotionFilter::new(refresh_s)), None),
@@ -141,6 +155,8 @@ impl Run {
             stages: StageTimes::default(),
             overlays: plan.compiled.overlays(),
             warnings,
+            watched,
+            behind_rules,
         }
     }
 
@@ -172,6 +188,12 @@ impl Run {
     #[must_use]
     pub fn pre_roll_s(&self) -> Option<f64> {
         self.rules.pre_roll_s()
+    }
+
+    /// What it watches and can tell.
+    #[must_use]
+    pub fn watched(&self) -> &Watched {
+        &self.watched
     }
 
     /// Settings that have no effect; those that depend on the picture are known from the first
@@ -213,6 +235,7 @@ impl Run {
             changes: Vec::new(),
             annotated: None,
             failures: Vec::new(),
+            rules_failed: false,
             skipped_steps: Arc::default(),
             inferences: Vec::new(),
         };
@@ -236,6 +259,8 @@ impl Run {
         outcome.processed = true;
         outcome.annotated = self.execution.output_image();
         self.mask_objects(frame, &clean, now, &mut outcome);
+        let mut failed = report.errors.iter();
+        outcome.rules_failed = failed.any(|error| self.behind_rules.contains(&error.step));
         outcome.failures = report.errors;
         outcome.skipped_steps = report.skipped;
         outcome.inferences = self.host.take_inferences();
@@ -455,31 +480,6 @@ impl Run {
 /// Stands for a picture that may not leave.
 fn black() -> Arc<dyn Pixels> {
     Arc::new(FramePixels::new(Picture::rgb(1, 1, vec![0; 3])))
-}
-
-fn whole(number: Option<f64>) -> Option<u64> {
-    number
-        .filter(|n| n.is_finite() && *n >= 0.0)
-        .map(|n| n as u64)
-}
-
-fn need_value(execution: &Execution, slot: SlotId, kind: NeedKind) -> NeedValue<'_> {
-    match kind {
-        NeedKind::Detections => execution
-            .detections(slot)
-            .map_or(NeedValue::Missing, NeedValue::Detections),
-        NeedKind::Number => execution
-            .number(slot)
-            .map_or(NeedValue::Missing, NeedValue::Number),
-        NeedKind::Boolean => execution
-            .boolean(slot)
-            .map_or(NeedValue::Missing, NeedValue::Boolean),
-        NeedKind::NumberOrBoolean => match (execution.boolean(slot), execution.number(slot)) {
-            (Some(b), _) => NeedValue::Boolean(b),
-            (None, Some(n)) => NeedValue::Number(n),
-            (None, None) => NeedValue::Missing,
-        },
-    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::id::SourceId;
 
 use crate::capture::mailbox::FrameReceiver;
+use crate::coverage::CoverageLedger;
 use crate::journal::media::MediaStore;
 use crate::metrics::Metrics;
 use crate::pipeline::recorder::Recorder;
@@ -29,6 +30,8 @@ pub struct Services {
     /// Stores the clips of events.
     pub media: Arc<MediaStore>,
     pub metrics: Arc<Metrics>,
+    /// Records when the pipeline watched.
+    pub coverage: Arc<CoverageLedger>,
     /// Identity of this run of the runtime.
     pub boot_id: Arc<str>,
     /// When the runtime started.

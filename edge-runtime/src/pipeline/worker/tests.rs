@@ -17,6 +17,7 @@ use super::{STOP_TIMEOUT, Services, Subscribe, Worker};
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::mailbox::testing::Camera;
 use crate::capture::source::{Deps, Source, SourceHandle};
+use crate::coverage::CoverageLedger;
 use crate::journal::Journal;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::media::video::tests::read_back;
@@ -95,6 +96,7 @@ fn pipeline_after(
         recorder,
         media: Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap()),
         metrics: Arc::new(Metrics::new()),
+        coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
         stop_timeout: STOP_TIMEOUT,

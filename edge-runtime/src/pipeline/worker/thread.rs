@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use watchkeeper_contract::coverage::SpanEnd;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_vision::frame::Frame;
@@ -16,6 +17,7 @@ use super::status::{DesiredState, Latest, Published, Shared};
 use super::step_failures::{FailedStepRun, StepFailures};
 use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
+use crate::coverage::{CoverageRecorder, Sight};
 use crate::media::video::VideoWriter;
 use crate::pipeline::checkpoint::{CheckpointData, Checkpointer};
 use crate::pipeline::clips::Clips;
@@ -74,6 +76,7 @@ pub(super) struct WorkerThread {
     run: Run,
     pub(super) sights: LastSights,
     checkpointer: Checkpointer,
+    coverage: CoverageRecorder,
     /// When results were last published.
     published: Option<Instant>,
     pub(super) services: Services,
@@ -95,6 +98,8 @@ impl WorkerThread {
         recording: Option<Recording>,
         services: Services,
     ) -> Self {
+        let ledger = Arc::clone(&services.coverage);
+        let coverage = CoverageRecorder::new(ledger, run.watched().clone());
         let window = PreviewWindow::new(spec.id.clone(), spec.show, Arc::clone(&shared.window));
         let clips = run.pre_roll_s().map(|pre_roll_s| {
             let (media, recorder) = (Arc::clone(&services.media), services.recorder.clone());
@@ -107,6 +112,7 @@ impl WorkerThread {
             run,
             sights: LastSights::default(),
             checkpointer,
+            coverage,
             published: None,
             services,
             video: None,
@@ -141,6 +147,11 @@ impl WorkerThread {
 
     fn main(&mut self) {
         let end = self.take_frames();
+        self.coverage.close(match end {
+            ThreadEnd::SourceEnded | ThreadEnd::TimeOver => SpanEnd::Finished,
+            ThreadEnd::SourceFailed(_) => SpanEnd::NoFrames,
+            ThreadEnd::Stopped => SpanEnd::Stopped,
+        });
         match end {
             // Before visits and events end: the next process may resume them.
             ThreadEnd::Stopped => self.save_checkpoint(),
@@ -296,6 +307,7 @@ impl WorkerThread {
         let shared = Arc::clone(&self.shared);
         let mut desired = shared.desired.lock();
         if *desired == DesiredState::Pause {
+            self.coverage.close(SpanEnd::Paused);
             self.publish();
             self.shared.set_state(PipelineState::Paused);
             let changed = &self.shared.desired_changed;
@@ -361,6 +373,12 @@ impl WorkerThread {
         };
         let needed = self.run.last_frames(KEPT_S);
         self.sights.advance(frame.id.seq, &pictures, needed);
+        let sight = match receiver.blindness() {
+            _ if outcome.rules_failed => Sight::StepFailed,
+            Some(kind) => Sight::Blind(kind),
+            None => Sight::Clear,
+        };
+        self.coverage.look(frame, sight);
         let moment = FrameMoment {
             at,
             is_live: !frame.recorded,

@@ -2,6 +2,8 @@
 //!
 //! - Every selector listed here is accepted by [`Compiled::slot`].
 
+use std::collections::BTreeSet;
+
 use serde_json::Value as Json;
 
 use crate::workflow::block_api::host::Task;
@@ -152,9 +154,39 @@ impl Compiled {
         })
     }
 
+    /// Names of the steps on which these values depend, through inputs and decisions.
+    #[must_use]
+    pub fn steps_behind(&self, values: impl IntoIterator<Item = SlotId>) -> BTreeSet<String> {
+        let mut slots: BTreeSet<usize> = values.into_iter().map(|slot| slot.0).collect();
+        let mut branches = BTreeSet::new();
+        let mut behind = BTreeSet::new();
+        // The steps are in topological order.
+        for step in self.plan.steps.iter().rev() {
+            let mut outputs = step.first_slot..step.first_slot + step.outputs.len();
+            let mut decides = step.first_branch..step.first_branch + step.branch_count;
+            if outputs.any(|slot| slots.contains(&slot)) || decides.any(|b| branches.contains(&b)) {
+                behind.insert(step.name.to_string());
+                step.args.iter().for_each(|arg| add_slots(arg, &mut slots));
+                branches.extend(step.conditions.iter().map(|(branch, _)| *branch));
+            }
+        }
+        behind
+    }
+
     fn written(&self, step: &str) -> Option<&serde_json::Map<String, Json>> {
         let found: Option<&PlanStep> = self.plan.steps.iter().find(|s| *s.name == *step);
         found.map(|s| &s.literals)
+    }
+}
+
+fn add_slots(source: &Source, slots: &mut BTreeSet<usize>) {
+    match source {
+        Source::Const(_) => {}
+        Source::Slot(slot) => {
+            slots.insert(*slot);
+        }
+        Source::List(items, _) => items.iter().for_each(|item| add_slots(item, slots)),
+        Source::Dict(entries, _) => entries.iter().for_each(|(_, item)| add_slots(item, slots)),
     }
 }
 

@@ -1,0 +1,263 @@
+//! Spans of all pipelines, and the thread that makes them durable.
+//!
+//! - Pipelines never wait for the disk. At most [`MAX_WAITING`] ended spans wait for it; one more
+//!   drops the oldest, which is logged: that time then counts as not watched.
+//! - A span is stored before it leaves the file of open spans. A kill in between stores it once.
+//! - Pipeline and start identify a span.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, MAX_SPANS, SpanEnd, Watched};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+
+use super::file;
+use super::recorder::span;
+use super::span::Extent;
+use crate::clock;
+use crate::journal::{Journal, JournalError};
+use crate::thread::Thread;
+
+/// Interval of saving open spans; at most this much coverage is lost by a kill or a power cut.
+pub const SAVE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Ended spans that wait for the disk.
+pub const MAX_WAITING: usize = 1_000;
+
+/// A span that has not ended.
+#[derive(Debug, Clone)]
+pub(super) struct OpenSpan {
+    pub(super) watch: Arc<Watched>,
+    pub(super) extent: Extent,
+    /// When its last frame arrived.
+    pub(super) arrived: Instant,
+    /// Longest time until its next frame.
+    pub(super) limit: Duration,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: BTreeMap<PipelineId, OpenSpan>,
+    /// Ended spans that are not stored yet, by the moment of their end.
+    ended: VecDeque<CoverageSpan>,
+    is_closing: bool,
+}
+
+/// What pipelines, requests and the thread share.
+#[derive(Debug)]
+struct Shared {
+    journal: Arc<Journal>,
+    path: PathBuf,
+    state: Mutex<State>,
+    /// Notified at the end.
+    closing: Condvar,
+}
+
+/// The coverage of all pipelines.
+#[derive(Debug)]
+pub struct CoverageLedger {
+    shared: Arc<Shared>,
+    thread: Thread,
+}
+
+impl CoverageLedger {
+    /// Opens the ledger, stores what the last run left in the folder `state`, and starts the
+    /// thread.
+    ///
+    /// # Errors
+    /// When the system starts no thread.
+    pub fn open(journal: Arc<Journal>, state: &Path) -> std::io::Result<Arc<Self>> {
+        let path = state.join(file::NAME);
+        let stored = journal.coverage().all().unwrap_or_default();
+        let left = file::read(&path).into_iter();
+        let left = left.filter(|span| !stored.iter().any(|known| is_same(known, span)));
+        let ended = left.map(|span| CoverageSpan {
+            end: SpanEnd::Killed,
+            ..span
+        });
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                ended: ended.collect(),
+                ..State::default()
+            }),
+            journal,
+            path,
+            closing: Condvar::new(),
+        });
+        let saver = Arc::clone(&shared);
+        let thread = Thread::spawn("coverage".to_owned(), move || saver.save_until_closed())?;
+        Ok(Arc::new(Self { shared, thread }))
+    }
+
+    /// Replaces the open span of a pipeline. A run that was replaced changes nothing of the next.
+    pub(super) fn update(
+        &self,
+        watch: &Arc<Watched>,
+        ended: Option<CoverageSpan>,
+        open: Option<OpenSpan>,
+    ) {
+        let mut state = self.shared.state.lock();
+        let id = &watch.pipeline;
+        match open {
+            Some(open) => {
+                state.open.insert(id.clone(), open);
+            }
+            None if state
+                .open
+                .get(id)
+                .is_some_and(|o| Arc::ptr_eq(&o.watch, watch)) =>
+            {
+                state.open.remove(id);
+            }
+            None => {}
+        }
+        let Some(ended) = ended else {
+            return;
+        };
+        if state.ended.len() >= MAX_WAITING
+            && let Some(dropped) = state.ended.pop_front()
+        {
+            tracing::warn!(pipeline = %dropped.watch.pipeline, "coverage is dropped: the disk takes too long");
+        }
+        state.ended.push_back(ended);
+    }
+
+    /// What is known about a range of time, of one source or of all. The last span of a pipeline
+    /// before the range is part of it.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn report(
+        &self,
+        from_ms: i64,
+        to_ms: i64,
+        source: Option<&SourceId>,
+    ) -> Result<CoverageReport, JournalError> {
+        let unstored: Vec<CoverageSpan> = {
+            let state = self.shared.state.lock();
+            let open = state.open.values().map(current);
+            state.ended.iter().cloned().chain(open).collect()
+        };
+        // Read afterwards: what is stored meanwhile is there twice, and never missing.
+        let mut spans = self.shared.journal.coverage().all()?;
+        let stored = spans.len();
+        for span in unstored {
+            let known = spans.get(..stored).unwrap_or_default();
+            if !known.iter().any(|known| is_same(known, &span)) {
+                spans.push(span);
+            }
+        }
+        spans.retain(|span| {
+            span.from.unix_ms < to_ms && source.is_none_or(|source| span.watch.source == *source)
+        });
+        spans.sort_by_key(|span| span.from.unix_ms);
+        drop_earlier(&mut spans, from_ms);
+        let more = spans.len().saturating_sub(MAX_SPANS);
+        let cut = spans.drain(..more).map(|span| span.to.unix_ms).max();
+        let at = clock::wall();
+        Ok(CoverageReport {
+            from_ms,
+            to_ms: to_ms.min(at.unix_ms),
+            at,
+            spans,
+            spans_since_ms: cut.max(self.shared.journal.coverage().since_ms()?),
+            events_since_ms: self.shared.journal.events_since_ms()?,
+            head: self.shared.journal.last_link()?,
+        })
+    }
+
+    /// Stores what has ended and ends the thread, waiting at most `timeout`.
+    pub fn shut_down(&self, timeout: Duration) {
+        self.close();
+        self.thread.join(timeout);
+    }
+
+    fn close(&self) {
+        self.shared.state.lock().is_closing = true;
+        self.shared.closing.notify_all();
+    }
+}
+
+impl Drop for CoverageLedger {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// Saves every [`SAVE_INTERVAL`], and once more at the end.
+    fn save_until_closed(&self) {
+        let (mut has_failed, mut written) = (false, file::read(&self.path));
+        loop {
+            let is_closing = {
+                let mut state = self.state.lock();
+                if !state.is_closing {
+                    self.closing.wait_for(&mut state, SAVE_INTERVAL);
+                }
+                state.is_closing
+            };
+            // Logged once per failure: events that can't be stored report a full disk.
+            match self.save(&mut written) {
+                Ok(()) => has_failed = false,
+                Err(error) if !std::mem::replace(&mut has_failed, true) => {
+                    tracing::warn!(error, "cannot store the coverage; retrying");
+                }
+                Err(_) => {}
+            }
+            if is_closing {
+                return;
+            }
+        }
+    }
+
+    /// Stores the ended spans, then the open ones where they are not those in the file.
+    fn save(&self, written: &mut Vec<CoverageSpan>) -> Result<(), String> {
+        let waiting: Vec<CoverageSpan> = self.state.lock().ended.iter().cloned().collect();
+        if !waiting.is_empty() {
+            // The lock is not held: a slow disk delays no pipeline.
+            let stored = self.journal.coverage().append(&waiting);
+            stored.map_err(|error| error.to_string())?;
+            let mut state = self.state.lock();
+            // The queue may have dropped some of them meanwhile.
+            state.ended.retain(|span| !waiting.contains(span));
+        }
+        let open: Vec<CoverageSpan> = self.state.lock().open.values().map(current).collect();
+        if open != *written {
+            file::write(&self.path, &open).map_err(|error| error.to_string())?;
+            *written = open;
+        }
+        Ok(())
+    }
+}
+
+/// The span so far. Without a frame for too long, it has ended with the last one.
+fn current(open: &OpenSpan) -> CoverageSpan {
+    let end = if open.arrived.elapsed() > open.limit {
+        SpanEnd::NoFrames
+    } else {
+        SpanEnd::Open
+    };
+    span(&open.watch, open.extent, end)
+}
+
+/// Drops the spans that ended before `from_ms`, except the last one of each pipeline, whose end
+/// says why nothing was watched afterwards.
+fn drop_earlier(spans: &mut Vec<CoverageSpan>, from_ms: i64) {
+    let mut last: BTreeMap<PipelineId, i64> = BTreeMap::new();
+    for span in spans.iter().filter(|span| span.to.unix_ms < from_ms) {
+        last.insert(span.watch.pipeline.clone(), span.from.unix_ms);
+    }
+    spans.retain(|span| {
+        span.to.unix_ms >= from_ms || last.get(&span.watch.pipeline) == Some(&span.from.unix_ms)
+    });
+}
+
+fn is_same(one: &CoverageSpan, other: &CoverageSpan) -> bool {
+    one.watch.pipeline == other.watch.pipeline && one.from == other.from
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! Coverage: when each pipeline watched, and what it could tell then.
+//!
+//! Owns the spans of all pipelines, and the key that signs a statement about them.
+//!
+//! - A span covers only frames that were looked at: no gap longer than [`span::Limit`], no blind
+//!   picture, no failing step on which a rule depends.
+//! - A stored span never claims more than was watched. After a kill or a power cut the last
+//!   [`ledger::SAVE_INTERVAL`] may be missing from it.
+//! - Times are those of the wall clock. A clock that is set ends the span.
+//! - Watching never waits for the disk.
+//!
+//! Not here: what a question needs to be answered (the agent), which events there were (`journal`).
+
+mod file;
+pub mod ledger;
+mod recorder;
+mod signing;
+mod span;
+
+pub use self::ledger::CoverageLedger;
+pub use self::recorder::CoverageRecorder;
+pub use self::signing::{SigningError, SigningKey};
+pub use self::span::Sight;

@@ -1,0 +1,172 @@
+//! The key with which the box signs its statements: `<state>/signing.key`, Ed25519 in PKCS #8.
+//!
+//! - Made at the first statement; readable by the runtime's user only.
+//! - A signature proves which box made a statement, and that nobody changed it afterwards. It
+//!   proves nothing to somebody who can read the key.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use parking_lot::Mutex;
+use ring::rand::SystemRandom;
+use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use watchkeeper_contract::canonical::canonical;
+use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
+use watchkeeper_store::durable::sync_folder;
+
+/// Name of the file in the state folder.
+const NAME: &str = "signing.key";
+
+/// Why nothing can be signed.
+#[derive(Debug, thiserror::Error)]
+pub enum SigningError {
+    #[error("cannot read or write the signing key {}: {source}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the signing key {} is damaged; remove it to make a new one", path.display())]
+    Damaged { path: PathBuf },
+    #[error("the system gives no random numbers for a signing key")]
+    Random,
+    #[error("the report has no JSON form: {0}")]
+    Report(#[from] serde_json::Error),
+}
+
+/// The signing key of the box, read or made when it is first used.
+#[derive(Debug)]
+pub struct SigningKey {
+    path: PathBuf,
+    pair: Mutex<Option<Ed25519KeyPair>>,
+}
+
+impl SigningKey {
+    /// The key in the folder `state`.
+    #[must_use]
+    pub fn of(state: &Path) -> Self {
+        Self {
+            path: state.join(NAME),
+            pair: Mutex::new(None),
+        }
+    }
+
+    /// Signs a report.
+    ///
+    /// # Errors
+    /// When the key can't be read or made.
+    pub fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, SigningError> {
+        let text = canonical(&serde_json::to_value(&report)?);
+        let mut pair = self.pair.lock();
+        let pair = match &mut *pair {
+            Some(pair) => pair,
+            empty => empty.insert(self.load()?),
+        };
+        Ok(CoverageStatement {
+            report,
+            key: BASE64.encode(pair.public_key().as_ref()),
+            signature: BASE64.encode(pair.sign(text.as_bytes()).as_ref()),
+        })
+    }
+
+    fn load(&self) -> Result<Ed25519KeyPair, SigningError> {
+        let stored = match std::fs::read(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.create()?,
+            read => read.map_err(|source| self.file_error(source))?,
+        };
+        Ed25519KeyPair::from_pkcs8(&stored).map_err(|_| SigningError::Damaged {
+            path: self.path.clone(),
+        })
+    }
+
+    fn create(&self) -> Result<Vec<u8>, SigningError> {
+        let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
+        let made = made.map_err(|_| SigningError::Random)?;
+        // Under another name first: half a key would be a damaged one.
+        let temporary = self.path.with_extension("tmp");
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)
+            .and_then(|mut file| {
+                file.write_all(made.as_ref())?;
+                file.sync_all()
+            })
+            .and_then(|()| std::fs::rename(&temporary, &self.path))
+            .and_then(|()| self.path.parent().map_or(Ok(()), sync_folder));
+        written.map_err(|source| self.file_error(source))?;
+        Ok(made.as_ref().to_vec())
+    }
+
+    fn file_error(&self, source: io::Error) -> SigningError {
+        SigningError::File {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use ring::signature::{ED25519, UnparsedPublicKey};
+    use watchkeeper_contract::time::{TimeQuality, Wall};
+
+    use super::*;
+
+    fn report(to_ms: i64) -> CoverageReport {
+        CoverageReport {
+            from_ms: 0,
+            to_ms,
+            at: Wall {
+                unix_ms: to_ms,
+                quality: TimeQuality::Synced,
+            },
+            spans: Vec::new(),
+            spans_since_ms: None,
+            events_since_ms: None,
+            head: None,
+        }
+    }
+
+    fn is_valid(statement: &CoverageStatement) -> bool {
+        let key = UnparsedPublicKey::new(&ED25519, BASE64.decode(&statement.key).unwrap());
+        let text = canonical(&serde_json::to_value(&statement.report).unwrap());
+        let signature = BASE64.decode(&statement.signature).unwrap();
+        key.verify(text.as_bytes(), &signature).is_ok()
+    }
+
+    #[test]
+    fn signature_fits_only_the_signed_report() {
+        let state = tempfile::tempdir().unwrap();
+        let mut statement = SigningKey::of(state.path()).sign(report(9)).unwrap();
+        assert!(is_valid(&statement));
+        statement.report.to_ms = 10;
+        assert!(!is_valid(&statement));
+    }
+
+    #[test]
+    fn key_is_private_and_survives_a_restart() {
+        let state = tempfile::tempdir().unwrap();
+        let sign = || SigningKey::of(state.path()).sign(report(9)).unwrap().key;
+        assert_eq!(sign(), sign());
+        let file = std::fs::metadata(state.path().join(NAME)).unwrap();
+        assert_eq!(file.permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn damaged_key_is_named_and_not_replaced() {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::write(state.path().join(NAME), b"half").unwrap();
+        let error = SigningKey::of(state.path()).sign(report(9)).unwrap_err();
+        assert!(
+            error.to_string().contains("signing.key is damaged"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read(state.path().join(NAME)).unwrap(), b"half");
+    }
+}

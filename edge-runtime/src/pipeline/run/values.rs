@@ -1,0 +1,29 @@
+//! Values of a workflow, as rules and counts read them.
+
+use watchkeeper_engine::rules::{NeedKind, NeedValue};
+use watchkeeper_engine::workflow::{Execution, SlotId};
+
+pub(super) fn whole(number: Option<f64>) -> Option<u64> {
+    number
+        .filter(|n| n.is_finite() && *n >= 0.0)
+        .map(|n| n as u64)
+}
+
+pub(super) fn need_value(execution: &Execution, slot: SlotId, kind: NeedKind) -> NeedValue<'_> {
+    match kind {
+        NeedKind::Detections => execution
+            .detections(slot)
+            .map_or(NeedValue::Missing, NeedValue::Detections),
+        NeedKind::Number => execution
+            .number(slot)
+            .map_or(NeedValue::Missing, NeedValue::Number),
+        NeedKind::Boolean => execution
+            .boolean(slot)
+            .map_or(NeedValue::Missing, NeedValue::Boolean),
+        NeedKind::NumberOrBoolean => match (execution.boolean(slot), execution.number(slot)) {
+            (Some(b), _) => NeedValue::Boolean(b),
+            (None, Some(n)) => NeedValue::Number(n),
+            (None, None) => NeedValue::Missing,
+        },
+    }
+}
