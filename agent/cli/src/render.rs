@@ -1,5 +1,7 @@
 //! Prints the progress of a session: as text, or with `--json` as objects without signs of life.
 
+use jiff::tz::TimeZone;
+use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_plain::intent::EventsWanted;
@@ -7,8 +9,8 @@ use watchkeeper_plain::intent::EventsWanted;
 use super::events::{self, Clock};
 use super::output::Output;
 use super::{remote, trace};
+use watchkeeper_assistant::past::PastAnswer;
 use watchkeeper_assistant::proposal::counts::format_counts;
-use watchkeeper_assistant::proposal::event_search::EventSearchResult;
 use watchkeeper_assistant::proposal::llm_proposal::words;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
 use watchkeeper_assistant::session::user_session::Session;
@@ -79,7 +81,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
         ProgressEvent::Camera(sources, name, pipelines) => {
             show_camera(sources, name, pipelines, out);
         }
-        ProgressEvent::Events(happened, wanted, head) => show_events(happened, wanted, head, out),
+        ProgressEvent::Events(answer, wanted, head) => show_events(answer, wanted, head, out),
         ProgressEvent::Record(record) => events::show_record(record, Clock::Wall, out),
         ProgressEvent::Cost(cost) => out.line(cost.lines().join("\n")),
         ProgressEvent::TraceEntry(entry) => out.line(trace::line(entry)),
@@ -108,16 +110,26 @@ fn print_counts(pipelines: &[PipelineStatus], out: &Output) {
     lines.iter().for_each(|line| out.line(line));
 }
 
-fn show_events(happened: &EventSearchResult, wanted: &EventsWanted, head: &str, out: &Output) {
-    let sentence = happened.sentence(wanted.only_number);
+fn show_events(answer: &PastAnswer, wanted: &EventsWanted, head: &str, out: &Output) {
+    let sentence = answer.sentence(&TimeZone::system());
     let head: Vec<&str> = [head, &sentence]
         .into_iter()
         .filter(|text| !text.is_empty())
         .collect();
     out.line(head.join(" "));
-    for event in &happened.events {
+    for event in &answer.found.events {
         if let Some(line) = events::line(event, Clock::Wall) {
             out.line(line);
+        }
+        let media = event.media.iter().filter(|_| wanted.pictures);
+        for Media { id, kind, .. } in media {
+            let kind = match kind {
+                MediaKind::Clean => "picture",
+                MediaKind::Annotated => "annotated picture",
+            };
+            out.line(format!(
+                "          {kind}: watchkeeper media get {id} -o FILE.jpg"
+            ));
         }
     }
 }
@@ -127,10 +139,7 @@ fn notes(found: &[watchkeeper_memory::Found], out: &Output) {
         out.line("No matching notes.");
     }
     for note in found {
-        let at = note
-            .note
-            .at
-            .map(|at| at.to_zoned(jiff::tz::TimeZone::system()));
+        let at = note.note.at.map(|at| at.to_zoned(TimeZone::system()));
         let at = at.map_or_else(|| "–".to_owned(), |at| at.strftime("%F %R").to_string());
         let origin = if note.trusted {
             ""

@@ -140,6 +140,8 @@ pub enum Look {
 pub struct EventsWanted {
     /// On this camera; absent: on all.
     pub camera: Option<SourceId>,
+    /// At this place of the camera, by its name in the scene; absent: anywhere.
+    pub place: Option<String>,
     /// Of these pipelines; empty: of all.
     pub pipelines: Vec<PipelineId>,
     /// About these labels; empty: about all.
@@ -153,6 +155,8 @@ pub struct EventsWanted {
     pub to: Option<Timestamp>,
     /// Only their number is wanted.
     pub only_number: bool,
+    /// Their pictures are wanted too.
+    pub pictures: bool,
     /// So many of the newest are enough; absent: as many as are shown.
     pub most: Option<usize>,
 }

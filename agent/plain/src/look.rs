@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing here changes anything.
 
+use std::collections::BTreeSet;
+
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::deployed;
@@ -12,7 +14,7 @@ use crate::moments::{self, Range};
 use crate::names::{self, Cameras, Mention};
 use crate::need::Notes;
 use crate::reader::{Reader, left_over};
-use crate::scene::{Scene, quoted};
+use crate::scene::{Camera, Model, Scene, quoted};
 use crate::span;
 use crate::token::Kind;
 use crate::weighty;
@@ -24,6 +26,7 @@ pub(crate) fn look(
     lexicon: &Lexicon,
     notes: &mut Notes,
 ) -> Result<(Look, String), String> {
+    let pictures = its_pictures(r);
     refuse_what_no_table_answers(r)?;
     let pipelines = its_pipelines(r, scene);
     let (cameras, all) = its_cameras(r, scene, lexicon)?;
@@ -65,10 +68,11 @@ pub(crate) fn look(
             camera,
             pipelines,
             only_number: many,
+            pictures,
             most,
             ..EventsWanted::default()
         };
-        return events(r, wanted, range, scene, lexicon, notes);
+        return events(r, wanted, range, scene, lexicon);
     }
     let is_any = !cameras.is_empty();
     now(r, camera.as_ref(), is_any, many, scene, lexicon)
@@ -164,27 +168,26 @@ fn events(
     range: Option<Range>,
     scene: &Scene,
     lexicon: &Lexicon,
-    notes: &mut Notes,
 ) -> Result<(Look, String), String> {
     let many = wanted.only_number;
-    let said = has(r, HAPPENED) || range.is_some() || wanted.most.is_some();
     let of_events = has(r, "events|event|alerts|alarms|warnings|incidents");
+    // Before classes: a place may be named like one.
+    if let Some((camera, place)) = its_place(r, wanted.camera.as_ref(), scene) {
+        wanted.camera = Some(camera);
+        wanted.place = Some(place);
+    }
     let kinds = kinds::asked(r, many);
-    let mentions = names::classes(r, scene, lexicon);
-    let said = said || !kinds.is_empty() || !mentions.is_empty();
-    let (labels, told_apart) = known_labels(&mentions, scene);
+    let mentions = names::classes(r, &with_all_classes(scene), lexicon);
+    let labels = labels_of(&mentions, scene);
     r.take_all(&[
         "happened|happen|events|event|alerts|alarms|warnings|incidents|came|seen|passed|appeared",
         "went|anything|counted|recorded|altogether|total",
         SHOWN,
         "last|latest|recent",
     ]);
-    // A number of something else, and a list for what is no list, are no answers.
-    if many || !said {
-        nothing_else(r, lexicon)?;
-    }
+    // A number of something else, and events of something else, are no answers.
     another_time(r)?;
-    notes.not_understood.extend(left_over(r, lexicon));
+    nothing_else(r, lexicon)?;
     let watches: Vec<_> = scene
         .pipelines
         .iter()
@@ -196,7 +199,7 @@ fn events(
         told.push(kinds::events_of(&watches, &labels));
     }
     let (from, to) = range.unwrap_or((None, None));
-    told.extend(told_apart);
+    told.extend(names::substitutions(&mentions));
     told.push(span::told((from, to), &scene.now));
     told.retain(|sentence| !sentence.is_empty());
     wanted.labels = labels;
@@ -206,26 +209,45 @@ fn events(
     Ok((Look::Events(wanted), told.join(" ")))
 }
 
-/// The labels of what is named, and a sentence for each that no model tells apart.
-fn known_labels(mentions: &[Mention], scene: &Scene) -> (Vec<String>, Vec<String>) {
+/// The named place that a question is about, with its camera.
+fn its_place(
+    r: &mut Reader,
+    camera: Option<&SourceId>,
+    scene: &Scene,
+) -> Option<(SourceId, String)> {
+    let cameras = scene.cameras.iter();
+    let cameras: Vec<&Camera> = cameras
+        .filter(|known| camera.is_none_or(|camera| known.id == *camera))
+        .collect();
+    let (camera, place) = names::known_place(r, &cameras)?;
+    Some((camera.id.clone(), place.name.clone()))
+}
+
+/// The scene as one in which every known class can be told: whether it could be is a matter of what
+/// watched then.
+fn with_all_classes(scene: &Scene) -> Scene {
+    let mut scene = scene.clone();
+    scene.models.push(Model {
+        name: String::new(),
+        labels: scene.classes.clone(),
+    });
+    scene
+}
+
+/// The labels of what is named: those that some model tells, else all.
+fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
+    let models = scene.models.iter().flat_map(|model| &model.labels);
+    let told: BTreeSet<&String> = models.chain(&scene.classes).collect();
     let mut labels: Vec<String> = Vec::new();
-    let mut told_apart = Vec::new();
     for mention in mentions {
-        let known = |label: &&String| scene.models.iter().any(|m| m.labels.contains(label));
-        let of_it: Vec<&String> = mention.labels.iter().filter(known).collect();
-        if of_it.is_empty() && !mention.labels.is_empty() {
-            told_apart.push(format!(
-                "No model here tells {} apart: all that moved or was seen is meant.",
-                quoted(&mention.said)
-            ));
-        }
-        for label in of_it {
-            if !labels.contains(label) {
+        let is_told = mention.labels.iter().any(|label| told.contains(label));
+        for label in &mention.labels {
+            if !labels.contains(label) && (told.contains(label) || !is_told) {
                 labels.push(label.clone());
             }
         }
     }
-    (labels, told_apart)
+    labels
 }
 
 /// A question for the present: status, pipelines, cameras, models. `is_any`: a camera is named.
@@ -279,6 +301,13 @@ fn now(
 const HAPPENED: &str = "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|stayed|waited|passed|appeared|arrived|loitered";
 /// Words that say only that something is past.
 const WAS: &str = "was|were|did|has|have|had";
+
+/// Whether pictures of events are asked for: `show me the picture of the last event`.
+fn its_pictures(r: &mut Reader) -> bool {
+    let events = "event|events|alert|alerts|alarm|alarms|warning|warnings";
+    let of_it = "picture|pictures|photo|photos|image|images|snapshot|snapshots of|from|for";
+    has(r, events) && r.take(&[of_it]).is_some()
+}
 
 /// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.
 fn latest(r: &mut Reader) -> Option<usize> {

@@ -15,6 +15,9 @@ pub struct Scene {
     pub pipelines: Vec<Deployed>,
     /// Models that can be used, the preferred one first. At least one, else nothing can be watched.
     pub models: Vec<Model>,
+    /// Classes that some model tells, whether it can be used or not. A question about the past may
+    /// name them.
+    pub classes: Vec<String>,
     /// Channels by which people can be told.
     pub channels: Vec<ChannelId>,
     /// The time at the box, with its zone.

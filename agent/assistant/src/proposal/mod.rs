@@ -22,7 +22,6 @@ pub mod costs;
 pub mod counts;
 pub mod describe;
 pub mod difference;
-pub mod event_search;
 pub mod history;
 pub mod llm_proposal;
 pub mod pending;

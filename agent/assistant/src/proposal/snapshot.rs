@@ -4,6 +4,8 @@
 //! - Only what the runtime reported: a camera without a frame has no size.
 //! - A zone or line with an everyday name, such as `left`, is not offered as a place.
 
+use std::collections::BTreeSet;
+
 use jiff::Zoned;
 use serde_json::Value;
 use watchkeeper_contract::health::Health;
@@ -63,6 +65,7 @@ impl SystemSnapshot {
             cameras: self.sources.iter().map(camera).collect(),
             pipelines: self.pipelines.iter().map(deployed).collect(),
             models,
+            classes: self.told_classes(),
             channels: self.health.channels.clone(),
             now: now.clone(),
         }
@@ -89,6 +92,17 @@ impl SystemSnapshot {
     /// Returns the models that are present.
     pub fn present_models(&self) -> impl Iterator<Item = &ModelInfo> {
         self.models.iter().filter(|m| m.state != ModelState::Absent)
+    }
+
+    /// Returns the classes that some detector tells, installed or not.
+    fn told_classes(&self) -> Vec<String> {
+        let detectors = self
+            .models
+            .iter()
+            .filter(|m| m.task == DETECTION && m.name != MOTION);
+        let labels = detectors.flat_map(|m| &m.labels).filter(|l| !l.is_empty());
+        let labels: BTreeSet<&String> = labels.collect();
+        labels.into_iter().cloned().collect()
     }
 
     /// Returns the present detection models: the preferred one first, the motion detector last. A
@@ -159,6 +173,12 @@ fn is_location_word(word: &str) -> bool {
     LOCATION_WORDS.contains(&word) || word.chars().all(|c| c.is_ascii_digit())
 }
 
+/// The name of a zone or line in a scene, from that of its step.
+#[must_use]
+pub fn place_name(step: &str) -> String {
+    step.replace(['-', '_'], " ").to_lowercase()
+}
+
 /// Returns the zones and lines given as literal coordinates.
 fn drawn_places(spec: &PipelineSpec, size: [u32; 2]) -> Vec<Place> {
     let steps = spec.workflow.get("steps").and_then(Value::as_array);
@@ -179,7 +199,7 @@ fn drawn_places(spec: &PipelineSpec, size: [u32; 2]) -> Vec<Place> {
         } else {
             return None;
         };
-        let name = name.replace(['-', '_'], " ").to_lowercase();
+        let name = place_name(name);
         Some(Place { name, shape })
     };
     steps.into_iter().flatten().filter_map(place).collect()

@@ -14,11 +14,11 @@ use watchkeeper_plain::{Missing, Question};
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::Error;
+use crate::past;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::pending::PendingError;
 use crate::proposal::snapshot::SystemSnapshot;
-use crate::setup_agent::tool_context::search_events;
 use crate::wording::quoted;
 
 impl Session {
@@ -186,8 +186,8 @@ impl Session {
                 out.report(ProgressEvent::Camera(&sources, camera.as_str(), &on_it));
             }
             Look::Events(wanted) => {
-                let happened = search_events(&self.deps.client, wanted).await?;
-                out.report(ProgressEvent::Events(&happened, wanted, &looked.text));
+                let answer = past::answer(&self.deps.client, wanted).await?;
+                out.report(ProgressEvent::Events(&answer, wanted, &looked.text));
             }
             Look::Classes | Look::Templates | Look::Help => {
                 out.report(ProgressEvent::Text(&looked.text))

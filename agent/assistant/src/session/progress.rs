@@ -2,6 +2,7 @@
 //!
 //! Invariant: events flow one way; a session never waits for their receiver.
 
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
@@ -10,10 +11,10 @@ use watchkeeper_plain::Question;
 use watchkeeper_plain::intent::EventsWanted;
 
 use crate::failure::Error;
+use crate::past::PastAnswer;
 use crate::proposal::auto_approval::AutoApproval;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::costs::CostReport;
-use crate::proposal::event_search::EventSearchResult;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::redact;
 use crate::setup_agent::turn::TurnCost;
@@ -88,8 +89,8 @@ pub enum ProgressEvent<'a> {
     Status(&'a SystemSnapshot),
     /// One camera, its name, and its pipelines.
     Camera(&'a [SourceStatus], &'a str, &'a [PipelineStatus]),
-    /// Events found by a search, and the beginning of the sentence about them.
-    Events(&'a EventSearchResult, &'a EventsWanted, &'a str),
+    /// An answer about the past, and the beginning of the sentence about it.
+    Events(&'a PastAnswer, &'a EventsWanted, &'a str),
     Record(&'a JournalRecord),
     /// Costs and budget of the LLM.
     Cost(&'a CostReport),
@@ -156,9 +157,13 @@ impl ProgressEvent<'_> {
             Self::Camera(sources, _, on_it) => {
                 json!({"type": "status", "sources": sources, "pipelines": hide_secrets(on_it)})
             }
-            Self::Events(happened, _, _) => {
-                let events: Vec<Value> = happened.events.iter().map(event_json).collect();
-                json!({"type": "events", "number": happened.number, "complete": !happened.cut, "events": events})
+            Self::Events(answer, _, _) => {
+                let (found, zone) = (&answer.found, TimeZone::system());
+                let events: Vec<Value> = found.events.iter().map(event_json).collect();
+                json!({
+                    "type": "events", "number": found.number, "complete": !found.cut, "events": events,
+                    "text": answer.sentence(&zone), "coverage": answer.knowledge.to_json(&zone),
+                })
             }
             Self::Record(JournalRecord::Known(known)) => event_json(known),
             Self::Record(JournalRecord::Newer(record)) => event_json(&record.raw),

@@ -12,18 +12,16 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use jiff::{Timestamp, Zoned};
 use serde_json::Value;
-use watchkeeper_contract::id::{DisplayName, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 use watchkeeper_contract::workflow::WorkflowRun;
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::catalogue::ImageTier;
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::picture::{Detail, prepare};
-use watchkeeper_plain::intent::EventsWanted;
 
 use super::geometry::Detection;
 use super::preview_spec::{PICTURE, PreviewSpec};
 use crate::notes::Notes;
-use crate::proposal::event_search::{EventSearch, EventSearchResult};
 use crate::proposal::snapshot::SystemSnapshot;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_store::private_folder::make_private;
@@ -90,23 +88,6 @@ pub async fn system_snapshot(
         now: Zoned::now(),
         cameras_probed: false,
     })
-}
-
-/// Searches the journal.
-///
-/// # Errors
-/// [`ClientError`], as for every request.
-pub async fn search_events(
-    client: &RuntimeClient,
-    wanted: &EventsWanted,
-) -> Result<EventSearchResult, ClientError> {
-    let last = client.health().await?.last_seq;
-    let first = client.verify_events(EventSeq(0), 1).await?.first;
-    let mut search = EventSearch::new(wanted.clone(), first, last);
-    while let Some((after, limit)) = search.next() {
-        search.take(client.events(after, limit).await?);
-    }
-    Ok(search.done())
 }
 
 impl ToolContext {

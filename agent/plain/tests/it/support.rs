@@ -46,6 +46,7 @@ pub(crate) fn scene() -> Scene {
         cameras: vec![camera("dock", "Loading dock"), camera("gate", "Gate"), yard],
         pipelines: Vec::new(),
         models: vec![coco()],
+        classes: Vec::new(),
         channels: ["security", "front-desk"]
             .map(|c| ChannelId::new(c).unwrap())
             .to_vec(),

@@ -14,8 +14,9 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::super::tool_context::{ToolContext, search_events};
+use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use crate::past::search_events;
 use crate::permissions::{Effect, ToolScope};
 use crate::wording::counted;
 use watchkeeper_client::clock::wall_now;

@@ -11,9 +11,9 @@ use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::Query;
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::super::tool_context::search_events;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
 use super::{list_cameras, list_streams, memory_search, query_events};
+use crate::past::search_events;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::snapshot::SystemSnapshot;
 

@@ -2,12 +2,15 @@
 //!
 //! Invariant: it reads at most [`MAX_PAGES`] pages, and reports when older records were not read.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
-use watchkeeper_contract::event::{Event, EventBody, Phase};
+use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
+use crate::proposal::snapshot::place_name;
 use crate::wording::counted;
 use watchkeeper_client::JournalRecord;
 
@@ -17,6 +20,9 @@ pub const PAGE: u64 = 500;
 pub const MAX_PAGES: usize = 40;
 /// Most events returned; the newest.
 pub const MAX_SHOWN: usize = 50;
+
+/// Most classes of which other events are counted.
+const MAX_CLASSES: usize = 32;
 
 /// A search in progress.
 #[derive(Debug, Clone)]
@@ -30,6 +36,7 @@ pub struct EventSearch {
     found: Vec<Event>,
     moments: Vec<Timestamp>,
     number: u64,
+    other_classes: BTreeMap<String, u64>,
     over: bool,
 }
 
@@ -41,6 +48,8 @@ pub struct EventSearchResult {
     pub moments: Vec<Timestamp>,
     /// Number of all events found.
     pub number: u64,
+    /// Numbers of the events that were wanted but for their class, by class.
+    pub other_classes: BTreeMap<String, u64>,
     /// Whether older records were not read.
     pub cut: bool,
 }
@@ -57,6 +66,7 @@ impl EventSearch {
             found: Vec::new(),
             moments: Vec::new(),
             number: 0,
+            other_classes: BTreeMap::new(),
             over: false,
         }
     }
@@ -92,7 +102,15 @@ impl EventSearch {
                 self.over = true;
                 break;
             }
-            if self.is_wanted(&event) {
+            if !self.is_wanted(&event) {
+                continue;
+            }
+            let label = match &event.body {
+                EventBody::Rule(rule) => rule.label.as_deref(),
+                _ => None,
+            };
+            let labels = &self.wanted.labels;
+            if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
                 self.number += 1;
                 if event.at.quality != TimeQuality::Unsynced {
                     self.moments.extend(time(&event));
@@ -101,6 +119,11 @@ impl EventSearch {
                 if self.found.len() < most && !self.wanted.only_number {
                     self.found.push(*event);
                 }
+            } else if let Some(label) = label
+                && (self.other_classes.len() < MAX_CLASSES
+                    || self.other_classes.contains_key(label))
+            {
+                *self.other_classes.entry(label.to_owned()).or_default() += 1;
             }
         }
         self.pages += 1;
@@ -116,20 +139,33 @@ impl EventSearch {
         event.at.quality == TimeQuality::Synced && at < from
     }
 
+    /// Whether an event is wanted, whatever its class.
     fn is_wanted(&self, event: &Event) -> bool {
         let EventsWanted {
             camera,
+            place,
             pipelines,
-            labels,
+            labels: _,
             conditions,
             from,
             to,
             only_number: _,
+            pictures: _,
             most: _,
         } = &self.wanted;
-        let (label, condition) = match &event.body {
-            EventBody::Rule(rule) => (rule.label.as_ref(), Some(&rule.condition)),
-            _ => (None, None),
+        let rule = match &event.body {
+            EventBody::Rule(rule) => Some(&**rule),
+            _ => None,
+        };
+        let condition = rule.map(|rule| &rule.condition);
+        let is_there = |place: &String| {
+            let there = |rule: &RuleEvent| {
+                rule.zone
+                    .as_deref()
+                    .or(rule.line.as_deref())
+                    .map(place_name)
+            };
+            rule.and_then(there).is_some_and(|there| there == *place)
         };
         let of_pipeline = event.pipeline.as_ref();
         let at = time(event);
@@ -137,8 +173,8 @@ impl EventSearch {
             && camera
                 .as_ref()
                 .is_none_or(|c| event.source.as_ref() == Some(c))
+            && place.as_ref().is_none_or(is_there)
             && (pipelines.is_empty() || of_pipeline.is_some_and(|p| pipelines.contains(p)))
-            && (labels.is_empty() || label.is_some_and(|l| labels.contains(l)))
             && (conditions.is_empty() || condition.is_some_and(|c| conditions.contains(c)))
             && from.is_none_or(|from| at.is_some_and(|at| at >= from))
             && to.is_none_or(|to| at.is_some_and(|at| at < to))
@@ -152,6 +188,7 @@ impl EventSearch {
             events: self.found,
             moments: self.moments,
             number: self.number,
+            other_classes: self.other_classes,
             cut: !self.over && self.end > self.floor,
         }
     }
@@ -162,19 +199,13 @@ fn time(event: &Event) -> Option<Timestamp> {
 }
 
 impl EventSearchResult {
-    /// Summarises the result in a sentence.
+    /// The number of events, in a sentence.
     #[must_use]
-    pub fn sentence(&self, only_number: bool) -> String {
+    pub fn number_sentence(&self) -> String {
         let mut text = match self.number {
             0 => "No event was recorded.".to_owned(),
             number => format!("{}.", counted(number, "event")),
         };
-        if !only_number && self.number > self.events.len() as u64 {
-            text.push_str(&match self.events.len() {
-                1 => " The latest:".to_owned(),
-                shown => format!(" The latest {shown}:"),
-            });
-        }
         if self.cut {
             text.push_str(&format!(
                 " Only the latest {} records were searched; `watchkeeper events --after NUMBER` shows older ones.",
@@ -182,6 +213,16 @@ impl EventSearchResult {
             ));
         }
         text
+    }
+
+    /// What introduces the list of events where it has not all of them.
+    #[must_use]
+    pub fn list_sentence(&self) -> Option<String> {
+        let shown = self.events.len();
+        (shown > 0 && self.number > shown as u64).then(|| match shown {
+            1 => "The latest:".to_owned(),
+            shown => format!("The latest {shown}:"),
+        })
     }
 }
 
@@ -235,10 +276,8 @@ mod tests {
         assert_eq!((all.number, pages, all.cut), (800, 3, false));
         assert_eq!(all.events.len(), MAX_SHOWN);
         assert_eq!(all.events.last().unwrap().seq, EventSeq(1200));
-        assert!(
-            all.sentence(false)
-                .starts_with("800 events. The latest 50:")
-        );
+        assert_eq!(all.number_sentence(), "800 events.");
+        assert_eq!(all.list_sentence().unwrap(), "The latest 50:");
     }
 
     #[test]
@@ -253,8 +292,8 @@ mod tests {
         let three = latest(3);
         let seqs: Vec<u64> = three.events.iter().map(|e| e.seq.0).collect();
         assert_eq!(seqs, [1197, 1198, 1200]);
-        assert_eq!(three.sentence(false), "800 events. The latest 3:");
-        assert_eq!(latest(1).sentence(false), "800 events. The latest:");
+        assert_eq!(three.list_sentence().unwrap(), "The latest 3:");
+        assert_eq!(latest(1).list_sentence().unwrap(), "The latest:");
         assert_eq!(latest(999).events.len(), MAX_SHOWN);
     }
 
@@ -335,7 +374,7 @@ mod tests {
             0,
         );
         assert_eq!(pages, MAX_PAGES);
-        assert!(found.cut && found.sentence(true).contains("latest 20000 records"));
+        assert!(found.cut && found.number_sentence().contains("latest 20000 records"));
         assert!(found.events.is_empty());
     }
 
@@ -343,7 +382,7 @@ mod tests {
     fn empty_journal_needs_no_page() {
         let (found, pages) = search(wanted(), 0, 0);
         assert_eq!(
-            (pages, found.sentence(false).as_str()),
+            (pages, found.number_sentence().as_str()),
             (0, "No event was recorded.")
         );
     }

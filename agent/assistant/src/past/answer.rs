@@ -1,0 +1,141 @@
+//! An answer about the past, in words.
+
+use jiff::tz::TimeZone;
+
+use super::describe::{duration, moment, reason};
+use super::event_search::EventSearchResult;
+use super::knowledge::{Knowledge, Unknown, Why};
+use crate::wording::counted;
+
+/// Unknown times that an answer names.
+const MAX_NAMED: usize = 4;
+
+/// Length below which an unknown time is shown with its seconds.
+const SHORT_MS: i64 = 120_000;
+
+/// Events, and what else could have been known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PastAnswer {
+    pub found: EventSearchResult,
+    pub knowledge: Knowledge,
+}
+
+impl PastAnswer {
+    /// The answer in words; without the list of events.
+    #[must_use]
+    pub fn sentence(&self, zone: &TimeZone) -> String {
+        let (found, knowledge) = (&self.found, &self.knowledge);
+        let mut parts = Vec::new();
+        let is_empty = found.number == 0 && !found.cut;
+        if !is_empty {
+            parts.push(found.number_sentence());
+        } else if knowledge.is_none() {
+            parts.push(format!("I could not have known: {}.", self.unknown(zone)));
+        } else if knowledge.is_whole() && self.only().is_none() {
+            parts.push(format!("No event: {}.", self.watched("all that time")));
+        } else {
+            let when = if knowledge.is_whole() {
+                "all that time"
+            } else {
+                "part of that time"
+            };
+            parts.push(format!("No event was recorded: {}.", self.watched(when)));
+        }
+        if !knowledge.is_whole() && !(is_empty && knowledge.is_none()) {
+            parts.push(format!("Not known: {}.", self.unknown(zone)));
+        }
+        parts.extend(self.only());
+        parts.extend(self.of_other_classes());
+        parts.extend(found.list_sentence());
+        parts.join(" ")
+    }
+
+    /// Which cameras watched.
+    fn watched(&self, when: &str) -> String {
+        let cameras = self.knowledge.cameras.iter();
+        let seeing = cameras.filter(|camera| !camera.known.is_empty());
+        let names: Vec<&str> = seeing.clone().map(|c| c.camera.as_str()).collect();
+        let classes = match self.knowledge.question.labels.as_slice() {
+            [] => String::new(),
+            labels => format!(" for {}", labels.join(" or ")),
+        };
+        let rate = seeing.filter_map(|camera| camera.rate).reduce(f64::min);
+        let rate = rate
+            .filter(|rate| *rate < 1.0)
+            .map_or_else(String::new, |rate| {
+                format!(", a picture every {:.0} s", 1.0 / rate)
+            });
+        format!("{} watched{classes} {when}{rate}", names.join(", "))
+    }
+
+    /// What the rules told where none told all.
+    fn only(&self) -> Option<String> {
+        let only = self.knowledge.cameras.iter().filter(|c| !c.only.is_empty());
+        let only: Vec<String> = only
+            .map(|c| {
+                let told: Vec<&str> = c.only.iter().map(String::as_str).collect();
+                format!("{} told only of {}", c.camera, told.join("; "))
+            })
+            .collect();
+        (!only.is_empty()).then(|| format!("Mind: {}.", only.join(", ")))
+    }
+
+    /// Events that a detector without classes recorded instead.
+    fn of_other_classes(&self) -> Option<String> {
+        let unknown = self.knowledge.cameras.iter().flat_map(|c| &c.unknown);
+        let models = unknown.filter_map(|gap| match &gap.why {
+            Why::NoClasses { model } => Some(model),
+            _ => None,
+        });
+        let others = &self.found.other_classes;
+        let model = models
+            .into_iter()
+            .find(|model| others.contains_key(*model))?;
+        let number = others.get(model)?;
+        Some(format!(
+            "Recorded there: {} of {model}; what moved is not known.",
+            counted(*number, "event")
+        ))
+    }
+
+    /// The unknown times, the longest first where there are too many.
+    fn unknown(&self, zone: &TimeZone) -> String {
+        let mut gaps: Vec<(Vec<&str>, &Unknown)> = Vec::new();
+        for camera in &self.knowledge.cameras {
+            for gap in &camera.unknown {
+                match gaps.iter_mut().find(|(_, known)| *known == gap) {
+                    Some((cameras, _)) => cameras.push(camera.camera.as_str()),
+                    None => gaps.push((vec![camera.camera.as_str()], gap)),
+                }
+            }
+        }
+        if gaps.is_empty() {
+            return "there is no camera".to_owned();
+        }
+        gaps.sort_by_key(|(_, gap)| gap.from_ms - gap.to_ms);
+        let more = gaps.split_off(gaps.len().min(MAX_NAMED));
+        gaps.sort_by(|(a, x), (b, y)| (a, x.from_ms).cmp(&(b, y.from_ms)));
+        let mut said: Vec<String> = gaps.iter().map(|(c, gap)| self.gap(c, gap, zone)).collect();
+        if !more.is_empty() {
+            let total: i64 = more.iter().map(|(_, gap)| gap.to_ms - gap.from_ms).sum();
+            said.push(format!(
+                "and {} ({} in all)",
+                counted(more.len() as u64, "shorter time"),
+                duration(total)
+            ));
+        }
+        said.join("; ")
+    }
+
+    fn gap(&self, cameras: &[&str], gap: &Unknown, zone: &TimeZone) -> String {
+        let (from, to) = self.knowledge.question.range;
+        let when = if (gap.from_ms, gap.to_ms) == (from, to) {
+            String::new()
+        } else {
+            let is_short = gap.to_ms - gap.from_ms < SHORT_MS;
+            let shown = |ms| moment(ms, is_short, zone);
+            format!(" from {} to {}", shown(gap.from_ms), shown(gap.to_ms))
+        };
+        format!("{}{when}, because {}", cameras.join(", "), reason(&gap.why))
+    }
+}

@@ -1,0 +1,155 @@
+//! What could have been known, as JSON, as lines and as clauses of a sentence.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde_json::{Value, json};
+use watchkeeper_contract::coverage::SpanEnd;
+use watchkeeper_contract::source::Blindness;
+
+use super::knowledge::{CameraKnowledge, Knowledge, Why};
+
+impl Knowledge {
+    /// What could have been known, for programs and the language model.
+    #[must_use]
+    pub fn to_json(&self, zone: &TimeZone) -> Value {
+        let camera = |camera: &CameraKnowledge| {
+            let shown = |ms: i64| zoned(ms, zone).map(|at| at.strftime("%F %T %:z").to_string());
+            let known = camera.known.as_slice().iter();
+            let known: Vec<Value> = known
+                .map(|(from, to)| json!({"from": shown(*from), "to": shown(*to)}))
+                .collect();
+            let unknown: Vec<Value> = camera
+                .unknown
+                .iter()
+                .map(|gap| {
+                    json!({"from": shown(gap.from_ms), "to": shown(gap.to_ms), "because": reason(&gap.why)})
+                })
+                .collect();
+            json!({
+                "camera": camera.camera, "known": known, "unknown": unknown,
+                "told_only": camera.only, "pictures_per_s": camera.rate,
+            })
+        };
+        let cameras: Vec<Value> = self.cameras.iter().map(camera).collect();
+        let watched = match (self.is_whole(), self.is_none()) {
+            (true, _) => "all_the_time",
+            (false, true) => "never",
+            (false, false) => "part_of_the_time",
+        };
+        json!({"watched": watched, "cameras": cameras})
+    }
+
+    /// When each camera was watched, line by line.
+    #[must_use]
+    pub fn lines(&self, zone: &TimeZone) -> Vec<String> {
+        let mut lines = Vec::new();
+        for camera in &self.cameras {
+            let rate = camera.rate.map_or_else(String::new, |rate| {
+                format!(", {rate:.1} pictures a second or more")
+            });
+            let total: i64 = camera
+                .known
+                .as_slice()
+                .iter()
+                .map(|(from, to)| to - from)
+                .sum();
+            let (from, to) = self.question.range;
+            let whole = duration(to - from);
+            lines.push(format!(
+                "{}: {} of {whole}{rate}",
+                camera.camera,
+                duration(total)
+            ));
+            let known = camera.known.as_slice().iter();
+            let known = known.map(|&(from, to)| (from, to, "watched".to_owned()));
+            let unknown = camera.unknown.iter();
+            let unknown = unknown.map(|gap| {
+                (
+                    gap.from_ms,
+                    gap.to_ms,
+                    format!("not known: {}", reason(&gap.why)),
+                )
+            });
+            let mut spans: Vec<(i64, i64, String)> = known.chain(unknown).collect();
+            spans.sort_unstable();
+            let line = |(from, to, what): &(i64, i64, String)| {
+                format!("  {} – {}  {what}", shown(*from, zone), shown(*to, zone))
+            };
+            lines.extend(spans.iter().map(line));
+            lines.extend(
+                camera
+                    .only
+                    .iter()
+                    .map(|only| format!("  told only of {only}")),
+            );
+        }
+        lines
+    }
+}
+
+/// Why nothing is known, as a clause.
+pub(super) fn reason(why: &Why) -> String {
+    match why {
+        Why::Deleted => "the records of that time are deleted".to_owned(),
+        Why::NotWatched => "nothing watched".to_owned(),
+        Why::Asleep => "the rule was asleep by its schedule".to_owned(),
+        Why::NoRule => "the pipeline only counted and had no rule".to_owned(),
+        Why::NoClasses { model } => format!("{model} tells no classes apart"),
+        Why::RenamedClasses => "the workflow renamed classes".to_owned(),
+        Why::OtherClasses { told } => match told.as_slice() {
+            [] => "the detector knew no such class".to_owned(),
+            told => format!("only {} was watched for", told.join(", ")),
+        },
+        Why::OtherEvents { told } => {
+            format!("the rule tells only of something {}", told.join(", "))
+        }
+        Why::Interrupted(end) => interruption(*end).to_owned(),
+    }
+}
+
+fn interruption(end: SpanEnd) -> &'static str {
+    match end {
+        SpanEnd::Open | SpanEnd::Continued | SpanEnd::Unknown => "watching was interrupted",
+        SpanEnd::NoFrames => "no pictures came",
+        SpanEnd::Blind { kind } => match kind {
+            Blindness::Frozen => "the picture was frozen",
+            Blindness::Black => "the picture was black",
+            Blindness::Moved => "the camera was moved",
+            Blindness::Covered => "the camera was covered",
+            Blindness::Blurred => "the picture was blurred",
+        },
+        SpanEnd::StepFailed => "a step of the workflow failed",
+        SpanEnd::ClockSet => "the clock was set",
+        SpanEnd::Paused => "the pipeline was paused",
+        SpanEnd::Stopped => "the pipeline was stopped",
+        SpanEnd::Finished => "the recording had ended",
+        SpanEnd::Failed => "the pipeline failed",
+        SpanEnd::Killed => "the box or its runtime was down",
+    }
+}
+
+fn zoned(ms: i64, zone: &TimeZone) -> Option<Zoned> {
+    let at = Timestamp::from_millisecond(ms).ok()?;
+    Some(at.to_zoned(zone.clone()))
+}
+
+/// A moment in local time, with the day.
+pub(super) fn moment(ms: i64, with_seconds: bool, zone: &TimeZone) -> String {
+    let format = if with_seconds { "%a %T" } else { "%a %R" };
+    zoned(ms, zone).map_or_else(String::new, |at| at.strftime(format).to_string())
+}
+
+/// A moment in local time, with its date.
+fn shown(ms: i64, zone: &TimeZone) -> String {
+    zoned(ms, zone).map_or_else(String::new, |at| at.strftime("%F %T").to_string())
+}
+
+/// A duration, to the unit that matters.
+pub(super) fn duration(ms: i64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}

@@ -1,0 +1,68 @@
+//! Answers about the past: which events there were, and what could have been known.
+//!
+//! - "No" is said only for times at which the event would have been recorded.
+//! - Anything else is unknown, with its reason: nothing watched, the detector tells no such class,
+//!   the rule was asleep, the camera was lost or blind, the records are deleted.
+//! - Computed from the journal and from the runtime's coverage, never from what is deployed now.
+//!
+//! Not here: understanding a question (`plain`), the spans of coverage (the runtime).
+
+mod answer;
+mod describe;
+pub mod event_search;
+mod intervals;
+mod knowledge;
+mod question;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+pub use self::answer::PastAnswer;
+pub use self::intervals::Intervals;
+pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown, Why};
+pub use self::question::PastQuestion;
+
+use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_plain::intent::EventsWanted;
+
+use self::event_search::{EventSearch, EventSearchResult};
+
+/// Answers a question about the past.
+///
+/// # Errors
+/// [`ClientError`], as for every request.
+pub async fn answer(
+    client: &RuntimeClient,
+    wanted: &EventsWanted,
+) -> Result<PastAnswer, ClientError> {
+    let found = search_events(client, wanted).await?;
+    let range = CoverageRange {
+        from_ms: wanted.from.map(|at| at.as_millisecond()),
+        to_ms: wanted.to.map(|at| at.as_millisecond()),
+        source: wanted.camera.clone(),
+    };
+    let report = client.coverage(&range).await?;
+    let sources = client.sources().await?;
+    let cameras: Vec<_> = sources.into_iter().map(|source| source.spec.id).collect();
+    let question = PastQuestion::new(wanted, &cameras, &report);
+    let knowledge = Knowledge::of(&question, &report, &jiff::tz::TimeZone::system());
+    Ok(PastAnswer { found, knowledge })
+}
+
+/// Searches the journal.
+///
+/// # Errors
+/// [`ClientError`], as for every request.
+pub async fn search_events(
+    client: &RuntimeClient,
+    wanted: &EventsWanted,
+) -> Result<EventSearchResult, ClientError> {
+    let last = client.health().await?.last_seq;
+    let first = client.verify_events(EventSeq(0), 1).await?.first;
+    let mut search = EventSearch::new(wanted.clone(), first, last);
+    while let Some((after, limit)) = search.next() {
+        search.take(client.events(after, limit).await?);
+    }
+    Ok(search.done())
+}

@@ -1,0 +1,167 @@
+//! A question about the past, and what a span of coverage could tell about it.
+
+use std::collections::BTreeSet;
+
+use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, WatchedRule};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_plain::intent::EventsWanted;
+
+use super::knowledge::Why;
+use crate::proposal::snapshot::place_name;
+
+/// Condition that tells of every object, wherever it is in the picture.
+const APPEARS: &str = "appears";
+/// Condition that tells of every object in its zone.
+const ENTERS: &str = "enters";
+
+/// A question about the past.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastQuestion {
+    /// Cameras that it is about, by id.
+    pub cameras: Vec<SourceId>,
+    /// Only this zone or line, by [`place_name`]; absent: anywhere.
+    pub place: Option<String>,
+    /// Only these pipelines; empty: all.
+    pub pipelines: Vec<PipelineId>,
+    /// Only these classes; empty: all.
+    pub labels: Vec<String>,
+    /// Only these kinds of events; empty: all.
+    pub conditions: Vec<String>,
+    /// Range, milliseconds since 1970; the end is excluded.
+    pub range: (i64, i64),
+}
+
+/// What a rule tells about a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// Each event that was asked for.
+    All,
+    /// Only a part: what it tells, in words.
+    Part(String),
+    No(Why),
+}
+
+impl PastQuestion {
+    /// The question for `wanted`, on a box that has `cameras` now. Without a start it begins with
+    /// the first span that is known.
+    #[must_use]
+    pub fn new(wanted: &EventsWanted, cameras: &[SourceId], report: &CoverageReport) -> Self {
+        let cameras: BTreeSet<&SourceId> = match &wanted.camera {
+            Some(camera) => [camera].into(),
+            None => {
+                let watched = report.spans.iter().map(|span| &span.watch.source);
+                cameras.iter().chain(watched).collect()
+            }
+        };
+        let first = report.spans.iter().filter(|span| is_dated(span));
+        let first = first.map(|span| span.from.unix_ms).min();
+        let from = wanted.from.map(|at| at.as_millisecond()).or(first);
+        let to = wanted.to.map(|at| at.as_millisecond());
+        // The future is not known, and not asked for.
+        let to = to.unwrap_or(i64::MAX).min(report.at.unix_ms);
+        Self {
+            cameras: cameras.into_iter().cloned().collect(),
+            place: wanted.place.clone(),
+            pipelines: wanted.pipelines.clone(),
+            labels: wanted.labels.clone(),
+            conditions: wanted.conditions.clone(),
+            range: (from.unwrap_or(to), to),
+        }
+    }
+
+    /// Whether a span is of a pipeline and of a camera that the question is about.
+    pub(super) fn is_about(&self, span: &CoverageSpan, camera: &SourceId) -> bool {
+        let watch = &span.watch;
+        watch.source == *camera
+            && (self.pipelines.is_empty() || self.pipelines.contains(&watch.pipeline))
+            && is_dated(span)
+    }
+
+    /// What a rule of a span tells.
+    pub(super) fn tells(&self, span: &CoverageSpan, rule: &WatchedRule) -> Tells {
+        let there = rule.place.as_deref().map(place_name);
+        let is_elsewhere = self.place.is_some() && self.place != there;
+        let is_other = !self.conditions.is_empty() && !self.conditions.contains(&rule.condition);
+        if is_elsewhere || is_other {
+            return Tells::No(Why::OtherEvents {
+                told: vec![describe(rule)],
+            });
+        }
+        let missing = match self.missing_classes(span, rule) {
+            Ok(missing) => missing,
+            Err(why) => return Tells::No(why),
+        };
+        let is_everywhere = !self.conditions.is_empty()
+            || rule.condition == APPEARS
+            || self.place.is_some() && rule.condition == ENTERS;
+        if missing.is_empty() && is_everywhere {
+            return Tells::All;
+        }
+        let told: Vec<&str> = self.labels.iter().map(String::as_str).collect();
+        let told: Vec<&str> = told.into_iter().filter(|l| !missing.contains(l)).collect();
+        let what = match told.as_slice() {
+            [] => rule.classes.join(" or "),
+            told => told.join(" or "),
+        };
+        let what = if what.is_empty() { "something" } else { &what };
+        Tells::Part(format!("{what} {}", describe(rule)))
+    }
+
+    /// The classes of the question that the rule could not tell.
+    fn missing_classes(&self, span: &CoverageSpan, rule: &WatchedRule) -> Result<Vec<&str>, Why> {
+        let detectors = &span.watch.detectors;
+        let classes = detectors.iter().flat_map(|detector| &detector.classes);
+        let classes: BTreeSet<&String> = match (span.watch.renames_classes, &rule.classes) {
+            (true, named) => named.iter().collect(),
+            (false, named) if named.is_empty() => classes.collect(),
+            (false, named) => classes.filter(|class| named.contains(class)).collect(),
+        };
+        let missing = self.labels.iter().filter(|label| !classes.contains(label));
+        let missing: Vec<&str> = missing.map(String::as_str).collect();
+        if missing.len() < self.labels.len() || self.labels.is_empty() {
+            // An event about a number or a value is about no object.
+            return match rule.condition.as_str() {
+                "count" | "value" if !self.labels.is_empty() => Err(Why::OtherEvents {
+                    told: vec![describe(rule)],
+                }),
+                _ => Ok(missing),
+            };
+        }
+        if span.watch.renames_classes && rule.classes.is_empty() {
+            return Err(Why::RenamedClasses);
+        }
+        let knowing = detectors
+            .iter()
+            .find(|detector| !detector.classes.is_empty());
+        Err(match (knowing, detectors.first()) {
+            (None, Some(detector)) => Why::NoClasses {
+                model: detector.model.clone(),
+            },
+            _ => Why::OtherClasses {
+                told: classes.into_iter().take(MAX_NAMED).cloned().collect(),
+            },
+        })
+    }
+}
+
+/// Classes that a reason names.
+const MAX_NAMED: usize = 6;
+
+/// Whether the times of a span can be trusted.
+pub(super) fn is_dated(span: &CoverageSpan) -> bool {
+    use watchkeeper_contract::time::TimeQuality::Unsynced;
+    span.from.quality != Unsynced && span.to.quality != Unsynced
+}
+
+/// What a rule tells, as the end of a sentence.
+fn describe(rule: &WatchedRule) -> String {
+    let place = rule.place.as_deref().unwrap_or("the place");
+    match rule.condition.as_str() {
+        APPEARS => "seen for the first time".to_owned(),
+        "enters" => format!("that enters {place}"),
+        "leaves" => format!("that leaves {place}"),
+        "stays" => format!("that stays in {place}"),
+        "crosses" => format!("that crosses {place}"),
+        _ => format!("by the rule {}", rule.name),
+    }
+}

@@ -1,0 +1,107 @@
+//! The times at which a rule with a schedule is awake.
+
+use jiff::civil::{Date, Time, Weekday as Day};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use watchkeeper_contract::rule::{Schedule, Weekday};
+
+use super::intervals::Intervals;
+
+/// The part of `range` (milliseconds since 1970) in which `schedule` is active, in local time.
+/// Empty where one of its times is invalid: such a rule makes no event.
+pub(super) fn awake(schedule: &Schedule, range: (i64, i64), zone: &TimeZone) -> Intervals {
+    let whole = Intervals::one(range.0, range.1);
+    let (Some(from), Some(to)) = (time(&schedule.from), time(&schedule.to)) else {
+        return Intervals::default();
+    };
+    let day_of = |ms: i64| {
+        let at = Timestamp::from_millisecond(ms).ok()?;
+        Some(at.to_zoned(zone.clone()).date())
+    };
+    // A span that passes midnight belongs to the day before.
+    let first = day_of(range.0).and_then(|day| day.yesterday().ok());
+    let (Some(first), Some(last)) = (first, day_of(range.1)) else {
+        return Intervals::default();
+    };
+    let days = first.series(1.day()).take_while(|day| *day <= last);
+    let spans = days
+        .filter(|day| schedule.days.is_empty() || schedule.days.contains(&weekday(day.weekday())));
+    let spans = spans.filter_map(|day| {
+        let end_day = if from < to { day } else { day.tomorrow().ok()? };
+        Some((millis(day, from, zone)?, millis(end_day, to, zone)?))
+    });
+    spans.collect::<Intervals>().intersection(&whole)
+}
+
+fn millis(day: Date, time: Time, zone: &TimeZone) -> Option<i64> {
+    let at = day.to_datetime(time).to_zoned(zone.clone()).ok()?;
+    Some(at.timestamp().as_millisecond())
+}
+
+fn time(text: &str) -> Option<Time> {
+    let (hour, minute) = text.split_once(':')?;
+    Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()
+}
+
+fn weekday(day: Day) -> Weekday {
+    match day {
+        Day::Monday => Weekday::Mon,
+        Day::Tuesday => Weekday::Tue,
+        Day::Wednesday => Weekday::Wed,
+        Day::Thursday => Weekday::Thu,
+        Day::Friday => Weekday::Fri,
+        Day::Saturday => Weekday::Sat,
+        Day::Sunday => Weekday::Sun,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use watchkeeper_engine::rules::{LocalTime, is_awake};
+
+    use super::*;
+
+    fn schedule(days: &[Weekday], from: &str, to: &str) -> Schedule {
+        Schedule {
+            days: days.to_vec(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+        }
+    }
+
+    /// Minute by minute over two weeks, the change of the clocks included, as the rules do.
+    #[test]
+    fn awake_times_are_those_of_the_rules() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let start = jiff::civil::date(2026, 10, 19)
+            .to_zoned(zone.clone())
+            .unwrap();
+        let from = start.timestamp().as_millisecond();
+        let to = from + 14 * 86_400_000;
+        for schedule in [
+            schedule(&[], "08:00", "17:30"),
+            schedule(&[Weekday::Fri], "22:00", "06:00"),
+            schedule(&[Weekday::Sun], "09:00", "09:00"),
+            schedule(&[Weekday::Mon, Weekday::Tue], "00:00", "00:00"),
+        ] {
+            let found = awake(&schedule, (from, to), &zone);
+            for ms in (from..to).step_by(60_000) {
+                let at = Timestamp::from_millisecond(ms)
+                    .unwrap()
+                    .to_zoned(zone.clone());
+                let local = LocalTime {
+                    weekday: weekday(at.weekday()),
+                    minute_of_day: at.hour() as u16 * 60 + at.minute() as u16,
+                };
+                let inside = found.as_slice().iter().any(|(a, b)| (*a..*b).contains(&ms));
+                assert_eq!(
+                    Some(inside),
+                    is_awake(&schedule, local),
+                    "{schedule:?} {at}"
+                );
+            }
+        }
+        assert!(awake(&schedule(&[], "25:00", "08:00"), (from, to), &zone).is_empty());
+    }
+}
