@@ -1,5 +1,6 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
+mod coverage;
 mod pull;
 mod run;
 mod tune;
@@ -12,6 +13,7 @@ use jiff::Timestamp;
 use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
+pub use self::coverage::CoverageArgs;
 pub use self::pull::PullArgs;
 pub use self::run::RunArgs;
 pub use self::tune::TuneArgs;
@@ -80,6 +82,8 @@ pub enum OnlineCommand {
     },
     /// Print events of the journal, or verify their hash chain.
     Events(EventArgs),
+    /// Show when cameras were watched, and what could have been told.
+    Coverage(CoverageArgs),
     /// Save the latest frame of a camera to a file, or keep it on the box.
     Frame {
         #[command(subcommand)]
@@ -217,7 +221,7 @@ pub enum PipelineAction {
     },
 }
 
-#[derive(Debug, Clone, Copy, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct EventArgs {
     #[command(subcommand)]
@@ -233,10 +237,18 @@ pub struct EventArgs {
     pub limit: u32,
 }
 
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum EventAction {
     /// Verify the hash chain of the journal and print its last hash, to compare with a saved one.
-    Verify,
+    Verify {
+        /// Also verify a signed statement of `coverage --statement`: its signature, and that the
+        /// journal still has the record that it names.
+        #[arg(long, value_name = "FILE")]
+        statement: Option<PathBuf>,
+        /// Public key that must have signed the statement [default: that of this box].
+        #[arg(long, value_name = "KEY", requires = "statement")]
+        key: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Args)]

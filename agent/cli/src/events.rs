@@ -2,6 +2,7 @@
 //!
 //! Invariant: a record that this version can't read is a note; printing continues.
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -14,6 +15,7 @@ use watchkeeper_contract::rule::Severity;
 
 use super::args::{EventAction, EventArgs};
 use super::chain::ChainSummary;
+use super::coverage;
 use super::exit::Failure;
 use super::output::Output;
 use watchkeeper_assistant::session::progress::event_json as object;
@@ -225,8 +227,17 @@ fn describe_decision(event: &Event) -> String {
     format!("({verdict}, {:.0} %)", event.decision.confidence * 100.0)
 }
 
-/// Verifies the hash chain page by page, and prints its parts and gaps.
-async fn verify(client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
+/// Verifies the hash chain page by page, and prints its parts and gaps; a signed statement first.
+async fn verify(
+    statement: Option<&Path>,
+    key: Option<&str>,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    if let Some(path) = statement {
+        let verified = coverage::verify(path, key, client).await?;
+        out.both(&verified.object(), || verified.line());
+    }
     out.busy("verifying the journal");
     let mut chain = ChainReport::default();
     loop {
@@ -252,8 +263,8 @@ pub(super) async fn run(
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
-    if let Some(EventAction::Verify) = args.action {
-        return verify(client, out).await;
+    if let Some(EventAction::Verify { statement, key }) = args.action {
+        return verify(statement.as_deref(), key.as_deref(), client, out).await;
     }
     let after = match args.after {
         Some(after) => EventSeq(after),

@@ -14,6 +14,7 @@ mod blueprints;
 mod chain;
 mod chat;
 mod configuration;
+mod coverage;
 mod doctor;
 mod events;
 pub mod exit;
@@ -135,6 +136,7 @@ fn configuration_for(
         | OnlineCommand::Sources { .. }
         | OnlineCommand::Pipelines { .. }
         | OnlineCommand::Events(_)
+        | OnlineCommand::Coverage(_)
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
         OnlineCommand::Ask(_) | OnlineCommand::Chat | OnlineCommand::Models { .. } => {
@@ -157,6 +159,7 @@ async fn online(
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
+        OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,

@@ -1,7 +1,7 @@
 //! Parsers of single values; each error is the end of a sentence of clap.
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
 use watchkeeper_assistant::moment::{FORMS, parse_moment};
 use watchkeeper_config::privacy::check_region;
 use watchkeeper_contract::privacy::Region;
@@ -16,6 +16,16 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
 /// Parses a time with an offset, or in this machine's time zone.
 pub(super) fn until(text: &str) -> Result<Timestamp, String> {
     parse_moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))
+}
+
+/// Parses a time, or how long ago it was.
+pub(super) fn past(text: &str) -> Result<Timestamp, String> {
+    let ago = || {
+        let span: Span = text.parse().ok()?;
+        let ago = Zoned::now().checked_sub(span).ok()?.timestamp();
+        (ago < Timestamp::now()).then_some(ago)
+    };
+    until(text).or_else(|error| ago().ok_or(format!("{error}, or how long ago, such as 24h")))
 }
 
 /// Parses a region of a privacy mask, in fractions of the picture.

@@ -1,0 +1,224 @@
+//! The command `watchkeeper coverage`, and the check of a signed statement.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jiff::tz::TimeZone;
+use ring::signature::{ED25519, UnparsedPublicKey};
+use serde_json::{Value, json};
+use watchkeeper_assistant::past::{Knowledge, PastQuestion};
+use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
+use watchkeeper_contract::canonical::canonical;
+use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
+use watchkeeper_contract::id::{EventSeq, SourceId};
+use watchkeeper_plain::intent::EventsWanted;
+
+use super::args::CoverageArgs;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// Longest statement that is read, in bytes.
+const MAX_STATEMENT_BYTES: u64 = 64 << 20;
+
+pub(super) async fn run(
+    args: CoverageArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let range = CoverageRange {
+        from_ms: Some(args.since.as_millisecond()),
+        to_ms: args.until.map(|at| at.as_millisecond()),
+        source: args.camera.clone(),
+    };
+    if range.to_ms.is_some_and(|to| Some(to) <= range.from_ms) {
+        return Err(Failure::new(
+            Exit::BadInput,
+            "--until must be after --since",
+        ));
+    }
+    if let Some(path) = &args.statement {
+        return save_statement(path, &range, client, out).await;
+    }
+    let report = client.coverage(&range).await?;
+    let cameras = cameras(args.camera.as_ref(), &report, client).await?;
+    let wanted = EventsWanted {
+        camera: args.camera,
+        labels: args.class,
+        from: Some(args.since),
+        to: args.until,
+        ..EventsWanted::default()
+    };
+    let zone = TimeZone::system();
+    let question = PastQuestion::new(&wanted, &cameras, &report);
+    let knowledge = Knowledge::of(&question, &report, &zone);
+    out.both(&object(&report, &knowledge, &zone), || {
+        knowledge.lines(&zone).join("\n")
+    });
+    Ok(())
+}
+
+/// The cameras to report: the asked one, which exists or was watched, else all of this box.
+async fn cameras(
+    asked: Option<&SourceId>,
+    report: &CoverageReport,
+    client: &RuntimeClient,
+) -> Result<Vec<SourceId>, Failure> {
+    let sources = client.sources().await?.into_iter();
+    let known: Vec<SourceId> = sources.map(|source| source.spec.id).collect();
+    let Some(asked) = asked else {
+        return Ok(known);
+    };
+    let mut watched = report.spans.iter().map(|span| &span.watch.source);
+    if known.contains(asked) || watched.any(|source| source == asked) {
+        return Ok(vec![asked.clone()]);
+    }
+    let known: Vec<&str> = known.iter().map(SourceId::as_str).collect();
+    let sentence = format!("there is no camera {:?}", asked.as_str());
+    Err(Failure::new(Exit::BadInput, sentence).with([format!("cameras: {}", known.join(", "))]))
+}
+
+fn object(report: &CoverageReport, knowledge: &Knowledge, zone: &TimeZone) -> Value {
+    let mut object = knowledge.to_json(zone);
+    object["type"] = json!("coverage");
+    object["spans"] = json!(report.spans);
+    object
+}
+
+async fn save_statement(
+    path: &Path,
+    range: &CoverageRange,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let statement = client.coverage_statement(range).await?;
+    let text = serde_json::to_string_pretty(&statement).unwrap_or_default();
+    std::fs::write(path, text + "\n").map_err(|error| {
+        Failure::new(
+            Exit::Failed,
+            format!("cannot write {}: {error}", path.display()),
+        )
+    })?;
+    let spans = statement.report.spans.len();
+    out.both(
+        &json!({"type": "statement", "file": path, "key": statement.key, "spans": spans}),
+        || {
+            format!(
+                "Statement of {spans} spans in {}, signed with the key {}",
+                path.display(),
+                statement.key
+            )
+        },
+    );
+    Ok(())
+}
+
+/// Verifies a statement: its signature by `key`, by default that of the box, and that the journal
+/// has the record with the hash that it names.
+pub(super) async fn verify(
+    path: &Path,
+    key: Option<&str>,
+    client: &RuntimeClient,
+) -> Result<Verified, Failure> {
+    let (statement, signed) = read(path)?;
+    let own = match key {
+        Some(key) => key.to_owned(),
+        None => {
+            let empty = CoverageRange {
+                from_ms: Some(0),
+                to_ms: Some(1),
+                source: None,
+            };
+            client.coverage_statement(&empty).await?.key
+        }
+    };
+    check_signature(&statement, &signed, &own)
+        .map_err(|why| Failure::new(Exit::Failed, format!("{}: {why}", path.display())))?;
+    let Some(head) = &statement.report.head else {
+        return Ok(Verified {
+            statement,
+            is_in_journal: None,
+        });
+    };
+    let page = client
+        .events(EventSeq(head.seq.0.saturating_sub(1)), 1)
+        .await?;
+    let found = page.first().filter(|record| record.seq() == head.seq);
+    let hash = found.and_then(JournalRecord::hash);
+    if hash.is_some_and(|hash| hash != head.hash) {
+        let sentence = format!(
+            "{}: event {} of the journal has another hash than the statement names",
+            path.display(),
+            head.seq
+        );
+        return Err(Failure::new(Exit::Failed, sentence));
+    }
+    let is_in_journal = Some(hash.is_some());
+    Ok(Verified {
+        statement,
+        is_in_journal,
+    })
+}
+
+/// A statement with a valid signature.
+#[derive(Debug)]
+pub(super) struct Verified {
+    statement: CoverageStatement,
+    /// Whether the journal has the record that the statement names; `None` where it names none.
+    is_in_journal: Option<bool>,
+}
+
+impl Verified {
+    pub(super) fn line(&self) -> String {
+        let spans = self.statement.report.spans.len();
+        let head = match (&self.statement.report.head, self.is_in_journal) {
+            (Some(head), Some(true)) => format!("event {} is in the journal", head.seq),
+            (Some(head), _) => format!("event {} is no longer in the journal", head.seq),
+            (None, _) => "the journal had no event".to_owned(),
+        };
+        format!("statement: signature ok, {spans} spans, {head}")
+    }
+
+    pub(super) fn object(&self) -> Value {
+        json!({
+            "type": "statement", "signature": "valid", "key": self.statement.key,
+            "spans": self.statement.report.spans.len(), "in_journal": self.is_in_journal,
+        })
+    }
+}
+
+/// Reads a statement, and the text that was signed.
+fn read(path: &Path) -> Result<(CoverageStatement, String), Failure> {
+    let bad = |why: String| Failure::new(Exit::BadInput, format!("{}: {why}", path.display()));
+    let size = std::fs::metadata(path)
+        .map_err(|e| bad(e.to_string()))?
+        .len();
+    if size > MAX_STATEMENT_BYTES {
+        return Err(bad(format!("{size} bytes are no statement of coverage")));
+    }
+    let text = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
+    let value: Value =
+        serde_json::from_slice(&text).map_err(|e| bad(format!("no statement of coverage: {e}")))?;
+    // As it is in the file: a field that this version does not know is signed too.
+    let signed = value.get("report").map(canonical).unwrap_or_default();
+    let statement =
+        serde_json::from_value(value).map_err(|e| bad(format!("no statement of coverage: {e}")))?;
+    Ok((statement, signed))
+}
+
+/// Checks that `key` signed the text of the statement.
+fn check_signature(statement: &CoverageStatement, signed: &str, key: &str) -> Result<(), String> {
+    if statement.key != key {
+        return Err(format!(
+            "signed with the key {}, not with {key}",
+            statement.key
+        ));
+    }
+    let decode = |text: &str| BASE64.decode(text);
+    let (Ok(key), Ok(signature)) = (decode(key), decode(&statement.signature)) else {
+        return Err("key or signature is not base64".to_owned());
+    };
+    UnparsedPublicKey::new(&ED25519, key)
+        .verify(signed.as_bytes(), &signature)
+        .map_err(|_| "the signature does not fit: the statement was changed".to_owned())
+}
