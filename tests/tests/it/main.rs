@@ -16,6 +16,7 @@ mod channels;
 mod clips;
 mod counting_on;
 mod counts;
+mod coverage;
 mod decoders;
 mod demo;
 mod disk_at_boot;
