@@ -132,6 +132,9 @@ const PICKS: [&str; 40] = [
 const COUNTS: &str = "counting|counter|counters";
 /// Verbs by which a thing is taken away for good, and no longer there.
 const TAKES_AWAY: [&str; 6] = ["remove", "delete", "drop", "scrap", "bin", "rid"];
+/// What is said where a watch is to stop.
+const PAUSED_INSTEAD: &str =
+    "It is paused, so that it can be resumed; say \"delete\" to remove it.";
 const TELLS: &str = "alerts|alert|alerting|alarm|alarms";
 
 /// The verb of a request.
@@ -171,6 +174,9 @@ pub(crate) fn control(
     notes: &mut Notes,
 ) -> Result<Intent, Need> {
     let verb = take_verb(&mut r, asks, lexicon);
+    // Who stops a watch may want it back: only verbs that take it away delete it.
+    let is_paused_instead = asks == Asks::Stop && !verb.takes_away();
+    let asks = if is_paused_instead { Asks::Pause } else { asks };
     let spared = spared(&mut r, scene, lexicon);
     let (named, names) = take_names(&mut r, scene, lexicon);
     refuse_for_now(&r, asks, &verb)?;
@@ -210,6 +216,9 @@ pub(crate) fn control(
     refuse_a_rule(&targets, &scope, is_named, word, scene)?;
     if !is_clear(&targets, &picks, &scope, is_named) {
         return Err(ask_which(&targets, has_spared, word, scene));
+    }
+    if is_paused_instead && until.is_none() {
+        notes.assumed.push(PAUSED_INSTEAD.to_owned());
     }
     Ok(match asks {
         Asks::Stop => Intent::Stop(targets),

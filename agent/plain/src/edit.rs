@@ -63,6 +63,7 @@ pub(crate) fn wanted(
     let schedules = hours::schedules(r, &mut notes.assumed);
     let score = named_score(r, score);
     let mentions = names::classes(r, scene, lexicon);
+    notes.assumed.extend(names::substitutions(&mentions));
     refuse_one_of_them(r, &mentions)?;
     refuse_mentions(&mentions, &schedules)?;
     let adds = r.take_all(&[

@@ -38,7 +38,11 @@ impl DataFile for File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Classes {
+    #[serde(default)]
     words: Vec<String>,
+    /// Words for some objects of the class only.
+    #[serde(default)]
+    narrower: Vec<String>,
     labels: Vec<String>,
 }
 
@@ -104,6 +108,7 @@ impl Verbs {
 pub(crate) struct Lexicon {
     /// Labels that a word stands for.
     classes: BTreeMap<String, Vec<String>>,
+    narrower: BTreeSet<String>,
     occupants: BTreeMap<String, Vec<String>>,
     anything: BTreeSet<String>,
     vague: BTreeSet<String>,
@@ -120,8 +125,10 @@ impl Lexicon {
     fn read(text: &str) -> Result<Self, DataError> {
         let file: File = data::read(text)?;
         let mut classes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let narrower = file.classes.iter().flat_map(|entry| &entry.narrower);
+        let narrower = narrower.map(|word| folded(word)).collect();
         for entry in file.classes {
-            for word in entry.words {
+            for word in entry.words.into_iter().chain(entry.narrower) {
                 if word != word.to_lowercase() || tokens(&word).len() > LONGEST {
                     return Err(DataError::Entry {
                         file: File::NAME,
@@ -146,6 +153,7 @@ impl Lexicon {
         Ok(Self {
             occupants: occupants.collect(),
             classes,
+            narrower,
             anything: file.words.anything.iter().map(|w| folded(w)).collect(),
             vague: file.words.vague,
             filler: file.words.filler,
@@ -157,6 +165,11 @@ impl Lexicon {
     /// Labels that a word or its singular stands for; the word is folded.
     pub(crate) fn class(&self, word: &str) -> Option<&[String]> {
         singulars(word).find_map(|w| self.classes.get(&w).map(Vec::as_slice))
+    }
+
+    /// Whether a word or its singular means only some objects of its class; the word is folded.
+    pub(crate) fn is_narrower(&self, word: &str) -> bool {
+        singulars(word).any(|w| self.narrower.contains(&w))
     }
 
     /// Labels that are expected in a place of this kind.

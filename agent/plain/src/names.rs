@@ -385,6 +385,8 @@ pub(crate) struct Mention {
     pub(crate) said: String,
     /// Names that a model may have for it; empty: whatever is seen.
     pub(crate) labels: Vec<String>,
+    /// As it was written, where the labels are of more than that: `burglar`, `my car`.
+    pub(crate) narrower: Option<String>,
     pub(crate) stand: Stand,
 }
 
@@ -424,6 +426,9 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
             })
             .cloned()
             .collect();
+        let is_owned = at > 0 && OWNERS.contains(&reader.any_word(at - 1));
+        let is_narrower = is_owned || own.is_empty() && lexicon.is_narrower(&text);
+        let written = at - usize::from(is_owned)..at + len;
         own.extend(lexicon.class(&text).unwrap_or_default().iter().cloned());
         let anything = lexicon.is_anything(&text);
         if own.is_empty() && !anything {
@@ -444,10 +449,25 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
             at: at..at + len,
             said: without_s(&reader.written(at..at + len)),
             labels: if anything { Vec::new() } else { own },
+            narrower: (is_narrower && !anything).then(|| reader.written(written)),
             stand: stand(reader, at..at + len),
         });
     }
     None
+}
+
+/// Words that make a class one object of somebody's.
+const OWNERS: [&str; 6] = ["my", "our", "your", "his", "her", "their"];
+
+/// A sentence for each mention that no label tells apart from others of its class.
+pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String> {
+    mentions.iter().filter_map(|mention| {
+        let class = mention.labels.join(" or ");
+        let said = quoted(mention.narrower.as_ref()?);
+        Some(format!(
+            "No model tells {said} from any other {class}: every {class} counts."
+        ))
+    })
 }
 
 /// `anyone's in the yard`: what is said of somebody is about anyone.

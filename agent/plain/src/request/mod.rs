@@ -66,6 +66,7 @@ pub(crate) fn watch(
     let bound = bound(r, scene, lexicon)?;
     let said = r.clone();
     let mentions = mentions(r, bound, scene, lexicon)?;
+    notes.assumed.extend(names::substitutions(&mentions));
     let mut acts = happens(r, &mentions, notes)?;
     purpose.add_to(&mut acts);
     cannot_be_seen(r, &mentions, notes)?;
@@ -246,9 +247,11 @@ impl Base {
 fn one_number(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
     let article = |m: &Mention| {
         let before = m.at.start.checked_sub(1);
-        before.is_some_and(|i| matches!(r.any_word(i), "a" | "an" | "one"))
+        before.is_some_and(|i| matches!(r.any_word(i), "a" | "an" | "one" | "any" | "every"))
     };
-    let and = |a: &Mention, b: &Mention| (a.at.end..b.at.start).any(|i| r.any_word(i) == "and");
+    let and = |a: &Mention, b: &Mention| {
+        (a.at.end..b.at.start).any(|i| matches!(r.any_word(i), "and" | "or"))
+    };
     let each = mentions.windows(2).find(|pair| match pair {
         [a, b] => {
             let wanted = a.stand == Stand::Wanted && b.stand == Stand::Wanted;
