@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
@@ -108,6 +109,8 @@ impl Asker {
         let conversation = prompt::build_conversation(found, input)?;
         let mut job = client.start_job(JobSpec {
             name: format!("heartbeat/{}", ulid::Ulid::new()),
+            class: CallClass::Heartbeat,
+            rule: None,
             tier: Tier::Small,
             detail: Detail::Low,
             time: CALL_TIMEOUT,

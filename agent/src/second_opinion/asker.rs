@@ -16,6 +16,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
+use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::money::Money;
@@ -138,6 +139,8 @@ impl Asker {
     fn job(&self, client: &Client, case: &Case, tier: Tier, detail: Detail) -> Job {
         client.start_job(JobSpec {
             name: format!("{}/{}", blueprint::Job::Triage.name(), case.event.id),
+            class: CallClass::Escalation,
+            rule: case.qualified_rule(),
             tier,
             detail,
             time: self.timeout,

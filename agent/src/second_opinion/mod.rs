@@ -49,6 +49,13 @@ impl Case {
         media.find(|media| media.kind == MediaKind::Clean)
     }
 
+    /// Pipeline and rule, such as `gate/door`, where a rule made the event.
+    #[must_use]
+    pub fn qualified_rule(&self) -> Option<String> {
+        let pipeline = self.event.pipeline.as_ref()?;
+        Some(format!("{pipeline}/{}", self.rule()?))
+    }
+
     /// Name of the rule, where a rule made the event.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {

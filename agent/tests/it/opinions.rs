@@ -459,7 +459,8 @@ async fn prompt_injection_in_the_scene_changes_nothing() {
 async fn exhausted_budget_makes_no_call_and_events_continue() {
     let test = "exhausted_budget_makes_no_call_and_events_continue";
     let steps = vec![opinion_step("confirm", 0.9), opinion_step("confirm", 0.9)];
-    let limited = |opinions: &mut OpinionSetup| opinions.llm.calls_per_hour = 1;
+    // Half of the calls are left to users.
+    let limited = |opinions: &mut OpinionSetup| opinions.llm.calls_per_hour = 2;
     let Some(mut fixture) = Fixture::build(test, steps, limited).await else {
         return;
     };

@@ -39,7 +39,8 @@ const HEAD: &str = "# What the agent costs
 A call of a language model is a prompt and an answer. The prompt begins with the instructions and
 the tools of the job, which are the same bytes each time, so a provider's cache keeps them. The
 ledger records what the provider reports (`GET /v1/cost`, `/cost` in the chat), and `[llm]` bounds
-it ([configuration.md](configuration.md)).
+it ([configuration.md](configuration.md)). Second opinions may use half of each limit and heartbeats
+a fifth; the rest is left to users ([language-models.md](../design/language-models.md)).
 ";
 
 const PROMPTS: &str = "
@@ -239,7 +240,7 @@ fn verdict() -> anyhow::Result<JobCost> {
     }));
     let model = ScriptedModel::start(&bench.path(""), &[answer.clone(), answer])?;
     bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{}second_opinion = true\ncalls_per_hour = 2\n",
+        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{}second_opinion = true\ncalls_per_hour = 10\n",
         broker.port,
         model.section()
     ))?;

@@ -16,7 +16,7 @@ fn subscriber_gets_doubtful_event_and_then_its_opinion() -> anyhow::Result<()> {
     }));
     let model = ScriptedModel::start(&bench.path(""), &[refutes.clone(), refutes])?;
     bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{}second_opinion = true\ncalls_per_hour = 2\n",
+        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{}second_opinion = true\ncalls_per_hour = 10\n",
         broker.port,
         model.section()
     ))?;
@@ -44,11 +44,14 @@ fn subscriber_gets_doubtful_event_and_then_its_opinion() -> anyhow::Result<()> {
         .iter()
         .filter(|outcome| **outcome == "lowered")
         .count();
-    assert_eq!(lowered, 2, "as many as there may be calls: {outcomes:?}");
+    assert_eq!(
+        lowered, 2,
+        "a fifth of the calls is for one rule: {outcomes:?}"
+    );
     let stands = words.iter().find(|word| word["outcome"] == "stands");
     let reason = stands.and_then(|word| word["decision"]["reason"].as_str());
     assert!(
-        reason.is_some_and(|r| r.contains("raise `calls_per_hour`")),
+        reason.is_some_and(|r| r.contains("one rule may use 2 of the 10 calls an hour")),
         "{reason:?}"
     );
     let trace = std::fs::read_to_string(bench.path("state/assistant/trace.jsonl"))?;

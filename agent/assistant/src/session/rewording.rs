@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::money::Money;
@@ -55,6 +56,8 @@ pub async fn reword(
     let talk = reword::build_conversation(text, scene, jobs)?;
     let mut job = client.start_job(JobSpec {
         name: "reword".to_owned(),
+        class: CallClass::Person,
+        rule: None,
         tier: Tier::Small,
         detail: Detail::Low,
         time: REWORD_TIMEOUT,

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use ulid::Ulid;
+use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::conversation::ToolCall;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
@@ -19,6 +20,7 @@ use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
+use crate::blueprint::Job;
 use crate::notes::Notes;
 use crate::permissions::{Entrypoint, ToolPermissions};
 use crate::proposal::llm_proposal::words;
@@ -114,6 +116,8 @@ impl SetupRunner<'_> {
         }));
         let mut job = self.client.start_job(JobSpec {
             name: format!("{}/{}", blueprint.name, turn_log.turn.head().id),
+            class: call_class(blueprint.job, entrypoint),
+            rule: None,
             tier: blueprint.model.tier(),
             detail: Detail::Medium,
             time: REQUEST_TIMEOUT,
@@ -354,6 +358,15 @@ impl SetupRunner<'_> {
         {
             tracing::debug!(%error, "cannot write the trace");
         }
+    }
+}
+
+/// Returns the class of the calls of a job. Only a set-up that a program asks for is below a user's
+/// requests, because it takes many calls; a question over the API takes few.
+const fn call_class(job: Job, entrypoint: Entrypoint) -> CallClass {
+    match job {
+        Job::SetUp if entrypoint.is_api() => CallClass::SetUp,
+        Job::SetUp | Job::Triage | Job::Question | Job::Archive => CallClass::Person,
     }
 }
 

@@ -37,7 +37,7 @@ fn check_client(config: &Config) -> Finding {
 
 fn check_budget(report: &Report) -> Finding {
     let limits = &report.limits;
-    let what = format!(
+    let mut what = format!(
         "language model: key found; your use: {} of {} calls this hour, {} of {} today, {} of {} this month",
         report.calls_in_hour,
         limits.calls_per_hour,
@@ -46,6 +46,9 @@ fn check_budget(report: &Report) -> Finding {
         report.month,
         limits.month,
     );
+    if report.refused_today() > 0 {
+        what.push_str(&format!("; {} refused today", report.refused_today()));
+    }
     let used_up = [
         (
             report.calls_in_hour >= limits.calls_per_hour,
@@ -87,7 +90,7 @@ mod tests {
     use std::net::TcpListener;
     use std::time::Duration;
 
-    use watchkeeper_llm::budget::Limits;
+    use watchkeeper_llm::budget::{CallClass, Limits, RefusalCause};
     use watchkeeper_llm::money::Money;
 
     use super::super::finding::Level;
@@ -96,7 +99,10 @@ mod tests {
     fn report(calls: u32, day: u64) -> Report {
         Report {
             calls_in_hour: calls,
+            hour: Vec::new(),
             day: Money(day),
+            day_by_class: BTreeMap::new(),
+            refused: BTreeMap::new(),
             month: Money(day),
             limits: Limits::default(),
             days: BTreeMap::new(),
@@ -108,7 +114,12 @@ mod tests {
 
     #[test]
     fn exhausted_budget_is_a_problem_with_the_key_to_raise() {
-        assert_eq!(check_budget(&report(0, 0)).level, Level::Ok);
+        let mut refused = report(0, 0);
+        let causes = BTreeMap::from([(RefusalCause::Tokens, 2)]);
+        refused.refused.insert(CallClass::Person, causes);
+        let finding = check_budget(&refused);
+        assert_eq!(finding.level, Level::Ok);
+        assert!(finding.what.ends_with("; 2 refused today"));
         for (report, key) in [
             (report(60, 0), "llm.calls_per_hour"),
             (report(0, Limits::default().day.0), "llm.day_usd"),

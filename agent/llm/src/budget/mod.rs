@@ -1,7 +1,16 @@
-//! The budget: limits, refusals, and the clock that tells days and months apart.
+//! The budget: limits with the ceilings of classes, refusals, and the clock that tells days and
+//! months apart. Pure: the ledger stores its state.
 
+mod class;
 mod clock;
+mod hour;
 mod limits;
+mod refusal;
+mod spending;
 
+pub use class::{CallClass, ClassCalls};
 pub use clock::{BudgetClock, Moved};
-pub use limits::{Economy, Limits, Period, Refusal};
+pub(crate) use hour::HourlyCalls;
+pub use limits::{Economy, Limits};
+pub use refusal::{CallBound, Period, Refusal, RefusalCause};
+pub(crate) use spending::Spending;

@@ -8,7 +8,7 @@ use super::progress::{Progress, Shown};
 use super::shared::Shared;
 use super::transport::{Attempt, Spent};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
-use crate::budget::Economy;
+use crate::budget::{CallClass, Economy};
 use crate::call_options::CallOptions;
 use crate::catalogue::{Model, ThinkingStyle, Tier};
 use crate::conversation::Conversation;
@@ -28,6 +28,9 @@ const MAX_JOB: Duration = Duration::from_secs(24 * 3600);
 pub struct JobSpec {
     /// Name in the ledger, such as `verdict/01J…`.
     pub name: String,
+    pub class: CallClass,
+    /// Pipeline and rule of a second opinion, such as `gate/door`.
+    pub rule: Option<String>,
     pub tier: Tier,
     /// Detail of pictures.
     pub detail: Detail,
@@ -162,6 +165,8 @@ impl Job {
         let ticket = self
             .reserve(Entry {
                 job: self.spec.name.clone(),
+                class: self.spec.class,
+                rule: self.spec.rule.clone(),
                 model: self.model.id.clone(),
                 tokens: prompt.saturating_add(output),
                 worst,

@@ -3,7 +3,9 @@
 //! - [`Ledger::reserve`] writes the highest cost of a call to stable storage before it is made;
 //!   [`Ledger::settle`] replaces it before the answer is returned. A crash between the two leaves
 //!   the larger figure.
-//! - Money that is reserved or spent in a day or month never exceeds its limit.
+//! - Money that is reserved or spent in a day or month never exceeds its limit, nor what a class of
+//!   calls uses its ceiling.
+//! - A refusal is counted by class and cause.
 //! - The ledger is bounded. Damage of a record loses that record and resets no budget.
 
 mod on_disk;
@@ -17,7 +19,7 @@ use parking_lot::Mutex;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{Store, StoreError};
 
-pub use state::{CallOutcome, CallRecord, Entry, Report, Ticket, Totals};
+pub use state::{CallOutcome, CallRecord, Entry, Refusals, Report, Ticket, Totals};
 
 use crate::budget::{Economy, Limits, Refusal};
 use crate::money::Money;
@@ -63,7 +65,16 @@ impl Ledger {
     /// When the budget does not allow the call, or the store can't be written.
     pub fn reserve(&self, now: Instant, wall: Wall, entry: &Entry) -> Result<Ticket, LedgerError> {
         let mut state = self.state.lock();
-        let (ticket, change) = state.reserve(now, wall, entry)?;
+        let (ticket, change) = match state.reserve(now, wall, entry) {
+            Ok(reserved) => reserved,
+            Err(refusal) => {
+                // The refusal stands even if its count can't be written.
+                if let Err(error) = self.store.commit(on_disk::head_batch(&state)) {
+                    tracing::debug!(%error, "cannot write the count of refused LLM calls");
+                }
+                return Err(refusal.into());
+            }
+        };
         // Under the lock, so that an earlier figure never overwrites a later one.
         if let Err(error) = self.store.commit(on_disk::batch(&state, &change)) {
             state.settle(ticket, CallOutcome::NotMade, Usage::default(), Money::ZERO);

@@ -1,8 +1,8 @@
 //! Records of the ledger on disk.
 //!
 //! - Keyspaces: `llm_head` (one record: clock, attempts of the hour, what counts against the
-//!   limits), `llm_calls`, `llm_days`, `llm_months` (keys are numbers) and `llm_jobs` (key: the
-//!   job's name). A value is one version byte and JSON.
+//!   limits, refusals of the day), `llm_calls`, `llm_days`, `llm_months` (keys are numbers) and
+//!   `llm_jobs` (key: the job's name). A value is one version byte and JSON.
 //! - An unreadable record is skipped. Without the head, the sums of the newest day and month count
 //!   against the limits, so damage gives no money back.
 //! - A newer version's record is refused.
@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_store::{Batch, Keyspace, NewerFormat, Store, StoreError, log_key, log_seq, pages};
 
-use super::state::{CallRecord, Change, CurrentPeriod, Head, JobTotals, State, Totals};
-use crate::budget::{BudgetClock, Limits};
+use super::state::{CallRecord, Change, Head, JobTotals, State, Totals};
+use crate::budget::{BudgetClock, Limits, Spending};
 
 const HEAD: Keyspace = Keyspace::new("llm_head");
 const CALLS: Keyspace = Keyspace::new("llm_calls");
@@ -32,9 +32,14 @@ fn encode(value: &impl Serialize) -> Vec<u8> {
     out
 }
 
+/// Returns the batch that writes the head of `state`.
+pub(super) fn head_batch(state: &State) -> Batch {
+    Batch::new().put(HEAD, HEAD_KEY, &encode(&state.head))
+}
+
 /// Returns the batch that writes `change` of `state`.
 pub(super) fn batch(state: &State, change: &Change) -> Batch {
-    let mut batch = Batch::new().put(HEAD, HEAD_KEY, &encode(&state.head));
+    let mut batch = head_batch(state);
     if let Some(call) = state.calls.get(&change.call) {
         batch = batch.put(CALLS, &log_key(change.call), &encode(call));
     }
@@ -101,10 +106,8 @@ pub(super) fn restore(
 fn head_of(state: &State) -> Head {
     let newest = state.calls.values().map(|call| call.at_ms).max();
     let period = |date: Option<(&u64, &Totals)>| {
-        date.map_or_else(CurrentPeriod::default, |(date, totals)| CurrentPeriod {
-            date: *date,
-            spent: totals.cost,
-            ..CurrentPeriod::default()
+        date.map_or_else(Spending::default, |(date, totals)| {
+            Spending::new(*date, totals.cost)
         })
     };
     if newest.is_some() {
@@ -153,6 +156,20 @@ pub(super) mod testing {
 
     pub(in crate::ledger) fn damage_head(store: &dyn Store) {
         let batch = Batch::new().put(HEAD, HEAD_KEY, &[VERSION, b'{']);
+        store.commit(batch).expect("commit");
+    }
+
+    /// Writes the head of a version without classes: two calls at `at_ms`, for nine cents.
+    pub(in crate::ledger) fn older_head(store: &dyn Store, at_ms: i64) {
+        let (minute, cents) = (at_ms / 60_000, 90_000_000);
+        let head = serde_json::json!({
+            "clock": {"at_ms": at_ms, "is_dated": true},
+            "minutes": {minute.to_string(): 2},
+            "day": {"date": super::super::state::day(at_ms), "spent": cents},
+            "month": {"date": super::super::state::month(at_ms), "spent": cents},
+            "next": 2,
+        });
+        let batch = Batch::new().put(HEAD, HEAD_KEY, &encode(&head));
         store.commit(batch).expect("commit");
     }
 

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::time::Wall;
 
 use crate::attempt_error::AttemptErrorKind;
-use crate::budget::{BudgetClock, Economy, Limits, Moved, Period, Refusal};
+use crate::budget::{
+    BudgetClock, CallClass, ClassCalls, Economy, HourlyCalls, Limits, Moved, Period, Refusal,
+    RefusalCause, Spending,
+};
 use crate::money::Money;
 use crate::usage::Usage;
 
@@ -19,10 +22,9 @@ pub(super) const MAX_JOBS: usize = 500;
 pub(super) const MAX_DAYS: usize = 400;
 /// Maximum months that are kept.
 pub(super) const MAX_MONTHS: usize = 60;
-/// Maximum bytes of a job's name, which is a key of the store.
-const MAX_JOB: usize = 120;
+/// Maximum bytes of the name of a job or rule. A job's name is a key of the store.
+const MAX_NAME: usize = 120;
 
-const MINUTE_MS: i64 = 60_000;
 const DAY_MS: i64 = 86_400_000;
 
 /// Sums over calls.
@@ -38,6 +40,9 @@ pub struct Totals {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     pub job: String,
+    pub class: CallClass,
+    /// Pipeline and rule of a second opinion, such as `gate/door`.
+    pub rule: Option<String>,
     pub model: String,
     /// Estimated tokens of the prompt, and maximum tokens of the output.
     pub tokens: u64,
@@ -74,6 +79,7 @@ pub struct CallRecord {
 pub struct Ticket {
     seq: u64,
     job: String,
+    class: CallClass,
     worst: Money,
     day: u64,
     month: u64,
@@ -89,38 +95,20 @@ pub(super) struct JobTotals {
     pub(super) totals: Totals,
 }
 
-/// What counts against a limit now. Kept apart from the sums of a date: a date may be corrected,
-/// and what was spent must not vanish.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct CurrentPeriod {
-    pub(super) date: u64,
-    pub(super) spent: Money,
-    #[serde(skip)]
-    pub(super) epoch: u64,
-}
-
-impl CurrentPeriod {
-    /// Changes to `date`; only time that passed starts a new period.
-    fn set_date(&mut self, date: u64, moved: Moved) {
-        if date != self.date {
-            self.date = date;
-            if moved == Moved::Passed {
-                self.spent = Money::ZERO;
-                self.epoch += 1;
-            }
-        }
-    }
-}
+/// Refusals by class and cause.
+pub type Refusals = BTreeMap<CallClass, BTreeMap<RefusalCause, u64>>;
 
 /// The head record, written beside the sums.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) clock: BudgetClock,
-    /// Attempts by minute since 1970.
-    pub(super) minutes: BTreeMap<i64, u32>,
-    pub(super) day: CurrentPeriod,
-    pub(super) month: CurrentPeriod,
+    pub(super) minutes: HourlyCalls,
+    pub(super) day: Spending,
+    pub(super) month: Spending,
     pub(super) next: u64,
+    /// Of the current day.
+    #[serde(default)]
+    pub(super) refused: Refusals,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -150,8 +138,14 @@ pub(super) struct Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     pub calls_in_hour: u32,
+    /// Calls of the hour by class and rule, the most first.
+    pub hour: Vec<ClassCalls>,
     /// Spent of the day's budget.
     pub day: Money,
+    /// What each class spent of the day's budget.
+    pub day_by_class: BTreeMap<CallClass, Money>,
+    /// Refusals of the day.
+    pub refused: Refusals,
     /// Spent of the month's budget.
     pub month: Money,
     pub limits: Limits,
@@ -165,6 +159,14 @@ pub struct Report {
     pub calls: Vec<CallRecord>,
 }
 
+impl Report {
+    /// Returns the number of refusals of the day.
+    #[must_use]
+    pub fn refused_today(&self) -> u64 {
+        self.refused.values().flat_map(BTreeMap::values).sum()
+    }
+}
+
 impl State {
     pub(super) fn limits(&self) -> Limits {
         self.limits
@@ -174,15 +176,11 @@ impl State {
         let before = self.head.clock.ms();
         let moved = self.head.clock.advance(now, wall);
         let ms = self.head.clock.ms();
-        if moved == Moved::Corrected {
-            // The past hour keeps its distance to the corrected clock.
-            let shift = ms.div_euclid(MINUTE_MS) - before.div_euclid(MINUTE_MS);
-            let minutes = std::mem::take(&mut self.head.minutes);
-            self.head.minutes = minutes.into_iter().map(|(m, n)| (m + shift, n)).collect();
+        let minutes = &mut self.head.minutes;
+        minutes.advance(before, ms, moved == Moved::Corrected);
+        if self.head.day.set_date(day(ms), moved) {
+            self.head.refused.clear();
         }
-        let from = ms.div_euclid(MINUTE_MS) - 60;
-        self.head.minutes.retain(|minute, _| *minute >= from);
-        self.head.day.set_date(day(ms), moved);
         self.head.month.set_date(month(ms), moved);
     }
 
@@ -197,33 +195,19 @@ impl State {
         }
     }
 
-    fn check(&self, entry: &Entry) -> Result<(), Refusal> {
-        let limit = self.limits.calls_per_hour;
-        let made: u32 = self.head.minutes.values().sum();
-        if made >= limit {
-            let oldest = self.head.minutes.keys().next().copied().unwrap_or_default();
-            let free = (oldest + 61) * MINUTE_MS - self.head.clock.ms();
-            let free_in = Duration::from_millis(free.max(0).unsigned_abs());
-            return Err(Refusal::Calls { limit, free_in });
-        }
-        let (needed, limit) = (entry.tokens, self.limits.tokens_per_call);
+    fn check(&self, entry: &Entry, rule: Option<&str>) -> Result<(), Refusal> {
+        let (head, limits, class) = (&self.head, &self.limits, entry.class);
+        let ms = head.clock.ms();
+        head.minutes.check(ms, class, rule, limits.calls_per_hour)?;
+        let (needed, limit) = (entry.tokens, limits.tokens_per_call);
         if needed > limit {
             return Err(Refusal::Tokens { needed, limit });
         }
-        for (period, spent, limit) in [
-            (Period::Day, self.head.day.spent, self.limits.day),
-            (Period::Month, self.head.month.spent, self.limits.month),
+        for (period, spending, limit) in [
+            (Period::Day, &head.day, limits.day),
+            (Period::Month, &head.month, limits.month),
         ] {
-            let needed = entry.worst;
-            // A free call always fits.
-            if needed > Money::ZERO && spent + needed > limit {
-                return Err(Refusal::Money {
-                    period,
-                    spent,
-                    limit,
-                    needed,
-                });
-            }
+            spending.check(period, class, entry.worst, limit, rest_of(period, ms))?;
         }
         Ok(())
     }
@@ -235,18 +219,26 @@ impl State {
         entry: &Entry,
     ) -> Result<(Ticket, Change), Refusal> {
         self.advance(now, wall);
-        self.check(entry)?;
-        let ms = self.head.clock.ms();
+        let rule = entry.rule.as_deref().map(cut);
+        match self.check(entry, rule.as_deref()) {
+            Ok(()) => Ok(self.record_reservation(entry, rule.as_deref())),
+            Err(refusal) => {
+                let causes = self.head.refused.entry(entry.class).or_default();
+                *causes.entry(refusal.cause()).or_default() += 1;
+                Err(refusal)
+            }
+        }
+    }
+
+    fn record_reservation(&mut self, entry: &Entry, rule: Option<&str>) -> (Ticket, Change) {
+        let (ms, class) = (self.head.clock.ms(), entry.class);
         let seq = self.head.next;
         self.head.next += 1;
-        *self
-            .head
-            .minutes
-            .entry(ms.div_euclid(MINUTE_MS))
-            .or_default() += 1;
+        self.head.minutes.add(ms, class, rule);
         let ticket = Ticket {
             seq,
             job: cut(&entry.job),
+            class,
             worst: entry.worst,
             day: day(ms),
             month: month(ms),
@@ -269,11 +261,11 @@ impl State {
             totals.calls += 1;
             totals.cost += entry.worst;
         }
-        self.head.day.spent += entry.worst;
-        self.head.month.spent += entry.worst;
+        self.head.day.add(class, entry.worst);
+        self.head.month.add(class, entry.worst);
         let mut change = changed(&ticket);
         self.evict(&mut change);
-        Ok((ticket, change))
+        (ticket, change)
     }
 
     pub(super) fn settle(
@@ -284,11 +276,11 @@ impl State {
         cost: Money,
     ) -> Change {
         let corrected = |spent: Money| spent.less(ticket.worst) + cost;
-        if self.head.day.epoch == ticket.epochs.0 {
-            self.head.day.spent = corrected(self.head.day.spent);
-        }
-        if self.head.month.epoch == ticket.epochs.1 {
-            self.head.month.spent = corrected(self.head.month.spent);
+        let (day, month) = (&mut self.head.day, &mut self.head.month);
+        for (spending, epoch) in [(day, ticket.epochs.0), (month, ticket.epochs.1)] {
+            if spending.epoch == epoch {
+                spending.correct(ticket.class, ticket.worst, cost);
+            }
         }
         let job = self.jobs.get_mut(&ticket.job).map(|job| &mut job.totals);
         let days = self.days.get_mut(&ticket.day);
@@ -336,8 +328,11 @@ impl State {
         self.advance(now, wall);
         let jobs = self.jobs.iter();
         Report {
-            calls_in_hour: self.head.minutes.values().sum(),
+            calls_in_hour: self.head.minutes.total(),
+            hour: self.head.minutes.by_class(),
             day: self.head.day.spent,
+            day_by_class: self.head.day.by_class().clone(),
+            refused: self.head.refused.clone(),
             month: self.head.month.spent,
             limits: self.limits,
             days: self.days.clone(),
@@ -361,7 +356,7 @@ fn changed(ticket: &Ticket) -> Change {
 fn cut(name: &str) -> String {
     let mut out = String::new();
     for c in name.chars() {
-        if out.len() + c.len_utf8() > MAX_JOB {
+        if out.len() + c.len_utf8() > MAX_NAME {
             break;
         }
         out.push(c);
@@ -376,6 +371,16 @@ fn cut(name: &str) -> String {
 /// Returns days since 1970.
 pub(super) fn day(ms: i64) -> u64 {
     ms.max(0).unsigned_abs() / DAY_MS.unsigned_abs()
+}
+
+/// Returns the time from `ms` to the end of its day or month, in UTC.
+fn rest_of(period: Period, ms: i64) -> Duration {
+    // A month has 31 days at most.
+    let starts = (1..=31).map(|days| (ms.div_euclid(DAY_MS) + days) * DAY_MS);
+    let mut starts =
+        starts.skip_while(|start| period == Period::Month && month(*start) == month(ms));
+    let rest = starts.next().map_or(DAY_MS, |start| start - ms);
+    Duration::from_millis(rest.max(0).unsigned_abs())
 }
 
 /// Returns months since January 1970, in UTC.

@@ -1,15 +1,17 @@
 //! Tests of the ledger on a store that fails on demand.
 
+mod fairness;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{FaultyStore, MemoryStore};
 
-use super::on_disk::testing::{damage_head, newer_head};
+use super::on_disk::testing::{damage_head, newer_head, older_head};
 use super::*;
 use crate::attempt_error::AttemptErrorKind;
-use crate::budget::Period;
+use crate::budget::{CallClass, Period, RefusalCause};
 
 /// 2026-11-22T12:00:00Z
 const NOON: i64 = 1_795_348_800_000;
@@ -34,6 +36,8 @@ fn limits() -> Limits {
 fn entry(worst: Money) -> Entry {
     Entry {
         job: "verdict/1".to_owned(),
+        class: CallClass::Person,
+        rule: None,
         model: "m".to_owned(),
         tokens: 100,
         worst,
@@ -145,10 +149,14 @@ fn reservation_counts_until_it_is_settled() {
     assert_eq!(
         refused,
         Refusal::Money {
+            class: CallClass::Person,
+            bound: CallClass::Person,
             period: Period::Day,
             spent: CENT.times(9),
             limit: CENT.times(10),
+            allowed: CENT.times(10),
             needed: CENT.times(2),
+            free_in: Some(Duration::from_secs(12 * 3600)),
         }
     );
     let failed = CallOutcome::Failed(AttemptErrorKind::Overloaded);
@@ -293,6 +301,58 @@ fn damaged_head_resets_no_budget_and_a_newer_one_is_refused() {
         said.contains("has format 2 and this version reads up to 1"),
         "{said}"
     );
+}
+
+#[test]
+fn refusals_of_a_day_are_counted_by_class_and_cause() {
+    let mut bench = Bench::new(limits());
+    let reserve = |bench: &Bench, class, worst| {
+        let (now, wall) = bench.now();
+        let entry = Entry {
+            class,
+            ..entry(worst)
+        };
+        refusal(bench.ledger.reserve(now, wall, &entry))
+    };
+    // One of three calls, and half of ten cents, is left to automatic calls.
+    let dear = reserve(&bench, CallClass::Escalation, CENT.times(6)).to_string();
+    assert!(
+        dear.contains("may use $0.0500 of the day's LLM budget of $0.1000"),
+        "{dear}"
+    );
+    reserve(&bench, CallClass::Heartbeat, Money::ZERO);
+    reserve(&bench, CallClass::Heartbeat, Money::ZERO);
+    bench.restart(limits());
+    let of_class = |refused: &Refusals, class| {
+        let causes = refused.get(&class).into_iter().flatten();
+        causes.map(|(cause, n)| (*cause, *n)).collect::<Vec<_>>()
+    };
+    let refused = bench.report().refused;
+    assert_eq!(
+        of_class(&refused, CallClass::Escalation),
+        [(RefusalCause::Day, 1)]
+    );
+    assert_eq!(
+        of_class(&refused, CallClass::Heartbeat),
+        [(RefusalCause::Hour, 2)]
+    );
+    bench.at_ms += 24 * HOUR;
+    assert!(bench.report().refused.is_empty());
+}
+
+#[test]
+fn older_ledger_opens_and_its_use_counts_as_that_of_persons() {
+    let mut bench = Bench::new(limits());
+    older_head(bench.store.as_ref(), NOON);
+    bench.restart(limits());
+    let report = bench.report();
+    assert_eq!((report.calls_in_hour, report.day), (2, CENT.times(9)));
+    assert_eq!(report.day_by_class.len(), 0);
+    bench.spend(CENT);
+    assert!(matches!(
+        refusal(bench.reserve(Money::ZERO)),
+        Refusal::Calls { .. }
+    ));
 }
 
 #[test]

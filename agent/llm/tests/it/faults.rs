@@ -363,6 +363,8 @@ async fn lost_network_costs_nothing_and_names_the_remedy() {
     tokio::task::yield_now().await;
     let mut job = client.start_job(watchkeeper_llm::JobSpec {
         name: "gone".to_owned(),
+        class: watchkeeper_llm::budget::CallClass::Person,
+        rule: None,
         tier: Tier::Small,
         detail: watchkeeper_llm::picture::Detail::Low,
         time: Duration::from_secs(120),

@@ -91,6 +91,8 @@ async fn wrong_key_names_the_remedy_and_suspends_calls() {
     let client = Client::new(&settings, parts("wrong-key-0123456789")).expect("client");
     let spec = |name: &str| watchkeeper_llm::JobSpec {
         name: name.to_owned(),
+        class: watchkeeper_llm::budget::CallClass::Person,
+        rule: None,
         tier: Tier::Small,
         detail: watchkeeper_llm::picture::Detail::Low,
         time: std::time::Duration::from_secs(20),

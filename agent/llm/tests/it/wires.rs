@@ -474,6 +474,8 @@ async fn wrong_key_is_reported_by_every_provider_with_keys() {
         let client = bench.with_key("wrong-key-0123456789", wire);
         let mut job = client.start_job(watchkeeper_llm::JobSpec {
             name: "a".to_owned(),
+            class: watchkeeper_llm::budget::CallClass::Person,
+            rule: None,
             tier: Tier::Small,
             detail: watchkeeper_llm::picture::Detail::Low,
             time: Duration::from_secs(20),

@@ -849,7 +849,9 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(1, 10_000),
         Some("60"),
         "calls",
-        "Most calls within sixty minutes, failed ones included.",
+        "Most calls within sixty minutes, failed ones included. Set-ups over the agent's API may \
+         use 90 % of them, second opinions 50 %, those of one rule 20 %, heartbeats 20 %; the \
+         rest is left to users. The parts hold for money too, except that of a rule.",
     ),
     key(
         "llm.tokens_per_call",

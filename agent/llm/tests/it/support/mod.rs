@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_llm::budget::Limits;
+use watchkeeper_llm::budget::{CallClass, Limits};
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
 use watchkeeper_llm::client::{Clock, Progress};
 use watchkeeper_llm::conversation::{ToolResult, UserPart};
@@ -224,6 +224,8 @@ impl Bench {
     pub(crate) fn job(&self, tier: Tier) -> Job {
         self.client.start_job(JobSpec {
             name: "test".to_owned(),
+            class: CallClass::Person,
+            rule: None,
             tier,
             detail: Detail::Medium,
             time: Duration::from_secs(120),
