@@ -2,10 +2,14 @@
 //!
 //! Invariant: pure; figures and money are those of the ledger.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
+use watchkeeper_llm::budget::{CallClass, RefusalCause};
 use watchkeeper_llm::ledger::{CallOutcome, CallRecord, Report, Totals};
+use watchkeeper_llm::money::Money;
 
 use crate::wording::counted;
 
@@ -52,6 +56,62 @@ pub struct Budget {
     pub month_limit_usd: f64,
     /// Most tokens of one call.
     pub tokens_per_call: u64,
+    /// Use by class of calls, the highest class first.
+    pub classes: Vec<ClassUse>,
+}
+
+/// What one class of calls used. A ceiling bounds a class together with all lower classes.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ClassUse {
+    /// `person`, `set_up`, `escalation` (second opinions) or `heartbeat`.
+    #[schema(value_type = String)]
+    pub class: CallClass,
+    /// Its calls within the last 60 minutes.
+    pub calls_in_hour: u32,
+    /// Ceiling of the calls within 60 minutes.
+    pub calls_ceiling: u64,
+    /// Spent by it this UTC day, in US dollars.
+    pub day_usd: f64,
+    /// Ceiling of the UTC day, in US dollars.
+    pub day_ceiling_usd: f64,
+    /// Calls that were refused this UTC day, by cause: `hour`, `rule`, `tokens`, `day`, `month`.
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub refused: BTreeMap<RefusalCause, u64>,
+}
+
+impl ClassUse {
+    fn new(class: CallClass, report: &Report) -> Self {
+        let limits = &report.limits;
+        let hour = report.hour.iter().filter(|calls| calls.class == class);
+        let day = report.day_by_class.get(&class).copied();
+        Self {
+            class,
+            calls_in_hour: hour.map(|calls| calls.calls).sum(),
+            calls_ceiling: class.ceiling(limits.calls_per_hour.into()),
+            day_usd: day.unwrap_or_default().dollars(),
+            day_ceiling_usd: Money(class.ceiling(limits.day.0)).dollars(),
+            refused: report.refused.get(&class).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Returns a line of text for the user; `None` without calls, costs and refusals.
+    fn line(&self) -> Option<String> {
+        if self.calls_in_hour == 0 && self.day_usd == 0.0 && self.refused.is_empty() {
+            return None;
+        }
+        let mut line = format!(
+            "  {}: {} calls in the last hour (ceiling {}), ${:.4} today (ceiling ${:.2})",
+            self.class, self.calls_in_hour, self.calls_ceiling, self.day_usd, self.day_ceiling_usd
+        );
+        if !self.refused.is_empty() {
+            let causes = self.refused.iter();
+            let causes: Vec<String> = causes
+                .map(|(cause, n)| format!("{} {n}", serialized_name(cause)))
+                .collect();
+            line.push_str(&format!("; refused today: {}", causes.join(", ")));
+        }
+        Some(line)
+    }
 }
 
 /// Costs of one UTC day.
@@ -127,6 +187,7 @@ impl CostReport {
             budget.month_limit_usd,
             budget.tokens_per_call,
         )];
+        lines.extend(budget.classes.iter().filter_map(ClassUse::line));
         let newest = |all: usize| all.saturating_sub(MAX_SHOWN);
         for day in self.days.iter().skip(newest(self.days.len())) {
             let calls = counted(day.calls, "call");
@@ -186,6 +247,9 @@ fn summarize_ledger(report: &Report) -> CostReport {
             month_usd: report.month.dollars(),
             month_limit_usd: limits.month.dollars(),
             tokens_per_call: limits.tokens_per_call,
+            classes: CallClass::ALL
+                .map(|class| ClassUse::new(class, report))
+                .into(),
         }),
         days: report.days.iter().skip(spare).filter_map(day).collect(),
         calls: report.calls.iter().skip(old).filter_map(call).collect(),
@@ -221,6 +285,19 @@ mod tests {
             tokens: 47_000,
             usd: 0.029,
         };
+        let class_use = |class| ClassUse {
+            class,
+            calls_in_hour: u32::from(class == CallClass::Escalation) * 3,
+            calls_ceiling: 30,
+            day_usd: 0.0,
+            day_ceiling_usd: 0.5,
+            refused: match class {
+                CallClass::Escalation => {
+                    BTreeMap::from([(RefusalCause::Hour, 2), (RefusalCause::Rule, 9)])
+                }
+                _ => BTreeMap::new(),
+            },
+        };
         let cost = CostReport {
             provider: Some("claude".to_owned()),
             why: None,
@@ -232,6 +309,7 @@ mod tests {
                 month_usd: 0.5,
                 month_limit_usd: 20.0,
                 tokens_per_call: 40_000,
+                classes: CallClass::ALL.map(class_use).into(),
             }),
             days: vec![DaysCost {
                 day: "2026-11-22".to_owned(),
@@ -248,8 +326,13 @@ mod tests {
             lines[0]
         );
         assert!(lines[0].contains("$0.0290 of $1.00 today"), "{}", lines[0]);
-        assert_eq!(lines[1], "  2026-11-22  1 call, 47000 tokens, $0.0290");
-        assert_eq!(lines.len(), 2 + MAX_SHOWN);
-        assert!(lines[8].contains("set-up/49"), "{}", lines[8]);
+        assert_eq!(
+            lines[1],
+            "  second opinions: 3 calls in the last hour (ceiling 30), $0.0000 today (ceiling \
+             $0.50); refused today: hour 2, rule 9"
+        );
+        assert_eq!(lines[2], "  2026-11-22  1 call, 47000 tokens, $0.0290");
+        assert_eq!(lines.len(), 3 + MAX_SHOWN);
+        assert!(lines[9].contains("set-up/49"), "{}", lines[9]);
     }
 }

@@ -103,8 +103,10 @@ pub(super) struct ModelStanding {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     asked: Option<Timestamp>,
-    /// Whether the budget of the hour, day and month allows another call.
+    /// Whether the budget of the hour, day and month allows another call of a user.
     within_budget: bool,
+    /// Calls that the budget refused this UTC day; `/cost` has their classes and causes.
+    refused_today: u64,
 }
 
 /// State of the language model.
@@ -230,6 +232,7 @@ fn model(provider: Option<String>, deps: &ConversationDeps) -> ModelStanding {
         why,
         asked: None,
         within_budget: true,
+        refused_today: 0,
     };
     let client = match &deps.model {
         None => return standing(ModelState::Absent, None),
@@ -247,6 +250,7 @@ fn model(provider: Option<String>, deps: &ConversationDeps) -> ModelStanding {
         within_budget: report.calls_in_hour < report.limits.calls_per_hour
             && report.day < report.limits.day
             && report.month < report.limits.month,
+        refused_today: report.refused_today(),
         ..standing(state, why)
     }
 }
