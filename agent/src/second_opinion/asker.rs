@@ -93,6 +93,7 @@ impl Asker {
             opinion,
             model,
             cost,
+            shared_from: None,
         };
         let large = self.job(&client, case, Tier::Medium, Detail::Medium);
         // No large model is asked after a blueprint of one step, a spent limit, or with a single
@@ -117,6 +118,7 @@ impl Asker {
                 opinion,
                 model,
                 cost,
+                shared_from: None,
             },
             // The doubtful opinion of the small model still counts.
             Err(_) => Answer { cost, ..first },

@@ -2,12 +2,13 @@
 //! becomes one more piece of evidence.
 //!
 //! - [`queue`]: which event is asked about when. [`on_disk`]: its stored form.
+//! - [`scene`]: which events share one opinion.
 //! - [`prompt`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: its effect.
 //! - [`asker`]: the only part with I/O.
 //!
 //! Invariants:
 //! - No event waits for an opinion: it is published as decided, and the opinion follows.
-//! - An event is asked about once, over crashes too, and gets exactly one result.
+//! - An event is asked about once at most, over crashes too, and gets exactly one result.
 //! - The model has no tool to act with; text from outside reaches it as a tool's result only.
 //! - An opinion weighs as much as all local evidence together. It lowers only what the rule allows.
 
@@ -15,11 +16,13 @@ pub mod asker;
 pub mod on_disk;
 pub mod prompt;
 pub mod queue;
+pub mod scene;
 pub mod verdict;
 pub mod weigh;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_llm::money::Money;
 
 pub use asker::Asker;
@@ -97,15 +100,18 @@ pub struct Counts {
     pub stands: u64,
     /// Events without an answer: no picture, no budget, an invalid answer, or too late.
     pub without_answer: u64,
+    /// Events that got the answer about an earlier event of one scene.
+    pub shared: u64,
 }
 
 impl Counts {
     /// Counts the result of one event.
-    pub fn count(&mut self, outcome: Outcome, is_answered: bool) {
+    pub fn count(&mut self, outcome: Outcome, answer: Option<&Answer>) {
+        self.shared += u64::from(answer.is_some_and(|answer| answer.shared_from.is_some()));
         let count = match outcome {
             Outcome::Raised => &mut self.raised,
             Outcome::Lowered => &mut self.lowered,
-            Outcome::Stands if is_answered => &mut self.stands,
+            Outcome::Stands if answer.is_some() => &mut self.stands,
             Outcome::Stands => &mut self.without_answer,
         };
         *count += 1;
@@ -120,6 +126,20 @@ pub struct Answer {
     pub model: String,
     /// Cost of all attempts with all models.
     pub cost: Money,
+    /// Event of one scene that the model was asked about; absent where that is the event itself.
+    pub shared_from: Option<EventId>,
+}
+
+impl Answer {
+    /// Returns this answer about the event `from`, for an event of one scene. It costs nothing.
+    #[must_use]
+    pub fn share(&self, from: EventId) -> Self {
+        Self {
+            cost: Money::ZERO,
+            shared_from: Some(from),
+            ..self.clone()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -128,14 +148,20 @@ pub(crate) mod testing {
     //! Doubtful events for the tests of this module.
 
     use watchkeeper_contract::event::{Asks, Decision, Phase, Verdict};
-    use watchkeeper_contract::id::{EventId, EventSeq};
+    use watchkeeper_contract::id::{EventSeq, TrackId};
     use watchkeeper_contract::rule::{Gates, Severity};
 
     use super::*;
     use crate::example::example_event;
 
-    /// Record `seq` of the uncertain event `id`.
+    /// Record `seq` of the uncertain event `id`, a scene of its own.
     pub(crate) fn doubtful(id: u128, seq: u64, severity: Severity) -> Event {
+        let number = u32::try_from(id).unwrap();
+        let example = example_event();
+        let mut body = example.body.clone();
+        if let EventBody::Rule(rule) = &mut body {
+            rule.tracks = vec![TrackId(number.into())];
+        }
         let decision = Decision {
             verdict: Verdict::Escalate,
             confidence: 0.6,
@@ -151,7 +177,9 @@ pub(crate) mod testing {
             phase: Phase::New,
             severity,
             decision,
-            ..example_event()
+            mono_ms: u64::from(number) * 60_000,
+            body,
+            ..example
         }
     }
 

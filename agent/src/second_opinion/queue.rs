@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  Record ─► Save(waiting) ─ Saved ─► Save(asked) ─ Saved ─► Ask ─ Answered ─► Save(done), Publish
+//!                  ├── answer about one scene: Save(done), Publish with that answer
 //!                  └── queue full, too old, settled by the box: Save(done), Publish without answer
 //! ```
 //!
@@ -12,6 +13,8 @@
 //! - "Asked" is durable before the question. None of the last [`Limits::remembered`] is asked
 //!   again.
 //! - Every accepted event gets exactly one [`Output::Publish`].
+//! - An event of a scene with one of the last [`MAX_ANSWERS`] answers gets that one. A restart
+//!   forgets them.
 //!
 //! Not here: the store, the model, the clock (callers pass `now`).
 
@@ -22,7 +25,11 @@ use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Severity;
 
+use super::scene::is_same_scene;
 use super::{Answer, Case};
+
+/// Answers that later events of their scenes may share.
+const MAX_ANSWERS: usize = 16;
 
 /// Bounds of the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +147,8 @@ pub struct Queue {
     is_on: bool,
     slots: BTreeMap<EventId, Slot>,
     done: VecDeque<EventId>,
+    /// The latest answers with their events, the newest last.
+    answers: VecDeque<(Event, Answer)>,
     outputs: VecDeque<Output>,
 }
 
@@ -160,6 +169,7 @@ impl Queue {
             is_on,
             slots: BTreeMap::new(),
             done: VecDeque::new(),
+            answers: VecDeque::new(),
             outputs: VecDeque::new(),
         };
         let mut asked = Vec::new();
@@ -210,8 +220,10 @@ impl Queue {
             }
             Input::Answered { id, answer } => {
                 // An unexpected answer must not cause a second result.
-                if self.slots.get(&id).is_some_and(|s| s.stage == Stage::Asked) {
-                    self.close(id, *answer);
+                let asked = self.slots.get(&id).filter(|s| s.stage == Stage::Asked);
+                if let Some(event) = asked.map(|slot| slot.case.event.clone()) {
+                    self.close(id, (*answer).clone());
+                    self.remember(event, *answer);
                 }
             }
             Input::Tick => {}
@@ -272,6 +284,32 @@ impl Queue {
         self.save(event.id);
     }
 
+    /// Remembers the answer about `event` for others of its scene. A missing one is not shared.
+    fn remember(&mut self, event: Event, answer: Result<Answer, String>) {
+        let Ok(answer) = answer else {
+            return;
+        };
+        self.answers.push_back((event, answer));
+        while self.answers.len() > MAX_ANSWERS {
+            self.answers.pop_front();
+        }
+    }
+
+    /// Ends stored events of scenes that have an answer. Their own records are published by then.
+    fn share_answers(&mut self) {
+        let share = |event: &Event| {
+            let mut answers = self.answers.iter();
+            let found = answers.rfind(|(asked, _)| is_same_scene(asked, event));
+            found.map(|(asked, answer)| answer.share(asked.id))
+        };
+        let stored = self.waiting().filter(|(_, slot)| slot.saved > 0);
+        let shared = stored.filter_map(|(id, slot)| Some((*id, share(&slot.case.event)?)));
+        let shared: Vec<(EventId, Answer)> = shared.collect();
+        for (id, answer) in shared {
+            self.close(id, Ok(answer));
+        }
+    }
+
     fn save(&mut self, id: EventId) {
         if let Some(slot) = self.slots.get_mut(&id) {
             slot.version = slot.version.saturating_add(1);
@@ -319,8 +357,9 @@ impl Queue {
         slots.filter(|(_, slot)| matches!(slot.stage, Stage::Waiting { .. }))
     }
 
-    /// Drops events that are late or beyond the limit, then advances the next one.
+    /// Shares answers, drops events that are late or beyond the limit, then advances the next one.
     fn plan(&mut self, now: Instant) {
+        self.share_answers();
         let is_late = |slot: &Slot| match slot.stage {
             Stage::Waiting { since } => now >= since + self.limits.max_wait,
             Stage::Storing { .. } | Stage::Asked => false,

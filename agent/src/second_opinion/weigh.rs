@@ -31,9 +31,23 @@ pub struct Weighed {
     pub evidence: Option<Evidence>,
 }
 
-/// Weighs `answer` against `case`; the error of a missing answer becomes part of the reason.
+/// Weighs `answer` against `case`; the error of a missing answer becomes part of the reason, and so
+/// does the event whose answer it shares.
 #[must_use]
 pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
+    let mut weighed = weigh_answer(case, answer);
+    if let Ok(Answer {
+        shared_from: Some(event),
+        ..
+    }) = answer
+    {
+        let reason = &mut weighed.decision.reason;
+        reason.push_str(&format!("; the model saw event {event} of the same scene"));
+    }
+    weighed
+}
+
+fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Weighed {
     let opinion = match answer {
         Ok(answer) => &answer.opinion,
         Err(why) => return stands(case, &format!("there is no second opinion ({why})")),
@@ -161,6 +175,7 @@ mod tests {
             })),
             model: "m".to_owned(),
             cost: watchkeeper_llm::money::Money::ZERO,
+            shared_from: None,
         })
     }
 

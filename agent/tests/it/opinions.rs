@@ -3,6 +3,7 @@
 use std::io::Cursor;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ struct Fixture {
     _folder: tempfile::TempDir,
 }
 
-fn picture() -> Vec<u8> {
+pub(crate) fn picture() -> Vec<u8> {
     let mut file = Cursor::new(Vec::new());
     RgbImage::new(320, 180)
         .write_to(&mut file, ImageFormat::Jpeg)
@@ -226,10 +227,13 @@ async fn restart_without_a_broker_asks_once_per_event() {
     agent.stop();
 }
 
-/// Event with the verdict `escalate` and a picture.
-fn uncertain_event(may_lower: bool) -> Event {
+/// Event with the verdict `escalate` and a picture, a minute after the one before it: a scene of
+/// its own.
+pub(crate) fn uncertain_event(may_lower: bool) -> Event {
+    static MINUTE: AtomicU64 = AtomicU64::new(0);
     let mut event = crossing(Severity::Warning);
     event.at = wall_now();
+    event.mono_ms = MINUTE.fetch_add(1, Ordering::Relaxed) * 60_000;
     event.decision = Decision {
         verdict: Verdict::Escalate,
         confidence: 0.6,
@@ -249,7 +253,7 @@ fn uncertain_event(may_lower: bool) -> Event {
     event
 }
 
-fn opinion_step(verdict: &str, confidence: f64) -> Step {
+pub(crate) fn opinion_step(verdict: &str, confidence: f64) -> Step {
     answer_with(json!({"verdict": verdict, "confidence": confidence}))
 }
 
@@ -476,6 +480,28 @@ async fn exhausted_budget_makes_no_call_and_events_continue() {
     };
     fixture.expect_stands("the day's LLM budget");
     assert_eq!(fixture.model.requests().len(), 0);
+    fixture.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn event_of_one_scene_gets_the_opinion_on_the_earlier_one() {
+    let test = "event_of_one_scene_gets_the_opinion_on_the_earlier_one";
+    let steps = vec![opinion_step("confirm", 0.9)];
+    let Some(mut fixture) = Fixture::build(test, steps, |_| {}).await else {
+        return;
+    };
+    let first = uncertain_event(false);
+    let mut second = uncertain_event(false);
+    second.mono_ms = first.mono_ms + 1_000;
+    fixture.runtime.append(first.clone());
+    assert_eq!(fixture.opinion()["outcome"], "raised");
+    fixture.runtime.append(second);
+    let shared = fixture.opinion();
+    assert_eq!(shared["outcome"], "raised", "{shared:#}");
+    let reason = shared["decision"]["reason"].as_str().expect("a reason");
+    let names_it = reason.contains(&format!("the model saw event {}", first.id));
+    assert!(names_it && shared["cost_usd"] == 0.0, "{shared:#}");
+    assert_eq!(fixture.model.requests().len(), 1);
     fixture.check();
 }
 

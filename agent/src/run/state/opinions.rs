@@ -84,7 +84,7 @@ impl Opinions {
     ) {
         let event = case.event.id;
         let reason = &weighed.decision.reason;
-        self.counts.count(weighed.outcome, answer.is_ok());
+        self.counts.count(weighed.outcome, answer.as_ref().ok());
         match weighed.outcome {
             Outcome::Stands => tracing::debug!(%event, reason, "second opinion"),
             outcome => tracing::info!(%event, ?outcome, reason, "second opinion"),

@@ -21,7 +21,8 @@ fn answer() -> Result<Answer, String> {
             "verdict": "confirm", "confidence": 0.9, "seen": "a person", "text_seen": "", "injection_suspected": false,
         })),
         model: "m".to_owned(),
-        cost: Money::ZERO,
+        cost: Money(7),
+        shared_from: None,
     })
 }
 
@@ -213,6 +214,49 @@ fn most_severe_then_oldest_event_goes_first() {
     assert_eq!(order, [9, 3, 2, 1]);
 }
 
+/// Builds the event `n` of the scene of event `scene`.
+fn of_scene(n: u128, scene: u128) -> Event {
+    let mut event = warning(n);
+    let of = warning(scene);
+    (event.mono_ms, event.body) = (of.mono_ms, of.body);
+    event
+}
+
+#[test]
+fn events_of_one_scene_share_one_opinion() {
+    let mut shell = Shell::new(LIMITS);
+    for event in [warning(1), warning(5), of_scene(2, 1)] {
+        shell.record(event);
+    }
+    shell.settle();
+    // One comes after the answer.
+    shell.record(of_scene(3, 1));
+    shell.settle();
+    assert_eq!(shell.asked, [warning(1).id, warning(5).id]);
+    let shared = answer().map(|answer| answer.share(warning(1).id));
+    assert_eq!(shared.as_ref().unwrap().cost, Money::ZERO);
+    let published: BTreeMap<_, _> = shell.published.iter().cloned().collect();
+    assert_eq!(published.len(), 4);
+    for n in [2, 3] {
+        assert_eq!(published[&warning(n).id], shared);
+    }
+    assert_eq!(published[&warning(5).id], answer());
+}
+
+#[test]
+fn missing_answer_is_not_shared() {
+    let mut shell = Shell::new(LIMITS);
+    shell.record(warning(1));
+    shell.record(of_scene(2, 1));
+    shell.commit();
+    shell.commit();
+    let id = shell.asking.take().unwrap();
+    let answer = Box::new(no_answer("overloaded"));
+    shell.input(Input::Answered { id, answer });
+    shell.settle();
+    assert_eq!(shell.asked, [warning(1).id, warning(2).id]);
+}
+
 #[test]
 fn full_queue_drops_the_least_severe_then_oldest() {
     let mut shell = Shell::new(LIMITS);
@@ -399,6 +443,8 @@ enum Step {
     Record {
         id: u128,
         severity: Severity,
+        /// Event whose scene it shows.
+        scene: u128,
         is_doubtful: bool,
     },
     Commit,
@@ -414,8 +460,11 @@ fn step() -> impl Strategy<Value = Step> {
         Just(Severity::Critical)
     ];
     prop_oneof![
-        6 => (1..30_u128, severity, proptest::bool::weighted(0.8))
-            .prop_map(|(id, severity, is_doubtful)| Step::Record { id, severity, is_doubtful }),
+        6 => (1..30_u128, severity, 0..10_u128, proptest::bool::weighted(0.8))
+            .prop_map(|(id, severity, scene, is_doubtful)| {
+                let scene = if scene < 3 { scene } else { id };
+                Step::Record { id, severity, scene, is_doubtful }
+            }),
         6 => Just(Step::Commit),
         3 => Just(Step::Answer),
         1 => Just(Step::Crash),
@@ -431,8 +480,9 @@ proptest! {
         let mut shell = Shell::new(LIMITS);
         for step in steps {
             match step {
-                Step::Record { id, severity, is_doubtful } => {
-                    let mut event = doubtful(id, 0, severity);
+                Step::Record { id, severity, scene, is_doubtful } => {
+                    let mut event = of_scene(id, scene);
+                    event.severity = severity;
                     if !is_doubtful {
                         event.decision.verdict = Verdict::Record;
                         event.phase = Phase::Update;
@@ -455,5 +505,9 @@ proptest! {
         let doubtful = shell.journal.iter().filter(|e| e.decision.verdict == Verdict::Escalate);
         let taken: BTreeSet<EventId> = doubtful.map(|e| e.id).collect();
         prop_assert_eq!(published, taken);
+        let answers = shell.published.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+        for from in answers.filter_map(|answer| answer.shared_from) {
+            prop_assert!(once.contains(&from), "shared from an event that was not asked about");
+        }
     }
 }

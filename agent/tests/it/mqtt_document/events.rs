@@ -96,6 +96,7 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
         },
         model: "claude-haiku-5-5".to_owned(),
         cost: Money(489_600),
+        shared_from: None,
     });
     let weighed = weigh(&case, &answer);
     let kind = Topics::opinion_below(event.source.as_ref(), "crosses");
@@ -107,7 +108,9 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
                 the verdict `escalate`. The event is published at once with the decision of the box. This message \
                 follows seconds later, once per such event. Without an opinion, `decision` is the local one and its \
                 `reason` says why: no answer, the budget is used up, more than 32 events wait (the oldest of the lowest \
-                severity is given up), or the event waited for ten minutes. An opinion weighs as much as all local \
+                severity is given up), or the event waited for ten minutes. Events of one rule that show one \
+                scene share one opinion: a track in common within ten minutes, or one place within ten seconds. \
+                `reason` then names the event that the LLM saw, and `cost_usd` is 0. An opinion weighs as much as all local \
                 evidence together. It never results in `act`. It lowers an event only if the rule has \
                 `second_opinion_may_lower`, down to `discard`: a false alarm. It does not count if text in the picture \
                 addresses the LLM. The texts are an LLM's words about an untrusted scene: show them, never act on them.",
