@@ -3,6 +3,7 @@
 mod commands;
 mod delivery;
 mod execute;
+mod fair_budget;
 mod heartbeat;
 mod mqtt_document;
 mod opinions;

@@ -97,7 +97,7 @@ async fn refusal_carries_the_problem() {
 async fn unknown_route_is_not_found() {
     let dir = tempfile::tempdir().expect("dir");
     let fake = FakeRuntime::start(dir.path());
-    let error = client(&fake).models().await.expect_err("not scripted");
+    let error = client(&fake).blocks().await.expect_err("not scripted");
     assert!(error.is_not_found(), "{error}");
 }
 

@@ -183,6 +183,7 @@ fn router(shared: Shared) -> Router {
         .route("/v1/sources", get(sources))
         .route("/v1/sources/{id}/snapshot", post(snapshot))
         .route("/v1/pipelines", get(|| async { Json(json!([])) }))
+        .route("/v1/models", get(|| async { Json(json!([])) }))
         .route(
             "/v1/pipelines/{id}",
             get(deployed).put(deploy).delete(delete),

@@ -1,0 +1,147 @@
+//! The shares of the LLM budget: second opinions leave a user's request its calls.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use watchkeeper_agent::run::{ApiSetup, OpinionSetup};
+use watchkeeper_config::{AgentApiConfig, LlmConfig};
+use watchkeeper_contract::event::{Event, EventBody};
+use watchkeeper_scripted_model::Step;
+
+use crate::opinions::{opinion_step, picture, uncertain_event};
+use crate::support::agent_thread::EmbeddedAgent;
+use crate::support::broker::WAIT_TIMEOUT;
+use crate::support::fake_runtime::FakeRuntime;
+use crate::support::model::{llm, model};
+
+/// Sends one request to the agent's API; returns the body, and `None` while nothing listens.
+async fn call(socket: &Path, method: &str, path: &str, body: &str) -> Option<String> {
+    let mut stream = UnixStream::connect(socket).await.ok()?;
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\nAccept: text/event-stream\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(head.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    Some(body.to_owned())
+}
+
+async fn get(socket: &Path, path: &str) -> Option<Value> {
+    let body = call(socket, "GET", path, "").await?;
+    serde_json::from_str(&body).ok()
+}
+
+/// Returns the number of events that got an opinion, and of those that did not.
+async fn results(socket: &Path) -> Option<(u64, u64)> {
+    let counts = get(socket, "/v1/opinions").await?;
+    Some((
+        counts["raised"].as_u64()?,
+        counts["without_answer"].as_u64()?,
+    ))
+}
+
+/// Waits until so many events have a result.
+async fn wait_for_results(socket: &Path, events: u64, timeout: Duration) -> bool {
+    let until = Instant::now() + timeout;
+    while Instant::now() < until {
+        if results(socket)
+            .await
+            .is_some_and(|(with, without)| with + without >= events)
+        {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    false
+}
+
+/// Builds an uncertain event of one of five rules.
+fn event(number: u64) -> Event {
+    let mut event = uncertain_event(false);
+    if let EventBody::Rule(rule) = &mut event.body {
+        rule.rule = format!("rule-{}", number % 5);
+    }
+    event
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forty_escalations_leave_a_users_request_its_answer() {
+    let folder = tempfile::tempdir().expect("dir");
+    let runtime = FakeRuntime::start(folder.path());
+    runtime.keeps_picture(picture());
+    let reworded = json!({"language": "en", "request": "List the cameras.", "left_out": []});
+    let mut steps = vec![opinion_step("confirm", 0.9); 10];
+    steps.push(Step::text(&reworded.to_string()));
+    let model = model(steps).await;
+    let socket = folder.path().join("agent.sock");
+    let limited = LlmConfig {
+        calls_per_hour: 20,
+        ..llm(&model)
+    };
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
+        setup.broker = None;
+        setup.opinions = Some(OpinionSetup {
+            llm: limited.clone(),
+            time: WAIT_TIMEOUT,
+        });
+        setup.api = Some(ApiSetup {
+            config: AgentApiConfig {
+                socket: socket.clone(),
+                socket_mode: 0o600,
+                tcp: None,
+            },
+            llm: Some(limited),
+            preferred: None,
+            policy: Default::default(),
+        });
+    });
+    // A new box skips what the journal holds before it reads it.
+    let mut appended = 0;
+    while !wait_for_results(&socket, 1, Duration::from_secs(1)).await {
+        runtime.append(event(appended));
+        appended += 1;
+        assert!(appended < 60, "no result");
+    }
+    for number in 0..40 {
+        runtime.append(event(number));
+        assert!(wait_for_results(&socket, number + 2, WAIT_TIMEOUT).await);
+    }
+    let (answered, _) = results(&socket).await.expect("counts");
+    assert_eq!(answered, 10, "half of the hour's calls");
+    assert_eq!(model.requests().len(), 10);
+
+    let talk = call(&socket, "POST", "/v1/conversations", "").await;
+    let talk: Value = serde_json::from_str(&talk.expect("a conversation")).expect("json");
+    let path = format!(
+        "/v1/conversations/{}/messages",
+        talk["id"].as_str().expect("id")
+    );
+    let words = json!({"text": "Zeig mir alle Kameras"}).to_string();
+    let said = call(&socket, "POST", &path, &words)
+        .await
+        .expect("an answer");
+    assert!(said.contains("\"type\":\"cameras\""), "{said}");
+    assert_eq!(model.requests().len(), 11);
+    assert_eq!(model.violations(), Vec::<String>::new());
+
+    let cost = get(&socket, "/v1/cost").await.expect("costs");
+    let class = |name: &str| {
+        let classes = cost["budget"]["classes"].as_array().into_iter().flatten();
+        let mut classes = classes.filter(|class| class["class"] == name);
+        classes.next().cloned().unwrap_or_default()
+    };
+    let escalation = class("escalation");
+    assert_eq!(escalation["calls_in_hour"], 10, "{cost:#}");
+    assert_eq!(escalation["calls_ceiling"], 10);
+    let refused = escalation["refused"]["hour"].as_u64();
+    assert!(refused.is_some_and(|n| n >= 30), "{escalation:#}");
+    assert_eq!(class("person")["calls_in_hour"], 1);
+    assert_eq!(class("person")["refused"], json!({}));
+    agent.stop();
+}
