@@ -103,6 +103,7 @@ mod tests {
             day: Money(day),
             day_by_class: BTreeMap::new(),
             refused: BTreeMap::new(),
+            refusal: None,
             month: Money(day),
             limits: Limits::default(),
             days: BTreeMap::new(),

@@ -146,6 +146,8 @@ pub struct Report {
     pub day_by_class: BTreeMap<CallClass, Money>,
     /// Refusals of the day.
     pub refused: Refusals,
+    /// Why a user's call of the lowest price would be refused now.
+    pub refusal: Option<Refusal>,
     /// Spent of the month's budget.
     pub month: Money,
     pub limits: Limits,
@@ -326,6 +328,14 @@ impl State {
 
     pub(super) fn report(&mut self, now: Instant, wall: Wall) -> Report {
         self.advance(now, wall);
+        let cheapest = Entry {
+            job: String::new(),
+            class: CallClass::Person,
+            rule: None,
+            model: String::new(),
+            tokens: 0,
+            worst: Money(1),
+        };
         let jobs = self.jobs.iter();
         Report {
             calls_in_hour: self.head.minutes.total(),
@@ -333,6 +343,7 @@ impl State {
             day: self.head.day.spent,
             day_by_class: self.head.day.by_class().clone(),
             refused: self.head.refused.clone(),
+            refusal: self.check(&cheapest, None).err(),
             month: self.head.month.spent,
             limits: self.limits,
             days: self.days.clone(),

@@ -348,11 +348,11 @@ fn older_ledger_opens_and_its_use_counts_as_that_of_persons() {
     let report = bench.report();
     assert_eq!((report.calls_in_hour, report.day), (2, CENT.times(9)));
     assert_eq!(report.day_by_class.len(), 0);
+    assert_eq!(report.refusal, None);
     bench.spend(CENT);
-    assert!(matches!(
-        refusal(bench.reserve(Money::ZERO)),
-        Refusal::Calls { .. }
-    ));
+    let refused = refusal(bench.reserve(Money::ZERO));
+    assert!(matches!(refused, Refusal::Calls { .. }));
+    assert_eq!(bench.report().refusal, Some(refused));
 }
 
 #[test]

@@ -105,6 +105,9 @@ pub(super) struct ModelStanding {
     asked: Option<Timestamp>,
     /// Whether the budget of the hour, day and month allows another call of a user.
     within_budget: bool,
+    /// Why the budget refuses a user's call now: what used it, and how long to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
     /// Calls that the budget refused this UTC day; `/cost` has their classes and causes.
     refused_today: u64,
 }
@@ -166,11 +169,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     }
     reasons.extend(status.channels.iter().filter_map(|c| c.trouble.clone()));
     reasons.extend(model.why.clone());
-    if model.provider.is_some() && !model.within_budget {
-        let reason = "the model's budget is spent; raise calls_per_hour, day_usd or month_usd of \
-         [llm], or wait";
-        reasons.push(reason.to_owned());
-    }
+    reasons.extend(model.refusal.clone());
     let memory = memory_standing(&deps.notes);
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         reasons.push(refused.sentence());
@@ -232,6 +231,7 @@ fn model(provider: Option<String>, deps: &ConversationDeps) -> ModelStanding {
         why,
         asked: None,
         within_budget: true,
+        refusal: None,
         refused_today: 0,
     };
     let client = match &deps.model {
@@ -247,9 +247,8 @@ fn model(provider: Option<String>, deps: &ConversationDeps) -> ModelStanding {
     let (state, why) = state_of(&client, last);
     ModelStanding {
         asked: last.and_then(|call| Timestamp::from_millisecond(call.at_ms).ok()),
-        within_budget: report.calls_in_hour < report.limits.calls_per_hour
-            && report.day < report.limits.day
-            && report.month < report.limits.month,
+        within_budget: report.refusal.is_none(),
+        refusal: report.refusal.as_ref().map(ToString::to_string),
         refused_today: report.refused_today(),
         ..standing(state, why)
     }
