@@ -235,7 +235,10 @@ pub(crate) fn control(
 /// They are read before the times, because a name may have one in it: `the night patrol`.
 fn take_names(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> (Vec<PipelineId>, Vec<usize>) {
     let before = r.used.clone();
-    let named = names::pipelines(r, scene);
+    let mut named = names::pipelines(r, scene);
+    if named.is_empty() {
+        named.extend(names::pipeline_of_class(r, scene, lexicon));
+    }
     let names = (0..r.tokens.len())
         .filter(|i| before.get(*i) != r.used.get(*i))
         .collect();

@@ -7,9 +7,10 @@
 use std::ops::Range;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
-use crate::asks::{Asks, asks};
+use crate::asks::{Asks, WATCHES, asks};
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
 use crate::reader::Reader;
@@ -362,6 +363,28 @@ pub(crate) fn pipelines(reader: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
         }
     }
     found
+}
+
+/// The only pipeline that watches for the class before a word for a pipeline: `the car watch`.
+pub(crate) fn pipeline_of_class(
+    reader: &mut Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Option<PipelineId> {
+    let (at, mention) = (0..reader.tokens.len()).find_map(|at| {
+        let mention = mention_at(reader, at, scene, lexicon)?;
+        let is_named = reader.fits(WATCHES, mention.at.end).is_some();
+        (is_named && !mention.labels.is_empty()).then_some((at, mention))
+    })?;
+    let mut watching = scene.pipelines.iter().filter(|deployed| {
+        let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
+        classes.iter().any(|class| mention.labels.contains(class))
+    });
+    let (only, None) = (watching.next()?, watching.next()) else {
+        return None;
+    };
+    reader.mark(at..mention.at.end);
+    Some(only.spec.id.clone())
 }
 
 /// How a class stands in the text.

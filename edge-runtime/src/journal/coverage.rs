@@ -27,7 +27,7 @@ const MAX_SPANS: usize = 10_000;
 #[derive(Debug)]
 pub struct CoverageRecords {
     store: Arc<dyn Store>,
-    /// Serialises appending.
+    /// One append at a time: each reads the last number first.
     writing: Mutex<()>,
     max: usize,
 }

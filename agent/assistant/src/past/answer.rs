@@ -4,7 +4,8 @@ use jiff::tz::TimeZone;
 
 use super::describe::{duration, moment, reason};
 use super::event_search::EventSearchResult;
-use super::knowledge::{Knowledge, Unknown, Why};
+use super::knowledge::{Knowledge, Unknown};
+use super::why::Why;
 use crate::wording::counted;
 
 /// Unknown times that an answer names.

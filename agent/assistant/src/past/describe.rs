@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use watchkeeper_contract::coverage::SpanEnd;
 use watchkeeper_contract::source::Blindness;
 
-use super::knowledge::{CameraKnowledge, Knowledge, Why};
+use super::knowledge::{CameraKnowledge, Knowledge};
+use super::why::Why;
 
 impl Knowledge {
     /// What could have been known, for programs and the language model.

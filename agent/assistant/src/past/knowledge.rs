@@ -9,6 +9,7 @@ use watchkeeper_contract::id::SourceId;
 use super::intervals::Intervals;
 use super::question::{PastQuestion, Tells};
 use super::schedule::awake;
+use super::why::Why;
 
 /// What could have been known about a question.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,29 +40,6 @@ pub struct Unknown {
     pub from_ms: i64,
     pub to_ms: i64,
     pub why: Why,
-}
-
-/// Why nothing is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
-    /// The records of that time are deleted.
-    Deleted,
-    /// No pipeline watched the camera.
-    NotWatched,
-    /// Watching was interrupted.
-    Interrupted(SpanEnd),
-    /// The rule slept by its schedule.
-    Asleep,
-    /// The detector tells no classes apart.
-    NoClasses { model: String },
-    /// A step renamed the classes, and the rule named none.
-    RenamedClasses,
-    /// Only these classes were told.
-    OtherClasses { told: Vec<String> },
-    /// Only these events were told.
-    OtherEvents { told: Vec<String> },
-    /// The pipeline had no rule.
-    NoRule,
 }
 
 /// Frames below which a span says nothing about its rate.

@@ -16,11 +16,13 @@ mod question;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod why;
 
 pub use self::answer::PastAnswer;
 pub use self::intervals::Intervals;
-pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown, Why};
+pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown};
 pub use self::question::PastQuestion;
+pub use self::why::Why;
 
 use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;

@@ -6,7 +6,7 @@ use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, WatchedRule};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::knowledge::Why;
+use super::why::Why;
 use crate::proposal::snapshot::place_name;
 
 /// Condition that tells of every object, wherever it is in the picture.

@@ -356,3 +356,19 @@ fn class_of_a_model_that_is_not_installed_may_be_asked_for() {
     };
     assert_eq!(wanted.labels, ["forklift"]);
 }
+
+#[test]
+fn watch_is_known_by_its_class_where_that_is_its_own() {
+    let deleted = |text: &str| match ask(text, &site()) {
+        Answer::Propose(offer) => offer
+            .changes
+            .iter()
+            .map(|c| c.pipeline().to_string())
+            .collect(),
+        _ => Vec::new(),
+    };
+    assert_eq!(deleted("delete the car watch"), ["yard-car-appears"]);
+    assert_eq!(deleted("pause the car alarm"), ["yard-car-appears"]);
+    // Two watch for people.
+    assert_eq!(deleted("delete the person watch"), [""; 0]);
+}

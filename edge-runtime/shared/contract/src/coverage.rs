@@ -58,7 +58,7 @@ pub struct WatchedDetector {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WatchedRule {
     pub name: String,
-    /// Kind of its condition, as in [`RuleEvent::condition`](crate::event::RuleEvent::condition).
+    /// Kind of its condition, as in the events of the rule.
     pub condition: String,
     /// Zone or line of its condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,6 +143,6 @@ pub struct CoverageStatement {
     pub report: CoverageReport,
     /// Ed25519 public key of the box, base64.
     pub key: String,
-    /// Ed25519 signature of the report as [canonical JSON](crate::canonical), base64.
+    /// Ed25519 signature of the report as canonical JSON (sorted keys, no white space), base64.
     pub signature: String,
 }

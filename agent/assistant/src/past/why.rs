@@ -1,0 +1,26 @@
+//! Reasons for which nothing is known about a time.
+
+use watchkeeper_contract::coverage::SpanEnd;
+
+/// Why nothing is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// The records of that time are deleted.
+    Deleted,
+    /// No pipeline watched the camera.
+    NotWatched,
+    /// Watching was interrupted.
+    Interrupted(SpanEnd),
+    /// The rule slept by its schedule.
+    Asleep,
+    /// The detector tells no classes apart.
+    NoClasses { model: String },
+    /// A step renamed the classes, and the rule named none.
+    RenamedClasses,
+    /// Only these classes were told.
+    OtherClasses { told: Vec<String> },
+    /// Only these events were told.
+    OtherEvents { told: Vec<String> },
+    /// The pipeline had no rule.
+    NoRule,
+}
