@@ -63,7 +63,11 @@ pub struct BlindWatch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlindChange {
     /// The picture does not show what it should.
-    Blind(Blindness),
+    Blind {
+        kind: Blindness,
+        /// Time since the first such picture.
+        lasted: Duration,
+    },
     /// The picture shows what it should again.
     Seeing {
         /// Time since the first such picture.
@@ -128,7 +132,10 @@ impl BlindWatch {
         match (self.blind, now) {
             (None, Some((kind, since))) => {
                 self.blind = Some((kind, since));
-                Some(BlindChange::Blind(kind))
+                Some(BlindChange::Blind {
+                    kind,
+                    lasted: pts.saturating_sub(since),
+                })
             }
             // Another kind begins at the next check.
             (Some((kind, since)), now) if now.is_none_or(|(now, _)| now != kind) => {
@@ -180,6 +187,10 @@ mod tests {
     use super::*;
     use crate::capture::feed::testing::grey;
 
+    fn blind(kind: Blindness, lasted: Duration) -> BlindChange {
+        BlindChange::Blind { kind, lasted }
+    }
+
     /// A scene with `contrast` between its halves and seeded noise of up to `noise`.
     fn scene(low: u8, contrast: u8, noise: u8, seed: u64) -> Picture {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -217,7 +228,7 @@ mod tests {
         assert_eq!(
             seen,
             [
-                (30, BlindChange::Blind(Blindness::Frozen)),
+                (30, blind(Blindness::Frozen, FROZEN_AFTER)),
                 (
                     45,
                     BlindChange::Seeing {
@@ -231,10 +242,13 @@ mod tests {
     #[test]
     fn noisy_picture_of_a_covered_lens_is_black() {
         let seen = changes(20, |n| scene(9, 0, 4, n));
-        assert_eq!(seen, [(3, BlindChange::Blind(Blindness::Black))]);
+        assert_eq!(seen, [(3, blind(Blindness::Black, BLACK_AFTER))]);
     }
 
-    const BLACK: BlindChange = BlindChange::Blind(Blindness::Black);
+    const BLACK: BlindChange = BlindChange::Blind {
+        kind: Blindness::Black,
+        lasted: BLACK_AFTER,
+    };
 
     /// A picture of 320 by 180 pixels with nearly normal noise, made by `light` of each place.
     fn night(seed: u64, deviation: f64, light: impl Fn(f64, f64) -> f64) -> Picture {
@@ -314,7 +328,13 @@ mod tests {
             assert_eq!(
                 watch
                     .observe(Duration::from_secs(n), &grey(0, 0, 0), None)
-                    .filter(|c| *c == BlindChange::Blind(Blindness::Black)),
+                    .filter(|c| matches!(
+                        c,
+                        BlindChange::Blind {
+                            kind: Blindness::Black,
+                            ..
+                        }
+                    )),
                 None
             );
         }

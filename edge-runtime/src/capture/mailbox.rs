@@ -66,8 +66,8 @@ struct State {
     outcome: Option<Outcome>,
     /// Presentation time of the latest frame in which a subscriber followed an object.
     objects_at: Option<Duration>,
-    /// How the pictures show nothing useful, if so.
-    blind: Option<Blindness>,
+    /// How the pictures show nothing useful, and since when.
+    blind: Option<(Blindness, Instant)>,
     /// The thread is gone: the outcome holds for later subscribers too.
     is_dead: bool,
     closed: bool,
@@ -132,7 +132,7 @@ impl Hub {
     }
 
     /// Sets how the pictures from now on show nothing useful.
-    pub(super) fn set_blind(&self, blind: Option<Blindness>) {
+    pub(super) fn set_blind(&self, blind: Option<(Blindness, Instant)>) {
         self.state.lock().blind = blind;
     }
 
@@ -253,9 +253,9 @@ impl FrameReceiver {
         state.objects_at = state.objects_at.max(Some(pts));
     }
 
-    /// Returns how the pictures show nothing useful, if so.
+    /// Returns how the pictures show nothing useful, and since when.
     #[must_use]
-    pub fn blindness(&self) -> Option<Blindness> {
+    pub fn blindness(&self) -> Option<(Blindness, Instant)> {
         self.hub.state.lock().blind
     }
 

@@ -377,10 +377,12 @@ impl Worker {
     fn report_blindness(&mut self, change: BlindChange) {
         let (at, source) = ((self.deps.wall)(), &self.spec.id);
         match change {
-            BlindChange::Blind(kind) => {
+            BlindChange::Blind { kind, lasted } => {
                 tracing::warn!(%source, ?kind, "the picture shows nothing");
                 self.shared.board.lock().blind = Some(kind);
-                self.shared.hub.set_blind(Some(kind));
+                let since = Instant::now().checked_sub(lasted);
+                let since = since.unwrap_or_else(Instant::now);
+                self.shared.hub.set_blind(Some((kind, since)));
                 self.notice(SourceNotice::Blind { kind, at });
             }
             BlindChange::Seeing { lasted } => {
