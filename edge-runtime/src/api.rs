@@ -35,6 +35,7 @@ use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
+use crate::pipeline::recorder::FlushResult;
 use crate::server::Runtime;
 
 /// JPEG quality of frames (0–100).
@@ -45,6 +46,9 @@ const SNAPSHOT_QUALITY: u8 = 92;
 
 /// Max wait for a frame.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Max wait for events on their way to the disk.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Max pictures of one run: the whole batch is in memory, with everything made from it.
 const MAX_PICTURES: usize = 16;
@@ -316,11 +320,17 @@ impl Runtime for Api {
         range: Range<i64>,
         source: Option<&SourceId>,
     ) -> Result<CoverageReport, Problem> {
-        let ledger = &self.manager.parts().coverage;
-        ledger.report(range.start, range.end, source).map_err(|e| {
+        let parts = self.manager.parts();
+        let report = parts.coverage.report(range.start, range.end, source);
+        let mut report = report.map_err(|e| {
             let detail = format!("cannot read the coverage: {e}");
             Problem::new(507, ProblemCode::Storage, detail)
-        })
+        })?;
+        // Events of the spans may be on their way to the disk.
+        if parts.recorder.flush(None, FLUSH_TIMEOUT) == FlushResult::NotYet {
+            report.events_waiting = parts.recorder.waiting().max(1);
+        }
+        Ok(report)
     }
 
     fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem> {

@@ -15,7 +15,6 @@ use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, MAX_SPANS, Sp
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use super::file;
-use super::recorder::span;
 use super::span::Extent;
 use crate::clock;
 use crate::journal::{Journal, JournalError};
@@ -32,7 +31,7 @@ pub const MAX_WAITING: usize = 1_000;
 pub(super) struct OpenSpan {
     pub(super) watch: Arc<Watched>,
     pub(super) extent: Extent,
-    /// When its last frame arrived.
+    /// When a frame last arrived, looked at or not.
     pub(super) arrived: Instant,
     /// Longest time until its next frame.
     pub(super) limit: Duration,
@@ -126,7 +125,7 @@ impl CoverageLedger {
     }
 
     /// What is known about a range of time, of one source or of all. The last span of a pipeline
-    /// before the range is part of it.
+    /// before the range is part of it. Events that wait for the disk are not counted here.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -136,6 +135,8 @@ impl CoverageLedger {
         to_ms: i64,
         source: Option<&SourceId>,
     ) -> Result<CoverageReport, JournalError> {
+        // Before the spans are read: none of them goes on beyond.
+        let at = clock::wall();
         let unstored: Vec<CoverageSpan> = {
             let state = self.shared.state.lock();
             let open = state.open.values().map(current);
@@ -157,14 +158,17 @@ impl CoverageLedger {
         drop_earlier(&mut spans, from_ms);
         let more = spans.len().saturating_sub(MAX_SPANS);
         let cut = spans.drain(..more).map(|span| span.to.unix_ms).max();
-        let at = clock::wall();
+        let since = self.shared.journal.coverage().since_ms()?;
+        let events_since = self.shared.journal.events_since_ms()?;
         Ok(CoverageReport {
             from_ms,
             to_ms: to_ms.min(at.unix_ms),
+            source: source.cloned(),
             at,
             spans,
-            spans_since_ms: cut.max(self.shared.journal.coverage().since_ms()?),
-            events_since_ms: self.shared.journal.events_since_ms()?,
+            spans_since_ms: cut.max(since).map(|ms| ms.min(at.unix_ms)),
+            events_since_ms: events_since.map(|ms| ms.min(at.unix_ms)),
+            events_waiting: 0,
             head: self.shared.journal.last_link()?,
         })
     }
@@ -213,21 +217,25 @@ impl Shared {
         }
     }
 
-    /// Stores the ended spans, then the open ones where they are not those in the file.
+    /// Stores the ended spans, then writes the others to the file where they are not there yet.
     fn save(&self, written: &mut Vec<CoverageSpan>) -> Result<(), String> {
         let waiting: Vec<CoverageSpan> = self.state.lock().ended.iter().cloned().collect();
         if !waiting.is_empty() {
             // The lock is not held: a slow disk delays no pipeline.
             let stored = self.journal.coverage().append(&waiting);
             stored.map_err(|error| error.to_string())?;
+        }
+        let others: Vec<CoverageSpan> = {
             let mut state = self.state.lock();
             // The queue may have dropped some of them meanwhile.
             state.ended.retain(|span| !waiting.contains(span));
-        }
-        let open: Vec<CoverageSpan> = self.state.lock().open.values().map(current).collect();
-        if open != *written {
-            file::write(&self.path, &open).map_err(|error| error.to_string())?;
-            *written = open;
+            // At one moment, so that a span that ends now is in one of the two.
+            let open = state.open.values().map(current);
+            state.ended.iter().cloned().chain(open).collect()
+        };
+        if others != *written {
+            file::write(&self.path, &others).map_err(|error| error.to_string())?;
+            *written = others;
         }
         Ok(())
     }
@@ -240,7 +248,7 @@ fn current(open: &OpenSpan) -> CoverageSpan {
     } else {
         SpanEnd::Open
     };
-    span(&open.watch, open.extent, end)
+    open.extent.span(&open.watch, end)
 }
 
 /// Drops the spans that ended before `from_ms`, except the last one of each pipeline, whose end

@@ -1,13 +1,12 @@
 //! Records the coverage of one pipeline, from its thread.
 
 use std::sync::Arc;
-use std::time::Instant;
 
-use watchkeeper_contract::coverage::{CoverageSpan, SpanEnd, Watched};
+use watchkeeper_contract::coverage::{SpanEnd, Watched};
 use watchkeeper_vision::frame::Frame;
 
 use super::ledger::{CoverageLedger, OpenSpan};
-use super::span::{Extent, Sight, SpanTracker};
+use super::span::{Sight, SpanTracker};
 
 /// Spans of one pipeline on their way to the ledger.
 #[derive(Debug)]
@@ -15,7 +14,6 @@ pub struct CoverageRecorder {
     ledger: Arc<CoverageLedger>,
     watch: Arc<Watched>,
     tracker: SpanTracker,
-    started: Instant,
 }
 
 impl CoverageRecorder {
@@ -26,19 +24,17 @@ impl CoverageRecorder {
             ledger,
             watch: Arc::new(watch),
             tracker: SpanTracker::default(),
-            started: Instant::now(),
         }
     }
 
-    /// Adds a frame that was looked at.
+    /// Adds a frame, looked at or not.
     pub fn look(&mut self, frame: &Frame, sight: Sight) {
-        let elapsed = frame.arrived.saturating_duration_since(self.started);
-        let ended = self.tracker.look(frame.wall, elapsed, sight);
-        let ended = ended.map(|(extent, end)| span(&self.watch, extent, end));
-        let open = self.tracker.open().map(|extent| OpenSpan {
+        let ended = self.tracker.look(frame.wall, frame.arrived, sight);
+        let ended = ended.map(|(extent, end)| extent.span(&self.watch, end));
+        let open = self.tracker.open().map(|(extent, arrived)| OpenSpan {
             watch: Arc::clone(&self.watch),
             extent,
-            arrived: frame.arrived,
+            arrived,
             limit: self.tracker.limit(),
         });
         self.ledger.update(&self.watch, ended, open);
@@ -47,7 +43,7 @@ impl CoverageRecorder {
     /// Ends the span: no more frames are taken for now.
     pub fn close(&mut self, end: SpanEnd) {
         if let Some((extent, end)) = self.tracker.close(end) {
-            let ended = span(&self.watch, extent, end);
+            let ended = extent.span(&self.watch, end);
             self.ledger.update(&self.watch, Some(ended), None);
         }
     }
@@ -57,15 +53,5 @@ impl CoverageRecorder {
 impl Drop for CoverageRecorder {
     fn drop(&mut self) {
         self.close(SpanEnd::Failed);
-    }
-}
-
-pub(super) fn span(watch: &Watched, extent: Extent, end: SpanEnd) -> CoverageSpan {
-    CoverageSpan {
-        from: extent.from,
-        to: extent.to,
-        frames: extent.frames,
-        end,
-        watch: watch.clone(),
     }
 }

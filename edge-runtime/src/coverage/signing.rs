@@ -122,6 +122,8 @@ mod tests {
         CoverageReport {
             from_ms: 0,
             to_ms,
+            source: None,
+            events_waiting: 0,
             at: Wall {
                 unix_ms: to_ms,
                 quality: TimeQuality::Synced,

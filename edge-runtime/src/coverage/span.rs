@@ -3,9 +3,9 @@
 //! - Sans-IO: times come with the frames.
 //! - Lengths are measured by the monotonic clock, so a clock that is set stretches no span.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use watchkeeper_contract::coverage::SpanEnd;
+use watchkeeper_contract::coverage::{CoverageSpan, SpanEnd, Watched};
 use watchkeeper_contract::source::Blindness;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_vision::track::Cadence;
@@ -25,19 +25,15 @@ const MAX_DRIFT: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sight {
     Clear,
-    Blind(Blindness),
+    /// Not at all: it came between two looks of the detection mode.
+    Skipped,
+    /// The pictures show nothing useful since this moment.
+    Blind {
+        kind: Blindness,
+        since: Instant,
+    },
     /// A step on which a rule depends failed.
     StepFailed,
-}
-
-impl Sight {
-    fn end(self) -> Option<SpanEnd> {
-        match self {
-            Self::Clear => None,
-            Self::Blind(kind) => Some(SpanEnd::Blind { kind }),
-            Self::StepFailed => Some(SpanEnd::StepFailed),
-        }
-    }
 }
 
 /// Extent of a span.
@@ -48,58 +44,102 @@ pub(super) struct Extent {
     pub(super) frames: u64,
 }
 
+impl Extent {
+    pub(super) fn span(self, watch: &Watched, end: SpanEnd) -> CoverageSpan {
+        CoverageSpan {
+            from: self.from,
+            to: self.to,
+            frames: self.frames,
+            end,
+            watch: watch.clone(),
+        }
+    }
+}
+
 /// The span of a pipeline that has not ended.
 #[derive(Debug, Clone, Copy)]
 struct Current {
     extent: Extent,
-    /// Monotonic times of its first and last frame.
-    began: Duration,
-    last: Duration,
+    began: Instant,
+    /// When the last frame of it arrived, and the last frame at all.
+    last: Instant,
+    arrived: Instant,
 }
 
 /// Spans of one pipeline.
 #[derive(Debug, Default)]
 pub(super) struct SpanTracker {
     current: Option<Current>,
+    first: Option<Instant>,
+    /// Of all frames that come, looked at or not.
     cadence: Cadence,
 }
 
 impl SpanTracker {
-    /// Adds a frame that arrived at `at`, at `elapsed` by the monotonic clock. Returns the span
-    /// that ended before it.
+    /// Adds a frame that arrived at `at` by the wall clock, at `arrived` by the monotonic one.
+    /// Returns the span that ended before it.
     pub(super) fn look(
         &mut self,
         at: Wall,
-        elapsed: Duration,
+        arrived: Instant,
         sight: Sight,
     ) -> Option<(Extent, SpanEnd)> {
         let limit = self.limit();
+        let first = *self.first.get_or_insert(arrived);
+        let elapsed = arrived.saturating_duration_since(first);
         self.cadence.next(elapsed.as_secs_f64());
-        let end = sight.end().or_else(|| {
-            let current = self.current.as_ref()?;
-            interruption(current, at, elapsed, limit)
-        });
-        let ended = end.and_then(|end| self.close(end));
-        if sight != Sight::Clear {
-            return ended;
+        let ended = match sight {
+            Sight::Blind { kind, since } => {
+                self.cut(since);
+                self.close(SpanEnd::Blind { kind })
+            }
+            Sight::StepFailed => self.close(SpanEnd::StepFailed),
+            Sight::Clear | Sight::Skipped => {
+                let current = self.current.as_ref();
+                let end = current.and_then(|c| interruption(c, at, arrived, limit));
+                end.and_then(|end| self.close(end))
+            }
+        };
+        match (sight, &mut self.current) {
+            (Sight::Clear, Some(current)) => {
+                current.extent.to = at;
+                current.extent.frames += 1;
+                (current.last, current.arrived) = (arrived, arrived);
+            }
+            (Sight::Clear, None) => self.begin(at, arrived, ended),
+            (Sight::Skipped, Some(current)) => current.arrived = arrived,
+            _ => {}
         }
-        let current = self.current.get_or_insert(Current {
-            extent: Extent {
-                // Without a gap where the span continues another.
-                from: match ended {
-                    Some((extent, SpanEnd::Continued)) => extent.to,
-                    Some(_) | None => at,
-                },
-                to: at,
-                frames: 0,
-            },
-            began: elapsed,
-            last: elapsed,
-        });
-        current.extent.to = at;
-        current.extent.frames += 1;
-        current.last = elapsed;
         ended
+    }
+
+    fn begin(&mut self, at: Wall, arrived: Instant, ended: Option<(Extent, SpanEnd)>) {
+        let from = match ended {
+            // Without a gap where the span continues another.
+            Some((extent, SpanEnd::Continued)) => extent.to,
+            Some(_) | None => at,
+        };
+        self.current = Some(Current {
+            extent: Extent {
+                from,
+                to: at,
+                frames: 1,
+            },
+            began: arrived,
+            last: arrived,
+            arrived,
+        });
+    }
+
+    /// Ends the span at `since` where it goes on beyond: what was seen afterwards showed nothing.
+    fn cut(&mut self, since: Instant) {
+        if let Some(current) = &mut self.current {
+            let beyond = current.last.saturating_duration_since(since).as_millis();
+            let beyond = i64::try_from(beyond).unwrap_or(i64::MAX);
+            let extent = &mut current.extent;
+            let to_ms = extent.to.unix_ms.saturating_sub(beyond);
+            extent.to.unix_ms = to_ms.max(extent.from.unix_ms);
+        }
     }
 
     /// Ends the span, if there is one.
@@ -107,34 +147,30 @@ impl SpanTracker {
         self.current.take().map(|current| (current.extent, end))
     }
 
-    /// The span that has not ended.
-    pub(super) fn open(&self) -> Option<Extent> {
-        self.current.map(|current| current.extent)
+    /// The span that has not ended, and when a frame last arrived.
+    pub(super) fn open(&self) -> Option<(Extent, Instant)> {
+        self.current
+            .map(|current| (current.extent, current.arrived))
     }
 
-    /// Longest time between two frames of a span.
+    /// Longest time between two frames of a span, looked at or not.
     pub(super) fn limit(&self) -> Duration {
         let usual = self.cadence.usual_s().unwrap_or_default();
         Duration::from_secs_f64(LATE * usual).max(MIN_GAP)
     }
 }
 
-/// Why a clear frame does not belong to the span.
-fn interruption(
-    current: &Current,
-    at: Wall,
-    elapsed: Duration,
-    limit: Duration,
-) -> Option<SpanEnd> {
-    let passed = elapsed.saturating_sub(current.last);
+/// Why a frame does not belong to the span.
+fn interruption(current: &Current, at: Wall, arrived: Instant, limit: Duration) -> Option<SpanEnd> {
+    let since_last = arrived.saturating_duration_since(current.last);
     let by_wall = at.unix_ms - current.extent.to.unix_ms;
-    let drift = by_wall.abs_diff(i64::try_from(passed.as_millis()).unwrap_or(i64::MAX));
+    let drift = by_wall.abs_diff(i64::try_from(since_last.as_millis()).unwrap_or(i64::MAX));
     let was_set = is_right(at) != is_right(current.extent.to);
     if was_set || u128::from(drift) > MAX_DRIFT.as_millis() {
         Some(SpanEnd::ClockSet)
-    } else if passed > limit {
+    } else if arrived.saturating_duration_since(current.arrived) > limit {
         Some(SpanEnd::NoFrames)
-    } else if elapsed.saturating_sub(current.began) >= MAX_SPAN {
+    } else if arrived.saturating_duration_since(current.began) >= MAX_SPAN {
         Some(SpanEnd::Continued)
     } else {
         None
@@ -148,6 +184,8 @@ fn is_right(at: Wall) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -161,13 +199,28 @@ mod tests {
         }
     }
 
+    fn mono(ms: u64) -> Instant {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        *START + Duration::from_millis(ms)
+    }
+
+    fn look(tracker: &mut SpanTracker, ms: u64, sight: Sight) -> Option<(Extent, SpanEnd)> {
+        tracker.look(wall(ms as i64), mono(ms), sight)
+    }
+
+    fn open(tracker: &SpanTracker) -> Extent {
+        tracker.open().unwrap().0
+    }
+
     /// Shows a clear frame at each of these milliseconds.
     fn look_all(
         tracker: &mut SpanTracker,
         times: impl IntoIterator<Item = u64>,
     ) -> Vec<(Extent, SpanEnd)> {
-        let look = |ms: u64| tracker.look(wall(ms as i64), Duration::from_millis(ms), Sight::Clear);
-        times.into_iter().filter_map(look).collect()
+        let times = times.into_iter();
+        times
+            .filter_map(|ms| look(tracker, ms, Sight::Clear))
+            .collect()
     }
 
     fn spans_ms(spans: &[(Extent, SpanEnd)]) -> Vec<(i64, i64, SpanEnd)> {
@@ -183,7 +236,7 @@ mod tests {
         let mut tracker = SpanTracker::default();
         let ended = look_all(&mut tracker, (0..600).map(|n| n * 200));
         assert_eq!(ended, []);
-        let open = tracker.open().unwrap();
+        let open = open(&tracker);
         assert_eq!(
             (open.from, open.to, open.frames),
             (wall(0), wall(119_800), 600)
@@ -196,40 +249,68 @@ mod tests {
         let times = (0..50).map(|n| n * 200).chain((100..150).map(|n| n * 200));
         let ended = look_all(&mut tracker, times);
         assert_eq!(spans_ms(&ended), [(0, 9_800, SpanEnd::NoFrames)]);
-        assert_eq!(tracker.open().unwrap().from, wall(20_000));
+        assert_eq!(open(&tracker).from, wall(20_000));
     }
 
     #[test]
     fn pipeline_that_looks_once_a_minute_has_one_span() {
         let mut tracker = SpanTracker::default();
-        // The usual interval is not known before the second look.
-        let ended = look_all(&mut tracker, (0..60).map(|n| n * 60_000));
-        assert_eq!(spans_ms(&ended), [(0, 0, SpanEnd::NoFrames)]);
-        assert_eq!(tracker.open().unwrap().to, wall(59 * 60_000));
+        for second in 0..600 {
+            let sight = if second % 60 == 0 {
+                Sight::Clear
+            } else {
+                Sight::Skipped
+            };
+            assert_eq!(look(&mut tracker, second * 1000, sight), None);
+        }
+        let open = open(&tracker);
+        assert_eq!((open.to, open.frames), (wall(540_000), 10));
     }
 
     #[test]
-    fn blind_and_failed_frames_are_not_covered() {
-        for (sight, end) in [
-            (
-                Sight::Blind(Blindness::Black),
-                SpanEnd::Blind {
-                    kind: Blindness::Black,
-                },
-            ),
-            (Sight::StepFailed, SpanEnd::StepFailed),
-        ] {
+    fn camera_that_is_lost_between_two_looks_ends_the_span() {
+        let mut tracker = SpanTracker::default();
+        for second in (0..10).chain(50..60) {
+            let sight = if second == 0 {
+                Sight::Clear
+            } else {
+                Sight::Skipped
+            };
+            let ended = look(&mut tracker, second * 1000, sight);
+            let wanted = (second == 50).then_some(SpanEnd::NoFrames);
+            assert_eq!(ended.map(|(_, end)| end), wanted, "{second}");
+        }
+    }
+
+    #[test]
+    fn failed_frames_are_not_covered() {
+        let mut tracker = SpanTracker::default();
+        look_all(&mut tracker, [0, 200, 400]);
+        let ended = look(&mut tracker, 600, Sight::StepFailed);
+        assert_eq!(
+            ended.map(|(e, end)| (e.to, end)),
+            Some((wall(400), SpanEnd::StepFailed))
+        );
+        assert_eq!(tracker.open(), None);
+        assert_eq!(look(&mut tracker, 800, Sight::StepFailed), None);
+        look_all(&mut tracker, [1000]);
+        assert_eq!(open(&tracker).from, wall(1000));
+    }
+
+    #[test]
+    fn blindness_ends_the_span_at_its_onset() {
+        let kind = Blindness::Frozen;
+        for (since, to) in [(30_000, 30_000), (0, 10_000), (61_000, 60_000)] {
             let mut tracker = SpanTracker::default();
-            look_all(&mut tracker, [0, 200, 400]);
-            let ended = tracker.look(wall(600), Duration::from_millis(600), sight);
-            assert_eq!(ended.map(|(e, end)| (e.to, end)), Some((wall(400), end)));
+            look_all(&mut tracker, (10..=60).map(|n| n * 1000));
+            let sight = Sight::Blind {
+                kind,
+                since: mono(since),
+            };
+            let ended = look(&mut tracker, 61_000, sight);
+            let end = SpanEnd::Blind { kind };
+            assert_eq!(ended.map(|(e, end)| (e.to, end)), Some((wall(to), end)));
             assert_eq!(tracker.open(), None);
-            assert_eq!(
-                tracker.look(wall(800), Duration::from_millis(800), sight),
-                None
-            );
-            look_all(&mut tracker, [1000]);
-            assert_eq!(tracker.open().unwrap().from, wall(1000));
         }
     }
 
@@ -240,8 +321,8 @@ mod tests {
             unix_ms: 0,
             quality: TimeQuality::Unsynced,
         };
-        tracker.look(set, Duration::ZERO, Sight::Clear);
-        let ended = tracker.look(wall(0), Duration::from_millis(200), Sight::Clear);
+        tracker.look(set, mono(0), Sight::Clear);
+        let ended = tracker.look(wall(0), mono(200), Sight::Clear);
         assert_eq!(
             ended.map(|(e, end)| (e.from, e.to, end)),
             Some((set, set, SpanEnd::ClockSet))
@@ -255,45 +336,44 @@ mod tests {
         let [(first, SpanEnd::Continued)] = ended.as_slice() else {
             panic!("{ended:?}");
         };
-        assert_eq!(tracker.open().unwrap().from, first.to);
+        assert_eq!(open(&tracker).from, first.to);
     }
 
     proptest! {
-        /// No moment is claimed that is farther than the limit from a clear frame, and each clear
-        /// frame of a steady clock is claimed.
+        /// Each clear frame of a steady clock is in one span, and no span goes on over a frame that
+        /// failed, or over a gap of more than four usual intervals and five seconds.
         #[test]
         fn spans_hold_each_clear_frame_and_no_gap(
             steps in proptest::collection::vec((1_u64..20_000, 0_u8..10), 1..200),
         ) {
             let mut tracker = SpanTracker::default();
-            let (mut now, mut clear, mut spans) = (0, Vec::new(), Vec::new());
-            let mut longest = Duration::ZERO;
+            let (mut now, mut seen, mut spans) = (0, Vec::new(), Vec::new());
             for (step, kind) in steps {
                 now += step;
                 let sight = match kind {
                     0 => Sight::StepFailed,
-                    1 => Sight::Blind(Blindness::Frozen),
+                    1..3 => Sight::Skipped,
                     _ => Sight::Clear,
                 };
-                longest = longest.max(tracker.limit());
-                spans.extend(tracker.look(wall(now as i64), Duration::from_millis(now), sight));
-                if sight == Sight::Clear {
-                    clear.push(now as i64);
-                }
+                let limit = tracker.limit().as_millis() as i64;
+                spans.extend(look(&mut tracker, now, sight));
+                seen.push((now as i64, sight, limit));
             }
             spans.extend(tracker.close(SpanEnd::Stopped));
             let spans = spans_ms(&spans);
-            let frames: u64 = spans.len() as u64;
-            prop_assert!(frames <= clear.len() as u64);
-            for at in &clear {
-                let holding = spans.iter().filter(|(from, to, _)| (*from..=*to).contains(at));
-                prop_assert_eq!(holding.count(), 1, "{}", at);
+            for (at, sight, _) in &seen {
+                let mut holding = spans.iter().filter(|(from, to, _)| (*from..=*to).contains(at));
+                match sight {
+                    Sight::Clear => prop_assert_eq!(holding.count(), 1, "{}", at),
+                    Sight::StepFailed => prop_assert!(holding.next().is_none(), "{}", at),
+                    _ => {}
+                }
             }
             for (from, to, _) in &spans {
-                prop_assert!(clear.contains(from) && clear.contains(to));
-                let inside: Vec<i64> = clear.iter().copied().filter(|at| (*from..=*to).contains(at)).collect();
+                let inside = seen.iter().filter(|(at, ..)| (*from..=*to).contains(at));
+                let inside: Vec<_> = inside.collect();
                 for pair in inside.windows(2) {
-                    prop_assert!(pair[1] - pair[0] <= longest.as_millis() as i64);
+                    prop_assert!(pair[1].0 - pair[0].0 <= pair[1].2);
                 }
             }
         }

@@ -14,12 +14,13 @@ use watchkeeper_store::{Batch, Keyspace, Store, log_key, log_seq, pages};
 
 use super::error::JournalError;
 use super::keyspaces::META;
-use super::opening::OPEN_PAGE;
 use super::record::{FORMAT, check_json_format};
 
 const COVERAGE: Keyspace = Keyspace::new("coverage");
 /// Key in [`META`] of what was deleted.
 const DELETED: &[u8] = b"coverage";
+/// Records read from the store at a time.
+const PAGE: usize = 512;
 /// Stored spans: for eight pipelines that are interrupted ten times a day, three months.
 const MAX_SPANS: usize = 10_000;
 
@@ -114,7 +115,7 @@ impl CoverageRecords {
     /// The records with their numbers, rising; unreadable ones without a span.
     fn numbered(&self) -> Result<Vec<(u64, Option<CoverageSpan>)>, JournalError> {
         let mut numbered = Vec::new();
-        for page in pages(&*self.store, COVERAGE, OPEN_PAGE) {
+        for page in pages(&*self.store, COVERAGE, PAGE) {
             let page = page?;
             for bad in &page.corrupt {
                 tracing::error!(key = ?log_seq(&bad.key), why = bad.why, "a record of coverage is damaged");
@@ -163,7 +164,6 @@ mod tests {
             watch: Watched {
                 source: SourceId::new("yard").unwrap(),
                 pipeline: PipelineId::new("p").unwrap(),
-                detectors: Vec::new(),
                 renames_classes: false,
                 rules: Vec::new(),
             },

@@ -37,6 +37,7 @@ use tokio::sync::watch;
 use watchkeeper_contract::coverage::JournalHead;
 use watchkeeper_contract::event::{ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
 pub use chain::Hash;
@@ -332,7 +333,7 @@ impl Journal {
     }
 
     /// Time of the first record from which on nothing is missing, in milliseconds since 1970;
-    /// `None` while no record is missing at all.
+    /// `None` while no record is missing at all. Records with a wrong clock are passed over.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -341,10 +342,13 @@ impl Journal {
         if first.0 <= 1 {
             return Ok(None);
         }
-        let page = self.read_after(EventSeq(first.0 - 1), 1)?;
-        let event = page.events.first().and_then(|event| event.event().ok());
-        // Without a readable record nothing is known.
-        Ok(Some(event.map_or(i64::MAX, |event| event.at.unix_ms)))
+        let page = self.read_after(EventSeq(first.0 - 1), MAX_PAGE)?;
+        let events = page.events.iter().filter_map(|event| event.event().ok());
+        let mut dated = events.filter(|event| event.at.quality != TimeQuality::Unsynced);
+        // Without a record that tells it, nothing is known.
+        Ok(Some(
+            dated.next().map_or(i64::MAX, |event| event.at.unix_ms),
+        ))
     }
 
     /// Counters for metrics.

@@ -80,6 +80,8 @@ impl Runtime for Little {
         Ok(CoverageReport {
             from_ms: range.start,
             to_ms: range.end,
+            source: None,
+            events_waiting: 0,
             at: NOW,
             spans: Vec::new(),
             spans_since_ms: None,

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{EventSeq, PipelineId, SourceId};
-use crate::rule::Schedule;
+use crate::rule::{CrossDirection, Schedule};
 use crate::source::Blindness;
 use crate::time::Wall;
 
@@ -33,9 +33,6 @@ pub struct CoverageSpan {
 pub struct Watched {
     pub source: SourceId,
     pub pipeline: PipelineId,
-    /// Detectors of the workflow.
-    #[serde(default)]
-    pub detectors: Vec<WatchedDetector>,
     /// Whether a step renamed classes, so that those of the detectors say nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub renames_classes: bool,
@@ -63,12 +60,33 @@ pub struct WatchedRule {
     /// Zone or line of its condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
+    /// Direction of a crossing that made an event; absent: either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<CrossDirection>,
+    /// Detectors whose objects it saw.
+    #[serde(default)]
+    pub detectors: Vec<WatchedDetector>,
+    /// Whether something on the way may have dropped objects: a filter of the workflow, a band of
+    /// scores, or a confidence gate above the default.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_drop: bool,
+    /// Milliseconds after an event in which it made no other one, of any object.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub quiet_ms: u64,
     /// Only objects of these classes; empty: every class.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<String>,
     /// Only at these times; absent: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Why a span ended.
@@ -111,6 +129,9 @@ pub struct CoverageReport {
     pub from_ms: i64,
     /// End of the range, excluded.
     pub to_ms: i64,
+    /// The source that it is about; absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceId>,
     /// When the report was made.
     pub at: Wall,
     /// Spans that overlap the range, not cut to it, and the last span of each pipeline before it;
@@ -122,6 +143,9 @@ pub struct CoverageReport {
     /// Events before this time are no longer stored; absent: all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events_since_ms: Option<i64>,
+    /// Events that happened before `at` and were not stored yet, because the disk refused.
+    #[serde(default)]
+    pub events_waiting: u64,
     /// Last record of the journal when the report was made; absent while it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<JournalHead>,

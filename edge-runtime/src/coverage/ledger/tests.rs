@@ -23,12 +23,15 @@ fn watch(pipeline: &str) -> Watched {
     Watched {
         source: SourceId::new("yard").unwrap(),
         pipeline: PipelineId::new(pipeline).unwrap(),
-        detectors: Vec::new(),
         renames_classes: false,
         rules: vec![WatchedRule {
             name: "appears".to_owned(),
             condition: "appears".to_owned(),
             place: None,
+            direction: None,
+            detectors: Vec::new(),
+            may_drop: false,
+            quiet_ms: 0,
             classes: Vec::new(),
             schedule: None,
         }],

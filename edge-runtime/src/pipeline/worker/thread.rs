@@ -363,7 +363,14 @@ impl WorkerThread {
         if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture) {
             clips.add_frame(frame, picture, at);
         }
+        let sight = match receiver.blindness() {
+            Some((kind, since)) => Sight::Blind { kind, since },
+            None if outcome.rules_failed => Sight::StepFailed,
+            None if outcome.processed => Sight::Clear,
+            None => Sight::Skipped,
+        };
         if !outcome.processed {
+            self.coverage.look(frame, sight);
             self.finish_due_clips(at);
             return is_last;
         }
@@ -373,18 +380,14 @@ impl WorkerThread {
         };
         let needed = self.run.last_frames(KEPT_S);
         self.sights.advance(frame.id.seq, &pictures, needed);
-        let sight = match receiver.blindness() {
-            _ if outcome.rules_failed => Sight::StepFailed,
-            Some(kind) => Sight::Blind(kind),
-            None => Sight::Clear,
-        };
-        self.coverage.look(frame, sight);
         let moment = FrameMoment {
             at,
             is_live: !frame.recorded,
         };
         let changes = std::mem::take(&mut outcome.changes);
         self.send_changes(changes, Some(moment));
+        // After its events: a report on the span waits for them.
+        self.coverage.look(frame, sight);
         self.finish_due_clips(at);
         self.draw(frame, &pictures);
         *self.shared.latest.lock() = Latest {

@@ -157,17 +157,41 @@ impl Compiled {
     /// Names of the steps on which these values depend, through inputs and decisions.
     #[must_use]
     pub fn steps_behind(&self, values: impl IntoIterator<Item = SlotId>) -> BTreeSet<String> {
-        let mut slots: BTreeSet<usize> = values.into_iter().map(|slot| slot.0).collect();
+        let slots = values.into_iter().map(|slot| slot.0).collect();
+        let steps = self.plan_steps_behind(slots).into_iter();
+        steps.map(|step| step.name.to_string()).collect()
+    }
+
+    /// Names of the detectors on which a step depends, and whether a step between may drop boxes.
+    #[must_use]
+    pub fn detectors_behind(&self, step: &str) -> (BTreeSet<String>, bool) {
+        let found = self.plan.steps.iter().find(|s| *s.name == *step);
+        let slots = found.map(|s| s.first_slot..s.first_slot + s.outputs.len());
+        let mut detectors = BTreeSet::new();
+        let mut may_drop = false;
+        for step in self.plan_steps_behind(slots.into_iter().flatten().collect()) {
+            match step.manifest.role {
+                Role::Detector(_) => {
+                    detectors.insert(step.name.to_string());
+                }
+                Role::Tracker | Role::Line | Role::Zone | Role::Visualization | Role::Sink => {}
+                Role::OtherModel(_) | Role::Flow | Role::Other => may_drop = true,
+            }
+        }
+        (detectors, may_drop)
+    }
+
+    fn plan_steps_behind(&self, mut slots: BTreeSet<usize>) -> Vec<&PlanStep> {
         let mut branches = BTreeSet::new();
-        let mut behind = BTreeSet::new();
+        let mut behind = Vec::new();
         // The steps are in topological order.
         for step in self.plan.steps.iter().rev() {
             let mut outputs = step.first_slot..step.first_slot + step.outputs.len();
             let mut decides = step.first_branch..step.first_branch + step.branch_count;
             if outputs.any(|slot| slots.contains(&slot)) || decides.any(|b| branches.contains(&b)) {
-                behind.insert(step.name.to_string());
                 step.args.iter().for_each(|arg| add_slots(arg, &mut slots));
                 branches.extend(step.conditions.iter().map(|(branch, _)| *branch));
+                behind.push(step);
             }
         }
         behind
