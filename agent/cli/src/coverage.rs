@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::tz::TimeZone;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
-use watchkeeper_assistant::past::{Knowledge, PastQuestion};
+use watchkeeper_assistant::past::{Knowledge, PastQuestion, search_events};
+use watchkeeper_assistant::wording::local_time;
 use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
@@ -51,7 +52,8 @@ pub(super) async fn run(
     };
     let zone = TimeZone::system();
     let question = PastQuestion::new(&wanted, &cameras, &report);
-    let knowledge = Knowledge::of(&question, &report, &zone);
+    let begun = search_events(client, &wanted).await?.begun;
+    let knowledge = Knowledge::of(&question, &report, &begun, &zone);
     out.both(&object(&report, &knowledge, &zone), || {
         knowledge.lines(&zone).join("\n")
     });
@@ -79,7 +81,7 @@ async fn cameras(
 }
 
 fn object(report: &CoverageReport, knowledge: &Knowledge, zone: &TimeZone) -> Value {
-    let mut object = knowledge.to_json(zone);
+    let mut object = knowledge.to_json(usize::MAX, zone);
     object["type"] = json!("coverage");
     object["spans"] = json!(report.spans);
     object
@@ -170,18 +172,28 @@ pub(super) struct Verified {
 
 impl Verified {
     pub(super) fn line(&self) -> String {
-        let spans = self.statement.report.spans.len();
+        let report = &self.statement.report;
+        let spans = report.spans.len();
+        let camera = report
+            .source
+            .as_ref()
+            .map_or("all cameras", SourceId::as_str);
+        let [from, to, at] = [report.from_ms, report.to_ms, report.at.unix_ms].map(local_time);
         let head = match (&self.statement.report.head, self.is_in_journal) {
             (Some(head), Some(true)) => format!("event {} is in the journal", head.seq),
             (Some(head), _) => format!("event {} is no longer in the journal", head.seq),
             (None, _) => "the journal had no event".to_owned(),
         };
-        format!("statement: signature ok, {spans} spans, {head}")
+        format!(
+            "statement about {camera} from {from} to {to}, made {at}: signature ok, {spans} spans, {head}"
+        )
     }
 
     pub(super) fn object(&self) -> Value {
         json!({
             "type": "statement", "signature": "valid", "key": self.statement.key,
+            "camera": self.statement.report.source, "from_ms": self.statement.report.from_ms,
+            "to_ms": self.statement.report.to_ms, "at": self.statement.report.at,
             "spans": self.statement.report.spans.len(), "in_journal": self.is_in_journal,
         })
     }

@@ -1,5 +1,7 @@
 //! An answer about the past, in words.
 
+use std::collections::BTreeSet;
+
 use jiff::tz::TimeZone;
 
 use super::describe::{duration, moment, reason};
@@ -11,8 +13,14 @@ use crate::wording::counted;
 /// Unknown times that an answer names.
 const MAX_NAMED: usize = 4;
 
+/// Classes that an answer names.
+const MAX_CLASSES: usize = 6;
+
 /// Length below which an unknown time is shown with its seconds.
 const SHORT_MS: i64 = 120_000;
+
+/// Range in which a weekday names one day.
+const MAX_WEEK_MS: i64 = 6 * 86_400_000;
 
 /// Events, and what else could have been known.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +35,7 @@ impl PastAnswer {
     pub fn sentence(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
-        let is_empty = found.number == 0 && !found.cut;
+        let is_empty = found.number == 0 && !found.cut && found.unreadable == 0;
         if !is_empty {
             parts.push(found.number_sentence());
         } else if knowledge.is_none() {
@@ -51,14 +59,21 @@ impl PastAnswer {
         parts.join(" ")
     }
 
-    /// Which cameras watched.
+    /// Which cameras watched, for what and how often.
     fn watched(&self, when: &str) -> String {
         let cameras = self.knowledge.cameras.iter();
         let seeing = cameras.filter(|camera| !camera.known.is_empty());
         let names: Vec<&str> = seeing.clone().map(|c| c.camera.as_str()).collect();
-        let classes = match self.knowledge.question.labels.as_slice() {
-            [] => String::new(),
-            labels => format!(" for {}", labels.join(" or ")),
+        let asked = self.knowledge.question.labels.iter();
+        let told = seeing.clone().flat_map(|camera| &camera.classes);
+        let classes: BTreeSet<&str> = asked.chain(told).map(String::as_str).collect();
+        let classes = match classes.len() {
+            0 => String::new(),
+            1..=MAX_CLASSES => {
+                let classes: Vec<&str> = classes.into_iter().collect();
+                format!(" for {}", classes.join(" or "))
+            }
+            n => format!(" for {n} classes"),
         };
         let rate = seeing.filter_map(|camera| camera.rate).reduce(f64::min);
         let rate = rate
@@ -69,16 +84,16 @@ impl PastAnswer {
         format!("{} watched{classes} {when}{rate}", names.join(", "))
     }
 
-    /// What the rules told where none told all.
+    /// What was recorded where no rule records all.
     fn only(&self) -> Option<String> {
         let only = self.knowledge.cameras.iter().filter(|c| !c.only.is_empty());
         let only: Vec<String> = only
             .map(|c| {
                 let told: Vec<&str> = c.only.iter().map(String::as_str).collect();
-                format!("{} told only of {}", c.camera, told.join("; "))
+                format!("{} ({})", told.join(", "), c.camera)
             })
             .collect();
-        (!only.is_empty()).then(|| format!("Mind: {}.", only.join(", ")))
+        (!only.is_empty()).then(|| format!("Only {} are recorded.", only.join("; ")))
     }
 
     /// Events that a detector without classes recorded instead.
@@ -94,7 +109,7 @@ impl PastAnswer {
             .find(|model| others.contains_key(*model))?;
         let number = others.get(model)?;
         Some(format!(
-            "Recorded there: {} of {model}; what moved is not known.",
+            "There were {} of {model}, which does not tell what moved.",
             counted(*number, "event")
         ))
     }
@@ -134,7 +149,8 @@ impl PastAnswer {
             String::new()
         } else {
             let is_short = gap.to_ms - gap.from_ms < SHORT_MS;
-            let shown = |ms| moment(ms, is_short, zone);
+            let is_long = to - from > MAX_WEEK_MS;
+            let shown = |ms| moment(ms, is_short, is_long, zone);
             format!(" from {} to {}", shown(gap.from_ms), shown(gap.to_ms))
         };
         format!("{}{when}, because {}", cameras.join(", "), reason(&gap.why))

@@ -10,25 +10,27 @@ use super::knowledge::{CameraKnowledge, Knowledge};
 use super::why::Why;
 
 impl Knowledge {
-    /// What could have been known, for programs and the language model.
+    /// What could have been known, for programs: at most `max` known and unknown times of each
+    /// camera, the longest.
     #[must_use]
-    pub fn to_json(&self, zone: &TimeZone) -> Value {
+    pub fn to_json(&self, max: usize, zone: &TimeZone) -> Value {
         let camera = |camera: &CameraKnowledge| {
             let shown = |ms: i64| zoned(ms, zone).map(|at| at.strftime("%F %T %:z").to_string());
-            let known = camera.known.as_slice().iter();
+            let known = longest(camera.known.as_slice(), max, |(from, to)| to - from);
             let known: Vec<Value> = known
                 .map(|(from, to)| json!({"from": shown(*from), "to": shown(*to)}))
                 .collect();
-            let unknown: Vec<Value> = camera
-                .unknown
-                .iter()
+            let unknown = longest(&camera.unknown, max, |gap| gap.to_ms - gap.from_ms);
+            let unknown: Vec<Value> = unknown
                 .map(|gap| {
-                    json!({"from": shown(gap.from_ms), "to": shown(gap.to_ms), "because": reason(&gap.why)})
+                    let (from, to) = (shown(gap.from_ms), shown(gap.to_ms));
+                    json!({"from": from, "to": to, "because": reason(&gap.why)})
                 })
                 .collect();
             json!({
                 "camera": camera.camera, "known": known, "unknown": unknown,
-                "told_only": camera.only, "pictures_per_s": camera.rate,
+                "known_times": camera.known.as_slice().len(), "unknown_times": camera.unknown.len(),
+                "recorded_only": camera.only, "pictures_per_s": camera.rate,
             })
         };
         let cameras: Vec<Value> = self.cameras.iter().map(camera).collect();
@@ -81,11 +83,20 @@ impl Knowledge {
                 camera
                     .only
                     .iter()
-                    .map(|only| format!("  told only of {only}")),
+                    .map(|only| format!("  recorded only {only}")),
             );
         }
         lines
     }
+}
+
+/// The longest `max` times, in their order.
+fn longest<T>(times: &[T], max: usize, length: impl Fn(&T) -> i64) -> impl Iterator<Item = &T> {
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|at| times.get(*at).map_or(0, |time| -length(time)));
+    order.truncate(max);
+    order.sort_unstable();
+    order.into_iter().filter_map(|at| times.get(at))
 }
 
 /// Why nothing is known, as a clause.
@@ -93,17 +104,18 @@ pub(super) fn reason(why: &Why) -> String {
     match why {
         Why::Deleted => "the records of that time are deleted".to_owned(),
         Why::NotWatched => "nothing watched".to_owned(),
-        Why::Asleep => "the rule was asleep by its schedule".to_owned(),
+        Why::ClockWrong => "the clock of the box was wrong".to_owned(),
+        Why::Unstored => "events wait for the disk".to_owned(),
+        Why::Inactive => "the rule was inactive by its schedule".to_owned(),
+        Why::CoolingDown => "the rule was cooling down after an event".to_owned(),
         Why::NoRule => "the pipeline only counted and had no rule".to_owned(),
         Why::NoClasses { model } => format!("{model} tells no classes apart"),
         Why::RenamedClasses => "the workflow renamed classes".to_owned(),
         Why::OtherClasses { told } => match told.as_slice() {
             [] => "the detector knew no such class".to_owned(),
-            told => format!("only {} was watched for", told.join(", ")),
+            told => format!("only {} was looked for", told.join(" or ")),
         },
-        Why::OtherEvents { told } => {
-            format!("the rule tells only of something {}", told.join(", "))
-        }
+        Why::OtherEvents { told } => format!("the rule records only {}", told.join(", ")),
         Why::Interrupted(end) => interruption(*end).to_owned(),
     }
 }
@@ -134,9 +146,14 @@ fn zoned(ms: i64, zone: &TimeZone) -> Option<Zoned> {
     Some(at.to_zoned(zone.clone()))
 }
 
-/// A moment in local time, with the day.
-pub(super) fn moment(ms: i64, with_seconds: bool, zone: &TimeZone) -> String {
-    let format = if with_seconds { "%a %T" } else { "%a %R" };
+/// A moment in local time, with its weekday, and with its date in a long range.
+pub(super) fn moment(ms: i64, with_seconds: bool, with_date: bool, zone: &TimeZone) -> String {
+    let format = match (with_date, with_seconds) {
+        (false, false) => "%a %R",
+        (false, true) => "%a %T",
+        (true, false) => "%a %-d %b %R",
+        (true, true) => "%a %-d %b %T",
+    };
     zoned(ms, zone).map_or_else(String::new, |at| at.strftime(format).to_string())
 }
 

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventId, EventSeq, PipelineId};
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
@@ -21,6 +21,8 @@ pub const MAX_PAGES: usize = 40;
 /// Most events returned; the newest.
 pub const MAX_SHOWN: usize = 50;
 
+/// Time before the range in which an event may have begun that goes on in it.
+pub const LOOKBACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most classes of which other events are counted.
 const MAX_CLASSES: usize = 32;
 
@@ -37,7 +39,20 @@ pub struct EventSearch {
     moments: Vec<Timestamp>,
     number: u64,
     other_classes: BTreeMap<String, u64>,
+    /// Ends of the events that were seen so far, which are newer than their beginnings.
+    ends: BTreeMap<EventId, Timestamp>,
+    begun: Vec<BegunEvent>,
+    unreadable: u64,
     over: bool,
+}
+
+/// The beginning of an event of a rule, whether it was asked for or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BegunEvent {
+    pub pipeline: PipelineId,
+    pub rule: String,
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +65,10 @@ pub struct EventSearchResult {
     pub number: u64,
     /// Numbers of the events that were wanted but for their class, by class.
     pub other_classes: BTreeMap<String, u64>,
+    /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
+    pub begun: Vec<BegunEvent>,
+    /// Records that this version can't read.
+    pub unreadable: u64,
     /// Whether older records were not read.
     pub cut: bool,
 }
@@ -67,6 +86,9 @@ impl EventSearch {
             moments: Vec::new(),
             number: 0,
             other_classes: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            begun: Vec::new(),
+            unreadable: 0,
             over: false,
         }
     }
@@ -92,16 +114,18 @@ impl EventSearch {
     /// records.
     pub fn take(&mut self, page: Vec<JournalRecord>) {
         for record in page.into_iter().rev() {
-            let JournalRecord::Known(event) = record else {
-                continue;
-            };
-            if event.seq.0 > self.end {
+            if record.seq().0 > self.end {
                 continue;
             }
+            let JournalRecord::Known(event) = record else {
+                self.unreadable += 1;
+                continue;
+            };
             if self.before(&event) {
                 self.over = true;
                 break;
             }
+            self.note(&event);
             if !self.is_wanted(&event) {
                 continue;
             }
@@ -112,9 +136,9 @@ impl EventSearch {
             let labels = &self.wanted.labels;
             if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
                 self.number += 1;
-                if event.at.quality != TimeQuality::Unsynced {
-                    self.moments.extend(time(&event));
-                }
+                let is_dated = event.at.quality != TimeQuality::Unsynced;
+                let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
+                self.moments.extend(moment.filter(|_| is_dated));
                 let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
                 if self.found.len() < most && !self.wanted.only_number {
                     self.found.push(*event);
@@ -130,13 +154,36 @@ impl EventSearch {
         self.end = self.below();
     }
 
-    /// Whether this event and all older ones are before the range. An event with a wrong clock
-    /// decides nothing.
+    /// Keeps the ends of events, and the beginnings of those of rules.
+    fn note(&mut self, event: &Event) {
+        match (event.phase, &event.body, &event.pipeline) {
+            (Phase::End, ..) => self.ends.extend(time(event).map(|at| (event.id, at))),
+            (Phase::New, EventBody::Rule(rule), Some(pipeline)) => self.begun.push(BegunEvent {
+                pipeline: pipeline.clone(),
+                rule: rule.rule.clone(),
+                at_ms: event.at.unix_ms,
+            }),
+            _ => {}
+        }
+    }
+
+    /// Whether an event began before the range and went on in it.
+    fn went_on(&self, event: &Event, from: Timestamp) -> bool {
+        let end = self.ends.get(&event.id);
+        let has_length = matches!(
+            &event.body,
+            EventBody::Rule(rule) if ["appears", "stays", "count", "value"].contains(&&*rule.condition)
+        );
+        has_length && end.is_none_or(|end| *end >= from)
+    }
+
+    /// Whether this event and all older ones are too long before the range. An event with a wrong
+    /// clock decides nothing.
     fn before(&self, event: &Event) -> bool {
         let (Some(from), Some(at)) = (self.wanted.from, time(event)) else {
             return false;
         };
-        event.at.quality == TimeQuality::Synced && at < from
+        event.at.quality == TimeQuality::Synced && at < from - LOOKBACK
     }
 
     /// Whether an event is wanted, whatever its class.
@@ -176,7 +223,7 @@ impl EventSearch {
             && place.as_ref().is_none_or(is_there)
             && (pipelines.is_empty() || of_pipeline.is_some_and(|p| pipelines.contains(p)))
             && (conditions.is_empty() || condition.is_some_and(|c| conditions.contains(c)))
-            && from.is_none_or(|from| at.is_some_and(|at| at >= from))
+            && from.is_none_or(|from| at.is_some_and(|at| at >= from || self.went_on(event, from)))
             && to.is_none_or(|to| at.is_some_and(|at| at < to))
     }
 
@@ -189,6 +236,8 @@ impl EventSearch {
             moments: self.moments,
             number: self.number,
             other_classes: self.other_classes,
+            begun: self.begun,
+            unreadable: self.unreadable,
             cut: !self.over && self.end > self.floor,
         }
     }
@@ -206,6 +255,10 @@ impl EventSearchResult {
             0 => "No event was recorded.".to_owned(),
             number => format!("{}.", counted(number, "event")),
         };
+        if self.unreadable > 0 {
+            let records = counted(self.unreadable, "record");
+            text.push_str(&format!(" {records} of the journal could not be read."));
+        }
         if self.cut {
             text.push_str(&format!(
                 " Only the latest {} records were searched; `watchkeeper events --after NUMBER` shows older ones.",
@@ -308,7 +361,8 @@ mod tests {
         };
         let (found, pages) = search(people, 9_600, 0);
         let seqs: Vec<u64> = found.events.iter().map(|e| e.seq.0).collect();
-        assert_eq!((seqs, pages), (vec![9_003, 9_006, 9_009], 2));
+        // An event of the day before may go on in the range.
+        assert_eq!((seqs, pages), (vec![9_003, 9_006, 9_009], 20));
         assert!(!found.cut);
     }
 

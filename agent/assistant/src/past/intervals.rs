@@ -22,6 +22,12 @@ impl Intervals {
         self.0.is_empty()
     }
 
+    /// Its first and last moment; `None` where it is empty.
+    #[must_use]
+    pub fn bounds(&self) -> Option<(i64, i64)> {
+        Some((self.0.first()?.0, self.0.last()?.1))
+    }
+
     /// The times in either set.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
-use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, SpanEnd};
+use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, SpanEnd, WatchedRule};
 use watchkeeper_contract::id::SourceId;
 
+use super::event_search::{BegunEvent, LOOKBACK};
 use super::intervals::Intervals;
-use super::question::{PastQuestion, Tells};
-use super::schedule::awake;
+use super::question::{PastQuestion, Tells, classes_of, is_dated};
+use super::schedule::active;
 use super::why::Why;
 
 /// What could have been known about a question.
@@ -29,6 +30,8 @@ pub struct CameraKnowledge {
     pub unknown: Vec<Unknown>,
     /// Where no rule told all: what the rules told.
     pub only: BTreeSet<String>,
+    /// Where no class was asked for: the classes that were told; empty where all that moved was.
+    pub classes: BTreeSet<String>,
     /// Lowest rate of the spans that were used, in pictures a second.
     pub rate: Option<f64>,
 }
@@ -42,14 +45,26 @@ pub struct Unknown {
     pub why: Why,
 }
 
-/// Frames below which a span says nothing about its rate.
-const MIN_FRAMES: u64 = 10;
+/// Frames below which a span has no rate.
+const MIN_FRAMES: u64 = 2;
 
 impl Knowledge {
-    /// Compares a question with the coverage. Schedules are in `zone`.
+    /// Compares a question with the coverage. `begun` are the events in its range and some time
+    /// before; schedules are in `zone`.
     #[must_use]
-    pub fn of(question: &PastQuestion, report: &CoverageReport, zone: &TimeZone) -> Self {
-        let camera = |camera: &SourceId| camera_knowledge(question, report, camera, zone);
+    pub fn of(
+        question: &PastQuestion,
+        report: &CoverageReport,
+        begun: &[BegunEvent],
+        zone: &TimeZone,
+    ) -> Self {
+        let given = Given {
+            question,
+            report,
+            begun,
+            zone,
+        };
+        let camera = |camera: &SourceId| given.camera_knowledge(camera);
         Self {
             cameras: question.cameras.iter().map(camera).collect(),
             question: question.clone(),
@@ -69,70 +84,133 @@ impl Knowledge {
     }
 }
 
-fn camera_knowledge(
-    question: &PastQuestion,
-    report: &CoverageReport,
-    camera: &SourceId,
-    zone: &TimeZone,
-) -> CameraKnowledge {
-    let (from, to) = question.range;
-    let whole = Intervals::one(from, to);
-    let deleted = report.spans_since_ms.max(report.events_since_ms);
-    let deleted = deleted.map_or_else(Intervals::default, |since| {
-        Intervals::one(from, since.min(to))
-    });
-    let spans = report
-        .spans
-        .iter()
-        .filter(|span| question.is_about(span, camera));
-    let spans: Vec<&CoverageSpan> = spans.collect();
-    let mut all = Intervals::default();
-    let mut part = Intervals::default();
-    let mut only = BTreeSet::new();
-    let mut reasons: Vec<(Intervals, Why)> = vec![(deleted.clone(), Why::Deleted)];
-    let mut rate: Option<f64> = None;
-    for span in &spans {
-        let extent = &extent(span, report).intersection(&whole);
+/// What an answer is computed from.
+struct Given<'a> {
+    question: &'a PastQuestion,
+    report: &'a CoverageReport,
+    begun: &'a [BegunEvent],
+    zone: &'a TimeZone,
+}
+
+/// What the spans of one camera told.
+#[derive(Default)]
+struct Collected {
+    all: Intervals,
+    part: Intervals,
+    only: BTreeSet<String>,
+    classes: BTreeSet<String>,
+    reasons: Vec<(Intervals, Why)>,
+    rate: Option<f64>,
+}
+
+impl Given<'_> {
+    fn camera_knowledge(&self, camera: &SourceId) -> CameraKnowledge {
+        let (from, to) = self.question.range;
+        let whole = Intervals::one(from, to);
+        let report = self.report;
+        let deleted = report.spans_since_ms.max(report.events_since_ms);
+        let deleted =
+            deleted.map_or_else(Intervals::default, |ms| Intervals::one(from, ms.min(to)));
+        let unstored = match report.events_waiting {
+            0 => Intervals::default(),
+            _ => whole.clone(),
+        };
+        let mut found = Collected {
+            reasons: vec![
+                (deleted.clone(), Why::Deleted),
+                (unstored.clone(), Why::Unstored),
+            ],
+            ..Collected::default()
+        };
+        let spans = report.spans.iter();
+        let spans = spans.filter(|span| self.question.is_about(span, camera));
+        let (dated, undated): (Vec<&CoverageSpan>, Vec<&CoverageSpan>) =
+            spans.partition(|span| is_dated(span));
+        for span in &dated {
+            self.add_span(span, &whole, &mut found);
+        }
+        let lost = deleted.union(&unstored);
+        let all = found.all.without(&lost);
+        let part = found.part.without(&lost).without(&all);
+        let known = all.union(&part);
+        let gaps = whole.without(&known);
+        let otherwise = if undated.is_empty() {
+            Why::NotWatched
+        } else {
+            Why::ClockWrong
+        };
+        CameraKnowledge {
+            camera: camera.clone(),
+            unknown: explain(&gaps, &found.reasons, &dated, &otherwise),
+            known,
+            only: if part.is_empty() {
+                BTreeSet::new()
+            } else {
+                found.only
+            },
+            classes: found.classes,
+            rate: found.rate,
+        }
+    }
+
+    fn add_span(&self, span: &CoverageSpan, whole: &Intervals, found: &mut Collected) {
+        let extent = extent(span, self.report).intersection(whole);
+        let Some(bounds) = extent.bounds() else {
+            return;
+        };
         let mut is_used = false;
         for rule in &span.watch.rules {
-            let at = match &rule.schedule {
-                Some(schedule) => awake(schedule, question.range, zone).intersection(extent),
+            let tells = self.question.tells(span, rule);
+            if let Tells::No(why) = tells {
+                found.reasons.push((extent.clone(), why));
+                continue;
+            }
+            let active = match &rule.schedule {
+                Some(schedule) => active(schedule, bounds, self.zone).intersection(&extent),
                 None => extent.clone(),
             };
-            match question.tells(span, rule) {
-                Tells::No(why) => {
-                    reasons.push((extent.clone(), why));
-                    continue;
-                }
-                Tells::All => all = all.union(&at),
-                Tells::Part(what) => {
-                    part = part.union(&at);
-                    only.insert(what);
-                }
-            }
+            let quiet = self.quiet(span, rule);
+            let at = active.without(&quiet);
+            found.reasons.push((extent.without(&active), Why::Inactive));
+            found
+                .reasons
+                .push((active.intersection(&quiet), Why::CoolingDown));
             is_used |= !at.is_empty();
-            reasons.push((extent.without(&at), Why::Asleep));
+            if self.question.labels.is_empty() && !at.is_empty() {
+                found.classes.extend(classes_of(rule));
+            }
+            match tells {
+                Tells::Part(what) => {
+                    found.part = found.part.union(&at);
+                    found.only.insert(what);
+                }
+                Tells::All | Tells::No(_) => found.all = found.all.union(&at),
+            }
         }
         if span.watch.rules.is_empty() {
-            reasons.push((extent.clone(), Why::NoRule));
+            found.reasons.push((extent, Why::NoRule));
         }
-        if let Some(found) = span_rate(span).filter(|_| is_used) {
-            rate = Some(rate.map_or(found, |rate| rate.min(found)));
+        if let Some(rate) = span_rate(span).filter(|_| is_used) {
+            found.rate = Some(found.rate.map_or(rate, |lowest| lowest.min(rate)));
         }
     }
-    let all = all.without(&deleted);
-    let part = part.without(&deleted).without(&all);
-    if part.is_empty() {
-        only.clear();
-    }
-    let known = all.union(&part);
-    let gaps = whole.without(&known);
-    CameraKnowledge {
-        camera: camera.clone(),
-        unknown: explain(&gaps, &reasons, &spans),
-        known,
-        only,
-        rate,
+
+    /// When a rule made no event because of an earlier one.
+    fn quiet(&self, span: &CoverageSpan, rule: &WatchedRule) -> Intervals {
+        let Some(quiet_ms) = i64::try_from(rule.quiet_ms).ok().filter(|ms| *ms > 0) else {
+            return Intervals::default();
+        };
+        if i128::from(quiet_ms) > LOOKBACK.as_millis() {
+            // Its last event may be older than what was searched.
+            return Intervals::one(i64::MIN, i64::MAX);
+        }
+        let of_rule =
+            |event: &&BegunEvent| event.pipeline == span.watch.pipeline && event.rule == rule.name;
+        let begun = self.begun.iter().filter(of_rule);
+        begun
+            // The event itself is known.
+            .map(|event| (event.at_ms + 1, event.at_ms.saturating_add(quiet_ms)))
+            .collect()
     }
 }
 
@@ -155,6 +233,7 @@ fn explain(
     gaps: &Intervals,
     reasons: &[(Intervals, Why)],
     spans: &[&CoverageSpan],
+    otherwise: &Why,
 ) -> Vec<Unknown> {
     let mut unknown = Vec::new();
     let mut rest = gaps.clone();
@@ -176,7 +255,7 @@ fn explain(
         let before = spans.iter().filter(|span| span.to.unix_ms <= from_ms);
         let before = before.max_by_key(|span| span.to.unix_ms);
         let why = match before.map(|span| span.end) {
-            None | Some(SpanEnd::Stopped | SpanEnd::Finished) => Why::NotWatched,
+            None | Some(SpanEnd::Stopped | SpanEnd::Finished) => otherwise.clone(),
             Some(end) => Why::Interrupted(end),
         };
         Unknown {

@@ -2,7 +2,7 @@
 //!
 //! - "No" is said only for times at which the event would have been recorded.
 //! - Anything else is unknown, with its reason: nothing watched, the detector tells no such class,
-//!   the rule was asleep, the camera was lost or blind, the records are deleted.
+//!   the rule was inactive or cooling down, the camera was lost or blind, records are deleted.
 //! - Computed from the journal and from the runtime's coverage, never from what is deployed now.
 //!
 //! Not here: understanding a question (`plain`), the spans of coverage (the runtime).
@@ -24,6 +24,7 @@ pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown};
 pub use self::question::PastQuestion;
 pub use self::why::Why;
 
+use jiff::tz::TimeZone;
 use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_plain::intent::EventsWanted;
@@ -38,17 +39,18 @@ pub async fn answer(
     client: &RuntimeClient,
     wanted: &EventsWanted,
 ) -> Result<PastAnswer, ClientError> {
-    let found = search_events(client, wanted).await?;
     let range = CoverageRange {
         from_ms: wanted.from.map(|at| at.as_millisecond()),
         to_ms: wanted.to.map(|at| at.as_millisecond()),
         source: wanted.camera.clone(),
     };
+    // Before the search: each event of its spans is in the journal when it is answered.
     let report = client.coverage(&range).await?;
+    let found = search_events(client, wanted).await?;
     let sources = client.sources().await?;
     let cameras: Vec<_> = sources.into_iter().map(|source| source.spec.id).collect();
     let question = PastQuestion::new(wanted, &cameras, &report);
-    let knowledge = Knowledge::of(&question, &report, &jiff::tz::TimeZone::system());
+    let knowledge = Knowledge::of(&question, &report, &found.begun, &TimeZone::system());
     Ok(PastAnswer { found, knowledge })
 }
 

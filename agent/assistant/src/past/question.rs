@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, WatchedRule};
+use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, SpanEnd, WatchedRule};
 use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::rule::CrossDirection;
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
 use super::why::Why;
@@ -74,7 +76,6 @@ impl PastQuestion {
         let watch = &span.watch;
         watch.source == *camera
             && (self.pipelines.is_empty() || self.pipelines.contains(&watch.pipeline))
-            && is_dated(span)
     }
 
     /// What a rule of a span tells.
@@ -91,25 +92,34 @@ impl PastQuestion {
             Ok(missing) => missing,
             Err(why) => return Tells::No(why),
         };
-        let is_everywhere = !self.conditions.is_empty()
-            || rule.condition == APPEARS
-            || self.place.is_some() && rule.condition == ENTERS;
+        let is_at_place = self.place.is_some() || rule.place.is_none();
+        let is_everywhere = match self.conditions.as_slice() {
+            [] => rule.condition == APPEARS || self.place.is_some() && rule.condition == ENTERS,
+            [_] => is_at_place,
+            // It tells one of several kinds.
+            _ => false,
+        };
+        let is_everywhere = is_everywhere && !rule.may_drop && rule.direction.is_none();
         if missing.is_empty() && is_everywhere {
             return Tells::All;
         }
         let told: Vec<&str> = self.labels.iter().map(String::as_str).collect();
         let told: Vec<&str> = told.into_iter().filter(|l| !missing.contains(l)).collect();
-        let what = match told.as_slice() {
-            [] => rule.classes.join(" or "),
-            told => told.join(" or "),
+        let of = match told.as_slice() {
+            [] => String::new(),
+            told => format!(" of {}", told.join(" or ")),
         };
-        let what = if what.is_empty() { "something" } else { &what };
-        Tells::Part(format!("{what} {}", describe(rule)))
+        let filter = if rule.may_drop {
+            ", as far as its filters let them through"
+        } else {
+            ""
+        };
+        Tells::Part(format!("{}{of}{filter}", describe(rule)))
     }
 
     /// The classes of the question that the rule could not tell.
     fn missing_classes(&self, span: &CoverageSpan, rule: &WatchedRule) -> Result<Vec<&str>, Why> {
-        let detectors = &span.watch.detectors;
+        let detectors = &rule.detectors;
         let classes = detectors.iter().flat_map(|detector| &detector.classes);
         let classes: BTreeSet<&String> = match (span.watch.renames_classes, &rule.classes) {
             (true, named) => named.iter().collect(),
@@ -147,21 +157,37 @@ impl PastQuestion {
 /// Classes that a reason names.
 const MAX_NAMED: usize = 6;
 
-/// Whether the times of a span can be trusted.
+/// Whether the times of a span can be trusted. A clock that was set was wrong before, unless a time
+/// source had set it already.
 pub(super) fn is_dated(span: &CoverageSpan) -> bool {
-    use watchkeeper_contract::time::TimeQuality::Unsynced;
-    span.from.quality != Unsynced && span.to.quality != Unsynced
+    let qualities = [span.from.quality, span.to.quality];
+    let was_wrong = span.end == SpanEnd::ClockSet && qualities != [TimeQuality::Synced; 2];
+    !was_wrong && !qualities.contains(&TimeQuality::Unsynced)
 }
 
-/// What a rule tells, as the end of a sentence.
+/// The classes that a rule told; empty where it told all that moved.
+pub(super) fn classes_of(rule: &WatchedRule) -> BTreeSet<String> {
+    let known = rule.detectors.iter().flat_map(|detector| &detector.classes);
+    match rule.classes.is_empty() {
+        true => known.cloned().collect(),
+        false => rule.classes.iter().cloned().collect(),
+    }
+}
+
+/// What a rule records, in the plural.
 fn describe(rule: &WatchedRule) -> String {
     let place = rule.place.as_deref().unwrap_or("the place");
+    let direction = match rule.direction {
+        Some(CrossDirection::In) => " inwards",
+        Some(CrossDirection::Out) => " outwards",
+        Some(CrossDirection::Any) | None => "",
+    };
     match rule.condition.as_str() {
-        APPEARS => "seen for the first time".to_owned(),
-        "enters" => format!("that enters {place}"),
-        "leaves" => format!("that leaves {place}"),
-        "stays" => format!("that stays in {place}"),
-        "crosses" => format!("that crosses {place}"),
-        _ => format!("by the rule {}", rule.name),
+        APPEARS => "first sights".to_owned(),
+        ENTERS => format!("entries into {place}"),
+        "leaves" => format!("departures from {place}"),
+        "stays" => format!("stays in {place}"),
+        "crosses" => format!("crossings of {place}{direction}"),
+        _ => format!("events of the rule {}", rule.name),
     }
 }

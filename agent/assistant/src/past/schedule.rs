@@ -1,4 +1,4 @@
-//! The times at which a rule with a schedule is awake.
+//! The times at which a rule with a schedule is active.
 
 use jiff::civil::{Date, Time, Weekday as Day};
 use jiff::tz::TimeZone;
@@ -9,7 +9,7 @@ use super::intervals::Intervals;
 
 /// The part of `range` (milliseconds since 1970) in which `schedule` is active, in local time.
 /// Empty where one of its times is invalid: such a rule makes no event.
-pub(super) fn awake(schedule: &Schedule, range: (i64, i64), zone: &TimeZone) -> Intervals {
+pub(super) fn active(schedule: &Schedule, range: (i64, i64), zone: &TimeZone) -> Intervals {
     let whole = Intervals::one(range.0, range.1);
     let (Some(from), Some(to)) = (time(&schedule.from), time(&schedule.to)) else {
         return Intervals::default();
@@ -72,7 +72,7 @@ mod tests {
 
     /// Minute by minute over two weeks, the change of the clocks included, as the rules do.
     #[test]
-    fn awake_times_are_those_of_the_rules() {
+    fn active_times_are_those_of_the_rules() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         let start = jiff::civil::date(2026, 10, 19)
             .to_zoned(zone.clone())
@@ -85,7 +85,7 @@ mod tests {
             schedule(&[Weekday::Sun], "09:00", "09:00"),
             schedule(&[Weekday::Mon, Weekday::Tue], "00:00", "00:00"),
         ] {
-            let found = awake(&schedule, (from, to), &zone);
+            let found = active(&schedule, (from, to), &zone);
             for ms in (from..to).step_by(60_000) {
                 let at = Timestamp::from_millisecond(ms)
                     .unwrap()
@@ -102,6 +102,6 @@ mod tests {
                 );
             }
         }
-        assert!(awake(&schedule(&[], "25:00", "08:00"), (from, to), &zone).is_empty());
+        assert!(active(&schedule(&[], "25:00", "08:00"), (from, to), &zone).is_empty());
     }
 }

@@ -11,7 +11,7 @@ use watchkeeper_client::JournalRecord;
 use watchkeeper_contract::coverage::{
     CoverageReport, CoverageSpan, SpanEnd, Watched, WatchedDetector, WatchedRule,
 };
-use watchkeeper_contract::event::Event;
+use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::rule::Schedule;
 use watchkeeper_contract::source::Blindness;
@@ -52,6 +52,10 @@ fn rule(condition: &str, place: Option<&str>) -> WatchedRule {
         name: condition.to_owned(),
         condition: condition.to_owned(),
         place: place.map(str::to_owned),
+        direction: None,
+        detectors: Vec::new(),
+        may_drop: false,
+        quiet_ms: 0,
         classes: Vec::new(),
         schedule: None,
     }
@@ -73,12 +77,14 @@ fn span(
         watch: Watched {
             source: SourceId::new(camera).unwrap(),
             pipeline: pipeline.parse().unwrap(),
-            detectors: vec![WatchedDetector {
-                model: model.to_owned(),
-                classes: classes.iter().map(|c| (*c).to_owned()).collect(),
-            }],
             renames_classes: false,
-            rules: vec![rule],
+            rules: vec![WatchedRule {
+                detectors: vec![WatchedDetector {
+                    model: model.to_owned(),
+                    classes: classes.iter().map(|c| (*c).to_owned()).collect(),
+                }],
+                ..rule
+            }],
         },
     }
 }
@@ -104,6 +110,8 @@ fn coverage() -> CoverageReport {
     CoverageReport {
         from_ms: 0,
         to_ms: at("Thu 12:00").as_millisecond(),
+        source: None,
+        events_waiting: 0,
         at: wall(at("Thu 12:00")),
         spans: vec![
             span(
@@ -170,7 +178,7 @@ fn event(
     label: &str,
 ) -> JournalRecord {
     let event: Event = serde_json::from_value(json!({
-        "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": seq, "boot_id": "b", "mono_ms": 0,
+        "schema": 1, "id": format!("01JABCDEFGHJKMNPQRST{seq:06}"), "seq": seq, "boot_id": "b", "mono_ms": 0,
         "at": {"unix_ms": at(when).as_millisecond(), "quality": "synced"}, "phase": "new",
         "source": camera, "pipeline": pipeline, "severity": "info",
         "body": {"kind": "rule", "rule": condition, "condition": condition, "reason": "r", "label": label,
@@ -200,7 +208,26 @@ fn journal() -> Vec<JournalRecord> {
             "motion",
         )
     }));
-    events
+    with_ends(events)
+}
+
+/// Each event with its end right behind it.
+fn with_ends(events: Vec<JournalRecord>) -> Vec<JournalRecord> {
+    let mut records = Vec::new();
+    for record in events {
+        let JournalRecord::Known(new) = record else {
+            panic!("an event is known");
+        };
+        let mut end = new.clone();
+        end.phase = Phase::End;
+        records.extend([JournalRecord::Known(new), JournalRecord::Known(end)]);
+    }
+    for (seq, record) in (1..).zip(&mut records) {
+        if let JournalRecord::Known(event) = record {
+            event.seq = EventSeq(seq);
+        }
+    }
+    records
 }
 
 fn scene() -> Scene {
@@ -257,10 +284,9 @@ fn answer_to(
         .map(|camera| camera.id)
         .collect();
     let question = PastQuestion::new(wanted, &cameras, report);
-    PastAnswer {
-        found: search.done(),
-        knowledge: Knowledge::of(&question, report, &zone()),
-    }
+    let found = search.done();
+    let knowledge = Knowledge::of(&question, report, &found.begun, &zone());
+    PastAnswer { found, knowledge }
 }
 
 /// The answer to a question in words.
@@ -287,4 +313,147 @@ fn answers_say_what_is_known_and_why_the_rest_is_not() {
         .collect();
     assert_eq!(answers.len(), 40);
     insta::assert_snapshot!("answers", answers.join("\n"));
+}
+
+/// A question for people in the yard between two times.
+fn people(from: &str, to: &str) -> EventsWanted {
+    EventsWanted {
+        camera: Some(SourceId::new("yard").unwrap()),
+        labels: vec!["person".to_owned()],
+        from: Some(at(from)),
+        to: Some(at(to)),
+        ..EventsWanted::default()
+    }
+}
+
+fn sentence(wanted: &EventsWanted, report: &CoverageReport, records: Vec<JournalRecord>) -> String {
+    answer_to(wanted, report, records).sentence(&zone())
+}
+
+/// The coverage with another rule for people in the yard.
+fn with_rule(change: impl Fn(&mut WatchedRule)) -> CoverageReport {
+    let mut report = coverage();
+    for span in &mut report.spans {
+        let is_it = span.watch.pipeline.as_str() == "yard-people";
+        span.watch
+            .rules
+            .iter_mut()
+            .filter(|_| is_it)
+            .for_each(&change);
+    }
+    report
+}
+
+#[test]
+fn time_after_an_event_is_not_known_while_its_rule_cools_down() {
+    let report = with_rule(|rule| rule.quiet_ms = 3_600_000);
+    let (within, after) = (
+        people("Wed 14:30", "Wed 15:00"),
+        people("Wed 15:30", "Wed 16:00"),
+    );
+    let text = sentence(&within, &report, journal());
+    assert_eq!(
+        text,
+        "I could not have known: yard, because the rule was cooling down after an event."
+    );
+    let text = sentence(&after, &report, journal());
+    assert!(text.starts_with("No event:"), "{text}");
+    let text = sentence(&people("Wed 14:30", "Wed 15:00"), &coverage(), journal());
+    assert!(text.starts_with("No event:"), "{text}");
+}
+
+#[test]
+fn who_came_before_and_stayed_is_an_event() {
+    let yard = ("yard", "yard-people");
+    let mut records = vec![event(1, "Wed 14:00", yard, "appears", "person")];
+    let asked = people("Wed 15:00", "Wed 16:00");
+    // Its end is not recorded yet.
+    let text = sentence(&asked, &coverage(), records.clone());
+    assert!(text.starts_with("1 event."), "{text}");
+    for (end, is_there) in [("Wed 14:30", false), ("Wed 15:30", true)] {
+        let JournalRecord::Known(mut known) = event(2, end, yard, "appears", "person") else {
+            panic!("an event is known");
+        };
+        known.phase = Phase::End;
+        if let JournalRecord::Known(new) = &records[0] {
+            known.id = new.id;
+        }
+        records.truncate(1);
+        records.push(JournalRecord::Known(known));
+        let text = sentence(&asked, &coverage(), records.clone());
+        assert_eq!(text.starts_with("1 event."), is_there, "{text}");
+        assert_eq!(text.starts_with("No event:"), !is_there, "{text}");
+    }
+}
+
+#[test]
+fn rule_that_may_drop_objects_never_gives_a_plain_no() {
+    let asked = people("Wed 18:00", "Wed 19:00");
+    let filtered = with_rule(|rule| rule.may_drop = true);
+    let text = sentence(&asked, &filtered, journal());
+    assert!(text.starts_with("No event was recorded:"), "{text}");
+    assert!(
+        text.contains("as far as its filters let them through"),
+        "{text}"
+    );
+    let both = EventsWanted {
+        conditions: vec!["enters".to_owned(), "leaves".to_owned()],
+        ..asked.clone()
+    };
+    let enters = with_rule(|rule| rule.condition = "enters".to_owned());
+    let text = sentence(&both, &enters, journal());
+    assert!(text.starts_with("No event was recorded:"), "{text}");
+    let inwards = with_rule(|rule| {
+        rule.condition = "crosses".to_owned();
+        rule.direction = Some(watchkeeper_contract::rule::CrossDirection::In);
+    });
+    let crossed = EventsWanted {
+        conditions: vec!["crosses".to_owned()],
+        ..asked
+    };
+    let text = sentence(&crossed, &inwards, journal());
+    assert!(
+        text.contains("crossings of the place inwards of person"),
+        "{text}"
+    );
+}
+
+#[test]
+fn events_that_wait_and_clocks_that_were_wrong_leave_nothing_known() {
+    let asked = people("Wed 18:00", "Wed 19:00");
+    let mut report = coverage();
+    report.events_waiting = 3;
+    let text = sentence(&asked, &report, journal());
+    assert_eq!(
+        text,
+        "I could not have known: yard, because events wait for the disk."
+    );
+    let mut report = coverage();
+    for span in &mut report.spans {
+        (span.from.quality, span.end) = (TimeQuality::Estimated, SpanEnd::ClockSet);
+    }
+    let text = sentence(&asked, &report, journal());
+    assert_eq!(
+        text,
+        "I could not have known: yard, because the clock of the box was wrong."
+    );
+}
+
+#[test]
+fn record_that_cannot_be_read_forbids_a_plain_no() {
+    let mut records = journal();
+    records[0] = JournalRecord::Unreadable {
+        seq: EventSeq(1),
+        cause: "damaged".to_owned(),
+    };
+    let asked = EventsWanted {
+        from: None,
+        labels: vec!["dog".to_owned()],
+        ..people("Wed 14:00", "Wed 16:00")
+    };
+    let text = sentence(&asked, &coverage(), records);
+    assert!(
+        text.contains("1 record of the journal could not be read"),
+        "{text}"
+    );
 }

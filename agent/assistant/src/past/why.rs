@@ -11,8 +11,14 @@ pub enum Why {
     NotWatched,
     /// Watching was interrupted.
     Interrupted(SpanEnd),
-    /// The rule slept by its schedule.
-    Asleep,
+    /// The clock of the box was wrong.
+    ClockWrong,
+    /// Events of that time wait for a disk that refuses them.
+    Unstored,
+    /// The rule was inactive by its schedule.
+    Inactive,
+    /// The rule made no further event for a time after one.
+    CoolingDown,
     /// The detector tells no classes apart.
     NoClasses { model: String },
     /// A step renamed the classes, and the rule named none.

@@ -231,7 +231,7 @@ mod tests {
         let here = runs(1);
         for (text, kind) in [
             ("pause watch-0", ChangeKind::Pause),
-            ("stop watch-0", ChangeKind::Stop),
+            ("delete watch-0", ChangeKind::Stop),
             (WATCH, ChangeKind::Deploy),
         ] {
             let offer = propose(text, &here);

@@ -20,6 +20,9 @@ use crate::redact;
 use crate::setup_agent::turn::TurnCost;
 use watchkeeper_client::JournalRecord;
 
+/// Maximum known and unknown times of a camera in an answer about the past.
+const MAX_TIMES: usize = 100;
+
 /// Receiver of the events of a session.
 pub trait ProgressSink: Send + Sync {
     fn report(&self, event: ProgressEvent<'_>);
@@ -162,7 +165,7 @@ impl ProgressEvent<'_> {
                 let events: Vec<Value> = found.events.iter().map(event_json).collect();
                 json!({
                     "type": "events", "number": found.number, "complete": !found.cut, "events": events,
-                    "text": answer.sentence(&zone), "coverage": answer.knowledge.to_json(&zone),
+                    "text": answer.sentence(&zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
                 })
             }
             Self::Record(JournalRecord::Known(known)) => event_json(known),

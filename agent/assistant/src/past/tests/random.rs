@@ -59,13 +59,13 @@ impl Watching {
             watch: Watched {
                 source: SourceId::new("yard").unwrap(),
                 pipeline: "p".parse().unwrap(),
-                detectors: vec![WatchedDetector {
-                    model: "m".to_owned(),
-                    classes: self.names(),
-                }],
                 renames_classes: false,
                 rules: vec![WatchedRule {
                     schedule,
+                    detectors: vec![WatchedDetector {
+                        model: "m".to_owned(),
+                        classes: self.names(),
+                    }],
                     ..rule("appears", None)
                 }],
             },
@@ -123,6 +123,8 @@ proptest! {
         let report = CoverageReport {
             from_ms: 0,
             to_ms: moment(MINUTES).as_millisecond(),
+            source: None,
+            events_waiting: 0,
             at: wall(moment(MINUTES)),
             spans: days.iter().map(Watching::span).collect(),
             spans_since_ms: None,
@@ -136,7 +138,7 @@ proptest! {
             to: Some(moment(to)),
             ..EventsWanted::default()
         };
-        let answer = answer_to(&wanted, &report, recorded);
+        let answer = answer_to(&wanted, &report, with_ends(recorded));
         let came = visits.iter().any(|(minute, class)| *class == asked && (from..to).contains(minute));
         let is_known = (from..to).all(|minute| told(minute, asked));
         let text = answer.sentence(&zone());
