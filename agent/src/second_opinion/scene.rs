@@ -2,17 +2,19 @@
 //!
 //! | condition | within |
 //! |---|---|
-//! | a track in common | [`TRACK_MS`] |
-//! | the centre of each bounding box lies in the other | [`PLACE_MS`] |
+//! | a track in common, or the centre of each bounding box in the other | [`EITHER_MS`] |
+//! | both | [`BOTH_MS`] |
+//!
+//! A pipeline that is replaced counts its tracks from 1 again, so a track alone is no identity.
 //!
 //! Invariant: camera, pipeline, rule, class and run of the runtime are those of the other event.
 
 use watchkeeper_contract::event::{Event, EventBody, RuleEvent};
 
-/// Milliseconds in which a track shows one scene. A later picture may show something else.
-const TRACK_MS: u64 = 600_000;
-/// Milliseconds in which a place shows one scene.
-const PLACE_MS: u64 = 10_000;
+/// Milliseconds in which a track, or a place, shows one scene.
+const EITHER_MS: u64 = 10_000;
+/// Milliseconds in which a track at one place does. A later picture may show something else.
+const BOTH_MS: u64 = 600_000;
 
 /// Returns whether both events show one scene.
 #[must_use]
@@ -38,9 +40,12 @@ pub fn is_same_scene(a: &Event, b: &Event) -> bool {
         .tracks
         .iter()
         .any(|track| second.tracks.contains(track));
-    is_one_rule
-        && ((has_common_track && apart_ms <= TRACK_MS)
-            || (is_same_place(first, second) && apart_ms <= PLACE_MS))
+    let within_ms = match (has_common_track, is_same_place(first, second)) {
+        (true, true) => BOTH_MS,
+        (true, false) | (false, true) => EITHER_MS,
+        (false, false) => return false,
+    };
+    is_one_rule && apart_ms <= within_ms
 }
 
 fn is_same_place(a: &RuleEvent, b: &RuleEvent) -> bool {
@@ -82,10 +87,12 @@ mod tests {
     fn scene_is_a_track_or_a_place_for_a_while() {
         let first = event(0, 1, HERE);
         for (other, is_same) in [
-            (event(TRACK_MS, 1, BESIDE), true),
-            (event(TRACK_MS + 1, 1, HERE), false),
-            (event(PLACE_MS, 2, NEARBY), true),
-            (event(PLACE_MS + 1, 2, NEARBY), false),
+            (event(BOTH_MS, 1, NEARBY), true),
+            (event(BOTH_MS + 1, 1, HERE), false),
+            (event(EITHER_MS, 1, BESIDE), true),
+            (event(EITHER_MS + 1, 1, BESIDE), false),
+            (event(EITHER_MS, 2, NEARBY), true),
+            (event(EITHER_MS + 1, 2, NEARBY), false),
             (event(0, 2, BESIDE), false),
         ] {
             assert_eq!(is_same_scene(&first, &other), is_same, "{other:?}");

@@ -125,6 +125,17 @@ impl Refusal {
             Self::Money { .. } => RefusalCause::Month,
         }
     }
+
+    /// Returns how long it holds; the longest duration where no wait ends it.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        match self {
+            Self::Calls { free_in, .. } | Self::Money { free_in, .. } => {
+                free_in.unwrap_or(Duration::MAX)
+            }
+            Self::Tokens { .. } => Duration::MAX,
+        }
+    }
 }
 
 fn calls_clause(bound: &CallBound, limit: u32, allowed: u32) -> String {

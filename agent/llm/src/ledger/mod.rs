@@ -13,7 +13,7 @@ mod state;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::time::Wall;
@@ -35,11 +35,16 @@ pub enum LedgerError {
     Store(#[from] StoreError),
 }
 
+/// Least interval between two writes of refusals alone.
+const REFUSALS_INTERVAL: Duration = Duration::from_secs(60);
+
 /// The ledger on a store. [`Ledger::reserve`] and [`Ledger::settle`] block for a sync.
 #[derive(Debug)]
 pub struct Ledger {
     store: Arc<dyn Store>,
     state: Mutex<State>,
+    /// When counts of refusals were last written by themselves.
+    refusals_written: Mutex<Option<Instant>>,
 }
 
 impl Ledger {
@@ -50,7 +55,11 @@ impl Ledger {
     pub fn open(store: Arc<dyn Store>, folder: &Path, limits: Limits) -> Result<Self, StoreError> {
         let state = on_disk::restore(store.as_ref(), folder, limits)?;
         let state = Mutex::new(state);
-        Ok(Self { store, state })
+        Ok(Self {
+            store,
+            state,
+            refusals_written: Mutex::default(),
+        })
     }
 
     /// Returns the limits.
@@ -68,10 +77,7 @@ impl Ledger {
         let (ticket, change) = match state.reserve(now, wall, entry) {
             Ok(reserved) => reserved,
             Err(refusal) => {
-                // The refusal stands even if its count can't be written.
-                if let Err(error) = self.store.commit(on_disk::head_batch(&state)) {
-                    tracing::debug!(%error, "cannot write the count of refused LLM calls");
-                }
+                self.write_refusals(&state, now);
                 return Err(refusal.into());
             }
         };
@@ -81,6 +87,21 @@ impl Ledger {
             return Err(error.into());
         }
         Ok(ticket)
+    }
+
+    /// Writes the counts of refusals, once a minute at most: a storm of refusals delays nobody.
+    /// Every reservation writes them too.
+    fn write_refusals(&self, state: &State, now: Instant) {
+        let mut written = self.refusals_written.lock();
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < REFUSALS_INTERVAL;
+        if written.is_some_and(is_recent) {
+            return;
+        }
+        *written = Some(now);
+        // The refusal stands even if its count can't be written.
+        if let Err(error) = self.store.commit(on_disk::head_batch(state)) {
+            tracing::debug!(%error, "cannot write the count of refused LLM calls");
+        }
     }
 
     /// Settles a call at its true cost, on stable storage on return.

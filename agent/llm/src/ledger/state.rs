@@ -200,18 +200,21 @@ impl State {
     fn check(&self, entry: &Entry, rule: Option<&str>) -> Result<(), Refusal> {
         let (head, limits, class) = (&self.head, &self.limits, entry.class);
         let ms = head.clock.ms();
-        head.minutes.check(ms, class, rule, limits.calls_per_hour)?;
         let (needed, limit) = (entry.tokens, limits.tokens_per_call);
         if needed > limit {
             return Err(Refusal::Tokens { needed, limit });
         }
-        for (period, spending, limit) in [
+        let money = [
             (Period::Day, &head.day, limits.day),
             (Period::Month, &head.month, limits.month),
-        ] {
-            spending.check(period, class, entry.worst, limit, rest_of(period, ms))?;
-        }
-        Ok(())
+        ];
+        let money = money.into_iter().map(|(period, spending, limit)| {
+            spending.check(period, class, entry.worst, limit, rest_of(period, ms))
+        });
+        let hour = head.minutes.check(ms, class, rule, limits.calls_per_hour);
+        // The refusal that holds for longest: after any shorter wait it would come next.
+        let refused = std::iter::once(hour).chain(money).filter_map(Result::err);
+        refused.max_by_key(Refusal::wait).map_or(Ok(()), Err)
     }
 
     pub(super) fn reserve(

@@ -322,6 +322,8 @@ fn refusals_of_a_day_are_counted_by_class_and_cause() {
     );
     reserve(&bench, CallClass::Heartbeat, Money::ZERO);
     reserve(&bench, CallClass::Heartbeat, Money::ZERO);
+    // Every reservation writes the counts.
+    bench.spend(Money::ZERO);
     bench.restart(limits());
     let of_class = |refused: &Refusals, class| {
         let causes = refused.get(&class).into_iter().flatten();
@@ -352,7 +354,12 @@ fn older_ledger_opens_and_its_use_counts_as_that_of_persons() {
     bench.spend(CENT);
     let refused = refusal(bench.reserve(Money::ZERO));
     assert!(matches!(refused, Refusal::Calls { .. }));
-    assert_eq!(bench.report().refusal, Some(refused));
+    // A call that costs something waits for the next day, which is longer.
+    let refused = bench.report().refusal;
+    assert!(
+        matches!(refused, Some(Refusal::Money { .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]
