@@ -389,7 +389,7 @@ fn killed_agent_keeps_its_pending_proposal() -> anyhow::Result<()> {
     last(&said, "done")?;
     assert_eq!(site.pipelines()?.len(), 1);
 
-    let said = site.api.say(&talk, "stop everything")?;
+    let said = site.api.say(&talk, "delete everything")?;
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
     site = site.restart()?;
     let done = site
@@ -409,7 +409,7 @@ fn stale_refused_or_ended_proposals_are_not_applied() -> anyhow::Result<()> {
     let talk = site.api.conversation()?;
     site.api.say(&talk, COUNT_REQUEST)?;
     site.api.say(&talk, "yes")?;
-    let said = site.api.say(&talk, "stop everything")?;
+    let said = site.api.say(&talk, "delete everything")?;
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
     let mut spec = site.pipelines()?[0]["spec"].clone();
     spec["stop_after_s"] = json!(500.0);
@@ -437,7 +437,7 @@ fn stale_refused_or_ended_proposals_are_not_applied() -> anyhow::Result<()> {
         .json("POST", &format!("/v1/proposals/{renewed}/refuse"), None)?;
     assert_eq!(dropped["outcome"], "refused");
     assert!(site.proposals()?.is_empty());
-    site.api.say(&talk, "stop everything")?;
+    site.api.say(&talk, "delete everything")?;
     assert_eq!(site.proposals()?.len(), 1);
     site.api
         .json("DELETE", &format!("/v1/conversations/{talk}"), None)?;
@@ -510,7 +510,7 @@ fn tcp_needs_the_token_and_shows_only_tcp_proposals() -> anyhow::Result<()> {
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
     let done = remote.json("POST", &format!("/v1/proposals/{id}/confirm"), None)?;
     assert_eq!(done["outcome"], "done");
-    let said = remote.say(&talk, "stop everything")?;
+    let said = remote.say(&talk, "delete everything")?;
     let id = text(last(&said, "proposal")?, "id")?.to_owned();
     site.api
         .json("POST", &format!("/v1/proposals/{id}/confirm"), None)?;

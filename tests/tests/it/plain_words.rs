@@ -151,7 +151,7 @@ fn stale_proposal_is_shown_again_and_not_applied() -> anyhow::Result<()> {
     let site = Site::new()?;
     let (code, _, errors) = ask_json(&site.bench, &["--yes", COUNT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
-    let (_, objects, _) = ask_json(&site.bench, &["stop everything"])?;
+    let (_, objects, _) = ask_json(&site.bench, &["delete everything"])?;
     let id = objects[0]["id"].as_str().context("an id")?.to_owned();
     let mut spec = site.pipelines()?[0]["spec"].clone();
     spec["stop_after_s"] = json!(500.0);
@@ -412,7 +412,7 @@ fn notes_list_pipelines_after_each_yes_and_agent_start() -> anyhow::Result<()> {
     let agents = "state/assistant/memory/active.json";
     let at_start = wait_for("the agent's file", || active(agents))?;
     ensure!(at_start == kept, "{at_start:#}");
-    chat(&bench, &format!("stop {name}\nyes\n"))?;
+    chat(&bench, &format!("delete {name}\nyes\n"))?;
     let kept = active(persons).context("a file")?;
     ensure!(kept["pipelines"] == json!({}), "{kept:#}");
     Ok(())

@@ -86,7 +86,7 @@ fn api_request_uses_the_policy_of_its_entrypoint() -> anyhow::Result<()> {
     let (name, _) = runs(&bench)?;
     let talk = api.conversation()?;
     // The next request discards a pending proposal, also if it needs no confirmation.
-    let said = api.say(&talk, &format!("stop {name}"))?;
+    let said = api.say(&talk, &format!("delete {name}"))?;
     ensure!(
         types(&said).contains(&"proposal") && !types(&said).contains(&"confirmed"),
         "{said:#?}"

@@ -492,7 +492,10 @@ fn a_change_may_name_a_channel_and_keeps_those_that_there_are() {
 #[test]
 fn what_stays_as_it_is_may_be_said() {
     let scene = with_stays();
-    let gate = [Change::Stop(scene.pipelines[0].spec.id.clone())];
+    let gate = [Change::Pause {
+        pipeline: scene.pipelines[0].spec.id.clone(),
+        until: None,
+    }];
     for text in [
         "Stop the gate watch but leave the others running.",
         "Switch off the watch on the gate, nothing else.",
@@ -500,10 +503,12 @@ fn what_stays_as_it_is_may_be_said() {
         "Gate watch off",
         "Stop all but the dock",
         "Stop all watches except the dock alarm",
-        "Delete all watches on gate",
     ] {
         assert_eq!(proposal_in(text, &scene).changes, gate, "{text}");
     }
+    let deleted = [Change::Stop(scene.pipelines[0].spec.id.clone())];
+    let changes = proposal_in("Delete all watches on gate", &scene).changes;
+    assert_eq!(changes, deleted);
     for text in [
         "Stop the gate watch but not the dock watch",
         "Turn the gate watch off at night",

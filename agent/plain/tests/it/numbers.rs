@@ -358,7 +358,7 @@ fn class_of_a_model_that_is_not_installed_may_be_asked_for() {
 }
 
 #[test]
-fn watch_is_known_by_its_class_where_that_is_its_own() {
+fn watch_is_found_by_its_class_where_no_other_has_it() {
     let deleted = |text: &str| match ask(text, &site()) {
         Answer::Propose(offer) => offer
             .changes

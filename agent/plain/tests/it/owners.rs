@@ -218,10 +218,10 @@ fn what_is_stopped_and_what_is_watched_for_instead_are_one_proposal() {
         "Gate alarm off; instead notify for cars in the yard.",
     ] {
         let proposal = proposal_in(text, &scene);
-        let [Change::Stop(stopped), Change::Deploy(spec)] = &proposal.changes[..] else {
+        let [Change::Pause { pipeline, .. }, Change::Deploy(spec)] = &proposal.changes[..] else {
             panic!("{text}: {:#?}", proposal.changes);
         };
-        assert!(stopped.as_str().starts_with("gate"), "{text}");
+        assert!(pipeline.as_str().starts_with("gate"), "{text}");
         assert_eq!(spec.source.as_str(), "yard", "{text}");
     }
     // Two changes of one are none.
@@ -463,8 +463,8 @@ fn a_watch_that_there_is_is_changed_put_on_hold_and_set_back_on_in_many_words() 
         ("shut the gate camera up till noon tomorrow", "pause"),
         ("turn the gate alarm back on", "resume"),
         ("gate alarm on again please", "resume"),
-        ("kill all the alerts except the yard one", "stop"),
-        ("turn everything off but the yard alarm", "stop"),
+        ("kill all the alerts except the yard one", "pause"),
+        ("turn everything off but the yard alarm", "pause"),
         ("delete the old gate counter", "stop"),
     ] {
         let proposal = proposal_in(text, &scene);
