@@ -132,7 +132,7 @@ const PICKS: [&str; 40] = [
 const COUNTS: &str = "counting|counter|counters";
 /// Verbs by which a thing is taken away for good, and no longer there.
 const TAKES_AWAY: [&str; 6] = ["remove", "delete", "drop", "scrap", "bin", "rid"];
-/// What is said where a watch is to stop.
+/// What is said where quiet is asked for.
 const PAUSED_INSTEAD: &str =
     "It is paused, so that it can be resumed; say \"delete\" to remove it.";
 const TELLS: &str = "alerts|alert|alerting|alarm|alarms";
@@ -174,8 +174,7 @@ pub(crate) fn control(
     notes: &mut Notes,
 ) -> Result<Intent, Need> {
     let verb = take_verb(&mut r, asks, lexicon);
-    // Who stops a watch may want it back: only verbs that take it away delete it.
-    let is_paused_instead = asks == Asks::Stop && !verb.takes_away();
+    let is_paused_instead = asks == Asks::Stop && is_for_quiet(&r, &verb);
     let asks = if is_paused_instead { Asks::Pause } else { asks };
     let spared = spared(&mut r, scene, lexicon);
     let (named, names) = take_names(&mut r, scene, lexicon);
@@ -228,6 +227,19 @@ pub(crate) fn control(
         },
         _ => Intent::Resume(targets),
     })
+}
+
+/// Whether quiet is asked for, and no end of what runs: `stop the alerts`, `turn off the camera`.
+fn is_for_quiet(r: &Reader, verb: &Verb) -> bool {
+    let switches = (0..r.tokens.len()).any(|i| matches!(r.any_word(i), "off" | "disable"));
+    let tells = (0..r.tokens.len()).any(|i| {
+        let word = r.any_word(i);
+        TELLS
+            .split('|')
+            .chain(["camera", "cam"])
+            .any(|told| told == word)
+    });
+    !verb.takes_away() && (switches || tells)
 }
 
 /// Takes the pipelines that are named, and where their names stand.

@@ -63,15 +63,14 @@ impl CoverageRecords {
     pub fn append(&self, spans: &[CoverageSpan]) -> Result<(), JournalError> {
         let _writing = self.writing.lock();
         let stored = self.numbered()?;
-        let mut next = stored.last().map_or(1, |(seq, _)| seq + 1);
+        let next = stored.last().map_or(1, |(seq, _)| seq + 1);
         let mut batch = Batch::new();
-        for span in spans {
+        for (number, span) in (next..).zip(spans) {
             let record = SpanV1 {
                 format: FORMAT,
                 span: span.clone(),
             };
-            batch = batch.put(COVERAGE, &log_key(next), &encode(&record)?);
-            next += 1;
+            batch = batch.put(COVERAGE, &log_key(number), &encode(&record)?);
         }
         let surplus = (stored.len() + spans.len()).saturating_sub(self.max);
         let deleted = stored.get(..surplus.min(stored.len())).unwrap_or_default();

@@ -50,7 +50,8 @@ impl PastAnswer {
             };
             parts.push(format!("No event was recorded: {}.", self.watched(when)));
         }
-        if !knowledge.is_whole() && !(is_empty && knowledge.is_none()) {
+        let is_said = knowledge.is_whole() || (is_empty && knowledge.is_none());
+        if !is_said {
             parts.push(format!("Not known: {}.", self.unknown(zone)));
         }
         parts.extend(self.only());

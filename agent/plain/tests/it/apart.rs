@@ -252,10 +252,10 @@ fn what_is_left_as_it_is_is_neither_ended_nor_started() {
         "Turn off the gate camera and leave the others running.",
     ] {
         let changes = proposal_in(text, &scene).changes;
-        let [Change::Pause { pipeline, .. }] = changes.as_slice() else {
+        let [change @ (Change::Stop(_) | Change::Pause { .. })] = changes.as_slice() else {
             panic!("{text}: {changes:?}");
         };
-        assert_eq!(*pipeline, scene.pipelines[0].spec.id, "{text}");
+        assert_eq!(*change.pipeline(), scene.pipelines[0].spec.id, "{text}");
     }
     for text in [
         "Turn on the gate watch but leave the dock watch off.",

@@ -111,7 +111,7 @@ fn another_watch_that_is_named_is_the_one_that_stops() {
     let text = "tell me when a person is on camera gate and stop the dock watch";
     let changes = proposal_in(text, &scene).changes;
     assert!(
-        matches!(&changes[..], [Change::Deploy(_), Change::Pause { pipeline, .. }] if *pipeline == id(&scene, "dock")),
+        matches!(&changes[..], [Change::Deploy(_), Change::Stop(stopped)] if *stopped == id(&scene, "dock")),
         "{changes:#?}"
     );
     let later = "tell me when a person is on camera gate and stop the dock watch after 10 minutes";
@@ -157,8 +157,7 @@ fn an_order_that_is_not_carried_out_names_what_can_be_done_instead() {
     for (text, remedy) in [
         ("stop the gate watch at 6pm", "until 8 tomorrow"),
         ("stop everything at midnight", "until 8 tomorrow"),
-        ("stop the gate watch in 10 minutes", "until 8 tomorrow"),
-        ("delete the gate watch in 10 minutes", "for the next hour"),
+        ("stop the gate watch in 10 minutes", "for the next hour"),
         ("resume the gate watch at 8", "until 8 tomorrow"),
         ("pause the gate watch at night", "only between"),
         ("delete all events", "drops the oldest by itself"),

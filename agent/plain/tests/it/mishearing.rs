@@ -492,23 +492,33 @@ fn a_change_may_name_a_channel_and_keeps_those_that_there_are() {
 #[test]
 fn what_stays_as_it_is_may_be_said() {
     let scene = with_stays();
-    let gate = [Change::Pause {
-        pipeline: scene.pipelines[0].spec.id.clone(),
+    let id = scene.pipelines[0].spec.id.clone();
+    let ends = [Change::Stop(id.clone())];
+    for text in [
+        "Stop the gate watch but leave the others running.",
+        "Stop all but the dock",
+        "Delete all watches on gate",
+    ] {
+        assert_eq!(proposal_in(text, &scene).changes, ends, "{text}");
+    }
+    let rests = [Change::Pause {
+        pipeline: id,
         until: None,
     }];
     for text in [
-        "Stop the gate watch but leave the others running.",
         "Switch off the watch on the gate, nothing else.",
         "Turn the gate watch off",
         "Gate watch off",
-        "Stop all but the dock",
-        "Stop all watches except the dock alarm",
+        "Stop the alerts from the gate",
+        "Turn off the gate camera",
     ] {
-        assert_eq!(proposal_in(text, &scene).changes, gate, "{text}");
+        let offer = proposal_in(text, &scene);
+        assert_eq!(offer.changes, rests, "{text}");
+        assert!(
+            offer.assumed.iter().any(|a| a.contains("say \"delete\"")),
+            "{text}"
+        );
     }
-    let deleted = [Change::Stop(scene.pipelines[0].spec.id.clone())];
-    let changes = proposal_in("Delete all watches on gate", &scene).changes;
-    assert_eq!(changes, deleted);
     for text in [
         "Stop the gate watch but not the dock watch",
         "Turn the gate watch off at night",

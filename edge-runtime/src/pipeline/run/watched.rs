@@ -74,3 +74,83 @@ fn watched_rule(
 fn step_of(selector: &str) -> &str {
     selector.split('.').nth(1).unwrap_or_default()
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::{Value, json};
+    use watchkeeper_detect::{DetectorPool, OpenRequest};
+
+    use super::*;
+    use crate::pipeline::plan::plan;
+
+    /// What a pipeline with these rules watches: motion, all of it and in the left half.
+    fn rules(rules: &Value) -> Vec<WatchedRule> {
+        let spec: PipelineSpec = serde_json::from_value(json!({
+            "id": "p", "source": "cam", "model": "motion", "rules": rules,
+            "workflow": {
+                "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+                "steps": [
+                    {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect",
+                        "images": "$inputs.image", "model_id": "yolox-nano"},
+                    {"type": "watchkeeper/tracker@v1", "name": "all", "image": "$inputs.image",
+                        "detections": "$steps.detect.predictions"},
+                    {"type": "roboflow_core/detections_filter@v1", "name": "half",
+                        "predictions": "$steps.all.tracked_detections",
+                        "operations": [{"type": "DetectionsFilter", "filter_operation": {
+                            "type": "StatementGroup", "operator": "and", "statements": [{
+                                "type": "BinaryStatement",
+                                "left_operand": {"type": "DynamicOperand", "operand_name": "_"},
+                                "comparator": {"type": "(Detection) in zone"},
+                                "right_operand": {"type": "StaticOperand",
+                                    "value": [[0, 0], [9, 0], [9, 9]]},
+                            }],
+                        }}]},
+                    {"type": "watchkeeper/line_counter@v1", "name": "line", "image": "$inputs.image",
+                        "detections": "$steps.all.tracked_detections", "line_segment": [[0, 0], [9, 9]]},
+                ],
+                "outputs": [],
+            },
+        }))
+        .unwrap();
+        let plan = plan(&spec).unwrap();
+        let motion = OpenRequest {
+            model: "motion".to_owned(),
+            ..OpenRequest::default()
+        };
+        let pool = DetectorPool::default();
+        let open = |_: &str| Ok(pool.open(&motion).unwrap());
+        let detectors = Detectors::open(&spec, &plan, &open).unwrap();
+        watched(&spec, &plan, &detectors).rules
+    }
+
+    #[test]
+    fn rule_has_its_detectors_and_what_may_drop_objects() {
+        let found = rules(&json!([
+            {"name": "a", "when": {"kind": "appears", "detections": "$steps.all.tracked_detections"}},
+            {"name": "f", "when": {"kind": "appears", "detections": "$steps.half.predictions"}},
+            {"name": "l", "when": {"kind": "crosses", "line": "line", "direction": "in"},
+                "cooldown_s": 60, "shared_cooldown": true},
+            {"name": "c", "when": {"kind": "crosses", "line": "line"}, "severity": "critical",
+                "cooldown_s": 60, "shared_cooldown": true, "confidence": {"min": 0.9}},
+        ]));
+        let models = |rule: &WatchedRule| -> Vec<(String, usize)> {
+            let of = rule.detectors.iter();
+            of.map(|d| (d.model.clone(), d.classes.len())).collect()
+        };
+        for rule in &found {
+            assert_eq!(models(rule), [("motion".to_owned(), 0)], "{}", rule.name);
+        }
+        let facts = found.iter().map(|r| (r.may_drop, r.direction, r.quiet_ms));
+        let facts: Vec<_> = facts.collect();
+        assert_eq!(
+            facts,
+            [
+                (false, None, 0),
+                (true, None, 0),
+                (false, Some(CrossDirection::In), 60_000),
+                (true, None, 0),
+            ]
+        );
+    }
+}
