@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
 use watchkeeper_assistant::past::{Knowledge, PastQuestion, search_events};
-use watchkeeper_assistant::wording::local_time;
+use watchkeeper_assistant::wording::{counted, local_time};
 use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
@@ -106,8 +106,9 @@ async fn save_statement(
         &json!({"type": "statement", "file": path, "key": statement.key, "spans": spans}),
         || {
             format!(
-                "Statement of {spans} spans in {}, signed with the key {}",
+                "Statement in {}, {}, signed with the key {}",
                 path.display(),
+                counted(spans as u64, "span"),
                 statement.key
             )
         },
@@ -173,7 +174,7 @@ pub(super) struct Verified {
 impl Verified {
     pub(super) fn line(&self) -> String {
         let report = &self.statement.report;
-        let spans = report.spans.len();
+        let spans = counted(report.spans.len() as u64, "span");
         let camera = report
             .source
             .as_ref()
@@ -185,7 +186,7 @@ impl Verified {
             (None, _) => "the journal had no event".to_owned(),
         };
         format!(
-            "statement about {camera} from {from} to {to}, made {at}: signature ok, {spans} spans, {head}"
+            "statement about {camera} from {from} to {to}, made {at}: signature ok, {spans}, {head}"
         )
     }
 

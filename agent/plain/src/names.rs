@@ -4,6 +4,7 @@
 //! - A name that is also an everyday word counts only beside the word `camera`, so no name takes a
 //!   verb or an article away from a request.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
@@ -453,6 +454,8 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
         let is_narrower = is_owned || own.is_empty() && lexicon.is_narrower(&text);
         let written = at - usize::from(is_owned)..at + len;
         own.extend(lexicon.class(&text).unwrap_or_default().iter().cloned());
+        let mut seen = BTreeSet::new();
+        own.retain(|label| seen.insert(label.clone()));
         let anything = lexicon.is_anything(&text);
         if own.is_empty() && !anything {
             continue;

@@ -289,14 +289,16 @@ fn word_for_some_of_a_class_is_told_to_stand_for_all() {
             .iter()
             .any(|a| a.contains("\"child\" from any other person"))
     );
-    let Answer::Propose(offer) = ask("tell me when my car leaves the yard", &site()) else {
+    let mut scene = site();
+    scene.models.push(scene.models[0].clone());
+    let Answer::Propose(offer) = ask("tell me when my car leaves the yard", &scene) else {
         panic!("a watch");
     };
     assert!(
         offer
             .assumed
             .iter()
-            .any(|a| a.contains("\"my car\" from any other car"))
+            .any(|a| a.contains("\"my car\" from any other car: every car counts"))
     );
     let (_, said) = events("was anybody in the yard last night");
     assert!(!said.contains("any other"), "{said}");

@@ -80,6 +80,8 @@ fn step_of(selector: &str) -> &str {
 mod tests {
     use serde_json::{Value, json};
     use watchkeeper_detect::{DetectorPool, OpenRequest};
+    use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
+    use watchkeeper_engine::templates::watch;
 
     use super::*;
     use crate::pipeline::plan::plan;
@@ -150,6 +152,41 @@ mod tests {
                 (true, None, 0),
                 (false, Some(CrossDirection::In), 60_000),
                 (true, None, 0),
+            ]
+        );
+    }
+
+    /// A class of the detector can be told by the watches that people ask for.
+    #[test]
+    fn watch_of_the_template_tells_the_classes_of_its_detector() {
+        let point = |x: f64, y: f64| [x, y];
+        let watch = watch::Watch {
+            lines: vec![NamedLine {
+                name: "line".to_owned(),
+                from: point(0.0, 0.0),
+                to: point(9.0, 9.0),
+            }],
+            zones: vec![NamedZone {
+                name: "zone".to_owned(),
+                points: vec![point(0.0, 0.0), point(9.0, 0.0), point(9.0, 9.0)],
+            }],
+            ..watch::Watch::default()
+        };
+        let spec: PipelineSpec = serde_json::from_value(json!({
+            "id": "p", "source": "cam", "workflow": watch::workflow(&watch, "motion"),
+        }))
+        .unwrap();
+        let plan = plan(&spec).unwrap();
+        let found = watched(&spec, &plan, &Detectors::default());
+        assert!(!found.renames_classes);
+        let rules = found.rules.iter().map(|r| (r.name.as_str(), r.may_drop));
+        let rules: Vec<_> = rules.collect();
+        assert_eq!(
+            rules,
+            [
+                ("line", false),
+                ("zone-enters", false),
+                ("zone-stays", false)
             ]
         );
     }

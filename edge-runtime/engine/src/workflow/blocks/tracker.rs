@@ -59,6 +59,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("new_instances", &[Kind::ObjectDetection]),
         Output::new("already_seen_instances", &[Kind::ObjectDetection]),
     ],
+    keeps_classes: true,
     build,
     ..Manifest::BASE
 }];
