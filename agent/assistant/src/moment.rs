@@ -3,9 +3,10 @@
 //! Invariant: no moment is read as another one. A time zone in brackets is read or rejected, never
 //! ignored.
 
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Weekday as Day};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use watchkeeper_contract::rule::Weekday;
 
 /// The accepted forms, for an error message.
 pub const FORMS: &str = "2026-03-29T08:00 (local time of the box) or 2026-03-29T08:00:00+02:00; \
@@ -24,6 +25,20 @@ pub fn parse_moment(written: &str, here: &TimeZone) -> Option<Timestamp> {
     }
     let local: DateTime = written.parse().ok()?;
     Some(local.to_zoned(here.clone()).ok()?.timestamp())
+}
+
+/// The day of the week, as schedules name it.
+#[must_use]
+pub fn weekday(day: Day) -> Weekday {
+    match day {
+        Day::Monday => Weekday::Mon,
+        Day::Tuesday => Weekday::Tue,
+        Day::Wednesday => Weekday::Wed,
+        Day::Thursday => Weekday::Thu,
+        Day::Friday => Weekday::Fri,
+        Day::Saturday => Weekday::Sat,
+        Day::Sunday => Weekday::Sun,
+    }
 }
 
 #[cfg(test)]

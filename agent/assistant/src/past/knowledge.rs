@@ -166,7 +166,7 @@ impl Given<'_> {
                 continue;
             }
             let active = match &rule.schedule {
-                Some(schedule) => active(schedule, bounds, self.zone).intersection(&extent),
+                Some(schedule) => active(schedule, bounds, self.zone),
                 None => extent.clone(),
             };
             let quiet = self.quiet(span, rule);

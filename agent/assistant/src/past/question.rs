@@ -103,8 +103,8 @@ impl PastQuestion {
         if missing.is_empty() && is_everywhere {
             return Tells::All;
         }
-        let told: Vec<&str> = self.labels.iter().map(String::as_str).collect();
-        let told: Vec<&str> = told.into_iter().filter(|l| !missing.contains(l)).collect();
+        let labels = self.labels.iter().map(String::as_str);
+        let told: Vec<&str> = labels.filter(|label| !missing.contains(label)).collect();
         let of = match told.as_slice() {
             [] => String::new(),
             told => format!(" of {}", told.join(" or ")),

@@ -1,11 +1,12 @@
 //! The times at which a rule with a schedule is active.
 
-use jiff::civil::{Date, Time, Weekday as Day};
+use jiff::civil::{Date, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use watchkeeper_contract::rule::{Schedule, Weekday};
+use watchkeeper_contract::rule::Schedule;
 
 use super::intervals::Intervals;
+use crate::moment::weekday;
 
 /// The part of `range` (milliseconds since 1970) in which `schedule` is active, in local time.
 /// Empty where one of its times is invalid: such a rule makes no event.
@@ -43,21 +44,10 @@ fn time(text: &str) -> Option<Time> {
     Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()
 }
 
-fn weekday(day: Day) -> Weekday {
-    match day {
-        Day::Monday => Weekday::Mon,
-        Day::Tuesday => Weekday::Tue,
-        Day::Wednesday => Weekday::Wed,
-        Day::Thursday => Weekday::Thu,
-        Day::Friday => Weekday::Fri,
-        Day::Saturday => Weekday::Sat,
-        Day::Sunday => Weekday::Sun,
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
+    use watchkeeper_contract::rule::Weekday;
     use watchkeeper_engine::rules::{LocalTime, is_awake};
 
     use super::*;

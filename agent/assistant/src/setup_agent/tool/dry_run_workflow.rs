@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::{Condition, Weekday};
+use watchkeeper_contract::rule::Condition;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::{LocalTime, is_awake};
 
@@ -15,6 +15,7 @@ use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::preview_workflow::no_draft;
 use super::propose_deployment::{rules, spec};
+use crate::moment::weekday;
 use crate::permissions::{Effect, ToolScope};
 
 /// Maximum events in the result.
@@ -145,19 +146,6 @@ fn sleeping_rules(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
         schedule.and_then(|hours| is_awake(hours, local)) == Some(false)
     });
     asleep.map(|rule| rule.name.clone()).collect()
-}
-
-fn weekday(day: jiff::civil::Weekday) -> Weekday {
-    use jiff::civil::Weekday as Day;
-    match day {
-        Day::Monday => Weekday::Mon,
-        Day::Tuesday => Weekday::Tue,
-        Day::Wednesday => Weekday::Wed,
-        Day::Thursday => Weekday::Thu,
-        Day::Friday => Weekday::Fri,
-        Day::Saturday => Weekday::Sat,
-        Day::Sunday => Weekday::Sun,
-    }
 }
 
 fn event(event: &DryRunEvent) -> Value {
