@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::tz::TimeZone;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
-use watchkeeper_assistant::past::{Knowledge, PastQuestion, search_events};
+use watchkeeper_assistant::past::{self, Knowledge};
 use watchkeeper_assistant::wording::{counted, local_time};
 use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
 use watchkeeper_contract::canonical::canonical;
@@ -41,8 +41,6 @@ pub(super) async fn run(
     if let Some(path) = &args.statement {
         return save_statement(path, &range, client, out).await;
     }
-    let report = client.coverage(&range).await?;
-    let cameras = cameras(args.camera.as_ref(), &report, client).await?;
     let wanted = EventsWanted {
         camera: args.camera,
         labels: args.class,
@@ -50,33 +48,31 @@ pub(super) async fn run(
         to: args.until,
         ..EventsWanted::default()
     };
+    let answer = past::answer(client, &wanted).await?;
+    if let Some(camera) = &wanted.camera {
+        check_camera(camera, &answer.report, client).await?;
+    }
     let zone = TimeZone::system();
-    let question = PastQuestion::new(&wanted, &cameras, &report);
-    let begun = search_events(client, &wanted).await?.begun;
-    let knowledge = Knowledge::of(&question, &report, &begun, &zone);
-    out.both(&object(&report, &knowledge, &zone), || {
-        knowledge.lines(&zone).join("\n")
+    out.both(&object(&answer.report, &answer.knowledge, &zone), || {
+        answer.knowledge.lines(&zone).join("\n")
     });
     Ok(())
 }
 
-/// The cameras to report: the asked one, which exists or was watched, else all of this box.
-async fn cameras(
-    asked: Option<&SourceId>,
+/// Refuses a camera that does not exist and was not watched.
+async fn check_camera(
+    camera: &SourceId,
     report: &CoverageReport,
     client: &RuntimeClient,
-) -> Result<Vec<SourceId>, Failure> {
+) -> Result<(), Failure> {
     let sources = client.sources().await?.into_iter();
     let known: Vec<SourceId> = sources.map(|source| source.spec.id).collect();
-    let Some(asked) = asked else {
-        return Ok(known);
-    };
     let mut watched = report.spans.iter().map(|span| &span.watch.source);
-    if known.contains(asked) || watched.any(|source| source == asked) {
-        return Ok(vec![asked.clone()]);
+    if known.contains(camera) || watched.any(|source| source == camera) {
+        return Ok(());
     }
     let known: Vec<&str> = known.iter().map(SourceId::as_str).collect();
-    let sentence = format!("there is no camera {:?}", asked.as_str());
+    let sentence = format!("there is no camera {:?}", camera.as_str());
     Err(Failure::new(Exit::BadInput, sentence).with([format!("cameras: {}", known.join(", "))]))
 }
 

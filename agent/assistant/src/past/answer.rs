@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::tz::TimeZone;
+use watchkeeper_contract::coverage::CoverageReport;
 
 use super::describe::{duration, moment, reason};
 use super::event_search::EventSearchResult;
@@ -27,6 +28,8 @@ const MAX_WEEK_MS: i64 = 6 * 86_400_000;
 pub struct PastAnswer {
     pub found: EventSearchResult,
     pub knowledge: Knowledge,
+    /// What the knowledge was computed from.
+    pub report: CoverageReport,
 }
 
 impl PastAnswer {

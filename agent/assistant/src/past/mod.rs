@@ -3,7 +3,8 @@
 //! - "No" is said only for times at which the event would have been recorded.
 //! - Anything else is unknown, with its reason: nothing watched, the detector tells no such class,
 //!   the rule was inactive or cooling down, the camera was lost or blind, records are deleted.
-//! - Computed from the journal and from the runtime's coverage, never from what is deployed now.
+//! - Known times are computed from the journal and the runtime's coverage, not from what is
+//!   deployed now.
 //!
 //! Not here: understanding a question (`plain`), the spans of coverage (the runtime).
 
@@ -51,7 +52,11 @@ pub async fn answer(
     let cameras: Vec<_> = sources.into_iter().map(|source| source.spec.id).collect();
     let question = PastQuestion::new(wanted, &cameras, &report);
     let knowledge = Knowledge::of(&question, &report, &found.begun, &TimeZone::system());
-    Ok(PastAnswer { found, knowledge })
+    Ok(PastAnswer {
+        found,
+        knowledge,
+        report,
+    })
 }
 
 /// Searches the journal.

@@ -286,7 +286,11 @@ fn answer_to(
     let question = PastQuestion::new(wanted, &cameras, report);
     let found = search.done();
     let knowledge = Knowledge::of(&question, report, &found.begun, &zone());
-    PastAnswer { found, knowledge }
+    PastAnswer {
+        found,
+        knowledge,
+        report: report.clone(),
+    }
 }
 
 /// The answer to a question in words.
