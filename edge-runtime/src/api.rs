@@ -11,10 +11,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use watchkeeper_config::Config;
+use watchkeeper_contract::assessment::NewAssessment;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
@@ -31,8 +32,8 @@ use crate::coverage::SigningKey;
 use crate::dry_run;
 use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
-use crate::journal::Journal;
 use crate::journal::media::MediaStore;
+use crate::journal::{AssessError, Assessed, Journal, Stamp};
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::pipeline::recorder::FlushResult;
@@ -313,6 +314,17 @@ impl Runtime for Api {
         parts.metrics.set_recorder(recorder.lost(), has_trouble);
         parts.metrics.set_effects(&parts.effects.counts());
         parts.metrics.encode(&parts.journal, &self.media)
+    }
+
+    fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
+        let parts = self.manager.parts();
+        let stamp = Stamp {
+            boot_id: parts.boot_id.to_string(),
+            mono_ms: clock::millis(parts.started.elapsed()),
+            at: clock::wall(),
+            id: EventId::generate(),
+        };
+        parts.journal.assess(seq, new, &stamp)
     }
 
     fn coverage(

@@ -19,7 +19,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
-use watchkeeper_contract::event::{ClipState, Verdict};
+use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::spool::EffectCounts;
@@ -41,6 +41,11 @@ const BUCKETS: [f64; 12] = [
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
 ];
 
+/// Upper bounds of confidences: in tenths, finer around the usual gates.
+const CONFIDENCES: [f64; 13] = [
+    0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0,
+];
+
 /// All metrics; an update takes a read lock and an atomic addition.
 pub struct Metrics {
     registry: Registry,
@@ -50,6 +55,7 @@ pub struct Metrics {
     inference: Bounded<ModelLabels, Histogram>,
     stages: Bounded<StageLabels, Histogram>,
     events: Family<VerdictLabels, Counter>,
+    confidence: Histogram,
     step_errors: Bounded<StepLabels, Counter>,
     clips: Family<ClipLabels, Counter>,
     clip_pictures_left_out: Counter,
@@ -79,6 +85,9 @@ struct JournalGauges {
     appended: Counter,
     failed: Counter,
     dropped: Counter,
+    reviews_waiting: Gauge<u64, AtomicU64>,
+    reviews_given_up: Gauge<u64, AtomicU64>,
+    assessments: Counter,
     media_bytes: Gauge<u64, AtomicU64>,
     media_dropped: Counter,
 }
@@ -175,6 +184,24 @@ impl JournalGauges {
             appended: register(own, "appended", "Records appended", new.appended),
             failed: register(own, "failed", "Failed appends", new.failed),
             dropped: register(own, "dropped", "Records deleted by retention", new.dropped),
+            reviews_waiting: register(
+                own,
+                "reviews_waiting",
+                "Events that wait for a person",
+                new.reviews_waiting,
+            ),
+            reviews_given_up: register(
+                own,
+                "reviews_given_up",
+                "Events that left the queue of reviews without an answer",
+                new.reviews_given_up,
+            ),
+            assessments: register(
+                own,
+                "assessments",
+                "Assessments recorded, by people and second opinions",
+                new.assessments,
+            ),
             media_bytes: register(own, "media_bytes", "Bytes of media", new.media_bytes),
             media_dropped: register(
                 own,
@@ -227,6 +254,12 @@ impl Metrics {
                 "Time of a frame in one stage; `pipeline` is all of them but `wait`",
             ),
             events: register(to, "events", "Events, by verdict", Family::default()),
+            confidence: register(
+                to,
+                "event_confidence",
+                "Confidence of events, before any assessment",
+                Histogram::new(CONFIDENCES),
+            ),
             step_errors: register_bounded(
                 to,
                 "step_errors",
@@ -336,11 +369,19 @@ impl Metrics {
     }
 
     /// Counts an event.
-    pub fn count_event(&self, verdict: Verdict) {
+    pub fn count_event(
+        &self,
+        Decision {
+            verdict,
+            confidence,
+            ..
+        }: &Decision,
+    ) {
         let label = VerdictLabels {
-            verdict: verdict.into(),
+            verdict: (*verdict).into(),
         };
         self.events.get_or_create(&label).inc();
+        self.confidence.observe(*confidence);
     }
 
     /// Counts a failure of a workflow step.
@@ -425,6 +466,11 @@ impl Metrics {
             .store(stats.appended, Ordering::Relaxed);
         own.failed.inner().store(stats.failed, Ordering::Relaxed);
         own.dropped.inner().store(stats.dropped, Ordering::Relaxed);
+        own.reviews_waiting.set(stats.reviews_waiting);
+        own.reviews_given_up.set(stats.reviews_given_up);
+        own.assessments
+            .inner()
+            .store(stats.assessments, Ordering::Relaxed);
         own.media_bytes.set(media.bytes());
         own.media_dropped
             .inner()

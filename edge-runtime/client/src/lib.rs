@@ -17,6 +17,7 @@ pub mod how_to_start;
 mod newer;
 mod pipelines;
 mod record;
+mod reviews;
 mod sources;
 pub mod tls;
 

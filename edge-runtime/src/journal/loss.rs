@@ -129,6 +129,7 @@ impl Loss {
                 },
                 evidence: Vec::new(),
                 media: Vec::new(),
+                assessment: None,
                 clip: None,
                 hash: String::new(),
             })

@@ -1,7 +1,8 @@
 //! The journal: durable events, and what to run after a restart.
 //!
 //! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]) and
-//!   snapshots and clips ([`media`]), stored spans of coverage ([`CoverageRecords`]).
+//!   snapshots and clips ([`media`]), stored spans of coverage ([`CoverageRecords`]), and the queue
+//!   of reviews.
 //! - An event is visible to readers only after it is on stable storage.
 //! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
 //!   was set aside: its mark names the last one, else see `reservation`.
@@ -12,6 +13,7 @@
 //!
 //! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
+mod assess;
 pub(crate) mod chain;
 mod coverage;
 mod error;
@@ -25,6 +27,8 @@ mod opening;
 pub(crate) mod record;
 mod reservation;
 mod retention;
+mod review_share;
+mod reviews;
 mod specs;
 mod verify;
 
@@ -40,6 +44,7 @@ use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
+pub use assess::{AssessError, Assessed};
 pub use chain::Hash;
 pub use coverage::CoverageRecords;
 pub use error::JournalError;
@@ -47,6 +52,7 @@ pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
 pub(crate) use reservation::Reservation;
 pub use retention::Limits;
+pub use review_share::ReviewShare;
 pub use specs::{Kind, LastIntent, Loaded, Specs, StoredSpec, Unreadable, UserIntent};
 pub use verify::{ChainError, verify};
 
@@ -56,6 +62,7 @@ use gaps::{Bounds, NamedLosses};
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
+use reviews::{Outline, Reviews};
 
 /// The store's folder within the state folder.
 const FOLDER: &str = "journal";
@@ -90,6 +97,12 @@ pub struct JournalStats {
     pub failed: u64,
     /// Records that retention deleted since the start.
     pub dropped: u64,
+    /// Assessments appended since the start.
+    pub assessments: u64,
+    /// Events that wait for a person.
+    pub reviews_waiting: u64,
+    /// Events that left that queue without an answer.
+    pub reviews_given_up: u64,
     pub records: u64,
     /// Bytes of the stored records.
     pub bytes: u64,
@@ -105,6 +118,8 @@ pub struct Journal {
     coverage: CoverageRecords,
     /// Events that were open when the last run ended, until [`Journal::close_open_events`].
     open_events: Mutex<OpenEvents>,
+    /// One assessment at a time: each reads first what was given before.
+    assessing: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -116,6 +131,7 @@ struct Writer {
     bounds: Bounds,
     named: NamedLosses,
     retention: Retention,
+    reviews: Reviews,
     reservation: Reservation,
     stats: JournalStats,
     /// Events about losses found at opening that are not appended yet.
@@ -246,7 +262,10 @@ impl Journal {
         writer.first = first;
         writer.bounds = bounds;
         writer.named.remove_records(&drop);
+        writer.reviews.remove_records(&drop);
         for event in events.iter() {
+            writer.reviews.add(event.seq.0, Outline::of(event));
+            writer.stats.assessments += u64::from(event.phase == Phase::Assessed);
             writer.named.add_record(event.seq.0, event);
         }
         writer.stats.dropped += drop.len() as u64;
@@ -351,11 +370,19 @@ impl Journal {
         ))
     }
 
+    /// Rules too many of whose events need a person; `now_ms` is in milliseconds since 1970.
+    #[must_use]
+    pub fn high_review_shares(&self, now_ms: i64) -> Vec<ReviewShare> {
+        self.writer.lock().reviews.shares().too_high(now_ms)
+    }
+
     /// Counters for metrics.
     #[must_use]
     pub fn stats(&self) -> JournalStats {
         let writer = self.writer.lock();
         JournalStats {
+            reviews_waiting: writer.reviews.waiting_count() as u64,
+            reviews_given_up: writer.reviews.given_up(),
             records: writer.retention.count(),
             bytes: writer.retention.bytes(),
             ..writer.stats

@@ -54,7 +54,7 @@ impl OpenEvents {
             Phase::New | Phase::Update if self.open.len() < MAX_OPEN => {
                 self.open.insert(record.id, stored);
             }
-            Phase::New | Phase::Update => {}
+            Phase::New | Phase::Update | Phase::Assessed => {}
         }
     }
 

@@ -22,6 +22,7 @@ use super::open_events::OpenEvents;
 use super::record::{self, HeadV1, StoredEvent};
 use super::reservation::Reservation;
 use super::retention::{Item, Limits, Retention};
+use super::reviews::{Outline, Reviews};
 use super::specs::Specs;
 use super::{Journal, JournalStats, Writer};
 
@@ -103,6 +104,7 @@ impl Journal {
             writer: Mutex::new(writer),
             head,
             open_events: Mutex::new(scan.open_events),
+            assessing: Mutex::new(()),
         };
         Ok((journal, losses))
     }
@@ -156,6 +158,7 @@ impl Writer {
             first: head.map_or(1, |head| head.first),
             bounds: head.map(|head| head.bounds).unwrap_or_default(),
             named: std::mem::take(&mut scan.named),
+            reviews: std::mem::take(&mut scan.reviews),
             retention,
             reservation,
             stats: JournalStats::default(),
@@ -170,10 +173,12 @@ struct ScanResult {
     last: u64,
     hash: Hash,
     open_events: OpenEvents,
+    reviews: Reviews,
     named: NamedLosses,
 }
 
-/// Reads every record once: sizes and severities for retention, the end of the chain, open events.
+/// Reads every record once: sizes and severities for retention, the end of the chain, open events,
+/// reviews.
 fn scan_index(
     store: &dyn Store,
     retention: &mut Retention,
@@ -183,6 +188,7 @@ fn scan_index(
         last: 0,
         hash: Hash::ZERO,
         open_events: OpenEvents::default(),
+        reviews: Reviews::default(),
         named: NamedLosses::default(),
     };
     for page in pages(store, EVENTS, OPEN_PAGE) {
@@ -198,6 +204,9 @@ fn scan_index(
                             && let Ok(event) = event.event()
                         {
                             scan.named.add_record(seq, &event);
+                        }
+                        if let Ok(outline) = serde_json::from_str::<Outline>(event.canonical()) {
+                            scan.reviews.add(seq, outline);
                         }
                         scan.open_events.add(event);
                     }

@@ -17,6 +17,7 @@ use super::opening::OPEN_PAGE;
 use super::*;
 
 mod damage;
+mod reviews;
 
 fn event(severity: Severity) -> Event {
     Event {
@@ -48,6 +49,7 @@ fn event(severity: Severity) -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        assessment: None,
         clip: None,
         hash: String::new(),
     }

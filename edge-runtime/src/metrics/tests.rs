@@ -1,5 +1,7 @@
 //! The text of the metrics.
 
+use watchkeeper_contract::event::Verdict;
+
 use super::*;
 use crate::journal::Limits;
 use crate::journal::media::MediaLimits;
@@ -19,7 +21,12 @@ fn updated_metrics_are_in_the_text() {
     metrics.count_dropped(&gate, "slot", 3);
     metrics.set_source_state(&gate, &SourceState::Ended);
     metrics.observe_inference("yolox-nano", Duration::from_millis(20));
-    metrics.count_event(Verdict::Review);
+    metrics.count_event(&Decision {
+        verdict: Verdict::Review,
+        confidence: 0.72,
+        reason: String::new(),
+        asks: None,
+    });
     metrics.count_clip(&ClipState::Filming);
     metrics.count_clip_pictures_left_out(7);
     let text = text(&metrics);
@@ -30,6 +37,9 @@ fn updated_metrics_are_in_the_text() {
         "watchkeeper_source_state{source=\"gate\",state=\"live\"} 0",
         "watchkeeper_inference_seconds_count{model=\"yolox-nano\"} 1",
         "watchkeeper_events_total{verdict=\"review\"} 1",
+        "watchkeeper_event_confidence_bucket{le=\"0.7\"} 0",
+        "watchkeeper_event_confidence_bucket{le=\"0.75\"} 1",
+        "watchkeeper_journal_reviews_waiting 0",
         "watchkeeper_clips_total{state=\"kept\"} 0",
         "watchkeeper_clips_total{state=\"lost\"} 0",
         "watchkeeper_clip_pictures_left_out_total 7",

@@ -37,6 +37,7 @@ pub(super) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> E
         decision,
         evidence,
         media: Vec::new(),
+        assessment: None,
         clip: None,
         hash: String::new(),
     }

@@ -25,6 +25,7 @@ mod limits;
 mod openapi;
 mod pipelines;
 mod refusal;
+mod reviews;
 mod runtime;
 mod sources;
 
@@ -64,6 +65,8 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(events::page))
         .routes(routes!(events::verify))
         .routes(routes!(events::stream))
+        .routes(routes!(reviews::list))
+        .routes(routes!(reviews::assess))
         .routes(routes!(coverage::report))
         .routes(routes!(coverage::statement))
         .routes(routes!(effects::list))

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use watchkeeper_contract::assessment::NewAssessment;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::Media;
 use watchkeeper_contract::health::Health;
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::Problem;
@@ -22,8 +23,8 @@ use watchkeeper_contract::workflow::{
 };
 
 use crate::effects::Effects;
-use crate::journal::Journal;
 use crate::journal::media::MediaStore;
+use crate::journal::{AssessError, Assessed, Journal};
 
 /// The runtime behind the API.
 ///
@@ -174,6 +175,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// # Errors
     /// When the key can't be read or made.
     fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem>;
+
+    /// Adds an assessment of the event of record `seq`; durable on return.
+    ///
+    /// # Errors
+    /// Those of [`Journal::assess`].
+    fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError>;
 
     fn journal(&self) -> &Journal;
 

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig, bounded};
+use watchkeeper_contract::assessment::NewAssessment;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
@@ -38,7 +39,7 @@ use watchkeeper_contract::workflow::{
 use super::*;
 use crate::effects::{self as spool, Effects};
 use crate::journal::media::{MediaLimits, MediaStore};
-use crate::journal::{Journal, Limits};
+use crate::journal::{AssessError, Assessed, Journal, Limits, Stamp};
 use crate::metrics::Metrics;
 
 const NOW: Wall = Wall {
@@ -95,6 +96,15 @@ impl Runtime for Little {
             key: String::new(),
             signature: String::new(),
         })
+    }
+    fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
+        let stamp = Stamp {
+            boot_id: "boot".to_owned(),
+            mono_ms: 1,
+            at: NOW,
+            id: EventId::generate(),
+        };
+        self.journal.assess(seq, new, &stamp)
     }
     fn sources(&self) -> Vec<SourceStatus> {
         self.sources.lock().unwrap().values().cloned().collect()
@@ -511,6 +521,7 @@ fn event() -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        assessment: None,
         clip: None,
         hash: String::new(),
     }
@@ -1016,6 +1027,8 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/events/verify",
         "get /v1/coverage",
         "get /v1/coverage/statement",
+        "get /v1/reviews",
+        "post /v1/events/{seq}/assessments",
         "get /v1/effects",
         "get /v1/effects/{number}",
         "post /v1/effects/{number}/outcome",
@@ -1163,6 +1176,65 @@ async fn dry_run_ends_with_its_connection_and_frees_its_permit() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(bench.little.left.load(Ordering::SeqCst));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn review_is_listed_answered_once_and_refused_with_a_remedy() {
+    let bench = Bench::start();
+    let rule = json!({
+        "kind": "rule", "rule": "door", "condition": "enters", "reason": "person 1 entered door",
+        "tracks": [1], "frame": 1, "pts_s": 0.5,
+    });
+    let mut doubtful = event();
+    doubtful.body = serde_json::from_value(rule).unwrap();
+    doubtful.decision.verdict = Verdict::Review;
+    bench
+        .little
+        .journal
+        .append(vec![doubtful, event()])
+        .unwrap();
+    let listed = bench.get("/v1/reviews").await.json();
+    assert_eq!(listed["waiting"], 1);
+    assert_eq!(listed["reviews"][0]["event"]["seq"], 1);
+
+    let approve = json!({"assessment": {
+        "by": {"kind": "person", "name": "Ada", "via": "api"}, "answer": "approve", "note": "the postman",
+    }});
+    let path = "/v1/events/1/assessments";
+    let first = bench.ask("POST", path, &approve.to_string()).await;
+    assert_eq!(first.status, 201);
+    assert_eq!(first.json()["phase"], "assessed");
+    assert_eq!(first.json()["assessment"]["note"], "the postman");
+    let again = bench.ask("POST", path, &approve.to_string()).await;
+    assert_eq!((again.status, again.json()), (200, first.json()));
+    assert_eq!(bench.get("/v1/reviews").await.json()["waiting"], 0);
+
+    for (path, body, status, field) in [
+        ("/v1/events/99/assessments", approve.clone(), 404, "seq"),
+        ("/v1/events/2/assessments", approve.clone(), 409, "seq"),
+        (
+            path,
+            json!({"assessment": {"by": {"kind": "person", "via": "api"}, "answer": "correct"}}),
+            422,
+            "assessment.label",
+        ),
+        (
+            path,
+            json!({"assessment": {"by": {"kind": "person", "via": "pigeon"}, "answer": "reject"}}),
+            400,
+            "assessment.by",
+        ),
+    ] {
+        let refused = bench.ask("POST", path, &body.to_string()).await.problem();
+        assert_eq!(refused.status, status, "{refused:?}");
+        assert!(
+            refused
+                .field
+                .as_deref()
+                .is_some_and(|f| f.starts_with(field)),
+            "{refused:?}"
+        );
+    }
 }
 
 fn effect(text: &str) -> Effect {

@@ -57,6 +57,7 @@ pub(super) fn mqtt(input: &[u8]) {
                 Operation::Snapshot { .. } => operation == OperationName::Snapshot,
                 Operation::Deploy { .. } => operation == OperationName::Deploy,
                 Operation::Stop { .. } => operation == OperationName::Stop,
+                Operation::Review { .. } => operation == OperationName::Review,
             };
             assert!(is_of_topic, "{operation} became {request:?}");
             let text = serde_json::to_vec(&request).expect("a request is plain data");

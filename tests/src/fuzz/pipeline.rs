@@ -101,7 +101,7 @@ impl EventChecker {
             match change.phase {
                 Phase::New => assert_eq!(was, None, "{change:?} begins twice"),
                 Phase::Update | Phase::End => assert_eq!(was, Some(true), "{change:?} is not open"),
-                Phase::Clip => panic!("{change:?}: a rule films nothing itself"),
+                Phase::Clip | Phase::Assessed => panic!("{change:?}: a rule films nothing itself"),
             }
             let decided = &change.decision;
             assert_ne!(decided.verdict, Verdict::Discard, "{change:?}");

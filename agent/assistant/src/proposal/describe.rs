@@ -10,8 +10,8 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::{
-    Band, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity, ValueTest,
-    Weekday,
+    Band, BelowGates, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
+    ValueTest, Weekday,
 };
 use watchkeeper_engine::templates::watch::TRACKED;
 use watchkeeper_engine::workflow::{INPUT, Overlay, compile, flattened, is_sink};
@@ -288,6 +288,13 @@ fn describe_rule(rule: &RuleSpec) -> String {
             format!("notifies {}", channels.join(" and "))
         }
     });
+    if !rule.on_act.is_empty() {
+        let channels: Vec<String> = rule.on_act.iter().map(|c| format!("#{c}")).collect();
+        add(format!(
+            "notifies {} of certain or approved events only",
+            channels.join(" and ")
+        ));
+    }
     let for_each = match (is_about_tracks(&rule.when), rule.shared_cooldown) {
         (true, true) => " for all objects together",
         (true, false) => " for each object",
@@ -299,6 +306,9 @@ fn describe_rule(rule: &RuleSpec) -> String {
     });
     if rule.gates != Gates::default() {
         add(describe_gates(&rule.gates));
+    }
+    if rule.below_gates == BelowGates::Review {
+        add("a person decides below the last gate".to_owned());
     }
     // A critical event is never lowered, whatever the rule allows.
     if rule.second_opinion_may_lower && rule.severity != Severity::Critical {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
-use watchkeeper_contract::rule::{Condition, Gates, RuleSpec, Schedule};
+use watchkeeper_contract::rule::{BelowGates, Condition, Gates, RuleSpec, Schedule};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
 
@@ -179,6 +179,8 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 severity: watch.severity,
                 gates: Gates::default(),
                 second_opinion_may_lower: watch.second_opinion,
+                on_act: Vec::new(),
+                below_gates: BelowGates::default(),
                 notify: watch.notify.clone(),
                 clip: watch.clip,
             });

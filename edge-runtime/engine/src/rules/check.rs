@@ -110,8 +110,12 @@ pub(crate) fn unknown_classes(specs: &[RuleSpec], known: &[String], why: &str) -
 pub fn unknown_channels(specs: &[RuleSpec], known: &[ChannelId]) -> Vec<RuleError> {
     let allowed: Vec<String> = known.iter().map(ToString::to_string).collect();
     let named = specs.iter().enumerate().flat_map(|(rule, spec)| {
-        let channels = spec.notify.iter().enumerate();
-        channels.map(move |(i, channel)| (format!("rules[{rule}].notify[{i}]"), channel))
+        [("notify", &spec.notify), ("on_act", &spec.on_act)]
+            .into_iter()
+            .flat_map(move |(field, channels)| {
+                let channels = channels.iter().enumerate();
+                channels.map(move |(i, channel)| (format!("rules[{rule}].{field}[{i}]"), channel))
+            })
     });
     named
         .filter(|(_, channel)| !known.contains(channel))
@@ -216,6 +220,7 @@ impl Compiler<'_> {
         let days = spec.schedule.as_ref().map_or(0, |s| s.days.len());
         for (field, what, found, most) in [
             ("notify", "channels", spec.notify.len(), MAX_CHANNELS),
+            ("on_act", "channels", spec.on_act.len(), MAX_CHANNELS),
             ("classes", "classes", spec.classes.len(), MAX_CLASSES),
             ("schedule.days", "days", days, MAX_DAYS),
         ] {

@@ -80,6 +80,7 @@ impl RuleContext {
             frame: at.frame,
             pts_s: at.time_s,
             held_back: 0,
+            on_act: Vec::new(),
             notify: Vec::new(),
         }
     }

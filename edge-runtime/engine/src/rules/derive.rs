@@ -2,7 +2,9 @@
 //!
 //! - Rules are derived only here, so a workflow makes the same events however it was deployed.
 
-use watchkeeper_contract::rule::{Condition, CrossDirection, Gates, RuleSpec, Severity};
+use watchkeeper_contract::rule::{
+    BelowGates, Condition, CrossDirection, Gates, RuleSpec, Severity,
+};
 
 /// Seconds in a zone after which a visit makes an event.
 pub const STAY_S: f64 = 5.0;
@@ -60,6 +62,8 @@ fn rule(name: String, when: Condition) -> RuleSpec {
         severity: Severity::Info,
         gates: Gates::default(),
         second_opinion_may_lower: false,
+        on_act: Vec::new(),
+        below_gates: BelowGates::default(),
         notify: Vec::new(),
         clip: None,
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::pipeline::SuppressedCounts;
-use watchkeeper_contract::rule::{ClipSpec, Gates, RuleSpec, Severity};
+use watchkeeper_contract::rule::{BelowGates, ClipSpec, Gates, RuleSpec, Severity};
 
 use super::decide::decide;
 use super::evidence::EvidenceItem;
@@ -78,6 +78,8 @@ pub(super) struct OpenEvent {
     reviewed_s: f64,
     reported_s: f64,
     number: Option<f64>,
+    /// Whether a record with the verdict `act` was written.
+    is_certain: bool,
 }
 
 /// The current frame, as rules record events about it.
@@ -97,7 +99,9 @@ pub(super) struct EventEmitter {
     severity: Severity,
     gates: Gates,
     may_lower: bool,
+    below_gates: BelowGates,
     notify: Vec<ChannelId>,
+    on_act: Vec<ChannelId>,
     clip: Option<ClipSpec>,
     cooldown_s: f64,
     shared_cooldown: bool,
@@ -117,7 +121,9 @@ impl EventEmitter {
             severity: spec.severity,
             gates: spec.gates,
             may_lower: spec.second_opinion_may_lower,
+            below_gates: spec.below_gates,
             notify: spec.notify.clone(),
+            on_act: spec.on_act.clone(),
             clip: spec.clip,
             cooldown_s: spec.cooldown_s,
             shared_cooldown: spec.shared_cooldown,
@@ -133,7 +139,8 @@ impl EventEmitter {
         self.active.as_ref().is_none_or(|a| a.at(at.local))
     }
 
-    /// Decides; an escalation includes the terms for a second opinion.
+    /// Decides; an escalation includes the terms for a second opinion, and a person decides instead
+    /// of a discard where the rule says so.
     fn decide(&self, chain: &[EvidenceItem]) -> Decision {
         let mut decision = decide(chain, &self.gates);
         if decision.verdict == Verdict::Escalate {
@@ -141,6 +148,13 @@ impl EventEmitter {
                 gates: self.gates,
                 may_lower: self.may_lower,
             });
+        }
+        if decision.verdict == Verdict::Discard && self.below_gates == BelowGates::Review {
+            decision.verdict = Verdict::Review;
+            decision.reason = format!(
+                "review: {:.2} is below the gate of {:.2}, where the rule lets a person decide",
+                decision.confidence, self.gates.escalate
+            );
         }
         decision
     }
@@ -235,14 +249,15 @@ impl EventEmitter {
             self.began.insert(key, scene.clock);
         }
         event.held_back = std::mem::take(&mut self.held_back);
-        let open = OpenEvent {
+        let mut open = OpenEvent {
             id: (scene.new_id)(),
+            is_certain: false,
             decision,
             reviewed_s: scene.clock,
             reported_s: scene.clock,
             number: event.number,
         };
-        self.write(scene, &open, Phase::New, event, chain);
+        self.write(scene, &mut open, Phase::New, event, chain);
         open
     }
 
@@ -287,18 +302,23 @@ impl EventEmitter {
         if decision.verdict >= open.decision.verdict {
             open.decision = decision;
         }
-        self.write(scene, &open, Phase::End, event, chain);
+        self.write(scene, &mut open, Phase::End, event, chain);
     }
 
     fn write(
         &self,
         scene: &mut Scene<'_>,
-        open: &OpenEvent,
+        open: &mut OpenEvent,
         phase: Phase,
         mut event: RuleEvent,
         chain: &[EvidenceItem],
     ) {
         event.notify.clone_from(&self.notify);
+        // Once, so that nobody acts twice.
+        if !open.is_certain {
+            event.on_act.clone_from(&self.on_act);
+        }
+        open.is_certain |= open.decision.verdict == Verdict::Act;
         scene.out.push(Change {
             id: open.id,
             phase,

@@ -8,8 +8,8 @@ use watchkeeper_contract::event::{Asks, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
 use watchkeeper_contract::rule::{
-    Band, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
-    ValueTest, Weekday,
+    Band, BelowGates, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule,
+    Severity, ValueTest, Weekday,
 };
 use watchkeeper_engine::rules::check::{MAX_CHANNELS, MAX_CLASSES, MAX_RULES, unknown_channels};
 use watchkeeper_engine::rules::{
@@ -61,6 +61,8 @@ fn rule(when: Condition) -> RuleSpec {
         severity: Severity::Info,
         gates: Gates::default(),
         second_opinion_may_lower: false,
+        on_act: Vec::new(),
+        below_gates: BelowGates::default(),
         notify: Vec::new(),
         clip: None,
     }
@@ -813,6 +815,61 @@ fn every_record_names_the_channels_of_its_rule() {
     b.finish();
     assert_eq!(b.phases(), [Phase::New, Phase::End]);
     assert!(b.changes.iter().all(|c| c.event.notify == notify));
+}
+
+#[test]
+fn channels_of_certain_events_are_named_until_the_event_is_certain() {
+    let siren = vec![ChannelId::new("siren").unwrap()];
+    let named = |gates| {
+        let mut b = Bench::new(&[RuleSpec {
+            gates,
+            on_act: siren.clone(),
+            ..rule(stays(1.0))
+        }]);
+        b.stand(4.0, 1);
+        b.finish();
+        let named = b.changes.iter().map(|c| c.event.on_act == siren);
+        named.collect::<Vec<_>>()
+    };
+    let certain = Gates {
+        act: 0.0,
+        record: 0.0,
+        review: 0.0,
+        escalate: 0.0,
+    };
+    assert_eq!(named(certain), [true, false]);
+    let never = Gates {
+        act: 1.0,
+        ..certain
+    };
+    assert_eq!(named(never), [true, true]);
+}
+
+#[test]
+fn below_the_last_gate_a_person_decides_where_the_rule_says_so() {
+    let strict = Gates {
+        act: 1.0,
+        record: 1.0,
+        review: 1.0,
+        escalate: 1.0,
+    };
+    for below_gates in [BelowGates::Discard, BelowGates::Review] {
+        let mut b = Bench::new(&[RuleSpec {
+            gates: strict,
+            below_gates,
+            ..rule(enters())
+        }]);
+        b.stand(4.0, 1);
+        let verdicts: Vec<_> = b.changes.iter().map(|c| c.decision.verdict).collect();
+        match below_gates {
+            BelowGates::Discard => assert_eq!(verdicts, []),
+            BelowGates::Review => {
+                assert_eq!(verdicts.first(), Some(&Verdict::Review));
+                let reason = &b.changes[0].decision.reason;
+                assert!(reason.contains("lets a person decide"), "{reason}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{PipelineId, SourceId};
+use crate::assessment::AssessmentAnswer;
+use crate::id::{EventSeq, PipelineId, SourceId};
 use crate::pipeline::PipelineSpec;
 
 /// Operation that a command requests.
@@ -29,6 +30,22 @@ pub enum Operation {
     Stop {
         /// Name of the pipeline.
         pipeline: PipelineId,
+    },
+    /// Answers a review; the answer carries the new record of the journal.
+    Review {
+        /// Journal number of a record of the event.
+        event: EventSeq,
+        /// `approve`, `reject` or `correct`.
+        answer: AssessmentAnswer,
+        /// Class that the object really has; only with `correct`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+        /// Remark to keep in the journal, one line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// Name of the person; nobody verifies it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::assessment::Assessment;
 use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
 use crate::rule::{Gates, Severity};
 use crate::source::LossCause;
@@ -15,8 +16,8 @@ pub const MAX_PAGE: u32 = 1000;
 
 /// One record of the journal.
 ///
-/// All records of an event have the same id: one `new`, any number of `update`, one `end`, and one
-/// `clip` where `new` announces a clip.
+/// All records of an event have the same id: one `new`, any number of `update`, one `end`, one
+/// `clip` where `new` announces a clip, and one `assessed` for each assessment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Event {
@@ -50,6 +51,10 @@ pub struct Event {
     /// Pictures that were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
+    /// Only in `assessed`: what a person or a second opinion says. `decision` and `evidence` take it
+    /// into account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assessment: Option<Box<Assessment>>,
     /// Clip that its rule keeps: announced by `new`, complete or lost by `clip`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
@@ -71,6 +76,8 @@ pub enum Phase {
     End,
     /// Its clip is complete, or lost. It may come after `end` and changes nothing about the event.
     Clip,
+    /// A person or a second opinion assessed it. It may come after `end`.
+    Assessed,
 }
 
 /// What an event is about.
@@ -231,6 +238,9 @@ pub struct RuleEvent {
     /// is sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
+    /// Channels that the rule names for certain events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_act: Vec<ChannelId>,
 }
 
 /// What to do about an event.

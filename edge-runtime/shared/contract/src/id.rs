@@ -216,6 +216,13 @@ impl fmt::Display for EventSeq {
     }
 }
 
+impl FromStr for EventSeq {
+    type Err = std::num::ParseIntError;
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        s.parse().map(Self)
+    }
+}
+
 /// Id that a tracker gives to one object over time; unique within one run of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -7,6 +7,7 @@
 //!   the top left. Those that leave the box are *normalised* to `0.0..=1.0` of width and height.
 //! - Durations end in `_s` (seconds, `f64`) or `_ms` (milliseconds, integer).
 
+pub mod assessment;
 pub mod camera_trial;
 pub mod canonical;
 pub mod command;

@@ -47,6 +47,13 @@ pub struct RuleSpec {
     /// their severity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
+    /// Channels that are notified only of certain events: at once with the verdict `act`, otherwise
+    /// when a person approves the event. For what must not happen by mistake, such as a siren.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_act: Vec<ChannelId>,
+    /// What happens to an event whose confidence is below the last gate.
+    #[serde(default, skip_serializing_if = "BelowGates::is_default")]
+    pub below_gates: BelowGates,
     /// Clip that its events keep beside their pictures; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipSpec>,
@@ -243,6 +250,24 @@ pub enum Severity {
     Warning,
     /// Never silenced, never dropped before lesser ones.
     Critical,
+}
+
+/// What happens to an event whose confidence is below the last gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum BelowGates {
+    /// It is counted and discarded.
+    #[default]
+    Discard,
+    /// A person decides: it gets the verdict `review`.
+    Review,
+}
+
+impl BelowGates {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Confidence gates. The highest gate that a confidence reaches decides; below the last one the

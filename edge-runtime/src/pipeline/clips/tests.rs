@@ -285,6 +285,7 @@ fn event(clip: Clip) -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        assessment: None,
         clip: Some(clip),
         hash: String::new(),
     }

@@ -52,8 +52,8 @@ use crate::clock;
 use crate::coverage::CoverageLedger;
 use crate::effects::Effects;
 use crate::guard::GuardFile;
-use crate::journal::Journal;
 use crate::journal::media::MediaStore;
+use crate::journal::{Journal, ReviewShare};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
@@ -271,7 +271,10 @@ impl Manager {
                 | SourceState::Idle => {}
             }
         }
+        let shares = self.parts.journal.high_review_shares(clock::wall().unix_ms);
         for (id, deployed) in self.pipelines.lock().iter() {
+            let own = shares.iter().filter(|share| share.pipeline == *id);
+            troubles.extend(own.map(ReviewShare::sentence));
             let id = id.as_str();
             let worker = match deployed {
                 Deployed::Running(worker) => worker,

@@ -14,7 +14,7 @@ impl WorkerThread {
     pub(super) fn send_changes(&mut self, changes: Vec<Change>, moment: Option<FrameMoment>) {
         for change in changes {
             if change.phase == Phase::New {
-                self.services.metrics.count_event(change.decision.verdict);
+                self.services.metrics.count_event(&change.decision);
             }
             let moment = moment.filter(|_| change.phase == Phase::New);
             self.send_change(change, moment);
@@ -43,6 +43,7 @@ impl WorkerThread {
             decision: change.decision,
             evidence: change.evidence,
             media: Vec::new(),
+            assessment: None,
             clip,
             hash: String::new(),
         };

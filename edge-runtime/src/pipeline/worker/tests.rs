@@ -367,7 +367,7 @@ fn internal_error_ends_the_events_of_its_pipeline() {
         let event = event.event().unwrap();
         match event.phase {
             Phase::New => assert!(open.insert(event.id)),
-            Phase::Update | Phase::Clip => {}
+            Phase::Update | Phase::Clip | Phase::Assessed => {}
             Phase::End => assert!(open.remove(&event.id)),
         }
     }

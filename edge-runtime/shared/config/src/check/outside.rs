@@ -176,11 +176,13 @@ pub(super) fn unknown_channels(
     let known: Vec<&str> = channels.iter().map(|c| c.id.as_str()).collect();
     for pipeline in pipelines {
         for (nth, rule) in pipeline.rules.iter().flatten().enumerate() {
-            for channel in &rule.notify {
+            let notify = rule.notify.iter().map(|channel| ("notify", channel));
+            let on_act = rule.on_act.iter().map(|channel| ("on_act", channel));
+            for (field, channel) in notify.chain(on_act) {
                 if known.contains(&channel.as_str()) {
                     continue;
                 }
-                let key = format!("pipelines.{}.rules[{nth}].notify", pipeline.id);
+                let key = format!("pipelines.{}.rules[{nth}].{field}", pipeline.id);
                 let origin = origin(values.read, &key);
                 let problem = format!("is not a channel; add a section [channels.{channel}]");
                 let error = ConfigError::new(key, problem, origin).found(channel.as_str());

@@ -1,0 +1,27 @@
+//! Routes of reviews and assessments.
+
+use reqwest::Method;
+use watchkeeper_contract::assessment::{NewAssessment, ReviewQueue};
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventSeq;
+
+use super::{Call, ClientError, RuntimeClient};
+
+impl RuntimeClient {
+    /// Returns the events that wait for a person, at most `limit` (`GET /v1/reviews?limit=`).
+    pub async fn reviews(&self, limit: u32) -> Result<ReviewQueue, ClientError> {
+        let limit = limit.to_string();
+        let query = [("limit", limit.as_str())];
+        self.get(Call::to(&["reviews"]).with(&query)).await
+    }
+
+    /// Adds an assessment of the event of record `seq` (`POST /v1/events/{seq}/assessments`), and
+    /// returns its record. May be repeated: the same assessment is recorded once.
+    pub async fn assess(&self, seq: EventSeq, new: &NewAssessment) -> Result<Event, ClientError> {
+        let seq = seq.to_string();
+        let path = ["events", &seq, "assessments"];
+        let deadline = self.deadlines.slow_answer;
+        self.json(Method::POST, Call::to(&path), Some(new), deadline)
+            .await
+    }
+}

@@ -1,0 +1,138 @@
+//! Assessments: what a person or a second opinion says about an event of the journal.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Decision, Event, Evidence};
+use crate::id::EventId;
+
+/// Longest [`Assessment::note`] and [`Person::name`] in characters.
+pub const MAX_ASSESSMENT_TEXT: usize = 300;
+/// Longest [`Assessment::label`] in characters.
+pub const MAX_ASSESSMENT_LABEL: usize = 64;
+/// Most events that wait for a review.
+pub const MAX_REVIEWS: usize = 1000;
+
+/// What somebody says about an event. It is part of the record `assessed` of that event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Assessment {
+    pub by: Assessor,
+    pub answer: AssessmentAnswer,
+    /// Class that the object really has; only with the answer `correct`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// One line: what was seen, or why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// Answer of an assessment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum AssessmentAnswer {
+    /// It happened as the event says.
+    Approve,
+    /// It did not happen.
+    Reject,
+    /// Something happened, with an object of another class.
+    Correct,
+    /// It could not be decided.
+    None,
+}
+
+/// Who assessed an event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Assessor {
+    Person(Person),
+    SecondOpinion(Box<OpinionDetails>),
+}
+
+/// A person who answered a review.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Person {
+    /// Name as the client gave it; nobody verified it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub via: Via,
+}
+
+/// Way on which a person's answer arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Via {
+    CommandLine,
+    Api,
+    Chat,
+    Mqtt,
+}
+
+/// Details of a second opinion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct OpinionDetails {
+    /// Model that answered, as its provider names it; absent without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Confidence of the answer, `0.0..=1.0`; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
+    /// SHA-256 (hex) of the picture that the model saw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picture_sha256: Option<String>,
+    /// Cost of all attempts in US dollars; 0 for a shared answer, absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Seconds from the question to its answer; absent for a shared answer and without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_s: Option<f64>,
+    /// Event of the same scene that the model was asked about instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub shared_from: Option<EventId>,
+}
+
+/// Request to add an assessment to the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct NewAssessment {
+    pub assessment: Assessment,
+    /// Decision after a second opinion; required for one, refused for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<Decision>,
+    /// The second opinion as evidence; absent where it does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+}
+
+/// An event that waits for a person.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Review {
+    /// First record of the event.
+    pub event: Event,
+    /// Its second opinion, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opinion: Option<Assessment>,
+}
+
+/// Events that wait for a person, the most severe first, among equals the oldest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ReviewQueue {
+    /// All waiting events; the list may be shorter.
+    pub waiting: u64,
+    /// Events that left without an answer, because more than [`MAX_REVIEWS`] waited or the journal
+    /// deleted them; among the records that the journal had when the runtime started, and since.
+    pub given_up: u64,
+    pub reviews: Vec<Review>,
+}

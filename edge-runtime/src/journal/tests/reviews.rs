@@ -1,0 +1,274 @@
+//! Reviews and assessments in the journal.
+
+use watchkeeper_contract::assessment::{
+    Assessment, AssessmentAnswer, Assessor, MAX_REVIEWS, NewAssessment, OpinionDetails, Person, Via,
+};
+use watchkeeper_contract::event::RuleEvent;
+use watchkeeper_contract::id::ChannelId;
+
+use super::*;
+
+/// A `new` record of a rule's event, with `siren` in `on_act`.
+fn of_rule(verdict: Verdict, severity: Severity) -> Event {
+    let rule: RuleEvent = serde_json::from_value(serde_json::json!({
+        "rule": "door", "condition": "enters", "reason": "person 1 entered door", "tracks": [1],
+        "frame": 1, "pts_s": 0.5, "on_act": ["siren"],
+    }))
+    .unwrap();
+    let event = event(severity);
+    Event {
+        body: EventBody::Rule(Box::new(rule)),
+        decision: Decision {
+            verdict,
+            confidence: 0.75,
+            ..event.decision.clone()
+        },
+        ..event
+    }
+}
+
+fn stamp() -> Stamp {
+    Stamp {
+        boot_id: "later".to_owned(),
+        mono_ms: 99,
+        at: Wall {
+            unix_ms: 1_700_000_001_000,
+            quality: TimeQuality::Synced,
+        },
+        id: EventId::generate(),
+    }
+}
+
+fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
+    NewAssessment {
+        assessment: Assessment {
+            by: Assessor::Person(Person {
+                name: None,
+                via: Via::CommandLine,
+            }),
+            answer,
+            label: label.map(str::to_owned),
+            note: None,
+        },
+        decision: None,
+        evidence: None,
+    }
+}
+
+fn of_model(verdict: Verdict) -> NewAssessment {
+    NewAssessment {
+        assessment: Assessment {
+            by: Assessor::SecondOpinion(Box::new(OpinionDetails {
+                model: Some("m".to_owned()),
+                confidence: Some(0.9),
+                picture_sha256: Some("00".to_owned()),
+                cost_usd: Some(0.002),
+                took_s: Some(1.5),
+                shared_from: None,
+            })),
+            answer: AssessmentAnswer::Approve,
+            label: None,
+            note: Some("a person".to_owned()),
+        },
+        decision: Some(Decision {
+            verdict,
+            confidence: 0.8,
+            reason: "with the second opinion".to_owned(),
+            asks: None,
+        }),
+        evidence: None,
+    }
+}
+
+fn journal(dir: &Path) -> Journal {
+    let (journal, losses) = Journal::open(dir, Limits::default()).unwrap();
+    assert_eq!(losses, []);
+    journal
+}
+
+fn waiting(journal: &Journal) -> Vec<u64> {
+    let queue = journal.reviews(MAX_REVIEWS).unwrap();
+    assert_eq!(queue.waiting as usize, queue.reviews.len());
+    queue.reviews.iter().map(|r| r.event.seq.0).collect()
+}
+
+fn channels(event: &Event) -> &[ChannelId] {
+    match &event.body {
+        EventBody::Rule(rule) => &rule.on_act,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn doubtful_events_wait_most_severe_first_until_answered_and_over_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let events = vec![
+        of_rule(Verdict::Review, Severity::Info),
+        of_rule(Verdict::Act, Severity::Info),
+        of_rule(Verdict::Escalate, Severity::Critical),
+        of_rule(Verdict::Record, Severity::Critical),
+        of_rule(Verdict::Review, Severity::Critical),
+    ];
+    journal.append(events).unwrap();
+    assert_eq!(waiting(&journal), [3, 5, 1]);
+    let answer = of_person(AssessmentAnswer::Reject, None);
+    let given = journal
+        .assess(EventSeq(3), answer.clone(), &stamp())
+        .unwrap();
+    assert_eq!((given.is_new, given.event.seq), (true, EventSeq(6)));
+    assert_eq!(given.event.decision.verdict, Verdict::Discard);
+    assert_eq!(waiting(&journal), [5, 1]);
+    drop(journal);
+
+    let journal = self::journal(dir.path());
+    assert_eq!(waiting(&journal), [5, 1]);
+    // The same answer again, after a lost reply.
+    let again = journal.assess(EventSeq(3), answer, &stamp()).unwrap();
+    assert!(!again.is_new);
+    assert_eq!(again.event, given.event);
+    assert!(
+        journal
+            .verify_after(EventSeq(0), 100)
+            .unwrap()
+            .broken
+            .is_none()
+    );
+}
+
+#[test]
+fn second_opinion_is_recorded_once_and_settles_only_what_it_makes_certain() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let doubtful = || of_rule(Verdict::Escalate, Severity::Info);
+    journal.append(vec![doubtful(), doubtful()]).unwrap();
+    let assess = |seq, verdict| {
+        let assessed = journal.assess(EventSeq(seq), of_model(verdict), &stamp());
+        assessed.unwrap().event
+    };
+    let raised = assess(1, Verdict::Review);
+    let recorded = assess(2, Verdict::Record);
+    assert_eq!(waiting(&journal), [1]);
+    assert_eq!(assess(1, Verdict::Record), raised);
+    assert_eq!(recorded.phase, Phase::Assessed);
+    let queue = journal.reviews(10).unwrap();
+    let opinion = queue.reviews[0].opinion.as_ref().unwrap();
+    assert_eq!(opinion.note.as_deref(), Some("a person"));
+}
+
+#[test]
+fn approval_makes_an_event_certain_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let events = vec![
+        of_rule(Verdict::Review, Severity::Info),
+        of_rule(Verdict::Act, Severity::Info),
+        of_rule(Verdict::Record, Severity::Info),
+    ];
+    journal.append(events).unwrap();
+    let approve = |seq| {
+        let answer = of_person(AssessmentAnswer::Approve, None);
+        journal
+            .assess(EventSeq(seq), answer, &stamp())
+            .unwrap()
+            .event
+    };
+    assert_eq!(channels(&approve(1)).len(), 1);
+    assert_eq!(channels(&approve(2)).len(), 0, "it was certain before");
+    let third = approve(3);
+    assert_eq!(channels(&third).len(), 1);
+    assert_eq!(third.decision.verdict, Verdict::Act);
+    let rejected = of_person(AssessmentAnswer::Reject, None);
+    let rejected = journal.assess(EventSeq(1), rejected, &stamp()).unwrap();
+    assert_eq!(channels(&rejected.event).len(), 0);
+}
+
+#[test]
+fn event_that_becomes_certain_by_itself_leaves_the_queue() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let first = of_rule(Verdict::Review, Severity::Info);
+    let update = Event {
+        phase: Phase::Update,
+        decision: of_rule(Verdict::Act, Severity::Info).decision,
+        ..first.clone()
+    };
+    journal.append(vec![first, update]).unwrap();
+    assert!(waiting(&journal).is_empty());
+    let answer = of_person(AssessmentAnswer::Approve, None);
+    let approved = journal.assess(EventSeq(1), answer, &stamp()).unwrap();
+    assert_eq!(channels(&approved.event).len(), 0, "the update told it");
+}
+
+#[test]
+fn invalid_assessments_name_field_and_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let events = vec![
+        of_rule(Verdict::Review, Severity::Info),
+        event(Severity::Info),
+    ];
+    journal.append(events).unwrap();
+    let refused = |seq, new| {
+        let error = journal.assess(EventSeq(seq), new, &stamp()).unwrap_err();
+        error.to_string()
+    };
+    let approve = of_person(AssessmentAnswer::Approve, None);
+    assert!(refused(9, approve.clone()).contains("no event 9"));
+    assert!(refused(2, approve.clone()).contains("not made by a rule"));
+    let labelled = of_person(AssessmentAnswer::Approve, Some("dog"));
+    assert!(refused(1, labelled).contains("assessment.label belongs to the answer correct"));
+    let unlabelled = of_person(AssessmentAnswer::Correct, None);
+    assert!(refused(1, unlabelled).contains("which needs it"));
+    let mut long = approve;
+    long.assessment.note = Some("a\nb".to_owned());
+    assert!(refused(1, long).contains("one line of at most 300"));
+    let mut undecided = of_model(Verdict::Review);
+    undecided.decision = None;
+    assert!(refused(1, undecided).contains("decision is required"));
+    let mut wrong = of_model(Verdict::Review);
+    wrong.decision.as_mut().unwrap().confidence = 1.5;
+    assert!(refused(1, wrong).contains("must be 0 to 1"));
+    assert_eq!(waiting(&journal), [1]);
+}
+
+proptest! {
+    /// Whatever is appended, answered and deleted: the queue holds exactly the doubtful,
+    /// unanswered events that the journal still has, and a restart changes nothing.
+    #[test]
+    fn queue_follows_the_journal(
+        steps in proptest::collection::vec((0u8..6, 0usize..20), 1..60),
+        max_events in 5u64..40,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let limits = Limits { max_events, ..Limits::default() };
+        let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+        let mut doubtful = BTreeMap::new();
+        for (kind, nth) in steps {
+            let verdict = [Verdict::Act, Verdict::Record, Verdict::Review, Verdict::Escalate];
+            if let Some(verdict) = verdict.get(usize::from(kind)) {
+                let appended = journal.append(vec![of_rule(*verdict, Severity::Info)]).unwrap();
+                if *verdict <= Verdict::Review {
+                    doubtful.insert(appended[0].seq.0, ());
+                }
+            } else {
+                let seq = doubtful.keys().nth(nth).copied().unwrap_or(1);
+                let answer = match kind {
+                    4 => of_person(AssessmentAnswer::Reject, None),
+                    _ => of_model(Verdict::Record),
+                };
+                if journal.assess(EventSeq(seq), answer, &stamp()).is_ok() {
+                    doubtful.remove(&seq);
+                }
+            }
+            let first = journal.head().first.0;
+            doubtful.retain(|seq, ()| *seq >= first);
+            let expected: Vec<u64> = doubtful.keys().copied().collect();
+            prop_assert_eq!(waiting(&journal), expected);
+        }
+        let before = waiting(&journal);
+        drop(journal);
+        let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+        prop_assert_eq!(waiting(&journal), before);
+    }
+}
