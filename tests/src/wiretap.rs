@@ -1,7 +1,8 @@
 //! Tap on the runtime's socket that forwards requests and records them.
 //!
 //! [`Wiretap::asked`] holds a request before the runtime sees its first byte, so a missing request
-//! was never sent.
+//! was never sent. Assessments are cut off: several agents may share the runtime, and each has to
+//! find its events unassessed.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -110,7 +111,12 @@ fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()>
         let Some(came) = bytes.get(..came).filter(|came| !came.is_empty()) else {
             break;
         };
-        lock(&shared.asked).extend(heads.take(came));
+        let asked = heads.take(came);
+        let has_assessment = asked.iter().any(|request| is_assessment(request));
+        lock(&shared.asked).extend(asked);
+        if has_assessment {
+            break;
+        }
         if runtime.write_all(came).is_err() {
             break;
         }
@@ -118,6 +124,12 @@ fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()>
     drop(runtime.shutdown(Shutdown::Both));
     drop(answering.join());
     Ok(())
+}
+
+/// Whether a request, such as `GET /v1/health`, records an assessment.
+#[must_use]
+pub fn is_assessment(request: &str) -> bool {
+    request.starts_with("POST /v1/events/") && request.ends_with("/assessments")
 }
 
 /// Finds the requests in the bytes of an HTTP/1.1 client; bodies have the length of their

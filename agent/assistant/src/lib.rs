@@ -24,6 +24,7 @@ pub mod past;
 pub mod permissions;
 pub mod proposal;
 pub mod redact;
+pub mod reviews;
 pub mod router;
 pub mod session;
 pub mod setup_agent;

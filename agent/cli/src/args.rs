@@ -2,6 +2,7 @@
 
 mod coverage;
 mod pull;
+mod reviews;
 mod run;
 mod tune;
 mod value;
@@ -15,6 +16,7 @@ use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 pub use self::coverage::CoverageArgs;
 pub use self::pull::PullArgs;
+pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub use self::run::RunArgs;
 pub use self::tune::TuneArgs;
 use self::value::{positive, until};
@@ -82,6 +84,8 @@ pub enum OnlineCommand {
     },
     /// Print events of the journal, or verify their hash chain.
     Events(EventArgs),
+    /// List the events that wait for a person, and answer them.
+    Reviews(ReviewArgs),
     /// Show when cameras were watched, and what could have been told.
     Coverage(CoverageArgs),
     /// Save the latest frame of a camera to a file, or keep it on the box.

@@ -6,9 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use watchkeeper_contract::event::{
-    ChainReport, ClipState, Event, EventBody, Phase, RuleEvent, Verdict,
-};
+use watchkeeper_contract::event::{ChainReport, ClipState, Event, EventBody, Phase, RuleEvent};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
@@ -18,6 +16,7 @@ use super::chain::ChainSummary;
 use super::coverage;
 use super::exit::Failure;
 use super::output::Output;
+use watchkeeper_assistant::reviews::{describe_record, verdict_name};
 use watchkeeper_assistant::session::progress::event_json as object;
 use watchkeeper_assistant::wording::local_time;
 use watchkeeper_assistant::wording::size;
@@ -66,6 +65,7 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
         Phase::New => describe_start(event, clock),
         Phase::End => describe_end(event, clock)?,
         Phase::Clip => describe_clip(event, clock)?,
+        Phase::Assessed => describe_assessment(event, clock)?,
     };
     let mark = match event.severity {
         Severity::Info => " ",
@@ -187,6 +187,15 @@ fn describe_clip(event: &Event, clock: Clock) -> Option<String> {
     Some(format!("{}: {text}", rule_origin(event, rule, clock)))
 }
 
+fn describe_assessment(event: &Event, clock: Clock) -> Option<String> {
+    let EventBody::Rule(rule) = &event.body else {
+        return None;
+    };
+    let origin = rule_origin(event, rule, clock);
+    let said = describe_record(event);
+    Some(format!("{origin}: {}: {said}", rule.reason))
+}
+
 fn describe_loss(count: u64, from: &str, message: &str) -> String {
     format!("{count} entries lost from {from}: {message}")
 }
@@ -217,13 +226,7 @@ fn camera(event: &Event, clock: Clock) -> &str {
 }
 
 fn describe_decision(event: &Event) -> String {
-    let verdict = match event.decision.verdict {
-        Verdict::Discard => "discard",
-        Verdict::Escalate => "escalate",
-        Verdict::Review => "review",
-        Verdict::Record => "record",
-        Verdict::Act => "act",
-    };
+    let verdict = verdict_name(event.decision.verdict);
     format!("({verdict}, {:.0} %)", event.decision.confidence * 100.0)
 }
 

@@ -25,6 +25,7 @@ pub mod output;
 mod privacy;
 mod remote;
 mod render;
+mod reviews;
 pub mod run;
 mod state_folder;
 mod trace;
@@ -136,6 +137,7 @@ fn configuration_for(
         | OnlineCommand::Sources { .. }
         | OnlineCommand::Pipelines { .. }
         | OnlineCommand::Events(_)
+        | OnlineCommand::Reviews(_)
         | OnlineCommand::Coverage(_)
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
@@ -159,6 +161,7 @@ async fn online(
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
+        OnlineCommand::Reviews(args) => reviews::run(args, &client, out).await,
         OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,

@@ -175,7 +175,7 @@ const fn severity_prefix(severity: Severity) -> &'static str {
 }
 
 /// Notification of one journal record for `channel`; `None` if it does not receive it. `name` is
-/// the box.
+/// the box. A channel in `on_act` receives the record that makes its event certain.
 #[must_use]
 pub fn event_notification(
     channel: &ChannelConfig,
@@ -187,7 +187,10 @@ pub fn event_notification(
         Phase::Update => false,
         Phase::Clip => event.clip.is_some(),
         Phase::End => channel.notify_end && has_lasted(event),
+        // Second opinions have notices of their own.
+        Phase::Assessed => false,
     };
+    let is_certain = is_certain_for(channel, event);
     let is_named = match &event.body {
         EventBody::Rule(rule) => rule.notify.contains(&channel.id),
         EventBody::SourceOutage { .. }
@@ -199,7 +202,7 @@ pub fn event_notification(
     let is_severe = channel
         .min_severity
         .is_some_and(|min| event.severity >= min);
-    if !is_wanted || !(is_named || is_severe) {
+    if !is_certain && !(is_wanted && (is_named || is_severe)) {
         return None;
     }
     let (payload, media) = match channel.kind {
@@ -222,6 +225,15 @@ pub fn event_notification(
     })
 }
 
+/// Whether the rule notifies `channel` because this record makes the event certain.
+fn is_certain_for(channel: &ChannelConfig, event: &Event) -> bool {
+    let EventBody::Rule(rule) = &event.body else {
+        return false;
+    };
+    let is_certain = event.decision.verdict == Verdict::Act && event.phase != Phase::Clip;
+    is_certain && rule.on_act.contains(&channel.id)
+}
+
 /// Whether the event has a duration; other events end when they start.
 fn has_lasted(event: &Event) -> bool {
     match &event.body {
@@ -240,6 +252,7 @@ fn phase_name(phase: Phase) -> &'static str {
         Phase::Update => "update",
         Phase::End => "end",
         Phase::Clip => "clip",
+        Phase::Assessed => "assessed",
     }
 }
 
@@ -280,8 +293,10 @@ fn clip_text(clip: &Clip) -> String {
 fn event_text(name: &str, event: &Event) -> String {
     let mut text = String::new();
     text.push_str(severity_prefix(event.severity));
-    if event.phase == Phase::End {
-        text.push_str("ended: ");
+    match event.phase {
+        Phase::End => text.push_str("ended: "),
+        Phase::Assessed => text.push_str("approved by a person: "),
+        Phase::New | Phase::Update | Phase::Clip => {}
     }
     if let (Phase::Clip, Some(clip)) = (event.phase, &event.clip) {
         text.push_str(&clip_text(clip));
@@ -310,6 +325,12 @@ fn event_text(name: &str, event: &Event) -> String {
             ", confidence {:.2}{doubt}",
             event.decision.confidence
         ));
+        if !doubt.is_empty() && event.phase == Phase::New {
+            text.push_str(&format!(
+                ", answer with `watchkeeper reviews approve {0}` or `reject {0}`",
+                event.seq
+            ));
+        }
     }
     if let Some(time) = local_time(event.at) {
         text.push_str(&format!(", {time}"));

@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
 
 use crate::fleet::command::Outcome;
@@ -39,6 +40,7 @@ pub use report::Report;
 use report::Reports;
 pub use setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
 pub use start::StartError;
+use state::assessments::Assessments;
 use state::channels::Channels;
 use state::commands::Commands;
 use state::disk_report::DiskReport;
@@ -65,6 +67,8 @@ enum Event {
     /// The API asks for the agent's status.
     StatusRequested(oneshot::Sender<AgentStatus>),
     OpinionAnswered(Answered),
+    /// The runtime recorded an assessment, or refused it for good.
+    AssessmentSent(EventId),
     Heartbeat(HeartbeatEvent),
     Journal(JournalItem),
     /// The task of a channel ended.
@@ -81,6 +85,7 @@ pub struct Agent {
     mqtt: Mqtt,
     commands: Commands,
     opinions: Opinions,
+    assessments: Assessments,
     /// Absent where no heartbeat is configured.
     heartbeat: Option<HeartbeatTask>,
     channels: Channels,
@@ -174,6 +179,7 @@ impl Agent {
             report = self.monitor.report() => Event::RuntimeStatus(report),
             request = self.status_requests.next() => Event::StatusRequested(request),
             answered = self.opinions.answered() => Event::OpinionAnswered(answered),
+            id = self.assessments.sent() => Event::AssessmentSent(id),
             event = HeartbeatTask::next_event(&mut self.heartbeat) => Event::Heartbeat(event),
             item = self.journal.next(wants_records) => Event::Journal(item),
             error = self.channels.failed() => Event::ChannelFailed(error),
@@ -216,6 +222,11 @@ impl Agent {
                 self.on_answer(answered);
                 Ok(())
             }
+            Event::AssessmentSent(id) => {
+                let delete = self.assessments.remove(id);
+                self.outbox.stage(delete);
+                self.request_change()
+            }
             Event::Heartbeat(event) => self.on_heartbeat(event),
             Event::Journal(item) => self.on_journal(item),
             Event::ChannelFailed(Some(error)) => Err(error.into()),
@@ -237,6 +248,9 @@ impl Agent {
                 .start_query(now, &self.runtime, cursor, has_broker);
         }
         self.settle_opinions(now)?;
+        if !self.is_stopping {
+            self.assessments.send_next(&self.runtime);
+        }
         self.start_check_when_due(now);
         self.connect_when_due(now)?;
         self.reports.write_progress(self.outbox.core(), now);

@@ -28,6 +28,7 @@ use watchkeeper_store::{
 use super::report::Reports;
 use super::session_numbers::{count_start, first_outbox_id};
 use super::setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
+use super::state::assessments::Assessments;
 use super::state::channels::Channels;
 use super::state::commands::Commands;
 use super::state::disk_report::DiskReport;
@@ -50,6 +51,7 @@ use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
 use crate::heartbeat;
 use crate::notify;
+use crate::second_opinion::pending::PendingAssessments;
 use crate::second_opinion::{self, Asker};
 use crate::status::StatusRequests;
 
@@ -77,6 +79,7 @@ struct Restored {
     refusals: Refusals,
     sources: RetainedSources,
     opinions: Vec<(EventId, second_opinion::queue::Progress)>,
+    assessments: PendingAssessments,
     /// Cursor of the journal's tail.
     tail_cursor: Option<EventSeq>,
     heartbeat: Option<heartbeat::on_disk::StoredHeartbeat>,
@@ -150,6 +153,7 @@ impl Agent {
             journal,
             commands: Commands::new(board, restored.refusals, now),
             opinions: Opinions::new(queue, asker),
+            assessments: Assessments::new(restored.assessments),
             heartbeat: setup
                 .heartbeat
                 .map(|heartbeat| heartbeat_task(heartbeat, &shared, restored.heartbeat, now)),
@@ -225,6 +229,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
     let refusals = Refusals::restore(store, folder)?;
     let (sources, migrated) = RetainedSources::restore(store, folder)?;
     let opinions = second_opinion::on_disk::restore(store, folder)?;
+    let assessments = PendingAssessments::restore(store, folder)?;
     let tail_cursor = second_opinion::on_disk::stored_cursor(store)?;
     let heartbeat = heartbeat::on_disk::restore(store, folder)?;
     // Everything is readable from here on, so the store may be written.
@@ -244,6 +249,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
         refusals,
         sources,
         opinions,
+        assessments,
         tail_cursor,
         heartbeat,
     })

@@ -10,7 +10,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -59,7 +59,12 @@ impl Asker {
     /// # Errors
     /// A sentence for a user: no picture, no model, no budget, or an invalid answer.
     pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, String> {
+        let asked = Instant::now();
         let answer = Arc::clone(&self).answer(&case).await;
+        let answer = answer.map(|answer| Answer {
+            took: asked.elapsed(),
+            ..answer
+        });
         if let Err(why) = &answer {
             let particulars = json!({"sentence": why, "event": case.event.id});
             self.trace_event("no_opinion", particulars).await;
@@ -93,6 +98,7 @@ impl Asker {
             opinion,
             model,
             cost,
+            took: Duration::ZERO,
             shared_from: None,
         };
         let large = self.job(&client, case, Tier::Medium, Detail::Medium);
@@ -118,6 +124,7 @@ impl Asker {
                 opinion,
                 model,
                 cost,
+                took: Duration::ZERO,
                 shared_from: None,
             },
             // The doubtful opinion of the small model still counts.

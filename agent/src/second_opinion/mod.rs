@@ -3,6 +3,7 @@
 //!
 //! - [`queue`]: which event is asked about when. [`on_disk`]: its stored form.
 //! - [`scene`]: which events share one opinion.
+//! - [`assessment`]: the form in the runtime's journal. [`pending`]: what it has still to record.
 //! - [`prompt`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: its effect.
 //! - [`asker`]: the only part with I/O.
 //!
@@ -13,12 +14,16 @@
 //! - An opinion weighs as much as all local evidence together. It lowers only what the rule allows.
 
 pub mod asker;
+pub mod assessment;
 pub mod on_disk;
+pub mod pending;
 pub mod prompt;
 pub mod queue;
 pub mod scene;
 pub mod verdict;
 pub mod weigh;
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
@@ -126,6 +131,8 @@ pub struct Answer {
     pub model: String,
     /// Cost of all attempts with all models.
     pub cost: Money,
+    /// Time from the question to the answer.
+    pub took: Duration,
     /// Event of one scene that the model was asked about; absent where that is the event itself.
     pub shared_from: Option<EventId>,
 }

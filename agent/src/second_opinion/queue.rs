@@ -249,7 +249,7 @@ impl Queue {
     /// Whether the queue accepts this record: its event is queued, or it asks for an opinion.
     #[must_use]
     pub fn wants(&self, event: &Event) -> bool {
-        let is_over = matches!(event.phase, Phase::End | Phase::Clip);
+        let is_over = matches!(event.phase, Phase::End | Phase::Clip | Phase::Assessed);
         let asks = event.decision.verdict == Verdict::Escalate && !is_over;
         let is_rule = matches!(event.body, EventBody::Rule(_));
         self.slots.contains_key(&event.id)
@@ -264,7 +264,7 @@ impl Queue {
                 slot.case.event.evidence = event.evidence.clone();
                 let is_waiting = matches!(slot.stage, Stage::Waiting { .. });
                 if is_waiting && event.decision.verdict != Verdict::Escalate {
-                    self.close(event.id, no_answer("the box has decided meanwhile"));
+                    self.close(event.id, no_answer("it was decided meanwhile"));
                 } else {
                     self.save(event.id);
                 }

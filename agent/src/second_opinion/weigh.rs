@@ -153,6 +153,8 @@ fn stands(case: &Case, why: &str) -> Weighed {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
     use serde_json::json;
     use watchkeeper_contract::rule::Severity;
@@ -175,6 +177,7 @@ mod tests {
             })),
             model: "m".to_owned(),
             cost: watchkeeper_llm::money::Money::ZERO,
+            took: Duration::ZERO,
             shared_from: None,
         })
     }

@@ -227,6 +227,45 @@ async fn restart_without_a_broker_asks_once_per_event() {
     agent.stop();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn opinion_is_recorded_once_after_the_runtime_and_the_agent_were_away() {
+    let folder = tempfile::tempdir().expect("dir");
+    // The model answers the second attempt, after the runtime has stopped.
+    let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];
+    let (mut runtime, model, agent, received) = without_broker(folder.path(), steps).await;
+    std::thread::sleep(Duration::from_secs(2));
+    let seq = runtime.append(uncertain_event(false));
+    received.recv_timeout(WAIT_TIMEOUT).expect("the event");
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while model.requests().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    runtime.halt();
+    let (key, _) = received.recv_timeout(WAIT_TIMEOUT).expect("its opinion");
+    assert!(key.ends_with("-opinion"), "{key}");
+    agent.stop();
+    assert_eq!(runtime.assessments(), []);
+
+    runtime.resume();
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| setup.broker = None);
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while runtime.assessments().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    agent.stop();
+    let assessments = runtime.assessments();
+    let [(of, new)] = assessments.as_slice() else {
+        panic!("{assessments:?}");
+    };
+    assert_eq!(*of as u64, seq.0);
+    let by = &new["assessment"]["by"];
+    assert_eq!(by["kind"], "second_opinion", "{new:#}");
+    assert_eq!(by["picture_sha256"], "00", "{new:#}");
+    assert!(by["took_s"].as_f64().is_some_and(|s| s > 0.0), "{new:#}");
+    assert_eq!(new["assessment"]["answer"], "approve", "{new:#}");
+    assert_eq!(new["decision"]["verdict"], "review", "{new:#}");
+}
+
 /// Event with the verdict `escalate` and a picture, a minute after the one before it: a scene of
 /// its own.
 pub(crate) fn uncertain_event(may_lower: bool) -> Event {

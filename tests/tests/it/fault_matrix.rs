@@ -18,6 +18,7 @@ use watchkeeper_tests::person::{ask, ask_json, types};
 use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{KEY, answers, calls, faulty, says};
 use watchkeeper_tests::site::{DEMO, Site, last, not_reworded};
+use watchkeeper_tests::wiretap::is_assessment;
 use watchkeeper_tests::{ledger, rows};
 
 /// Outcome of a fault.
@@ -395,7 +396,9 @@ fn in_a_second_opinion(
         site.asked()
     );
     ensure!(
-        site.asked().iter().all(|r| r.starts_with("GET /v1/")),
+        site.asked()
+            .iter()
+            .all(|r| r.starts_with("GET /v1/") || is_assessment(r)),
         "{:?}",
         site.asked()
     );

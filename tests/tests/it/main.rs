@@ -46,6 +46,7 @@ mod plain_words;
 mod policy;
 mod privacy;
 mod reading;
+mod reviews;
 mod rtsp_variants;
 mod rules_document;
 mod run_command;

@@ -294,9 +294,12 @@ By `crossing_depth` alone it is 0.68, by each other observation 0.52 to 0.63. Th
 - Some of the wrong events are people who walk over the line and are not annotated.
 - An object that jumps over a line and back has a depth the second time.
 
-The confidence is compared with the gates, the highest first. For the first four verdicts the box
-itself does the same: the event is journaled with its pictures, published and kept. The verdict
-tells the receiver what to do with it.
+The confidence is compared with the gates, the highest first. With the first four verdicts the event
+is journaled with its pictures, published, and notified to the channels in `notify`. Channels in
+`on_act` are notified only of a certain event: with `act`, or once a person approves it. Events with
+`review` and `escalate` wait for a person's answer: `watchkeeper reviews`, `/approve` and `/reject`
+in the chat, the API, or the MQTT command `review`
+([how it works](../design/reviews.md)).
 
 The pictures of an event show its object: they are of the latest frame that shows it. An event may
 begin after its object left the picture, such as `leaves` or a crossing on the way out. Its
@@ -323,11 +326,11 @@ moment of the event.
             .find(|v| words(&json!({"oneOf": [v]})).is_some_and(|w| w == [format!("`{word}`")]))
             .and_then(|v| v["description"].as_str())
             .unwrap_or(match word {
-                "act" => "Certain enough to act upon: open a gate, call somebody.",
+                "act" => "Certain enough to act upon: `on_act` is notified.",
                 "record" => "Good enough to stand by itself; nobody needs to look.",
-                "review" => "A person should look before anything follows from it.",
-                "escalate" => "Too weak to trust: ask for a second opinion, such as a larger model on the kept picture.",
-                _ => "Too weak: counted in the pipeline's results as `discarded`, neither journaled nor published.",
+                "review" => "A person should look; `on_act` waits for the approval.",
+                "escalate" => "Too weak to trust: a language model looks at the kept picture where `llm.second_opinion` is on, then as the verdict after it.",
+                _ => "Too weak: counted in the pipeline's results as `discarded`, neither journaled nor published. With `below_gates = \"review\"` a person decides instead.",
             });
         let from = from.map_or_else(
             || format!("below {:.2}", gates.escalate),

@@ -1,9 +1,13 @@
 //! Slash commands of the chat, such as `/status`: names, arguments and help.
 //!
-//! Invariant: none acts by itself. `/stop`, `/pause` and `/resume` become requests, with a proposal
-//! and its confirmation.
+//! Invariant: none changes a watch by itself. `/stop`, `/pause` and `/resume` become requests, with a
+//! proposal and its confirmation.
 
+use watchkeeper_contract::assessment::AssessmentAnswer;
+use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::nearest;
+
+use crate::reviews::PersonAnswer;
 
 /// A parsed slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +18,13 @@ pub enum ChatCommand {
     Streams,
     /// This many of the latest events.
     Events(u32),
+    /// Lists the events that wait for a person.
+    Reviews,
+    /// A person's answer about the event of this record.
+    Answer {
+        seq: EventSeq,
+        answer: PersonAnswer,
+    },
     /// Searches the notes for these words.
     Memory(String),
     /// Shows the waiting proposal or question.
@@ -39,7 +50,7 @@ pub enum ChatCommand {
 }
 
 /// Name, argument and description of every command, for help and completion.
-pub const ALL: [(&str, &str, &str); 14] = [
+pub const ALL: [(&str, &str, &str); 18] = [
     (
         "/status",
         "",
@@ -54,6 +65,14 @@ pub const ALL: [(&str, &str, &str); 14] = [
     ("/pause", "PIPELINE", "proposes to pause a pipeline"),
     ("/resume", "PIPELINE", "proposes to resume a pipeline"),
     ("/events", "[COUNT]", "the latest events"),
+    ("/reviews", "", "the events that wait for your answer"),
+    ("/approve", "NUMBER [NOTE]", "the event happened as it says"),
+    ("/reject", "NUMBER [NOTE]", "the event did not happen"),
+    (
+        "/correct",
+        "NUMBER CLASS",
+        "something of another class happened",
+    ),
     ("/memory", "WORDS", "searches the notes"),
     (
         "/think",
@@ -108,6 +127,10 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
                 "/events takes a number from 1 to {MAX_EVENTS}, such as /events 20"
             )),
         },
+        "/reviews" => ChatCommand::Reviews,
+        "/approve" => answer(AssessmentAnswer::Approve, command, rest),
+        "/reject" => answer(AssessmentAnswer::Reject, command, rest),
+        "/correct" => answer(AssessmentAnswer::Correct, command, rest),
         "/memory" if rest.is_empty() => ChatCommand::Wrong(
             "/memory needs words to search for, such as /memory loading dock".to_owned(),
         ),
@@ -143,6 +166,35 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
             })
         }
     })
+}
+
+/// Parses the number of an event, and a note or a class.
+fn answer(answer: AssessmentAnswer, command: &str, rest: &str) -> ChatCommand {
+    let (number, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let words = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
+    let corrects = answer == AssessmentAnswer::Correct;
+    let (label, note) = if corrects {
+        (words, None)
+    } else {
+        (None, words)
+    };
+    match number.parse() {
+        Ok(seq) if corrects == label.is_some() => ChatCommand::Answer {
+            seq,
+            answer: PersonAnswer {
+                answer,
+                label,
+                note,
+                name: None,
+            },
+        },
+        _ => ChatCommand::Wrong(match corrects {
+            true => format!(
+                "{command} needs the number of an event and a class, such as {command} 12 dog"
+            ),
+            false => format!("{command} needs the number of an event, such as {command} 12"),
+        }),
+    }
 }
 
 /// Parses `@archive what came yesterday`: a blueprint name and the request.
@@ -203,6 +255,7 @@ mod tests {
             let line = match takes {
                 "" => name.to_owned(),
                 "[COUNT]" => format!("{name} 5"),
+                "NUMBER CLASS" | "NUMBER [NOTE]" => format!("{name} 5 dog"),
                 "[@NAME] TEXT" => format!("{name} @archive gate"),
                 _ => format!("{name} gate"),
             };

@@ -1,12 +1,13 @@
 //! Runs slash commands such as `/status`, typed at a terminal or sent over the agent's API.
 //!
 //! Invariants:
-//! - Commands that run here only read. Stop, pause and resume become requests that need
+//! - Commands that run here only read, but for a person's answer about an event. Stop, pause and resume become requests that need
 //!   confirmation.
 //! - No command reads a file that it names.
 
 use std::sync::Arc;
 
+use watchkeeper_contract::assessment::Via;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_plain::answer::Looked;
 use watchkeeper_plain::intent::Look;
@@ -18,7 +19,11 @@ use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
 use crate::proposal::costs::CostReport;
 use crate::proposal::snapshot::SystemSnapshot;
+use crate::reviews;
 use crate::trace::{Trace, at, may_see};
+
+/// Events that `/reviews` lists.
+const MAX_REVIEWS: u32 = 20;
 
 /// Result of a text or command.
 #[derive(Debug)]
@@ -77,6 +82,16 @@ impl Session {
                     .await?;
             }
             ChatCommand::Events(count) => self.latest_events(count).await?,
+            ChatCommand::Reviews => {
+                let queue = self.deps.client.reviews(MAX_REVIEWS).await?;
+                out.report(ProgressEvent::Text(&reviews::describe(&queue).join("\n")));
+            }
+            ChatCommand::Answer { seq, answer } => {
+                let request = answer.into_request(Via::Chat);
+                let record = self.deps.client.assess(seq, &request).await?;
+                let text = format!("Event {seq}: {}.", reviews::describe_record(&record));
+                out.report(ProgressEvent::Text(&text));
+            }
             ChatCommand::Memory(words) => {
                 let found = self.search_memory(&words)?;
                 out.report(ProgressEvent::Notes(&found));

@@ -57,7 +57,7 @@ impl EventFormatter {
             (EventBody::Rule(rule), phase) if self.is_batching && rule.condition == "appears" => {
                 match phase {
                     Phase::New => self.appeared(event, rule, now),
-                    Phase::Update | Phase::End | Phase::Clip => Vec::new(),
+                    Phase::Update | Phase::End | Phase::Clip | Phase::Assessed => Vec::new(),
                 }
             }
             _ => events::line(event, Clock::Source).into_iter().collect(),

@@ -1,11 +1,12 @@
 //! Routes of the API.
 //!
-//! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation. [`about`]:
-//!   read-only routes.
+//! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
+//!   [`reviews`]: events that wait for a person. [`about`]: read-only routes.
 
 mod about;
 mod problem;
 mod proposals;
+mod reviews;
 mod talk;
 
 use axum::Json;
@@ -29,6 +30,8 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(proposals::get))
         .routes(routes!(proposals::confirm))
         .routes(routes!(proposals::refuse))
+        .routes(routes!(reviews::list))
+        .routes(routes!(reviews::answer))
         .routes(routes!(about::memory))
         .routes(routes!(about::health))
         .routes(routes!(about::cost))

@@ -1,8 +1,8 @@
 //! Executes one operation through the runtime's client, and determines its outcome when no answer
 //! arrives.
 //!
-//! All three operations may be repeated: a snapshot is taken again, an existing deployment is left
-//! unchanged, a stop finds nothing to delete.
+//! All operations may be repeated: a snapshot is taken again, an existing deployment is left
+//! unchanged, a stop finds nothing to delete, an answer is recorded once.
 //!
 //! A command fails only for one of these reasons:
 //! - The runtime refused it.
@@ -21,11 +21,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
+use watchkeeper_contract::assessment::Via;
 use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 
 use super::CommandKey;
+use watchkeeper_assistant::reviews::PersonAnswer;
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::{ClientError, RuntimeClient};
 
@@ -117,9 +119,10 @@ impl Work<'_> {
                 let works = deployed_before.filter(|status| !has_failed(status));
                 Ok(works.as_ref().map(deployed))
             }
-            Operation::Deploy { .. } | Operation::Snapshot { .. } | Operation::Stop { .. } => {
-                Ok(None)
-            }
+            Operation::Deploy { .. }
+            | Operation::Snapshot { .. }
+            | Operation::Stop { .. }
+            | Operation::Review { .. } => Ok(None),
         }
     }
 
@@ -134,6 +137,23 @@ impl Work<'_> {
                 Ok(deployed(&self.runtime.put_pipeline(pipeline).await?))
             }
             Operation::Stop { pipeline } => self.stop(pipeline, may_be_done).await,
+            Operation::Review {
+                event,
+                answer,
+                label,
+                note,
+                by,
+            } => {
+                let answer = PersonAnswer {
+                    answer: *answer,
+                    label: label.clone(),
+                    note: note.clone(),
+                    name: by.clone(),
+                };
+                let request = answer.into_request(Via::Mqtt);
+                let record = self.runtime.assess(*event, &request).await?;
+                Ok(json!({"event": record.seq, "verdict": record.decision.verdict}))
+            }
         }
     }
 
@@ -178,6 +198,8 @@ impl Work<'_> {
                         works.as_ref().map(deployed)
                     })
                 }
+                // The same answer again is recorded once.
+                Operation::Review { .. } => self.begin(true).await.map(Some),
                 Operation::Snapshot { .. } => Ok(None),
             };
             match found {

@@ -60,11 +60,13 @@ pub enum OperationName {
     Deploy,
     /// Delete a pipeline.
     Stop,
+    /// Answer a review.
+    Review,
 }
 
 impl OperationName {
     /// All operations, in the order of the document.
-    pub const ALL: [Self; 3] = [Self::Snapshot, Self::Deploy, Self::Stop];
+    pub const ALL: [Self; 4] = [Self::Snapshot, Self::Deploy, Self::Stop, Self::Review];
 
     /// Whether a box with this access accepts the operation.
     #[must_use]
@@ -90,6 +92,7 @@ impl OperationName {
             Self::Snapshot => "snapshot",
             Self::Deploy => "deploy",
             Self::Stop => "stop",
+            Self::Review => "review",
         }
     }
 }
@@ -100,6 +103,7 @@ impl From<&Operation> for OperationName {
             Operation::Snapshot { .. } => Self::Snapshot,
             Operation::Deploy { .. } => Self::Deploy,
             Operation::Stop { .. } => Self::Stop,
+            Operation::Review { .. } => Self::Review,
         }
     }
 }
@@ -112,7 +116,7 @@ impl fmt::Display for OperationName {
 
 /// An operation that this box does not offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("unknown operation; this box offers snapshot, deploy and stop")]
+#[error("unknown operation; this box offers snapshot, deploy, stop and review")]
 pub struct UnknownOperation;
 
 impl FromStr for OperationName {

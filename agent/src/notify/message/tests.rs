@@ -54,6 +54,40 @@ fn channel_receives_named_and_severe_events() {
 }
 
 #[test]
+fn channel_in_on_act_receives_only_what_makes_an_event_certain() {
+    let siren = channel(ChannelKind::Webhook, None, true);
+    let notified = |phase, verdict| {
+        let mut event = event(phase, Severity::Info, &[]);
+        event.decision.verdict = verdict;
+        if let EventBody::Rule(rule) = &mut event.body {
+            rule.on_act = vec![ChannelId::new("security").unwrap()];
+        }
+        event_notification(&siren, "box", &event).map(|one| one.text)
+    };
+    assert!(notified(Phase::New, Verdict::Act).is_some());
+    assert!(notified(Phase::Update, Verdict::Act).is_some());
+    for verdict in [Verdict::Record, Verdict::Review, Verdict::Escalate] {
+        assert_eq!(notified(Phase::New, verdict), None, "{verdict:?}");
+    }
+    let approved = notified(Phase::Assessed, Verdict::Act).unwrap();
+    assert!(approved.starts_with("approved by a person: "), "{approved}");
+    assert_eq!(notified(Phase::Assessed, Verdict::Discard), None);
+    assert_eq!(notified(Phase::Clip, Verdict::Act), None);
+}
+
+#[test]
+fn notification_of_a_doubtful_event_says_how_to_answer() {
+    let named = channel(ChannelKind::Slack, None, false);
+    let text = |verdict| {
+        let mut event = event(Phase::New, Severity::Info, &["security"]);
+        event.decision.verdict = verdict;
+        event_notification(&named, "box", &event).unwrap().text
+    };
+    assert!(text(Verdict::Review).contains("`watchkeeper reviews approve "));
+    assert!(!text(Verdict::Act).contains("reviews approve"));
+}
+
+#[test]
 fn end_is_notified_if_configured_and_event_has_duration() {
     let end = event(Phase::End, Severity::Info, &["security"]);
     let without_end = channel(ChannelKind::Slack, None, false);

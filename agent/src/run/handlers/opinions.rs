@@ -16,6 +16,8 @@ use crate::notify::message::Notice;
 use crate::run::state::opinions::Answered;
 use crate::run::state::outbox::BatchOwner;
 use crate::run::{Agent, AgentError};
+use crate::second_opinion::assessment::new_assessment;
+use crate::second_opinion::pending::PendingAssessment;
 use crate::second_opinion::weigh::weigh;
 use crate::second_opinion::{Answer, Case, Outcome, on_disk, queue};
 
@@ -85,6 +87,12 @@ impl Agent {
     ) -> Result<(), AgentError> {
         let weighed = weigh(case, answer);
         self.opinions.record(case, answer, &weighed);
+        let pending = PendingAssessment {
+            seq: case.event.seq,
+            new: new_assessment(case, answer, &weighed),
+        };
+        let stored = self.assessments.add(case.event.id, pending);
+        stored.into_iter().for_each(|op| self.outbox.stage(op));
         let at = wall_now();
         let draft = opinion_draft(case, answer, &weighed, at);
         // Channels received the event as uncertain, so they get a verdict only if it changed.

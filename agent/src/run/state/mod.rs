@@ -4,12 +4,13 @@
 //! - [`outbox`]: the outbox, its store and the batch being committed with its owners.
 //! - [`journal`], [`journal_tail`]: position in the runtime's journal.
 //! - [`mqtt`]: session with the broker and everything retained there.
-//! - [`commands`], [`opinions`], [`heartbeat`], [`channels`]: one core each, with its work in
-//!   progress.
+//! - [`commands`], [`opinions`], [`assessments`], [`heartbeat`], [`channels`]: one core each, with
+//!   its work in progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
 //! - [`disk_report`]: what was reported of a disk that refuses.
 //! - [`tasks`]: what runs beside the loop. [`future_slot`]: awaits a future that may be absent.
 
+pub(crate) mod assessments;
 pub(crate) mod channels;
 pub(crate) mod commands;
 pub(crate) mod disk_report;

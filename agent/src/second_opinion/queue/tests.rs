@@ -22,6 +22,7 @@ fn answer() -> Result<Answer, String> {
         })),
         model: "m".to_owned(),
         cost: Money(7),
+        took: Duration::ZERO,
         shared_from: None,
     })
 }
@@ -310,7 +311,7 @@ fn event_settled_by_the_box_is_not_asked_about() {
     shell.record(settled);
     shell.settle();
     assert_eq!(shell.asked, [warning(9).id]);
-    assert_eq!(shell.why(warning(1).id), "the box has decided meanwhile");
+    assert_eq!(shell.why(warning(1).id), "it was decided meanwhile");
 }
 
 #[test]

@@ -102,6 +102,9 @@ pub(super) fn note() -> String {
          - A known command is answered with its current status and never executed twice. The box keeps the last \
          {} finished commands and, separately, {} rejected ones, for {} days of a synchronised clock. A \
          request that stays retained for longer needs `expires_at`.\n\
+         - `review` answers an event: `event` is the journal number of one of its records, `answer` is `approve`, `reject` or \
+         `correct` (with `label`, the class that the object really has), `note` and `by` are optional. The answer becomes a \
+         record of the event, in phase `assessed`.\n\
          - `stop` ends and deletes a pipeline. A pipeline of the box's configuration file stays listed as stopped, after a \
          restart too, until a user resumes it, deploys it again or edits its section. What `deploy` puts in its place \
          also stays after a restart, until its section is edited.\n\
@@ -110,8 +113,8 @@ pub(super) fn note() -> String {
          the box checks for another {} s whether it was done after all. Then the command fails with the reason, and the \
          next one starts. A command that the runtime refuses fails at once. A snapshot is not checked: a failed one may \
          have been taken; request another.\n\
-         - A restart resumes the executing command: all three operations can be repeated, and an identical \
-         deployment stays unchanged. If `expires_at` has passed meanwhile, or the clock is not set, \
+         - A restart resumes the executing command: all operations can be repeated: an identical deployment stays unchanged, and an \
+         answer is recorded once. If `expires_at` has passed meanwhile, or the clock is not set, \
          the command fails.\n\
          - `rejected` is final: the command is not executed later; request it under another id. A command is rejected \
          if {} are open. An invalid request (malformed, larger than {} KiB, unknown operation) is \

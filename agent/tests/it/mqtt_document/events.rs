@@ -1,6 +1,9 @@
 //! Sections on events: those of the journal, opinions, heartbeat findings, loss records.
 
+use std::time::Duration;
+
 use serde_json::Value;
+use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, Person, Via};
 use watchkeeper_contract::event::{Decision, Event, Verdict};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::source::LossCause;
@@ -96,6 +99,7 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
         },
         model: "claude-haiku-5-5".to_owned(),
         cost: Money(489_600),
+        took: Duration::ZERO,
         shared_from: None,
     });
     let weighed = weigh(&case, &answer);
@@ -162,6 +166,16 @@ pub(super) fn sections() -> Vec<Section> {
     message.failures = Some(120);
     message.from = Some("journal");
     message.count = Some(4);
+    let assessment = Assessment {
+        by: Assessor::Person(Person {
+            name: Some("Ada".to_owned()),
+            via: Via::CommandLine,
+        }),
+        answer: AssessmentAnswer::Correct,
+        label: Some("dog".to_owned()),
+        note: Some("the neighbour's".to_owned()),
+    };
+    message.assessment = Some(&assessment);
     let mut example = json(&message);
     if let Some(object) = example.as_object_mut() {
         object.insert("late".to_owned(), Value::Bool(true));
@@ -200,7 +214,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ("kind", "last level of the topic"),
                 (
                     "phase",
-                    "`new`, `update`, `end`, or `clip` (result of its clip, perhaps after its `end`)",
+                    "`new`, `update`, `end`, `clip` (result of its clip) or `assessed`; the last two may come after its `end`",
                 ),
                 ("severity", "`info`, `warning` or `critical`"),
                 (
@@ -267,6 +281,11 @@ pub(super) fn sections() -> Vec<Section> {
                     "clip",
                     "the clip of the event: in the phase `new` its id and `filming`, in the phase `clip` `kept` with \
                      its size, or `lost` with the reason; fetched like a picture",
+                ),
+                (
+                    "assessment",
+                    "in the phase `assessed`: who answered (`by`), `approve`, `reject`, `correct` or `none` (`answer`), \
+                     `label` and `note`; `decision` and `evidence` take it into account",
                 ),
                 (
                     "hash",

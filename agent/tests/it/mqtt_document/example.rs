@@ -46,6 +46,7 @@ pub(crate) fn example_event() -> Event {
             frame: 2604,
             pts_s: 104.16,
             held_back: 2,
+            on_act: Vec::new(),
             notify: Vec::new(),
         })),
         decision: Decision {
@@ -67,6 +68,7 @@ pub(crate) fn example_event() -> Event {
             bytes: 81_022,
             sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned(),
         }],
+        assessment: None,
         clip: Some(Clip {
             id: "01KDVDNA0000000000000001AA".to_owned(),
             start: Wall {

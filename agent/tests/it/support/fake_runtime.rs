@@ -45,6 +45,8 @@ struct Script {
     pipelines: BTreeMap<String, Value>,
     /// Sources besides `gate`.
     more_sources: Vec<String>,
+    /// Number of the event and body of every assessment.
+    assessments: Vec<(usize, Value)>,
     /// Picture under every media id.
     picture: Option<Vec<u8>>,
 }
@@ -161,7 +163,12 @@ impl FakeRuntime {
         self.script.lock().expect("script").pipeline_state = Some(state);
     }
 
-    /// `METHOD path` of all requests that change something, in order.
+    /// Number of the event and body of every assessment, in order.
+    pub(crate) fn assessments(&self) -> Vec<(usize, Value)> {
+        self.script.lock().expect("script").assessments.clone()
+    }
+
+    /// `METHOD path` of all other requests that change something, in order.
     pub(crate) fn calls(&self) -> Vec<String> {
         self.script.lock().expect("script").calls.clone()
     }
@@ -191,6 +198,7 @@ fn router(shared: Shared) -> Router {
         .route("/v1/blocks/{type}", get(block))
         .route("/v1/media/{id}", get(media))
         .route("/v1/events", get(page))
+        .route("/v1/events/{seq}/assessments", post(assess))
         .route("/v1/events/stream", get(events))
         .route("/v1/events/verify", get(verify))
         .with_state(shared)
@@ -336,6 +344,24 @@ async fn page(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Jso
     )
 }
 
+/// Records an assessment; a second one of the same event is a repeated request.
+async fn assess(
+    State(shared): State<Shared>,
+    UrlPath(seq): UrlPath<usize>,
+    Json(new): Json<Value>,
+) -> Response {
+    let mut script = shared.script.lock().expect("script");
+    let Some(mut event) = script.journal.get(seq - 1).cloned() else {
+        return problem(Problem::new(404, ProblemCode::NotFound, "no such event"));
+    };
+    event["phase"] = json!("assessed");
+    event["assessment"] = new["assessment"].clone();
+    if script.assessments.iter().all(|(of, _)| *of != seq) {
+        script.assessments.push((seq, new));
+    }
+    (StatusCode::CREATED, Json(event)).into_response()
+}
+
 /// Answers that the hash chain is intact.
 async fn verify(State(shared): State<Shared>) -> Json<Value> {
     let last = shared.script.lock().expect("script").journal.len();
@@ -413,6 +439,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
             frame: 12,
             pts_s: 0.5,
             held_back: 0,
+            on_act: Vec::new(),
             notify: Vec::new(),
         })),
         decision: Decision {
@@ -423,6 +450,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
         },
         evidence: vec![],
         media: vec![],
+        assessment: None,
         clip: None,
         hash: "00".to_owned(),
     }

@@ -4,6 +4,7 @@
 //! - The kind of an event is a valid topic level.
 
 use serde::Serialize;
+use watchkeeper_contract::assessment::Assessment;
 use watchkeeper_contract::event::{
     Clip, Decision, Event, EventBody, Evidence, Media, Phase, RuleEvent,
 };
@@ -105,6 +106,9 @@ pub struct EventMessage<'a> {
     /// Clip by media id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip: Option<&'a Clip>,
+    /// What a person or a second opinion says, in phase `assessed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assessment: Option<&'a Assessment>,
     /// Hash of the journal record.
     pub hash: &'a str,
 }
@@ -159,6 +163,7 @@ impl<'a> EventMessage<'a> {
             evidence: &event.evidence,
             media: &event.media,
             clip: event.clip.as_ref(),
+            assessment: event.assessment.as_deref(),
             hash: &event.hash,
         }
     }

@@ -1,7 +1,7 @@
 //! Message about a second opinion on an event.
 //!
 //! - Every event that asked for a second opinion gets one message, also without an answer.
-//! - It has no journal number, because the journal has no record of it.
+//! - It has no journal number: the runtime records the opinion afterwards, in phase `assessed`.
 
 use serde::Serialize;
 use watchkeeper_contract::event::{Decision, Evidence};

@@ -213,7 +213,7 @@ pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> 
     let source = event.source.as_ref()?;
     let alarm = match event.phase {
         // A clip may come after the end of the outage.
-        Phase::Clip => return None,
+        Phase::Clip | Phase::Assessed => return None,
         Phase::New | Phase::Update => Some(AlarmMessage {
             schema: SCHEMA,
             severity: event.severity,

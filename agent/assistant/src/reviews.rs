@@ -1,0 +1,132 @@
+//! Reviews in words: the events that wait for a person, and a person's answer.
+
+use watchkeeper_contract::assessment::{
+    Assessment, AssessmentAnswer, Assessor, NewAssessment, Person, Review, ReviewQueue, Via,
+};
+use watchkeeper_contract::event::{Event, EventBody, Verdict};
+
+use crate::wording::{counted, local_time};
+
+/// A person's answer about an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PersonAnswer {
+    pub answer: AssessmentAnswer,
+    /// Class that the object really has, with [`AssessmentAnswer::Correct`].
+    pub label: Option<String>,
+    pub note: Option<String>,
+    /// Name of the person, as the client gave it.
+    pub name: Option<String>,
+}
+
+impl PersonAnswer {
+    /// Returns the request to the runtime.
+    #[must_use]
+    pub fn into_request(self, via: Via) -> NewAssessment {
+        let Self {
+            answer,
+            label,
+            note,
+            name,
+        } = self;
+        NewAssessment {
+            assessment: Assessment {
+                by: Assessor::Person(Person { name, via }),
+                answer,
+                label,
+                note,
+            },
+            decision: None,
+            evidence: None,
+        }
+    }
+}
+
+/// Describes the waiting events, one a line, with pictures and second opinions.
+#[must_use]
+pub fn describe(queue: &ReviewQueue) -> Vec<String> {
+    if queue.waiting == 0 {
+        return vec!["No event waits for a review.".to_owned()];
+    }
+    let mut lines: Vec<String> = queue.reviews.iter().map(describe_review).collect();
+    let left_out = queue.waiting.saturating_sub(queue.reviews.len() as u64);
+    if left_out > 0 {
+        lines.push(format!("{} more.", counted(left_out, "event")));
+    }
+    lines
+}
+
+fn describe_review(review: &Review) -> String {
+    let event = &review.event;
+    let camera = event.source.as_ref().map_or("", |source| source.as_str());
+    let EventBody::Rule(rule) = &event.body else {
+        // Only events of rules are reviewed.
+        return format!("{:>8}", event.seq);
+    };
+    let mut text = format!(
+        "{:>8}  {}  {camera}, {}: {} ({}, {:.0} %)",
+        event.seq,
+        local_time(event.at.unix_ms),
+        rule.rule,
+        rule.reason,
+        verdict_name(event.decision.verdict),
+        event.decision.confidence * 100.0
+    );
+    if let Some(opinion) = &review.opinion {
+        text.push_str(&format!("; second opinion: {}", describe_given(opinion)));
+    }
+    if let Some(media) = event.media.last() {
+        text.push_str(&format!("; picture {}", media.id));
+    }
+    text
+}
+
+/// Describes an assessment, such as `approved: "a person at the door"`.
+#[must_use]
+pub fn describe_given(given: &Assessment) -> String {
+    let answer = match (given.answer, &given.label) {
+        (AssessmentAnswer::Approve, _) => "approved".to_owned(),
+        (AssessmentAnswer::Reject, _) => "rejected".to_owned(),
+        (AssessmentAnswer::Correct, Some(label)) => format!("corrected to {label}"),
+        (AssessmentAnswer::Correct, None) => "corrected".to_owned(),
+        (AssessmentAnswer::None, _) => "no answer".to_owned(),
+    };
+    match given.note.as_deref() {
+        Some(note) if !note.is_empty() => format!("{answer}: {note:?}"),
+        _ => answer,
+    }
+}
+
+/// Describes the record of an assessment, such as `event 12, door: approved by a person (act)`.
+#[must_use]
+pub fn describe_record(event: &Event) -> String {
+    let Some(given) = event.assessment.as_deref() else {
+        return String::new();
+    };
+    let by = match &given.by {
+        Assessor::Person(person) => match &person.name {
+            Some(name) => format!("by {name:?}"),
+            None => "by a person".to_owned(),
+        },
+        Assessor::SecondOpinion(details) => match &details.model {
+            Some(model) => format!("by a second opinion of {model}"),
+            None => "by no second opinion".to_owned(),
+        },
+    };
+    format!(
+        "{} {by} ({})",
+        describe_given(given),
+        verdict_name(event.decision.verdict)
+    )
+}
+
+/// Word for a verdict.
+#[must_use]
+pub const fn verdict_name(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Discard => "discard",
+        Verdict::Escalate => "escalate",
+        Verdict::Review => "review",
+        Verdict::Record => "record",
+        Verdict::Act => "act",
+    }
+}

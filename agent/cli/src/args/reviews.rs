@@ -1,0 +1,52 @@
+//! Flags of `watchkeeper reviews`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use watchkeeper_contract::id::EventSeq;
+
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct ReviewArgs {
+    #[command(subcommand)]
+    pub action: Option<ReviewAction>,
+    /// Maximum number of events to list.
+    #[arg(long, default_value_t = 50, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=1000))]
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ReviewAction {
+    /// Save the picture of an event to a file.
+    Picture {
+        /// Number of the event, as the list shows it.
+        event: EventSeq,
+        /// File to write.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// It happened as the event says; channels in `on_act` of its rule are notified now.
+    Approve(AnswerArgs),
+    /// It did not happen.
+    Reject(AnswerArgs),
+    /// Something happened, with an object of another class.
+    Correct {
+        #[command(flatten)]
+        answer: AnswerArgs,
+        /// Class that the object really has, such as dog.
+        #[arg(long, value_name = "CLASS")]
+        class: String,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct AnswerArgs {
+    /// Number of the event, as the list shows it.
+    pub event: EventSeq,
+    /// Remark to keep in the journal.
+    #[arg(long, value_name = "TEXT")]
+    pub note: Option<String>,
+    /// Name of the person who answers [default: $USER].
+    #[arg(long, value_name = "NAME")]
+    pub by: Option<String>,
+}

@@ -1,0 +1,87 @@
+//! The command `watchkeeper reviews`: lists the events that wait for a person, and answers them.
+
+use watchkeeper_assistant::reviews::{PersonAnswer, describe, describe_record};
+use watchkeeper_client::{JournalRecord, RuntimeClient};
+use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
+use watchkeeper_contract::event::{Event, Media, MediaKind};
+use watchkeeper_contract::id::EventSeq;
+
+use super::args::{AnswerArgs, ReviewAction, ReviewArgs};
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+pub(super) async fn run(
+    args: ReviewArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let (answer, label, given) = match args.action {
+        None => return list(args.limit, client, out).await,
+        Some(ReviewAction::Picture { event, output }) => {
+            let media = picture(client, event).await?;
+            let bytes = client.media(&media.id).await?;
+            return std::fs::write(&output, &bytes).map_err(|error| {
+                let why = format!("cannot write {}: {error}", output.display());
+                Failure::new(Exit::Failed, why)
+            });
+        }
+        Some(ReviewAction::Approve(given)) => (AssessmentAnswer::Approve, None, given),
+        Some(ReviewAction::Reject(given)) => (AssessmentAnswer::Reject, None, given),
+        Some(ReviewAction::Correct { answer, class }) => {
+            (AssessmentAnswer::Correct, Some(class), answer)
+        }
+    };
+    let AnswerArgs { event, note, by } = given;
+    let answer = PersonAnswer {
+        answer,
+        label,
+        note,
+        name: by.or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty())),
+    };
+    let request = answer.into_request(Via::CommandLine);
+    let record = client.assess(event, &request).await?;
+    out.both(&record, || {
+        format!("event {event}: {}", describe_record(&record))
+    });
+    Ok(())
+}
+
+async fn list(limit: u32, client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
+    let queue = client.reviews(limit).await?;
+    if out.is_json() {
+        out.object(&queue);
+        return Ok(());
+    }
+    describe(&queue).iter().for_each(|line| out.line(line));
+    if queue.waiting > 0 {
+        out.note(
+            "answer with `watchkeeper reviews approve NUMBER`, `reject NUMBER` or \
+             `correct NUMBER --class CLASS`; `picture NUMBER -o FILE` saves what it shows",
+        );
+    }
+    if queue.given_up > 0 {
+        out.note(format!("{} left without an answer", queue.given_up));
+    }
+    Ok(())
+}
+
+/// The picture to look at: with drawings, where there is one.
+async fn picture(client: &RuntimeClient, event: EventSeq) -> Result<Media, Failure> {
+    let record = record(client, event).await?;
+    let media = record.media.into_iter();
+    let drawn = media.max_by_key(|media| media.kind == MediaKind::Annotated);
+    drawn.ok_or_else(|| Failure::new(Exit::Failed, format!("event {event} has no picture")))
+}
+
+async fn record(client: &RuntimeClient, event: EventSeq) -> Result<Event, Failure> {
+    let page = client
+        .events(EventSeq(event.0.saturating_sub(1)), 1)
+        .await?;
+    let found = page.into_iter().find_map(|record| match record {
+        JournalRecord::Known(found) if found.seq == event => Some(*found),
+        JournalRecord::Known(_) | JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => {
+            None
+        }
+    });
+    found.ok_or_else(|| Failure::new(Exit::Failed, format!("the journal has no event {event}")))
+}

@@ -1,0 +1,121 @@
+//! A second opinion in the form in which the runtime's journal records it.
+
+use watchkeeper_contract::assessment::{
+    Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, NewAssessment, OpinionDetails,
+};
+
+use super::verdict::Stance;
+use super::weigh::Weighed;
+use super::{Answer, Case};
+
+/// Builds the assessment of `case`; without an answer it says why there is none.
+#[must_use]
+pub fn new_assessment(
+    case: &Case,
+    answer: &Result<Answer, String>,
+    weighed: &Weighed,
+) -> NewAssessment {
+    let (stance, note) = match answer {
+        Err(why) => (AssessmentAnswer::None, why.as_str()),
+        // It does not count, whatever it says.
+        Ok(answer) if answer.opinion.injection_suspected => {
+            (AssessmentAnswer::None, weighed.decision.reason.as_str())
+        }
+        Ok(answer) => {
+            let stance = match answer.opinion.verdict {
+                Stance::Confirm => AssessmentAnswer::Approve,
+                Stance::Refute => AssessmentAnswer::Reject,
+                Stance::Abstain => AssessmentAnswer::None,
+            };
+            (stance, answer.opinion.seen.as_str())
+        }
+    };
+    NewAssessment {
+        assessment: Assessment {
+            by: Assessor::SecondOpinion(Box::new(details(case, answer.as_ref().ok()))),
+            answer: stance,
+            label: None,
+            note: Some(one_line(note)),
+        },
+        decision: Some(weighed.decision.clone()),
+        evidence: weighed.evidence.clone(),
+    }
+}
+
+fn details(case: &Case, answer: Option<&Answer>) -> OpinionDetails {
+    let asked = answer.filter(|answer| answer.shared_from.is_none());
+    OpinionDetails {
+        model: answer.map(|answer| answer.model.clone()),
+        confidence: answer.map(|answer| answer.opinion.confidence),
+        picture_sha256: asked.and(case.picture()).map(|file| file.sha256.clone()),
+        cost_usd: answer.map(|answer| answer.cost.dollars()),
+        took_s: asked.map(|answer| answer.took.as_secs_f64()),
+        shared_from: answer.and_then(|answer| answer.shared_from),
+    }
+}
+
+/// Cuts a text to the longest note, on one line.
+fn one_line(text: &str) -> String {
+    let char = |c: char| if c.is_control() { ' ' } else { c };
+    text.chars().map(char).take(MAX_ASSESSMENT_TEXT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use watchkeeper_contract::rule::Severity;
+    use watchkeeper_llm::money::Money;
+
+    use super::super::testing::{doubtful, opinion};
+    use super::super::weigh::weigh;
+    use super::*;
+
+    fn answer(injection: bool) -> Result<Answer, String> {
+        Ok(Answer {
+            opinion: opinion(json!({
+                "verdict": "confirm", "confidence": 0.9, "seen": "a person", "text_seen": "",
+                "injection_suspected": injection,
+            })),
+            model: "m".to_owned(),
+            cost: Money::ZERO,
+            took: Duration::from_millis(1500),
+            shared_from: None,
+        })
+    }
+
+    fn assess(answer: &Result<Answer, String>) -> NewAssessment {
+        let case = Case::of(&doubtful(1, 1, Severity::Warning));
+        new_assessment(&case, answer, &weigh(&case, answer))
+    }
+
+    #[test]
+    fn answer_names_model_picture_cost_and_time() {
+        let new = assess(&answer(false));
+        assert_eq!(new.assessment.answer, AssessmentAnswer::Approve);
+        assert_eq!(new.assessment.note.as_deref(), Some("a person"));
+        let Assessor::SecondOpinion(details) = new.assessment.by else {
+            panic!("{:?}", new.assessment);
+        };
+        assert_eq!(
+            (details.model.as_deref(), details.cost_usd, details.took_s),
+            (Some("m"), Some(0.0), Some(1.5))
+        );
+        assert!(details.picture_sha256.is_some());
+        assert!(new.evidence.is_some());
+    }
+
+    #[test]
+    fn answer_that_does_not_count_and_missing_answer_approve_nothing() {
+        let suspect = assess(&answer(true)).assessment;
+        assert_eq!(suspect.answer, AssessmentAnswer::None);
+        assert!(
+            suspect
+                .note
+                .is_some_and(|note| note.contains("speaks to the model"))
+        );
+        let missing = assess(&Err("the budget\nis used up".to_owned())).assessment;
+        assert_eq!(missing.note.as_deref(), Some("the budget is used up"));
+    }
+}

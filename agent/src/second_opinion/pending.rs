@@ -1,0 +1,163 @@
+//! Second opinions that the runtime has still to record in its journal.
+//!
+//! Keyspace `assessments`; key: the event's id, value: a version byte and JSON.
+//!
+//! Invariants:
+//! - An opinion is stored in one batch with its publication, and deleted once the runtime has it.
+//! - At most [`MAX_PENDING`] wait; another one drops that of the oldest event.
+//! - A damaged record is skipped; one of a newer version fails the start and stays untouched.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::assessment::NewAssessment;
+use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, pages};
+
+const ASSESSMENTS: Keyspace = Keyspace::new("assessments");
+const VERSION: u8 = 1;
+const PAGE: usize = 64;
+/// Waiting opinions: hours of the largest budget while the runtime is away.
+pub const MAX_PENDING: usize = 256;
+
+/// An assessment of the event of record `seq`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PendingAssessment {
+    pub seq: EventSeq,
+    pub new: NewAssessment,
+}
+
+/// The waiting assessments.
+#[derive(Debug, Default)]
+pub struct PendingAssessments {
+    waiting: BTreeMap<EventId, PendingAssessment>,
+}
+
+impl PendingAssessments {
+    /// Reads the waiting assessments from the store in `folder`.
+    ///
+    /// # Errors
+    /// When the store fails, or holds a record of a newer version.
+    pub fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
+        let mut waiting = BTreeMap::new();
+        for page in pages(store, ASSESSMENTS, PAGE) {
+            for entry in page?.entries {
+                let key = String::from_utf8_lossy(&entry.key).into_owned();
+                if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
+                    let what = format!("assessment {key}");
+                    return Err(NewerFormat::new(folder, what, found, VERSION).into());
+                }
+                let json = entry.value.strip_prefix(&[VERSION]);
+                let stored = json.and_then(|json| serde_json::from_slice(json).ok());
+                match (key.parse(), stored) {
+                    (Ok(id), Some(stored)) => drop(waiting.insert(id, stored)),
+                    _ => tracing::warn!(key, "assessments: skipped an unreadable record"),
+                }
+            }
+        }
+        Ok(Self { waiting })
+    }
+
+    /// Adds an assessment of event `id`. Returns the operations that store it.
+    pub fn add(&mut self, id: EventId, pending: PendingAssessment) -> Vec<Op> {
+        let mut value = vec![VERSION];
+        // Plain data with string keys: serde_json can't fail on it.
+        value.extend(serde_json::to_vec(&pending).unwrap_or_default());
+        let mut ops = vec![Op::Put {
+            keyspace: ASSESSMENTS,
+            key: key(id),
+            value,
+        }];
+        self.waiting.insert(id, pending);
+        while self.waiting.len() > MAX_PENDING
+            && let Some((oldest, _)) = self.waiting.pop_first()
+        {
+            tracing::warn!(event = %oldest, "second opinion not recorded: too many wait");
+            ops.push(delete(oldest));
+        }
+        ops
+    }
+
+    /// The assessment of the oldest event.
+    #[must_use]
+    pub fn oldest(&self) -> Option<(EventId, PendingAssessment)> {
+        let (id, pending) = self.waiting.first_key_value()?;
+        Some((*id, pending.clone()))
+    }
+
+    /// Removes an assessment that the runtime recorded or refused. Returns the operation that
+    /// deletes it.
+    pub fn remove(&mut self, id: EventId) -> Op {
+        self.waiting.remove(&id);
+        delete(id)
+    }
+}
+
+fn key(id: EventId) -> Vec<u8> {
+    id.to_string().into_bytes()
+}
+
+fn delete(id: EventId) -> Op {
+    Op::Delete {
+        keyspace: ASSESSMENTS,
+        key: key(id),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_store::{Batch, MemoryStore};
+
+    use super::super::Case;
+    use super::super::assessment::new_assessment;
+    use super::super::testing::doubtful;
+    use super::super::weigh::weigh;
+    use super::*;
+    use watchkeeper_contract::rule::Severity;
+
+    fn pending(n: u64) -> (EventId, PendingAssessment) {
+        let event = doubtful(n.into(), n, Severity::Warning);
+        let case = Case::of(&event);
+        let answer = Err("no budget".to_owned());
+        let new = new_assessment(&case, &answer, &weigh(&case, &answer));
+        let seq = event.seq;
+        (event.id, PendingAssessment { seq, new })
+    }
+
+    fn commit(store: &MemoryStore, ops: Vec<Op>) {
+        let mut batch = Batch::new();
+        ops.into_iter().for_each(|op| batch.push(op));
+        store.commit(batch).unwrap();
+    }
+
+    fn restored(store: &MemoryStore) -> PendingAssessments {
+        PendingAssessments::restore(store, Path::new("/state")).unwrap()
+    }
+
+    #[test]
+    fn waiting_assessments_survive_a_restart_until_they_are_removed() {
+        let store = MemoryStore::new();
+        let mut all = PendingAssessments::default();
+        let [first, second] = [pending(1), pending(2)];
+        for (id, pending) in [&second, &first] {
+            commit(&store, all.add(*id, pending.clone()));
+        }
+        let mut all = restored(&store);
+        assert_eq!(all.oldest(), Some(first.clone()));
+        commit(&store, vec![all.remove(first.0)]);
+        assert_eq!(restored(&store).oldest(), Some(second));
+    }
+
+    #[test]
+    fn oldest_is_dropped_when_too_many_wait() {
+        let store = MemoryStore::new();
+        let mut all = PendingAssessments::default();
+        for n in 1..=MAX_PENDING as u64 + 1 {
+            let (id, pending) = pending(n);
+            commit(&store, all.add(id, pending));
+        }
+        assert_eq!(restored(&store).oldest(), Some(pending(2)));
+    }
+}

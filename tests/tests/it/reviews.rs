@@ -1,0 +1,198 @@
+//! Reviews from end to end: a doubtful event, its second opinion, a person's answer and what follows
+//! from it, as records of one hash chain.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+use watchkeeper_tests::agent_api::Api;
+use watchkeeper_tests::broker::Mosquitto;
+use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
+use watchkeeper_tests::hooks::Hooks;
+use watchkeeper_tests::person::{chat, command};
+use watchkeeper_tests::scene::{LONG, doubtful};
+use watchkeeper_tests::scripted_model::{ScriptedModel, says};
+
+fn reviews(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
+    Ok(command(bench)?.arg("reviews").args(arguments).output()?)
+}
+
+fn waiting(bench: &Bench) -> anyhow::Result<Value> {
+    Ok(bench.get("/v1/reviews")?["waiting"].clone())
+}
+
+/// All records of the event of record `first`.
+fn records(bench: &Bench, first: &Value) -> anyhow::Result<Vec<Value>> {
+    let mut all = bench.events()?;
+    all.retain(|record| record["id"] == first["id"]);
+    Ok(all)
+}
+
+#[test]
+fn whole_course_of_an_escalated_event_is_in_the_journal() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let siren = Hooks::start()?;
+    let heard = || {
+        let requests = siren.requests();
+        requests.iter().map(|r| r.text()).collect::<Vec<_>>()
+    };
+    let confirms = says(&json!({
+        "verdict": "confirm", "confidence": 1.0, "seen": "a man at the kerb", "text_seen": "", "injection_suspected": false,
+    }));
+    let model = ScriptedModel::start(&bench.path(""), &[confirms])?;
+    bench.configure(&format!(
+        "[channels.siren]\nurl = {:?}\n\n{}second_opinion = true\n",
+        siren.url("/siren"),
+        model.section()
+    ))?;
+    let runtime = bench.runtime()?;
+    let _agent = bench.agent()?;
+    let rule = json!({"name": "somebody", "severity": "warning", "on_act": ["siren"]});
+    let first = doubtful(&bench, &[rule])?.remove(0);
+    let seq = first["seq"].to_string();
+    let opinion = wait_up_to(LONG, "the second opinion in the journal", || {
+        let mut all = records(&bench, &first).ok()?;
+        all.retain(|record| record["phase"] == "assessed");
+        all.pop()
+    })?;
+    let by = &opinion["assessment"]["by"];
+    assert_eq!(by["kind"], "second_opinion", "{opinion:#}");
+    assert_eq!(
+        by["picture_sha256"], first["media"][0]["sha256"],
+        "{opinion:#}"
+    );
+    assert!(
+        by["model"].is_string() && by["took_s"].is_number(),
+        "{opinion:#}"
+    );
+    assert!(
+        by["cost_usd"].as_f64().is_some_and(|usd| usd > 0.0),
+        "{opinion:#}"
+    );
+    assert_eq!(opinion["assessment"]["note"], "a man at the kerb");
+    let evidence = opinion["evidence"].as_array().cloned().unwrap_or_default();
+    assert!(
+        evidence
+            .iter()
+            .any(|link| link["source"] == "second_opinion")
+    );
+    assert!(heard().is_empty(), "{:?}", heard());
+
+    let listed = reviews(&bench, &[])?;
+    let listed = String::from_utf8(listed.stdout)?;
+    assert!(
+        listed.contains(&seq) && listed.contains("a man at the kerb"),
+        "{listed}"
+    );
+    let file = bench.path("seen.jpg");
+    let saved = reviews(&bench, &["picture", &seq, "-o", &file.to_string_lossy()])?;
+    assert!(
+        saved.status.success(),
+        "{}",
+        String::from_utf8_lossy(&saved.stderr)
+    );
+    assert_eq!(std::fs::read(&file)?.get(..2), Some(&[0xff, 0xd8][..]));
+
+    let approved = reviews(
+        &bench,
+        &["approve", &seq, "--by", "Ada", "--note", "the postman"],
+    )?;
+    let text = String::from_utf8(approved.stdout)?;
+    assert!(
+        text.contains("approved: \"the postman\" by \"Ada\" (act)"),
+        "{text}"
+    );
+    assert_eq!(waiting(&bench)?, 0);
+    let told = wait_for("the siren", || heard().first().cloned())?;
+    assert!(told.contains("approved+by+a+person"), "{told}");
+
+    runtime.kill()?;
+    let _runtime = bench.runtime()?;
+    assert_eq!(waiting(&bench)?, 0);
+    let again = reviews(&bench, &["approve", &seq, "--json"])?;
+    let again: Value = serde_json::from_slice(&again.stdout)?;
+    let all = records(&bench, &first)?;
+    let phases: Vec<&str> = all.iter().filter_map(|r| r["phase"].as_str()).collect();
+    assert_eq!(
+        phases.iter().filter(|p| **p == "assessed").count(),
+        2,
+        "{phases:?}"
+    );
+    assert_eq!(
+        again["seq"],
+        all.last().map_or(Value::Null, |r| r["seq"].clone())
+    );
+    let verified = command(&bench)?.args(["events", "verify"]).output()?;
+    assert!(verified.status.success());
+    model.finish()
+}
+
+#[test]
+fn reviews_are_answered_over_the_api_of_the_agent_and_over_mqtt() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let broker = Mosquitto::start(&bench.path("broker"))?;
+    bench.configure(&format!(
+        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\ncommands = \"all\"\n",
+        broker.port
+    ))?;
+    let subscriber = broker.subscribe("watchkeeper/v1/test/bench/#")?;
+    let _runtime = bench.runtime()?;
+    let _agent = bench.agent()?;
+    let api = Api::on(&bench).wait_until_up()?;
+    let begun = doubtful(&bench, &[json!({"name": "a"}), json!({"name": "b"})])?;
+    let [first, second] = [0, 1].map(|n| begun[n]["seq"].clone());
+    assert_eq!(api.json("GET", "/v1/reviews", None)?["waiting"], 2);
+    let answer = json!({"answer": "correct", "label": "dog", "by": "Ada"});
+    let path = format!("/v1/reviews/{first}");
+    let record = api.json("POST", &path, Some(&answer))?;
+    assert_eq!(record["assessment"]["by"]["via"], "api", "{record:#}");
+    let refused = api.raw("POST", "/v1/reviews/99999", answer.to_string().into_bytes())?;
+    assert_eq!(refused.0, 404, "{refused:?}");
+
+    let command = json!({"event": second, "answer": "approve"});
+    let topic = "watchkeeper/v1/test/bench/cmd/review/7";
+    broker.publish(&format!("{topic}/req"), true, &command.to_string())?;
+    let done = wait_for("the command", || {
+        let told = subscriber.bodies("/cmd/review/7/st");
+        told.into_iter().find(|st| st["status"] == "successful")
+    })?;
+    assert_eq!(done["result"]["verdict"], "act", "{done:#}");
+    assert_eq!(waiting(&bench)?, 0);
+    let told = wait_for("the record at the subscriber", || {
+        let told = subscriber.bodies("/ev/count");
+        told.into_iter()
+            .find(|ev| ev["assessment"]["by"]["via"] == "mqtt")
+    })?;
+    assert_eq!(told["phase"], "assessed", "{told:#}");
+    Ok(())
+}
+
+#[test]
+fn reviews_are_answered_in_the_chat_and_wrong_numbers_are_refused() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    let rules = [json!({"name": "a"}), json!({"name": "b"})];
+    let begun = doubtful(&bench, &rules)?;
+    assert_eq!(waiting(&bench)?, 2);
+    let numbers: Vec<String> = begun.iter().map(|event| event["seq"].to_string()).collect();
+    let lines = format!(
+        "/reviews\n/reject {}\n/correct {} dog\n/approve 99999\n/approve\n",
+        numbers[0], numbers[1]
+    );
+    let said: Vec<String> = chat(&bench, &lines)?.iter().map(Value::to_string).collect();
+    let said = said.join("\n");
+    for part in [
+        format!("Event {}: rejected by a person (discard).", numbers[0]),
+        format!(
+            "Event {}: corrected to dog by a person (discard).",
+            numbers[1]
+        ),
+        "no event 99999".to_owned(),
+        "needs the number of an event".to_owned(),
+    ] {
+        assert!(said.contains(&part), "{part:?} in {said}");
+    }
+    assert_eq!(waiting(&bench)?, 0);
+    let none = reviews(&bench, &[])?;
+    assert!(String::from_utf8(none.stdout)?.contains("No event waits for a review."));
+    Ok(())
+}
