@@ -46,6 +46,8 @@ const HELD_OVERLAP: f64 = 0.5;
 const ALWAYS_FORGIVEN: u32 = 2;
 /// Frames per second when unknown.
 const USUAL_FPS: f64 = 30.0;
+/// Deviation from the usual interval, in intervals, beyond which a step is unusual.
+const UNUSUAL_INTERVALS: f64 = 0.5;
 /// Longest prediction in seconds.
 const LONGEST_STEP_S: f64 = 3600.0;
 /// Coordinates beyond this are invalid.
@@ -208,7 +210,7 @@ impl Tracker {
 
     /// Like [`update`](Self::update), but returns only the track of each box, without copying.
     pub fn identify(&mut self, detections: &Detections, time_s: Option<f64>) -> &[Option<TrackId>] {
-        let dt = self.step(time_s);
+        let (dt, is_usual) = self.step(time_s);
         self.ids.clear();
         self.ids.resize(detections.boxes.len(), None);
         self.take(&detections.boxes);
@@ -216,7 +218,10 @@ impl Tracker {
             self.hand_back_held();
         } else {
             self.advance(dt);
-            self.follow_the_camera();
+            // After an unusual step, all deviate by the error of its time.
+            if is_usual {
+                self.follow_the_camera();
+            }
             self.give_boxes(|track| track.id.is_some());
             self.give_boxes(|track| track.id.is_none());
             self.see(dt);
@@ -226,8 +231,9 @@ impl Tracker {
         &self.ids
     }
 
-    /// Seconds to this frame; drops all tracks after a gap.
-    fn step(&mut self, time_s: Option<f64>) -> f64 {
+    /// Seconds to this frame, and whether they are about the usual interval; drops all tracks after
+    /// a gap.
+    fn step(&mut self, time_s: Option<f64>) -> (f64, bool) {
         let fps = self.config.frame_rate;
         let nominal = if fps.is_finite() && fps > 0.0 {
             1.0 / fps
@@ -235,7 +241,7 @@ impl Tracker {
             1.0 / USUAL_FPS
         };
         let Some(passed) = time_s.and_then(|t| self.cadence.next(t)) else {
-            return nominal.min(LONGEST_STEP_S);
+            return (nominal.min(LONGEST_STEP_S), true);
         };
         if passed.is_late() && passed.seconds > self.config.buffer_s {
             self.tracks.clear();
@@ -245,7 +251,8 @@ impl Tracker {
         } else {
             self.cadence.usual_s().unwrap_or(nominal)
         };
-        dt.min(LONGEST_STEP_S)
+        let is_usual = (passed.intervals - 1.0).abs() <= UNUSUAL_INTERVALS;
+        (dt.min(LONGEST_STEP_S), is_usual)
     }
 
     /// Collects the valid boxes.

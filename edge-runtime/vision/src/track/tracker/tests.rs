@@ -356,8 +356,7 @@ proptest! {
         speeds in proptest::collection::vec(-6.0f64..6.0, 1..6),
         repeats in 1usize..6,
         reorder in any::<bool>(),
-        // A longer one makes a step of more than `LATE` intervals, which is a gap.
-        burst in 1usize..3,
+        burst in 1usize..4,
         jitter in proptest::collection::vec(-0.3f64..0.3, 100),
     ) {
         let mut t = tracker();
