@@ -72,6 +72,8 @@ pub enum MemoryError {
     /// Another process kept changing the file.
     #[error("another program is changing {}; try again when it is done", .0.display())]
     Busy(PathBuf),
+    #[error("{}:{line} holds no such note; list the notes again for its place", file.display())]
+    NoNote { file: PathBuf, line: usize },
     /// The active configuration has changed since it was read.
     #[error("{} has changed since it was read; read it again and repeat the change", .0.display())]
     Changed(PathBuf),

@@ -9,6 +9,7 @@
 mod active;
 mod error;
 mod file;
+mod forget;
 mod layout;
 mod limits;
 #[cfg(test)]
@@ -21,7 +22,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 pub use active::{Active, Revision};
@@ -29,7 +29,7 @@ pub use error::{FileError, MemoryError, Problem};
 pub use limits::{MAX_DAYS, MAX_FILE_BYTES, MAX_MONTHS};
 
 use crate::embed::Embedder;
-use crate::note::{Entry, Kind, MAX_TAGS, Note, Origin};
+use crate::note::{Entry, MAX_TAGS, Note, Origin};
 use crate::page::{self, Page, whole_seconds};
 use crate::search::{Found, Index, Key, PendingText, Query, Signature, embed};
 use file::{Reading, Stamp};
@@ -252,35 +252,19 @@ impl Memory {
         }
     }
 
-    /// Returns up to `limit` observations since a time, of one camera or of all, the newest first.
-    ///
-    /// Undated observations are not among them.
+    /// Returns the notes that match the filters of `query`, the newest first, at most
+    /// [`Query::limit`]; undated notes are last. The text of the query is ignored.
     ///
     /// # Errors
     /// If the folder can't be listed.
-    pub fn recent(
-        &mut self,
-        camera: Option<&SourceId>,
-        since: Timestamp,
-        limit: usize,
-    ) -> Result<Vec<Note>, MemoryError> {
+    pub fn list(&mut self, query: &Query) -> Result<Vec<Found>, MemoryError> {
         self.refresh()?;
-        let filter = Query {
-            camera: camera.cloned(),
-            since: Some(since),
-            ..Query::new("")
-        };
-        let pages = self.index.pages(Kind::Observation);
-        let notes = pages
-            .flat_map(|(_, notes)| notes)
-            .map(|placed| &placed.note);
-        let mut notes: Vec<&Note> = notes
-            .filter(|note| filter.matches(Kind::Observation, note))
-            .collect();
+        let mut found: Vec<Found> = self.index.matching(query).collect();
         // Within a second, the later note in the file is newer.
-        notes.reverse();
-        notes.sort_by_key(|note| std::cmp::Reverse(note.at));
-        Ok(notes.into_iter().take(limit).cloned().collect())
+        found.reverse();
+        found.sort_by_key(|found| std::cmp::Reverse(found.note.at));
+        found.truncate(query.limit);
+        Ok(found)
     }
 
     /// Returns the preferences in the order of their file; a later one is newer.

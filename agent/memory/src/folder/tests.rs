@@ -3,9 +3,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use serde_json::json;
+use watchkeeper_contract::id::SourceId;
 
 use super::*;
 use crate::embed::{EmbedError, HashedEmbedder};
+use crate::note::Kind;
 use crate::note::Words;
 use crate::page::tests::any_note;
 
@@ -271,15 +273,15 @@ fn unset_clock_makes_undated_notes() {
         .expect("remember");
     assert_eq!(bench.files("observations"), ["undated.md"]);
     assert_eq!(bench.found("dog"), ["A dog."]);
-    let dated = bench
-        .memory
-        .recent(None, Timestamp::UNIX_EPOCH, 9)
-        .expect("recent");
-    assert_eq!(dated, []);
+    let query = Query {
+        since: Some(Timestamp::UNIX_EPOCH),
+        ..Query::new("")
+    };
+    assert_eq!(bench.memory.list(&query).expect("list"), []);
 }
 
 #[test]
-fn recent_observations_of_a_camera_are_newest_first() {
+fn list_of_a_camera_and_span_is_newest_first() {
     let mut bench = Bench::new();
     let dock = SourceId::new("dock").expect("name");
     for (hours, camera) in [
@@ -296,13 +298,71 @@ fn recent_observations_of_a_camera_are_newest_first() {
             .remember(wall(NOON + hours * 3_600_000), seen)
             .expect("remember");
     }
-    let since = Timestamp::from_millisecond(NOON - 48 * 3_600_000).expect("time");
-    let mut words = |camera: Option<&SourceId>, limit| -> Vec<String> {
-        let notes = bench.memory.recent(camera, since, limit).expect("recent");
-        notes.iter().map(|n| n.words.to_string()).collect()
+    bench.keep(Kind::Knowledge, Origin::Agent, "no observation");
+    let hours = |hours: i64| Timestamp::from_millisecond(NOON + hours * 3_600_000).ok();
+    let mut words = |camera: Option<&SourceId>, until, limit| -> Vec<String> {
+        let query = Query {
+            camera: camera.cloned(),
+            kinds: vec![Kind::Observation],
+            since: hours(-48),
+            until,
+            limit,
+            ..Query::new("")
+        };
+        let found = bench.memory.list(&query).expect("list");
+        found.iter().map(|f| f.note.words.to_string()).collect()
     };
-    assert_eq!(words(Some(&dock), 9), ["0", "-2", "-30"]);
-    assert_eq!(words(None, 2), ["0", "-1"]);
+    assert_eq!(words(Some(&dock), None, 9), ["0", "-2", "-30"]);
+    assert_eq!(words(Some(&dock), hours(-1), 9), ["-2", "-30"]);
+    assert_eq!(words(None, hours(0), 2), ["-1", "-2"]);
+}
+
+#[test]
+fn forgotten_note_is_gone_and_all_other_bytes_stay() {
+    let mut bench = Bench::new();
+    let before = "# Knowledge\n\nThe first paragraph.\r\nIts second line.\n\nAnother one.\n";
+    let (one, two) = ("## (agent)\n\nA dog.\n\n", "##  #x Title\n\nA cat.\n");
+    let broken = "## (nobody) a broken note\n";
+    bench.put("knowledge.md", [before, one, broken, two].concat());
+    bench.memory.refresh().expect("refresh");
+    let file = Path::new("knowledge.md");
+    let forget = |bench: &mut Bench, line| {
+        let note = bench.memory.note_at(file, line).expect("a note");
+        bench.memory.forget(file, line, &note).expect("forget");
+        bench.text("knowledge.md")
+    };
+    let left = forget(&mut bench, 7);
+    assert_eq!(left, [before, broken, two].concat());
+    let left = forget(&mut bench, 8);
+    assert_eq!(left, [before, broken].concat());
+    assert_eq!(
+        forget(&mut bench, 3),
+        "# Knowledge\n\n\nAnother one.\n## (nobody) a broken note\n"
+    );
+    assert_eq!(bench.memory.len(), 1);
+    assert_eq!(bench.found("dog"), Vec::<String>::new());
+    let error = bench.memory.note_at(file, 7).expect_err("no note");
+    let told = "knowledge.md:7 holds no such note; list the notes again for its place";
+    assert_eq!(error.to_string(), told);
+}
+
+#[test]
+fn moved_note_is_forgotten_and_a_changed_one_stays() {
+    let mut bench = Bench::new();
+    bench.put("knowledge.md", "## (agent)\n\nA dog.\n");
+    let file = Path::new("knowledge.md");
+    let note = bench.memory.note_at(file, 1).expect("a note");
+    bench.put("knowledge.md", "## (agent)\n\nA dog, I think.\n");
+    let error = bench
+        .memory
+        .forget(file, 1, &note)
+        .expect_err("another note");
+    assert!(matches!(error, MemoryError::NoNote { .. }), "{error}");
+    bench.put("knowledge.md", "Mine.\n\n## (agent)\n\nA dog.\n");
+    bench.memory.forget(file, 1, &note).expect("forget");
+    assert_eq!(bench.text("knowledge.md"), "Mine.\n\n");
+    let outside = bench.memory.forget(Path::new("../knowledge.md"), 1, &note);
+    assert!(matches!(outside, Err(MemoryError::NoNote { .. })));
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub enum Kind {
     Knowledge,
     /// A user's wish, in the user's own words.
     Preference,
-    /// What a successful or failed job taught.
+    /// What failed in a request, why, and what worked.
     Lesson,
 }
 

@@ -21,7 +21,7 @@ pub enum Origin {
     Person,
     /// Fixed sentences of the agent with numbers and checked names.
     Agent,
-    /// Words of an LLM that saw no foreign text.
+    /// Words of an LLM that saw no foreign text; names and numbers of its tool calls.
     Model,
     /// Text in a picture, or words of an LLM that saw one.
     Camera,

@@ -29,6 +29,7 @@ mod write;
 pub use heading::BadHeading;
 pub(crate) use heading::whole_seconds;
 pub use read::{Page, PageError, PageErrorKind, Placed, read};
+pub(crate) use write::without;
 pub use write::write;
 
 fn begins_note(line: &str) -> bool {

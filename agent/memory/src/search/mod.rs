@@ -151,6 +151,18 @@ impl Index {
             .map(|(path, page)| (path.as_path(), page.notes()))
     }
 
+    /// Returns the notes that the filters of `query` accept, by page and line.
+    pub(crate) fn matching(&self, query: &Query) -> impl Iterator<Item = Found> {
+        let pages = self.pages.iter();
+        let notes = pages.flat_map(|(path, page)| {
+            let notes = page.notes().iter();
+            notes.map(move |placed| (path, page.kind(), placed))
+        });
+        notes
+            .filter(|(_, kind, placed)| query.matches(*kind, &placed.note))
+            .map(|(path, kind, placed)| Found::new(path, kind, placed, 1.0))
+    }
+
     /// Finds the notes that match `query`, the best first.
     pub(crate) fn search(&self, query: &Query) -> Vec<Found> {
         let pages: Vec<(&PathBuf, &Segment)> = self.pages.iter().collect();
@@ -174,14 +186,7 @@ impl Index {
             .into_iter()
             .filter_map(|(at, score)| {
                 let (path, kind, placed) = placed(at)?;
-                Some(Found {
-                    file: path.to_path_buf(),
-                    line: placed.line,
-                    kind,
-                    score,
-                    trusted: placed.note.origin.trusted(),
-                    note: placed.note.clone(),
-                })
+                Some(Found::new(path, kind, placed, score))
             })
             .collect()
     }

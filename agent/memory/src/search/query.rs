@@ -1,12 +1,13 @@
 //! Queries and their results.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use watchkeeper_contract::id::SourceId;
 
 use crate::note::{Kind, Note, Tag};
+use crate::page::Placed;
 
 /// Maximum number of results.
 const MAX_FOUND: usize = 50;
@@ -39,6 +40,8 @@ pub struct Query {
     pub tags: Vec<Tag>,
     /// Only notes made at or after this time; undated notes do not match.
     pub since: Option<Timestamp>,
+    /// Only notes made before this time; undated notes do not match.
+    pub until: Option<Timestamp>,
     /// Current time, if known. With it, newer observations win near ties.
     pub now: Option<Timestamp>,
     /// Maximum number of results, up to 50.
@@ -56,6 +59,7 @@ impl Query {
             kinds: Vec::new(),
             tags: Vec::new(),
             since: None,
+            until: None,
             now: None,
             limit: DEFAULT_LIMIT,
             method: Method::Hybrid,
@@ -68,7 +72,10 @@ impl Query {
         let kind = self.kinds.is_empty() || self.kinds.contains(&kind);
         let tags = self.tags.iter().all(|tag| note.tags.contains(tag));
         let since = self.since.is_none_or(|from| note.at >= Some(from));
-        camera && kind && tags && since
+        let until = self
+            .until
+            .is_none_or(|until| note.at.is_some_and(|at| at < until));
+        camera && kind && tags && since && until
     }
 
     /// Returns the factor of a note's score, up to 1. Only observations age.
@@ -97,9 +104,22 @@ pub struct Found {
     /// First line of the note, from 1.
     pub line: usize,
     pub kind: Kind,
-    /// From 0 to 1, the best of every ranking. Only comparable within one result.
+    /// From 0 to 1, the best of every ranking. Only comparable within one result; 1 in a list.
     pub score: f64,
     /// The words are more than a quotation: [`Origin::trusted`](crate::Origin::trusted).
     pub trusted: bool,
     pub note: Note,
+}
+
+impl Found {
+    pub(super) fn new(file: &Path, kind: Kind, placed: &Placed, score: f64) -> Self {
+        Self {
+            file: file.to_path_buf(),
+            line: placed.line,
+            kind,
+            score,
+            trusted: placed.note.origin.trusted(),
+            note: placed.note.clone(),
+        }
+    }
 }
