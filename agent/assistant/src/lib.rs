@@ -17,6 +17,7 @@
 pub mod active;
 pub mod blueprint;
 pub mod failure;
+pub mod lesson;
 pub mod llm;
 pub mod moment;
 pub mod notes;

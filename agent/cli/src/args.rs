@@ -1,6 +1,7 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
 mod coverage;
+mod memory;
 mod pull;
 mod reviews;
 mod run;
@@ -15,6 +16,7 @@ use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 pub use self::coverage::CoverageArgs;
+pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub use self::run::RunArgs;
@@ -116,6 +118,8 @@ pub enum OfflineCommand {
     Trace(TraceArgs),
     /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
+    /// List, search and remove notes, such as observations and lessons [default: list].
+    Memory(MemoryArgs),
     /// List the workflow blocks, or describe one.
     Blocks {
         /// Type of the block to describe, such as line_counter.

@@ -3,8 +3,8 @@
 //! - [`args`] declares the flags, [`exit`] the exit codes; [`output`] alone writes to the terminal.
 //! - [`run`] starts its own daemons for one watch.
 //! - `remote` and `events` query a running runtime.
-//! - `ask` and `chat` open a [`watchkeeper_assistant::session`], which `render` prints; `trace` and
-//!   `blueprints` manage its log and its blueprints below `state_folder`.
+//! - `ask` and `chat` open a [`watchkeeper_assistant::session`], which `render` prints; `trace`,
+//!   `blueprints` and `memory` manage its log, blueprints and notes below `state_folder`.
 //! - The other commands need no runtime.
 
 mod agent_health;
@@ -20,6 +20,7 @@ mod events;
 pub mod exit;
 mod inspect;
 mod manual;
+mod memory;
 mod models;
 pub mod output;
 mod privacy;
@@ -122,6 +123,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         }
         OfflineCommand::Trace(args) => trace::run(args, global, out),
         OfflineCommand::Blueprints(args) => blueprints::run(args, global, out),
+        OfflineCommand::Memory(args) => memory::run(args, global, out),
     }
 }
 

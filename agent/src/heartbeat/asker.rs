@@ -2,17 +2,20 @@
 //!
 //! An error becomes one sentence in the trace; the findings are reported without a remark.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
+use watchkeeper_memory::{Note, Query};
 use watchkeeper_store::Store;
 
 use super::finding::Finding;
@@ -25,6 +28,8 @@ use watchkeeper_client::clock::wall_now;
 
 /// Timeout of the only call; the report of the findings waits for it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Age of the oldest observation that the model sees.
+const OBSERVED_SPAN: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// Dependencies of a heartbeat: language model, ledger, trace and notes.
 #[derive(Debug)]
@@ -70,7 +75,7 @@ impl Asker {
 
     /// Asks the model for a remark on `found`, within its budget; writes findings and remark to
     /// trace and notes.
-    pub async fn add(self: Arc<Self>, found: Vec<Finding>, input: CheckInput) -> Option<Added> {
+    pub async fn add(self: Arc<Self>, found: Vec<Finding>, mut input: CheckInput) -> Option<Added> {
         let sentences: Vec<String> = found.iter().map(Finding::sentence).collect();
         self.note(
             "heartbeat",
@@ -83,13 +88,16 @@ impl Asker {
                 self.note("no_help", json!({"sentence": why})).await;
                 None
             }
-            Some(Ok(client)) => match self.ask(&client, &found, &input).await {
-                Ok(added) => added,
-                Err(why) => {
-                    self.note("no_help", json!({"sentence": why})).await;
-                    None
+            Some(Ok(client)) => {
+                input.observations = Arc::clone(&self).observations(&found).await;
+                match self.ask(&client, &found, &input).await {
+                    Ok(added) => added,
+                    Err(why) => {
+                        self.note("no_help", json!({"sentence": why})).await;
+                        None
+                    }
                 }
-            },
+            }
         };
         let (asker, noted) = (Arc::clone(&self), added.clone());
         // A panic costs the notes, not the report.
@@ -98,6 +106,38 @@ impl Asker {
             tracing::warn!(why, "heartbeat: cannot write the findings to the notes");
         }
         added
+    }
+
+    /// Reads the latest observations of the cameras with findings. An error costs only them.
+    async fn observations(self: Arc<Self>, found: &[Finding]) -> Vec<Note> {
+        let cameras = found.iter().filter_map(Finding::camera).cloned();
+        let cameras: BTreeSet<SourceId> = cameras.collect();
+        let read = move || -> Result<Vec<Note>, String> {
+            if !self.notes.exist() {
+                return Ok(Vec::new());
+            }
+            let mut memory = self.notes.open()?;
+            let mut notes = Vec::new();
+            for camera in cameras.into_iter().take(prompt::MAX_OBSERVATIONS) {
+                let query = Query {
+                    camera: Some(camera),
+                    kinds: vec![Kind::Observation],
+                    since: Timestamp::now().checked_sub(OBSERVED_SPAN).ok(),
+                    limit: prompt::MAX_OBSERVATIONS,
+                    ..Query::new("")
+                };
+                let found = memory.list(&query).map_err(|e| e.to_string())?;
+                notes.extend(found.into_iter().map(|found| found.note));
+            }
+            notes.sort_by_key(|note| std::cmp::Reverse(note.at));
+            Ok(notes)
+        };
+        let read = tokio::task::spawn_blocking(read).await;
+        let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
+        read.unwrap_or_else(|why| {
+            tracing::warn!(why, "heartbeat: cannot read the observations of cameras");
+            Vec::new()
+        })
     }
 
     async fn ask(

@@ -7,6 +7,7 @@ use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStatus};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_llm::money::Money;
+use watchkeeper_memory::Note;
 
 /// Everything that one check considers.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,9 @@ pub struct CheckInput {
     pub budget: Option<Budget>,
     /// Second opinions without an answer since the agent's start.
     pub opinions_without_answer: u64,
+    /// Latest observations of the cameras with findings, from the notes; read once a check found
+    /// something.
+    pub observations: Vec<Note>,
 }
 
 /// What the runtime reported for one check.

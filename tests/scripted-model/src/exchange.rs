@@ -98,7 +98,12 @@ impl Exchange {
                 continue;
             };
             let why = match read(&bytes) {
-                Ok(reply) => return Step { reply, fault: None },
+                Ok(reply) => {
+                    return Step {
+                        reply,
+                        ..Step::default()
+                    };
+                }
                 Err(why) => why,
             };
             match &mut wrong {

@@ -17,6 +17,9 @@ pub struct Step {
     pub reply: Reply,
     /// Fault to play; absent: none.
     pub fault: Option<Fault>,
+    /// Leaves the step out if the body of its request contains this text; without quotes, since
+    /// those are escaped there.
+    pub unless_prompt_has: Option<String>,
 }
 
 /// A reply of the model in provider-neutral form.
@@ -121,7 +124,7 @@ impl Step {
                 text: Some(text.to_owned()),
                 ..Reply::default()
             },
-            fault: None,
+            ..Self::default()
         }
     }
 
@@ -137,7 +140,7 @@ impl Step {
                 calls: calls.collect(),
                 ..Reply::default()
             },
-            fault: None,
+            ..Self::default()
         }
     }
 

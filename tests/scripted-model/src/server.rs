@@ -294,7 +294,7 @@ impl Shared {
             }
             return Action::Answer(answer);
         }
-        if let Some(step) = self.steps.pop_front() {
+        if let Some(step) = self.next_step(request) {
             return Action::Answer(self.played(request, &step));
         }
         let provider = self.provider(request);
@@ -305,6 +305,19 @@ impl Shared {
         let answer = provider.refusal(&Refusal::new(500, "api_error", message));
         self.violations.push(message.to_owned());
         Action::Answer(answer)
+    }
+
+    /// Takes the next step that the prompt does not leave out.
+    fn next_step(&mut self, request: &Request) -> Option<Step> {
+        let body = String::from_utf8_lossy(&request.body);
+        let is_left_out = |step: &Step| {
+            let text = step.unless_prompt_has.as_deref();
+            text.is_some_and(|text| body.contains(text))
+        };
+        while self.steps.front().is_some_and(is_left_out) {
+            self.steps.pop_front();
+        }
+        self.steps.pop_front()
     }
 
     /// Plays a step from the exchange folder, and logs the request.

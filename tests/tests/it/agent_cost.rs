@@ -139,6 +139,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
         failing_channels: Vec::new(),
         budget: None,
         opinions_without_answer: 0,
+        observations: Vec::new(),
     };
     all.push((
         "heartbeat",

@@ -41,6 +41,7 @@ const SET_UP: &[&str] = &[
     "infer_image",
     "query_events",
     "memory_search",
+    "get_observations",
     "memory_note",
     "update_plan",
 ];
@@ -55,6 +56,7 @@ const QUESTION: &[&str] = &[
     "infer_image",
     "query_events",
     "memory_search",
+    "get_observations",
 ];
 /// Tools of the archive: they read pipelines and the journal, and write notes.
 const ARCHIVE: &[&str] = &[
@@ -63,6 +65,7 @@ const ARCHIVE: &[&str] = &[
     "stream_status",
     "query_events",
     "memory_search",
+    "get_observations",
     "memory_note",
     "keep_pattern",
 ];

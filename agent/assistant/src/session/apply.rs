@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::Change;
 
@@ -14,10 +14,14 @@ use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::active::save_current;
 use crate::failure::Error;
+use crate::lesson::mistake::RULES;
+use crate::lesson::{ErrorClass, Lesson, Mistake, store};
+use crate::notes::Notes;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::difference::ProposalDiff;
 use crate::redact;
-use crate::wording::changed_pipeline;
+use crate::wording::{changed_pipeline, quoted};
+use watchkeeper_client::clock::wall_now;
 
 use watchkeeper_client::ClientError;
 
@@ -71,6 +75,7 @@ impl Session {
         self.trace_event("done", || json!({"sentence": done.join("; ")}));
         self.save_active().await;
         self.save_watch_note(offer);
+        self.save_correction(offer);
         Ok(())
     }
 
@@ -130,17 +135,29 @@ impl Session {
         }
     }
 
+    /// Saves a lesson if the user corrected the rules before the confirmation.
+    fn save_correction(&self, offer: &CheckedProposal) {
+        if offer.corrections.is_empty() || offer.llm_proposal.is_some() {
+            return;
+        }
+        let lesson = Lesson {
+            request: offer.request.clone(),
+            mistake: Mistake::new(RULES, ErrorClass::Corrected),
+            camera: new_camera(offer).cloned(),
+            why: format!("the user corrected it: {}", quoted(&offer.corrections)),
+            worked: Some(offer.full_request()),
+            times: 1,
+        };
+        let notes = self.notes().and_then(Notes::open);
+        let saved = notes.and_then(|mut memory| store::save(&mut memory, wall_now(), lesson));
+        if let Err(why) = saved {
+            self.report_note(&format!("the correction was not noted: {why}"));
+        }
+    }
+
     /// Saves a note of a confirmed watch.
     fn save_watch_note(&self, offer: &CheckedProposal) {
-        let camera = offer
-            .proposal
-            .changes
-            .iter()
-            .find_map(|change| match change {
-                Change::Deploy(spec) => Some(spec.source.clone()),
-                _ => None,
-            });
-        let Some(camera) = camera else {
+        let Some(camera) = new_camera(offer).cloned() else {
             return;
         };
         let Ok(words) = Words::new(&format!(
@@ -158,6 +175,15 @@ impl Session {
             self.report_note(&format!("the watch runs, but no note was saved: {failure}"));
         }
     }
+}
+
+/// Returns the camera of the first new pipeline of a proposal.
+fn new_camera(offer: &CheckedProposal) -> Option<&SourceId> {
+    let mut changes = offer.proposal.changes.iter();
+    changes.find_map(|change| match change {
+        Change::Deploy(spec) => Some(&spec.source),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

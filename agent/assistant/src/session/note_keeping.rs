@@ -9,7 +9,9 @@ use watchkeeper_memory::{Found, MemoryError, Query};
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::{Error, ErrorKind};
+use crate::lesson::recall;
 use crate::notes::Notes;
+use crate::proposal::conversation::Reply;
 use watchkeeper_client::clock::wall_now;
 
 impl Session {
@@ -43,6 +45,30 @@ impl Session {
         let failed = |why: String| Error::new(ErrorKind::Failed, why);
         let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
         memory.search(query).map_err(memory_error)
+    }
+
+    /// Reports the lesson of a similar request that the user corrected, before a proposal of the
+    /// rules is shown.
+    pub(super) fn report_correction(&self, text: &str, reply: &Reply) {
+        let Reply::Proposal(offer) = reply else {
+            return;
+        };
+        let notes = self.notes().ok().filter(|notes| notes.exist());
+        let (Some(notes), true, None) = (notes, offer.corrections.is_empty(), &offer.llm_proposal)
+        else {
+            return;
+        };
+        let found = notes
+            .open()
+            .and_then(|mut memory| recall::correction(&mut memory, text));
+        match found {
+            Ok(Some(lesson)) => self.report_note(&format!(
+                "a similar request was corrected before, to: {}",
+                lesson.worked.unwrap_or(lesson.why)
+            )),
+            Ok(None) => {}
+            Err(why) => tracing::debug!(why, "cannot search the lessons"),
+        }
     }
 
     /// Returns the notes. The error is a sentence for the user.

@@ -16,17 +16,18 @@ use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::conversation::ToolCall;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
-use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
 use crate::blueprint::Job;
+use crate::lesson::{Lesson, store};
 use crate::notes::Notes;
 use crate::permissions::{Entrypoint, ToolPermissions};
 use crate::proposal::llm_proposal::words;
 use crate::router::Route;
 use crate::setup_agent::drive::{TurnDriver, TurnProgress};
 use crate::setup_agent::job_spec::SetupSpec;
+use crate::setup_agent::reflection;
 use crate::setup_agent::tool_context::ToolContext;
 use crate::setup_agent::turn_log::{TurnKey, TurnLog};
 use crate::setup_agent::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
@@ -147,11 +148,14 @@ impl SetupRunner<'_> {
         self.report_cost(&turn_log);
         match outcome {
             Ok(end) => {
-                self.save_lesson(&tools, &turn_log, &end, &brief);
+                self.save_lessons(&turn_log, reflection::lessons(&turn_log.turn, &end));
                 Ok((end, turn_log))
             }
             Err(stopped) => {
                 if !stopped.is_resumable() {
+                    let why = "the conversation was refused and can't be resumed";
+                    let lesson = reflection::failed_request(&turn_log.turn, why);
+                    self.save_lessons(&turn_log, vec![lesson]);
                     turn_log.remove();
                 }
                 Err(stopped.to_string())
@@ -294,61 +298,30 @@ impl SetupRunner<'_> {
         self.report_note(&sentence);
     }
 
-    /// Saves a lesson: a fixed sentence with checked names and numbers.
-    fn save_lesson(
-        &self,
-        tools: &ToolContext,
-        turn_log: &TurnLog,
-        end: &TurnEnd,
-        brief: &SetupSpec,
-    ) {
+    /// Saves the lessons of a turn that ended, and traces them.
+    fn save_lessons(&self, turn_log: &TurnLog, lessons: Vec<Lesson>) {
         let turn = &turn_log.turn;
-        let outcome = match end {
-            TurnEnd::Answer { .. } => "an answer".to_owned(),
-            TurnEnd::NoResult { .. } => "nothing".to_owned(),
-            TurnEnd::Proposal { proposal: made, .. } => {
-                let names: Vec<&str> = made.changes.iter().map(|c| c.pipeline().as_str()).collect();
-                format!("a proposal about {}", names.join(", "))
-            }
-        };
-        let failed = turn.failed().iter();
-        let failed: Vec<String> = failed
-            .filter(|(name, _)| brief.tools.find(name).is_some())
-            .map(|(name, times)| format!("{name} {times} times"))
-            .collect();
-        let failed = match failed.as_slice() {
-            [] => "no tool failed".to_owned(),
-            failed => format!("failed tools: {}", failed.join(", ")),
-        };
+        let told: Vec<String> = lessons.iter().map(ToString::to_string).collect();
+        let spent = turn.spent();
         let sentence = format!(
-            "A request for the blueprint {} ended with {outcome} after {} calls of the LLM and {} of tools; {failed}.",
-            brief.blueprint.name,
-            turn.spent().asks,
-            turn.spent().runs
+            "{} learned from {} of the LLM and {} of tools",
+            counted(lessons.len() as u64, "lesson"),
+            counted(u64::from(spent.asks), "call"),
+            counted(u64::from(spent.runs), "call"),
         );
         self.trace_event(
             "reflection",
-            json!({"turn": turn.head().id, "sentence": sentence}),
+            json!({"turn": turn.head().id, "sentence": sentence, "lessons": told}),
         );
-        let Some(notes) = &tools.memory else {
+        if lessons.is_empty() {
             return;
-        };
-        let kept = Words::new(&sentence)
-            .map_err(|e| e.to_string())
-            .and_then(|words| {
-                let entry = Entry {
-                    tags: Tag::new(brief.blueprint.name.as_str())
-                        .into_iter()
-                        .collect(),
-                    ..Entry::new(Kind::Lesson, Origin::Agent, words)
-                };
-                let mut memory = notes.open()?;
-                memory
-                    .remember(wall_now(), entry)
-                    .map_err(|e| e.to_string())
-            });
-        if let Err(error) = kept {
-            tracing::debug!(%error, "cannot save the lesson");
+        }
+        let saved = self.notes.open().and_then(|mut memory| {
+            let mut lessons = lessons.into_iter();
+            lessons.try_for_each(|lesson| store::save(&mut memory, wall_now(), lesson).map(drop))
+        });
+        if let Err(error) = saved {
+            tracing::warn!(%error, "cannot save a lesson");
         }
     }
 

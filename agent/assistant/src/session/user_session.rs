@@ -208,6 +208,7 @@ impl Session {
         };
         let author = self.update_authors(&reply, &before);
         let waited = before.shown().is_some();
+        self.report_correction(text, &reply);
         self.run_trials(&mut reply, before, &here).await;
         self.trace_reply(&reply);
         let (reply, here) = self.auto_approve(reply, author, waited, here).await?;

@@ -20,6 +20,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::context_window::{self, ContextBudget};
 use super::facts::ToolFact;
 use super::job_spec::SetupSpec;
+use super::reflection::error_text;
+use super::reminder;
 use super::tool::{ToolInput, ToolOutcome};
 use super::tool_context::ToolContext;
 use super::turn::{TurnStep, refusal};
@@ -297,7 +299,12 @@ impl TurnDriver<'_> {
             facts: log.turn.facts(),
             arguments: &call.arguments,
         };
-        let outcome = (tool.run)(given).await;
+        let mut outcome = (tool.run)(given).await;
+        if outcome.is_error {
+            let notes = self.context.memory.as_ref();
+            let reminder = reminder::about_error(notes, &log.turn, call, &outcome.parts);
+            outcome.parts.extend(reminder);
+        }
         self.note("result", || {
             let parts: Vec<Value> = outcome.parts.iter().map(to_trace).collect();
             json!({"turn": id, "tool": call.name, "call": call.id, "is_error": outcome.is_error,
@@ -323,10 +330,8 @@ fn report_outcome(
     outcome: &ToolOutcome,
     on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
 ) {
-    if outcome.is_error
-        && let Some(UserPart::Text(why)) = outcome.parts.last()
-    {
-        on_progress(TurnProgress::Failed(call, why));
+    if outcome.is_error {
+        on_progress(TurnProgress::Failed(call, error_text(&outcome.parts)));
     }
     for fact in &outcome.facts {
         if let ToolFact::Plan { steps } = fact {

@@ -2,8 +2,9 @@
 //!
 //! - State, sans-IO: [`job_spec`] (a blueprint with permissions), [`turn`] and [`turn_record`] (one
 //!   request), [`facts`] (what tools left), [`prompt`], [`context_window`], [`geometry`],
-//!   [`preview_spec`], `sentences`.
-//! - I/O: [`turn_log`] (write-ahead log), [`tool_context`], [`tool`], and [`drive`], the loop.
+//!   [`preview_spec`], `sentences`, [`reflection`] (the lessons of a turn).
+//! - I/O: [`turn_log`] (write-ahead log), [`tool_context`], [`tool`], `reminder`, and [`drive`],
+//!   the loop.
 //!
 //! Invariants:
 //! - No tool acts. A change becomes an [`LlmProposal`](crate::proposal::llm_proposal::LlmProposal),
@@ -19,6 +20,8 @@ pub mod geometry;
 pub mod job_spec;
 pub mod preview_spec;
 pub mod prompt;
+pub mod reflection;
+mod reminder;
 mod sentences;
 pub mod tool;
 pub mod tool_context;

@@ -85,7 +85,7 @@ the user.
   past.
 - How to work: look_around was called for you, and often that is enough. query_events counts and
   lists what happened; stream_status has counts and outputs; get_snapshot and infer_image show what
-  is to be seen now; memory_search has notes."#;
+  is to be seen now; memory_search has notes, get_observations those of a camera by time."#;
 
 const ARCHIVE: &str = r#"You keep the archive of a box with cameras: you look through its journal
 and the notes of the last days, and keep what will be useful later. A user asked for it.

@@ -382,6 +382,6 @@ pub(super) async fn trace(
     ))
 }
 
-fn unreadable(why: &str) -> Refusal {
+pub(super) fn unreadable(why: &str) -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage, why)
 }

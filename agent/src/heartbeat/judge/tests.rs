@@ -43,6 +43,7 @@ fn calm(minutes: i64) -> CheckInput {
         failing_channels: Vec::new(),
         budget: None,
         opinions_without_answer: 0,
+        observations: Vec::new(),
     }
 }
 

@@ -130,5 +130,6 @@ async fn check(
         failing_channels: facts.failing_channels,
         budget: asker.budget().await,
         opinions_without_answer: facts.opinions_without_answer,
+        observations: Vec::new(),
     }))
 }

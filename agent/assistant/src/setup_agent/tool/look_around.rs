@@ -8,9 +8,10 @@ use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use watchkeeper_contract::model::ModelState;
 use watchkeeper_llm::conversation::UserPart;
-use watchkeeper_memory::Query;
+use watchkeeper_memory::{Kind, Query};
 use watchkeeper_plain::intent::EventsWanted;
 
+use super::super::reminder;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
 use super::{list_cameras, list_streams, memory_search, query_events};
 use crate::past::search_events;
@@ -27,7 +28,8 @@ const MAX_ITEMS: usize = 30;
 pub(super) const TOOL: Tool = Tool {
     name: "look_around",
     description: "The current state of the box: time, cameras, pipelines, models, latest events, \
-        notes about the request, and the conversation so far. It was called for you at the start; \
+        notes about the request, wishes of the user, lessons of similar requests, and the \
+        conversation so far. It was called for you at the start; \
         call it again only if the state may have changed.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
@@ -62,6 +64,8 @@ async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "pictures_of_the_person": pictures(&attached),
     });
     let mut outcome = ToolOutcome::json(&whole);
+    let reminder = reminder::about_request(context.memory.as_ref(), &given.head.request);
+    outcome.parts.extend(reminder);
     // A separate part: a long conversation must not cut the pipelines out of the overview.
     if !context.earlier.is_null() {
         let earlier = json!({"earlier": context.earlier}).to_string();
@@ -106,7 +110,7 @@ fn models(here: &SystemSnapshot, max: usize) -> Vec<Value> {
     usable.take(max).map(one).collect()
 }
 
-/// Notes about the request, or the error of reading them.
+/// Facts and observations about the request, or the error of reading them.
 fn notes(given: ToolInput<'_>) -> Value {
     let Some(notes) = &given.context.memory else {
         return json!([]);
@@ -118,6 +122,7 @@ fn notes(given: ToolInput<'_>) -> Value {
     let found = notes.open().and_then(|mut memory| {
         let query = Query {
             now: Some(Timestamp::now()),
+            kinds: vec![Kind::Observation, Kind::Knowledge],
             ..Query::new(&given.head.request)
         };
         memory.search(query).map_err(|e| e.to_string())

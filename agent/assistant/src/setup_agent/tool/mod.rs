@@ -10,6 +10,7 @@
 pub mod definition;
 mod dry_run_workflow;
 mod get_block_details;
+mod get_observations;
 mod get_snapshot;
 mod infer_image;
 mod keep_pattern;

@@ -5,7 +5,7 @@ use watchkeeper_llm::tool::{InvalidTool, Tool as LlmTool};
 
 use super::definition::Tool;
 use super::{
-    dry_run_workflow, get_block_details, get_snapshot, infer_image, keep_pattern,
+    dry_run_workflow, get_block_details, get_observations, get_snapshot, infer_image, keep_pattern,
     list_available_models, list_cameras, list_streams, list_workflow_blocks, look_around,
     memory_note, memory_search, preview_workflow, propose_control, propose_deployment,
     query_events, stream_status, update_plan, validate_workflow,
@@ -13,7 +13,7 @@ use super::{
 use crate::permissions::ToolPermissions;
 
 /// Every tool, in the order of the prompt. A change of the order empties the providers' caches.
-const ALL: [&Tool; 19] = [
+const ALL: [&Tool; 20] = [
     &look_around::TOOL,
     &list_cameras::TOOL,
     &get_snapshot::TOOL,
@@ -30,6 +30,7 @@ const ALL: [&Tool; 19] = [
     &infer_image::TOOL,
     &query_events::TOOL,
     &memory_search::TOOL,
+    &get_observations::TOOL,
     &memory_note::TOOL,
     &keep_pattern::TOOL,
     &update_plan::TOOL,

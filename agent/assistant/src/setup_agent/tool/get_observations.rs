@@ -1,0 +1,90 @@
+//! Reads what the notes say about a camera in a span of time.
+
+use futures_util::FutureExt as _;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde_json::json;
+use watchkeeper_memory::{Kind, Query};
+
+use super::super::tool_context::ToolContext;
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use super::memory_search;
+use crate::moment::{FORMS, parse_moment};
+use crate::permissions::{Effect, ToolScope};
+
+/// Maximum observations in the result.
+const MAX_NOTES: usize = 20;
+/// Span without `from`, in hours.
+const DEFAULT_HOURS: i64 = 24;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "get_observations",
+    description: "Lists the observations about a camera in a span of time, newest first, each \
+        with whose words it is.",
+    schema: || {
+        let properties = json!({
+            "camera": text("the camera; empty: all"),
+            "from": text("a time such as 2026-03-29T08:00; empty: a day ago"),
+            "to": text("empty: now"),
+        });
+        schema(&properties, &["camera", "from", "to"])
+    },
+    effect: Effect::Read,
+    scope: ToolScope::Memory,
+    max_uses: 6,
+    run: |given| async move { list(given).await.into() }.boxed(),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    #[serde(default)]
+    camera: String,
+    #[serde(default)]
+    from: String,
+    #[serde(default)]
+    to: String,
+}
+
+async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
+    let arguments: Arguments = given.arguments()?;
+    let notes = given.context.memory.as_ref();
+    let notes = notes.ok_or("this box keeps no notes")?;
+    let here = given.context.snapshot().await?;
+    let camera = match arguments.camera.as_str() {
+        "" => None,
+        name => Some(ToolContext::camera(name, &here)?),
+    };
+    let zone = here.now.time_zone();
+    let from = moment("from", &arguments.from, zone)?;
+    let until = moment("to", &arguments.to, zone)?;
+    let day_before = || {
+        let end = until.unwrap_or_else(|| here.now.timestamp());
+        end.checked_sub(SignedDuration::from_hours(DEFAULT_HOURS))
+            .ok()
+    };
+    let query = Query {
+        camera,
+        kinds: vec![Kind::Observation],
+        since: from.or_else(day_before),
+        until,
+        // One more than is shown, to report that there are more.
+        limit: MAX_NOTES + 1,
+        ..Query::new("")
+    };
+    let found = notes.open()?.list(&query).map_err(|e| e.to_string())?;
+    Ok(ToolOutcome::json(&json!({
+        "observations": memory_search::to_json(&found, MAX_NOTES),
+        "there_are_more": found.len() > MAX_NOTES,
+    })))
+}
+
+fn moment(name: &str, text: &str, zone: &TimeZone) -> Result<Option<Timestamp>, String> {
+    match text.trim() {
+        "" => Ok(None),
+        text => parse_moment(text, zone)
+            .map(Some)
+            .ok_or_else(|| format!("{name} must be a time: {FORMS}")),
+    }
+}

@@ -1,0 +1,82 @@
+//! Route of the observations: what the notes say about a camera in a span of time.
+
+use axum::Json;
+use axum::extract::{Query, State};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::Value;
+use watchkeeper_assistant::moment::{FORMS, parse_moment};
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_http::{Refusal, body};
+use watchkeeper_memory::Kind;
+
+use super::about::unreadable;
+use crate::api::app::App;
+
+/// Default number of observations in an answer.
+const DEFAULT_NOTES: u64 = 50;
+/// Limit of observations in an answer.
+const MAX_NOTES: u64 = 500;
+
+/// Query of observations.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ObservationQuery {
+    /// Only observations about this camera.
+    #[param(value_type = Option<String>)]
+    camera: Option<String>,
+    /// Only observations since this time, such as 2026-03-29T08:00:00Z.
+    #[param(value_type = Option<String>)]
+    from: Option<String>,
+    /// Only observations before this time.
+    #[param(value_type = Option<String>)]
+    to: Option<String>,
+    /// Maximum number of observations in the answer, 1 to 500; default 50.
+    #[param(value_type = Option<u64>)]
+    limit: Option<String>,
+}
+
+/// The observations about a camera in a span of time, the newest first: each with its file, its
+/// text, and whether a user wrote it (`trusted`). Undated ones only without `from` and `to`.
+#[utoipa::path(get, path = "/memory/observations", tag = "memory", params(ObservationQuery), responses((status = 200, body = Vec<Object>)))]
+pub(super) async fn observations(
+    State(app): State<App>,
+    Query(query): Query<ObservationQuery>,
+) -> Result<Json<Vec<Value>>, Refusal> {
+    let limit = body::number_within(
+        "limit",
+        query.limit.as_deref(),
+        DEFAULT_NOTES,
+        [1, MAX_NOTES],
+    )?;
+    let camera = query.camera.as_deref().map(SourceId::new).transpose();
+    let camera = camera.map_err(|error| {
+        let value = query.camera.clone().unwrap_or_default();
+        Refusal::invalid(format!("camera is no ID of a camera: {error}")).at("camera", value)
+    })?;
+    let wanted = watchkeeper_memory::Query {
+        camera,
+        kinds: vec![Kind::Observation],
+        since: moment("from", query.from.as_deref())?,
+        until: moment("to", query.to.as_deref())?,
+        limit: usize::try_from(limit).unwrap_or(1),
+        ..watchkeeper_memory::Query::new("")
+    };
+    let found = app.access_files(move |shared| {
+        let mut memory = shared.conversations.deps().notes.open()?;
+        memory.list(&wanted).map_err(|e| e.to_string())
+    });
+    let found = found.await?.map_err(|why| unreadable(&why))?;
+    let notes = found.iter().map(serde_json::to_value);
+    Ok(Json(notes.filter_map(Result::ok).collect()))
+}
+
+fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Refusal> {
+    let Some(text) = text else {
+        return Ok(None);
+    };
+    let moment = parse_moment(text, &TimeZone::system());
+    let refusal = || Refusal::invalid(format!("{field} must be a time: {FORMS}")).at(field, text);
+    moment.map(Some).ok_or_else(refusal)
+}

@@ -1,0 +1,178 @@
+//! Lessons: a request avoids the mistake of an earlier one because of a note, and makes it again
+//! without the note. The real command and runtime, a scripted LLM.
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use watchkeeper_tests::daemons::json_lines;
+use watchkeeper_tests::person::{ask_json, chat, command};
+use watchkeeper_tests::scripted_model::{answers, calls, unless_told};
+use watchkeeper_tests::site::{Site, last, middle, preview, propose, validate};
+
+const REQUEST: &str = "Count what crosses the middle of the picture";
+/// Part of the lesson about the misspelled block, as it stands in a prompt.
+const LESSON: &str = "Failed: validate_workflow, does-not-compile, block \
+    roboflow_core/line_countr@v2";
+
+/// The workflow with a misspelled block.
+fn misspelled() -> Value {
+    let mut wrong = middle();
+    wrong["steps"][2]["type"] = json!("roboflow_core/line_countr@v2");
+    wrong
+}
+
+/// An LLM that misspells a block, unless its prompt has the lesson.
+fn steps() -> Vec<Value> {
+    vec![
+        unless_told(validate(&misspelled()), LESSON),
+        validate(&middle()),
+        preview("d1"),
+        propose("d1"),
+        answers("It waits for your yes."),
+    ]
+}
+
+/// Runs `watchkeeper memory` with these arguments.
+fn memory(site: &Site, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
+    let mut command = command(&site.bench)?;
+    let out = command
+        .args(["memory", "--json"])
+        .args(arguments)
+        .output()?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{errors}");
+    json_lines(&out.stdout)
+}
+
+fn lessons(site: &Site) -> anyhow::Result<Vec<Value>> {
+    memory(site, &["list", "--kind", "lesson"])
+}
+
+/// Sends a request. Returns the number of calls of the LLM, and of validations that failed.
+fn attempt(site: &Site, request: &str) -> anyhow::Result<(usize, usize)> {
+    let counts = || -> anyhow::Result<(usize, usize)> {
+        let checks = site.results("validate_workflow")?;
+        let failed = checks
+            .iter()
+            .filter(|check| check.contains("\"is_error\":true"));
+        Ok((site.model.requests()?.len(), failed.count()))
+    };
+    let before = counts()?;
+    let (code, objects, errors) = ask_json(&site.bench, &["--think", request])?;
+    ensure!(code == 0, "{errors}");
+    last(&objects, "proposal")?;
+    let after = counts()?;
+    Ok((after.0 - before.0, after.1 - before.1))
+}
+
+#[test]
+fn lesson_prevents_the_mistake_of_the_earlier_request() -> anyhow::Result<()> {
+    let site = Site::demo(&[steps(), steps(), steps()].concat())?;
+    assert_eq!(attempt(&site, REQUEST)?, (5, 1), "calls and mistakes");
+    let noted = lessons(&site)?;
+    assert_eq!(noted.len(), 1, "{noted:#?}");
+    let note = &noted[0]["note"];
+    let words = note["words"].as_str().context("words")?;
+    let expected = [
+        format!("Request: {REQUEST}"),
+        format!("{LESSON}, step middle, property type"),
+        "which does not exist".to_owned(),
+        "What worked: workflow.steps.middle.type = \"roboflow_core/line_counter@v2\"".to_owned(),
+        "Times: 1".to_owned(),
+    ];
+    for part in expected {
+        assert!(words.contains(&part), "{part}: {words}");
+    }
+    assert_eq!(
+        (&note["origin"], &note["camera"]),
+        (&json!("model"), &json!("test"))
+    );
+
+    let similar = "Please count everything that crosses the middle of the picture";
+    assert_eq!(
+        attempt(&site, similar)?,
+        (4, 0),
+        "the lesson is in its context"
+    );
+    let looks = site.results("look_around")?;
+    assert!(
+        !looks[0].contains(LESSON) && looks[1].contains(LESSON),
+        "{looks:?}"
+    );
+
+    let (file, line) = (
+        noted[0]["file"].as_str().context("a file")?,
+        &noted[0]["line"],
+    );
+    memory(&site, &["forget", &format!("{file}:{line}")])?;
+    assert_eq!(lessons(&site)?.len(), 0);
+    assert_eq!(
+        attempt(&site, similar)?,
+        (5, 1),
+        "without the note it fails again"
+    );
+    site.model.finish()
+}
+
+#[test]
+fn repeated_error_carries_the_note_and_is_counted() -> anyhow::Result<()> {
+    let stubborn = || {
+        let mut steps = steps();
+        steps[0] = validate(&misspelled());
+        steps
+    };
+    let site = Site::demo(&[stubborn(), stubborn()].concat())?;
+    for _ in 0..2 {
+        assert_eq!(attempt(&site, REQUEST)?, (5, 1));
+    }
+    let checks = site.results("validate_workflow")?;
+    let has_note = |check: &String| check.contains("a_note_from_earlier") && check.contains(LESSON);
+    let with_note: Vec<bool> = checks.iter().map(has_note).collect();
+    assert_eq!(with_note, [false, false, true, false], "{checks:#?}");
+    let noted = lessons(&site)?;
+    let words = noted[0]["note"]["words"].to_string();
+    assert!(noted.len() == 1 && words.contains("Times: 2"), "{noted:#?}");
+    site.model.finish()
+}
+
+#[test]
+fn request_without_any_result_is_noted_as_failed() -> anyhow::Result<()> {
+    let site = Site::demo(&[
+        calls(&[("get_snapshot", json!({"camera": "no such camera at all"}))]),
+        answers("I can't see it."),
+    ])?;
+    let (code, _, errors) = ask_json(&site.bench, &["--think", "what is at the gate"])?;
+    assert_eq!(code, 0, "{errors}");
+    let noted = lessons(&site)?;
+    let words = noted[0]["note"]["words"].as_str().context("words")?;
+    assert!(words.contains("Failed: get_snapshot, rejected"), "{words}");
+    assert!(words.contains("What worked: nothing worked"), "{words}");
+    assert!(
+        !words.contains("no such camera at all"),
+        "a text of the LLM: {words}"
+    );
+    site.model.finish()
+}
+
+#[test]
+fn correction_of_the_rules_is_recalled_at_a_similar_request() -> anyhow::Result<()> {
+    let site = Site::demo(&[])?;
+    let request = "tell me when something crosses the vertical line at 50%";
+    let said = chat(&site.bench, &format!("{request}\nonly at night\nyes\n"))?;
+    last(&said, "done")?;
+    let noted = lessons(&site)?;
+    let words = noted[0]["note"]["words"].as_str().context("words")?;
+    assert!(words.contains("Failed: rules, corrected"), "{words}");
+    assert!(
+        words.contains("the user corrected it: \"only at night\""),
+        "{words}"
+    );
+    let (code, objects, errors) = ask_json(&site.bench, &[request])?;
+    assert_eq!(code, 0, "{errors}");
+    let notes = objects.iter().filter(|object| object["type"] == "note");
+    let told: Vec<String> = notes.map(Value::to_string).collect();
+    assert!(
+        told.iter().any(|note| note.contains("only at night")),
+        "{objects:#?}"
+    );
+    site.model.finish()
+}
