@@ -29,6 +29,7 @@ impl PersonAnswer {
             name,
         } = self;
         NewAssessment {
+            event: None,
             assessment: Assessment {
                 by: Assessor::Person(Person { name, via }),
                 answer,
@@ -96,27 +97,25 @@ pub fn describe_given(given: &Assessment) -> String {
     }
 }
 
-/// Describes the record of an assessment, such as `event 12, door: approved by a person (act)`.
+/// Describes the record of an assessment, such as `approved by a person (act)`.
 #[must_use]
 pub fn describe_record(event: &Event) -> String {
     let Some(given) = event.assessment.as_deref() else {
         return String::new();
     };
-    let by = match &given.by {
-        Assessor::Person(person) => match &person.name {
-            Some(name) => format!("by {name:?}"),
-            None => "by a person".to_owned(),
-        },
-        Assessor::SecondOpinion(details) => match &details.model {
-            Some(model) => format!("by a second opinion of {model}"),
-            None => "by no second opinion".to_owned(),
+    let said = describe_given(given);
+    let text = match &given.by {
+        Assessor::Person(Person {
+            name: Some(name), ..
+        }) => format!("{said} by {name:?}"),
+        Assessor::Person(Person { name: None, .. }) => format!("{said} by a person"),
+        Assessor::SecondOpinion(details) => match (&details.model, &given.note) {
+            (Some(model), _) => format!("second opinion of {model:?}: {said}"),
+            (None, Some(why)) => format!("no second opinion: {why:?}"),
+            (None, None) => "no second opinion".to_owned(),
         },
     };
-    format!(
-        "{} {by} ({})",
-        describe_given(given),
-        verdict_name(event.decision.verdict)
-    )
+    format!("{text} ({})", verdict_name(event.decision.verdict))
 }
 
 /// Word for a verdict.

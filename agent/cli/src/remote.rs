@@ -314,7 +314,7 @@ pub(super) async fn media(
     Ok(())
 }
 
-fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
+pub(super) fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes)
         .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))
 }

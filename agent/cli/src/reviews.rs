@@ -1,6 +1,8 @@
 //! The command `watchkeeper reviews`: lists the events that wait for a person, and answers them.
 
+use serde_json::json;
 use watchkeeper_assistant::reviews::{PersonAnswer, describe, describe_record};
+use watchkeeper_assistant::session::progress::event_json;
 use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
 use watchkeeper_contract::event::{Event, Media, MediaKind};
@@ -9,6 +11,7 @@ use watchkeeper_contract::id::EventSeq;
 use super::args::{AnswerArgs, ReviewAction, ReviewArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::remote::write_file;
 
 pub(super) async fn run(
     args: ReviewArgs,
@@ -20,10 +23,10 @@ pub(super) async fn run(
         Some(ReviewAction::Picture { event, output }) => {
             let media = picture(client, event).await?;
             let bytes = client.media(&media.id).await?;
-            return std::fs::write(&output, &bytes).map_err(|error| {
-                let why = format!("cannot write {}: {error}", output.display());
-                Failure::new(Exit::Failed, why)
-            });
+            write_file(&output, &bytes)?;
+            let saved = json!({"type": "saved", "media": media, "file": output});
+            out.both(&saved, || format!("Saved {}", output.display()));
+            return Ok(());
         }
         Some(ReviewAction::Approve(given)) => (AssessmentAnswer::Approve, None, given),
         Some(ReviewAction::Reject(given)) => (AssessmentAnswer::Reject, None, given),
@@ -40,7 +43,7 @@ pub(super) async fn run(
     };
     let request = answer.into_request(Via::CommandLine);
     let record = client.assess(event, &request).await?;
-    out.both(&record, || {
+    out.both(&event_json(&record), || {
         format!("event {event}: {}", describe_record(&record))
     });
     Ok(())

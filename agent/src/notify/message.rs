@@ -25,6 +25,8 @@ const MAX_ATTACHMENT_BYTES: u64 = 8 << 20;
 
 /// Longest text of one notification, in characters.
 const MAX_TEXT: usize = 500;
+/// Longest reason in it.
+const MAX_REASON: usize = 200;
 
 /// One notification of one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -309,7 +311,8 @@ fn event_text(name: &str, event: &Event) -> String {
         | EventBody::StepFailing { message, .. }
         | EventBody::Loss { message, .. } => message,
     };
-    text.push_str(&single_line(reason));
+    // What follows must fit too.
+    text.push_str(&cut(single_line(reason), MAX_REASON));
     text.push_str(&format!(" ({name}"));
     if let Some(source) = &event.source {
         text.push_str(&format!(", camera {source}"));

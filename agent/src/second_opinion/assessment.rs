@@ -31,6 +31,7 @@ pub fn new_assessment(
         }
     };
     NewAssessment {
+        event: Some(case.event.id),
         assessment: Assessment {
             by: Assessor::SecondOpinion(Box::new(details(case, answer.as_ref().ok()))),
             answer: stance,

@@ -156,7 +156,7 @@ pub(crate) mod testing {
 
     use watchkeeper_contract::event::{Asks, Decision, Phase, Verdict};
     use watchkeeper_contract::id::{EventSeq, TrackId};
-    use watchkeeper_contract::rule::{Gates, Severity};
+    use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
 
     use super::*;
     use crate::example::example_event;
@@ -176,6 +176,7 @@ pub(crate) mod testing {
             asks: Some(Asks {
                 gates: Gates::default(),
                 may_lower: false,
+                below_gates: BelowGates::Discard,
             }),
         };
         Event {

@@ -3,11 +3,12 @@
 //! Keyspace `assessments`; key: the event's id, value: a version byte and JSON.
 //!
 //! Invariants:
-//! - An opinion is stored in one batch with its publication, and deleted once the runtime has it.
+//! - An opinion is stored in one batch with its publication, sent once that is durable, and deleted
+//!   once the runtime has it.
 //! - At most [`MAX_PENDING`] wait; another one drops that of the oldest event.
 //! - A damaged record is skipped; one of a newer version fails the start and stays untouched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub struct PendingAssessment {
 #[derive(Debug, Default)]
 pub struct PendingAssessments {
     waiting: BTreeMap<EventId, PendingAssessment>,
+    /// Those that are not durable yet.
+    unstored: BTreeSet<EventId>,
 }
 
 impl PendingAssessments {
@@ -56,7 +59,10 @@ impl PendingAssessments {
                 }
             }
         }
-        Ok(Self { waiting })
+        Ok(Self {
+            waiting,
+            unstored: BTreeSet::new(),
+        })
     }
 
     /// Adds an assessment of event `id`. Returns the operations that store it.
@@ -70,19 +76,27 @@ impl PendingAssessments {
             value,
         }];
         self.waiting.insert(id, pending);
+        self.unstored.insert(id);
         while self.waiting.len() > MAX_PENDING
             && let Some((oldest, _)) = self.waiting.pop_first()
         {
+            self.unstored.remove(&oldest);
             tracing::warn!(event = %oldest, "second opinion not recorded: too many wait");
             ops.push(delete(oldest));
         }
         ops
     }
 
-    /// The assessment of the oldest event.
+    /// The assessment of event `id` is durable.
+    pub fn stored(&mut self, id: EventId) {
+        self.unstored.remove(&id);
+    }
+
+    /// The assessment of the oldest event, of those that are durable.
     #[must_use]
     pub fn oldest(&self) -> Option<(EventId, PendingAssessment)> {
-        let (id, pending) = self.waiting.first_key_value()?;
+        let mut stored = self.waiting.iter();
+        let (id, pending) = stored.find(|(id, _)| !self.unstored.contains(id))?;
         Some((*id, pending.clone()))
     }
 
@@ -90,6 +104,7 @@ impl PendingAssessments {
     /// deletes it.
     pub fn remove(&mut self, id: EventId) -> Op {
         self.waiting.remove(&id);
+        self.unstored.remove(&id);
         delete(id)
     }
 }
@@ -144,6 +159,9 @@ mod tests {
         for (id, pending) in [&second, &first] {
             commit(&store, all.add(*id, pending.clone()));
         }
+        assert_eq!(all.oldest(), None, "not durable yet");
+        all.stored(second.0);
+        assert_eq!(all.oldest(), Some(second.clone()));
         let mut all = restored(&store);
         assert_eq!(all.oldest(), Some(first.clone()));
         commit(&store, vec![all.remove(first.0)]);

@@ -10,7 +10,7 @@
 //! - An opinion with a suspected injection changes nothing.
 
 use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
-use watchkeeper_contract::rule::Gates;
+use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_engine::rules::decide::verdict;
 use watchkeeper_engine::rules::evidence::round;
 
@@ -53,7 +53,7 @@ fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Weighed {
         Err(why) => return stands(case, &format!("there is no second opinion ({why})")),
     };
     if case.event.decision.verdict != Verdict::Escalate {
-        return stands(case, "the box has decided meanwhile");
+        return stands(case, "it was decided meanwhile");
     }
     if opinion.injection_suspected {
         return stands(
@@ -73,6 +73,7 @@ fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
     let terms = case.event.decision.asks.unwrap_or(Asks {
         gates: Gates::default(),
         may_lower: false,
+        below_gates: BelowGates::Discard,
     });
     let local = case.event.decision.confidence;
     let half = opinion.confidence / 2.0;
@@ -88,6 +89,10 @@ fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
     let verdict = verdict(confidence, &terms.gates);
     let verdict = match is_confirmed {
         true => verdict.clamp(Verdict::Escalate, MAX_VERDICT),
+        // Below the gates a person decides, where the rule says so.
+        false if verdict == Verdict::Discard && terms.below_gates == BelowGates::Review => {
+            Verdict::Escalate
+        }
         false => verdict.min(Verdict::Escalate),
     };
     let outcome = match verdict {
@@ -200,6 +205,18 @@ mod tests {
     }
 
     #[test]
+    fn refutation_leaves_an_event_to_a_person_where_the_rule_says_so() {
+        let mut left = case(0.6, true);
+        left.event.decision.asks.as_mut().unwrap().below_gates = BelowGates::Review;
+        let weighed = weigh(&left, &answer("refute", 0.9, false));
+        assert_eq!(
+            (weighed.outcome, weighed.decision.verdict),
+            (Outcome::Stands, Verdict::Escalate)
+        );
+        assert!(weighed.evidence.is_some());
+    }
+
+    #[test]
     fn local_decision_stands_with_its_reason() {
         let no_answer = Err("the budget is used up".to_owned());
         let mut settled = case(0.6, true);
@@ -225,7 +242,7 @@ mod tests {
             (
                 settled,
                 answer("refute", 1.0, false),
-                "has decided meanwhile",
+                "it was decided meanwhile",
             ),
         ] {
             let weighed = weigh(&case, &answer);
@@ -260,7 +277,11 @@ mod tests {
             gates.sort_by(|a, b| b.total_cmp(a));
             let gates = Gates { act: gates[0], record: gates[1], review: gates[2], escalate: gates[3] };
             let mut case = case(local, may_lower);
-            case.event.decision.asks = Some(Asks { gates, may_lower });
+            case.event.decision.asks = Some(Asks {
+                gates,
+                may_lower,
+                below_gates: BelowGates::Discard,
+            });
             let stance = ["confirm", "refute", "abstain"][stance];
             let weighed = weigh(&case, &answer(stance, sure, injection));
             prop_assert!((0.0..=1.0).contains(&weighed.decision.confidence));

@@ -14,7 +14,7 @@ use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::id::ChannelId;
-use watchkeeper_contract::rule::{Gates, Severity};
+use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::support::agent::AgentProcess;
@@ -280,6 +280,7 @@ pub(crate) fn uncertain_event(may_lower: bool) -> Event {
         asks: Some(Asks {
             gates: Gates::default(),
             may_lower,
+            below_gates: BelowGates::Discard,
         }),
     };
     event.media = vec![Media {

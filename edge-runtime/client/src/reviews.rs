@@ -15,6 +15,19 @@ impl RuntimeClient {
         self.get(Call::to(&["reviews"]).with(&query)).await
     }
 
+    /// Like [`Self::assess`], for a caller that needs no record.
+    pub async fn record_assessment(
+        &self,
+        seq: EventSeq,
+        new: &NewAssessment,
+    ) -> Result<(), ClientError> {
+        let seq = seq.to_string();
+        let path = ["events", &seq, "assessments"];
+        let deadline = self.deadlines.slow_answer;
+        self.done(Method::POST, Call::to(&path), Some(new), deadline)
+            .await
+    }
+
     /// Adds an assessment of the event of record `seq` (`POST /v1/events/{seq}/assessments`), and
     /// returns its record. May be repeated: the same assessment is recorded once.
     pub async fn assess(&self, seq: EventSeq, new: &NewAssessment) -> Result<Event, ClientError> {

@@ -3,12 +3,13 @@
 //! - A person's answer replaces an earlier one. The same answer again adds no record.
 //! - An event gets one second opinion. A repeated one adds no record.
 
+mod check;
+
 use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_LABEL, MAX_ASSESSMENT_TEXT,
-    NewAssessment, Review, ReviewQueue,
+    Assessment, AssessmentAnswer, Assessor, NewAssessment, Review, ReviewQueue,
 };
 use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Phase, Verdict};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventId, EventSeq};
 
 use super::Journal;
 use super::error::JournalError;
@@ -31,6 +32,8 @@ pub enum AssessError {
         value: String,
         why: String,
     },
+    #[error("record {seq} is not of event {event}; the number may be of another journal")]
+    OtherEvent { seq: EventSeq, event: EventId },
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
@@ -55,20 +58,22 @@ impl Journal {
         new: NewAssessment,
         stamp: &Stamp,
     ) -> Result<Assessed, AssessError> {
-        check(&new)?;
+        check::check(&new)?;
         let _assessing = self.assessing.lock();
-        let event = self.event(seq)?.ok_or(AssessError::Unknown(seq))?;
-        if !matches!(event.body, EventBody::Rule(_)) {
+        let named = self.event(seq)?.ok_or(AssessError::Unknown(seq))?;
+        if let Some(event) = new.event.filter(|event| *event != named.id) {
+            return Err(AssessError::OtherEvent { seq, event });
+        }
+        if !matches!(named.body, EventBody::Rule(_)) {
             return Err(AssessError::NotOfRule(seq));
         }
-        if let Some(event) = self.existing(&event, &new.assessment)? {
+        if let Some(event) = self.existing(named.id, &new.assessment)? {
             return Ok(Assessed {
                 event,
                 is_new: false,
             });
         }
-        let is_raised = self.writer.lock().reviews.is_raised(event.id);
-        let record = record(event, new, stamp, is_raised);
+        let record = self.record(named, new, stamp)?;
         let mut appended = self.append(vec![record])?;
         let event = appended.pop().ok_or(AssessError::Unknown(seq))?;
         Ok(Assessed {
@@ -78,20 +83,79 @@ impl Journal {
     }
 
     /// The record that already holds this assessment.
-    fn existing(&self, event: &Event, new: &Assessment) -> Result<Option<Event>, JournalError> {
+    fn existing(&self, id: EventId, new: &Assessment) -> Result<Option<Event>, JournalError> {
         let found = {
             let writer = self.writer.lock();
-            let given = writer.reviews.given(event.id);
+            let given = writer.reviews.given(id);
             given.and_then(|given| match &new.by {
                 Assessor::Person(_) => given
                     .person
                     .as_ref()
-                    .filter(|(_, old)| old.answer == new.answer && old.label == new.label)
-                    .map(|(seq, _)| *seq),
-                Assessor::SecondOpinion(_) => given.opinion.as_ref().map(|(seq, _)| *seq),
+                    .filter(|old| old.answer == new.answer && old.label == new.label)
+                    .map(|old| old.seq),
+                Assessor::SecondOpinion(_) => given.opinion,
             })
         };
         found.map_or(Ok(None), |seq| self.event(EventSeq(seq)))
+    }
+
+    /// Builds the record of an assessment of the event of record `named`. An opinion after a
+    /// person's answer keeps what the person decided.
+    fn record(
+        &self,
+        named: Event,
+        new: NewAssessment,
+        stamp: &Stamp,
+    ) -> Result<Event, JournalError> {
+        let (first, person) = {
+            let reviews = &self.writer.lock().reviews;
+            let given = reviews.given(named.id);
+            let person = given.and_then(|given| given.person.as_ref());
+            (reviews.first(named.id), person.map(|person| person.seq))
+        };
+        let event = match first.filter(|first| *first != named.seq.0) {
+            Some(first) => self.event(EventSeq(first))?.unwrap_or(named),
+            None => named,
+        };
+        let decided = person.map_or(Ok(None), |seq| self.event(EventSeq(seq)))?;
+        let NewAssessment {
+            assessment,
+            decision,
+            evidence,
+            event: _,
+        } = new;
+        let (decision, evidence) = match (&assessment.by, decided) {
+            (Assessor::Person(_), _) => (
+                decide_by_person(&assessment),
+                vec![evidence_of_person(&assessment)],
+            ),
+            (Assessor::SecondOpinion(_), Some(decided)) => (decided.decision, decided.evidence),
+            (Assessor::SecondOpinion(_), None) => (
+                decision.unwrap_or_else(|| event.decision.clone()),
+                event.evidence.iter().cloned().chain(evidence).collect(),
+            ),
+        };
+        let mut record = Event {
+            seq: EventSeq(0),
+            boot_id: stamp.boot_id.clone(),
+            mono_ms: stamp.mono_ms,
+            at: stamp.at,
+            phase: Phase::Assessed,
+            decision,
+            evidence,
+            media: Vec::new(),
+            clip: None,
+            hash: String::new(),
+            ..event
+        };
+        // Only an approval notifies them; the writer knows whether something did before.
+        if let EventBody::Rule(rule) = &mut record.body
+            && assessment.answer != AssessmentAnswer::Approve
+        {
+            rule.on_act.clear();
+        }
+        record.assessment = Some(Box::new(assessment));
+        Ok(record)
     }
 
     /// The events that wait for a person, at most `limit` of them.
@@ -99,26 +163,30 @@ impl Journal {
     /// # Errors
     /// When the store can't be read.
     pub fn reviews(&self, limit: usize) -> Result<ReviewQueue, JournalError> {
-        let (seqs, waiting, given_up) = {
+        let (seqs, mut queue) = {
             let reviews = &self.writer.lock().reviews;
-            let waiting = reviews.waiting_count() as u64;
-            (reviews.waiting(), waiting, reviews.given_up())
-        };
-        let mut queue = ReviewQueue {
-            waiting,
-            given_up,
-            reviews: Vec::new(),
+            let queue = ReviewQueue {
+                waiting: reviews.waiting_count() as u64,
+                given_up: reviews.given_up(),
+                reviews: Vec::new(),
+            };
+            (reviews.waiting(), queue)
         };
         for seq in seqs.into_iter().take(limit) {
             // Not durable yet, or deleted since.
             let Some(event) = self.event(EventSeq(seq))? else {
                 continue;
             };
-            let writer = self.writer.lock();
-            let given = writer.reviews.given(event.id);
-            let opinion = given.and_then(|given| given.opinion.as_ref());
+            let opinion = {
+                let writer = self.writer.lock();
+                writer
+                    .reviews
+                    .given(event.id)
+                    .and_then(|given| given.opinion)
+            };
+            let opinion = opinion.map_or(Ok(None), |seq| self.event(EventSeq(seq)))?;
             queue.reviews.push(Review {
-                opinion: opinion.map(|(_, assessment)| assessment.clone()),
+                opinion: opinion.and_then(|record| record.assessment.map(|given| *given)),
                 event,
             });
         }
@@ -133,65 +201,18 @@ impl Journal {
     }
 }
 
-/// Builds the record of an assessment. Its `on_act` names channels only where the approval is what
-/// makes the event certain; `is_raised` says that something else did already.
-fn record(mut event: Event, new: NewAssessment, stamp: &Stamp, is_raised: bool) -> Event {
-    let is_approved = new.assessment.answer == AssessmentAnswer::Approve
-        && matches!(new.assessment.by, Assessor::Person(_));
-    let makes_certain = is_approved && !is_raised && event.decision.verdict != Verdict::Act;
-    if let EventBody::Rule(rule) = &mut event.body
-        && !makes_certain
-    {
-        rule.on_act.clear();
-    }
-    let NewAssessment {
-        assessment,
-        decision,
-        evidence,
-    } = new;
-    let (decision, evidence) = match &assessment.by {
-        Assessor::Person(_) => (
-            decide_by_person(&event, &assessment),
-            evidence_of_person(&assessment).into_iter().collect(),
-        ),
-        Assessor::SecondOpinion(_) => (
-            decision.unwrap_or_else(|| event.decision.clone()),
-            event.evidence.iter().cloned().chain(evidence).collect(),
-        ),
-    };
-    Event {
-        seq: EventSeq(0),
-        boot_id: stamp.boot_id.clone(),
-        mono_ms: stamp.mono_ms,
-        at: stamp.at,
-        phase: Phase::Assessed,
-        decision,
-        evidence,
-        assessment: Some(Box::new(assessment)),
-        media: Vec::new(),
-        clip: None,
-        hash: String::new(),
-        ..event
-    }
-}
-
 /// A person's answer decides alone.
-fn decide_by_person(event: &Event, assessment: &Assessment) -> Decision {
-    let (verdict, confidence, reason) = match (assessment.answer, &assessment.label) {
-        (AssessmentAnswer::Approve, _) => (Verdict::Act, 1.0, "a person approved it".to_owned()),
-        (AssessmentAnswer::Correct, Some(label)) => (
-            Verdict::Discard,
-            0.0,
-            format!("a person corrected it: it was {label}"),
-        ),
-        (AssessmentAnswer::Reject | AssessmentAnswer::Correct, _) => {
-            (Verdict::Discard, 0.0, "a person rejected it".to_owned())
+fn decide_by_person(assessment: &Assessment) -> Decision {
+    let (verdict, confidence) = match assessment.answer {
+        AssessmentAnswer::Approve => (Verdict::Act, 1.0),
+        AssessmentAnswer::Reject | AssessmentAnswer::Correct | AssessmentAnswer::None => {
+            (Verdict::Discard, 0.0)
         }
-        (AssessmentAnswer::None, _) => (
-            event.decision.verdict,
-            event.decision.confidence,
-            "a person could not decide".to_owned(),
-        ),
+    };
+    let reason = match (assessment.answer, &assessment.label) {
+        (AssessmentAnswer::Approve, _) => "a person approved it".to_owned(),
+        (_, Some(label)) => format!("a person corrected it: it was {label}"),
+        (_, None) => "a person rejected it".to_owned(),
     };
     Decision {
         verdict,
@@ -201,86 +222,12 @@ fn decide_by_person(event: &Event, assessment: &Assessment) -> Decision {
     }
 }
 
-fn evidence_of_person(assessment: &Assessment) -> Option<Evidence> {
-    let confidence = match assessment.answer {
-        AssessmentAnswer::Approve => 1.0,
-        AssessmentAnswer::Reject | AssessmentAnswer::Correct => 0.0,
-        AssessmentAnswer::None => return None,
-    };
-    Some(Evidence {
+fn evidence_of_person(assessment: &Assessment) -> Evidence {
+    let is_approved = assessment.answer == AssessmentAnswer::Approve;
+    Evidence {
         source: PERSON.to_owned(),
-        confidence,
+        confidence: f64::from(u8::from(is_approved)),
         weight: 1.0,
         note: assessment.note.clone().unwrap_or_default(),
-    })
-}
-
-/// Checks the fields of a request.
-fn check(new: &NewAssessment) -> Result<(), AssessError> {
-    let invalid = |field, value: String, why: &str| {
-        Err(AssessError::Invalid {
-            field,
-            value,
-            why: why.to_owned(),
-        })
-    };
-    let given = &new.assessment;
-    check_text(
-        "assessment.note",
-        given.note.as_deref(),
-        MAX_ASSESSMENT_TEXT,
-    )?;
-    check_text(
-        "assessment.label",
-        given.label.as_deref(),
-        MAX_ASSESSMENT_LABEL,
-    )?;
-    let corrects = given.answer == AssessmentAnswer::Correct;
-    if corrects != given.label.is_some() {
-        let label = given.label.clone().unwrap_or_default();
-        let why = "belongs to the answer correct, which needs it: the class that it really was";
-        return invalid("assessment.label", label, why);
     }
-    match &given.by {
-        Assessor::Person(person) => {
-            check_text(
-                "assessment.by.name",
-                person.name.as_deref(),
-                MAX_ASSESSMENT_TEXT,
-            )?;
-            if new.decision.is_some() || new.evidence.is_some() {
-                let why = "follows from a person's answer; leave it and evidence out";
-                return invalid("decision", String::new(), why);
-            }
-        }
-        Assessor::SecondOpinion(_) => {
-            if corrects {
-                let why = "is a person's; a second opinion answers approve, reject or none";
-                return invalid("assessment.answer", "correct".to_owned(), why);
-            }
-            let Some(decision) = &new.decision else {
-                let why = "is required with a second opinion: what holds after it";
-                return invalid("decision", String::new(), why);
-            };
-            let evidence = new.evidence.iter().map(|e| e.confidence);
-            let mut shares = evidence.chain([decision.confidence]);
-            if let Some(wrong) = shares.find(|share| !(0.0..=1.0).contains(share)) {
-                return invalid("decision.confidence", wrong.to_string(), "must be 0 to 1");
-            }
-        }
-    }
-    Ok(())
-}
-
-fn check_text(field: &'static str, text: Option<&str>, most: usize) -> Result<(), AssessError> {
-    let text = text.unwrap_or_default();
-    let is_line = !text.chars().any(char::is_control);
-    if is_line && text.chars().count() <= most {
-        return Ok(());
-    }
-    Err(AssessError::Invalid {
-        field,
-        value: text.chars().take(most).collect(),
-        why: format!("must be one line of at most {most} characters"),
-    })
 }

@@ -32,6 +32,7 @@ mod reviews;
 mod specs;
 mod verify;
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,8 +40,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_contract::coverage::JournalHead;
-use watchkeeper_contract::event::{ClipState, Event, Phase};
-use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::id::{EventId, EventSeq, PipelineId};
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
@@ -62,6 +63,7 @@ use gaps::{Bounds, NamedLosses};
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
+use review_share::ReviewShares;
 use reviews::{Outline, Reviews};
 
 /// The store's folder within the state folder.
@@ -120,6 +122,7 @@ pub struct Journal {
     open_events: Mutex<OpenEvents>,
     /// One assessment at a time: each reads first what was given before.
     assessing: Mutex<()>,
+    review_shares: Mutex<ReviewShares>,
 }
 
 #[derive(Debug)]
@@ -215,9 +218,11 @@ impl Journal {
 
         let mut batch = Batch::new();
         let mut items = Vec::with_capacity(events.len());
+        let mut told = BTreeSet::new();
         for event in events.iter_mut() {
             last += 1;
             event.seq = EventSeq(last);
+            tell_once(event, &writer.reviews, &mut told);
             let (stored, next) = record::encode(event, &hash);
             hash = next;
             event.hash = hash.to_string();
@@ -264,7 +269,9 @@ impl Journal {
         writer.named.remove_records(&drop);
         writer.reviews.remove_records(&drop);
         for event in events.iter() {
-            writer.reviews.add(event.seq.0, Outline::of(event));
+            let outline = Outline::of(event);
+            writer.reviews.add(event.seq.0, &outline);
+            self.review_shares.lock().add(&outline);
             writer.stats.assessments += u64::from(event.phase == Phase::Assessed);
             writer.named.add_record(event.seq.0, event);
         }
@@ -370,10 +377,17 @@ impl Journal {
         ))
     }
 
-    /// Rules too many of whose events need a person; `now_ms` is in milliseconds since 1970.
+    /// Rules of a pipeline too many of whose events since `since_ms` need a person; times are in
+    /// milliseconds since 1970.
     #[must_use]
-    pub fn high_review_shares(&self, now_ms: i64) -> Vec<ReviewShare> {
-        self.writer.lock().reviews.shares().too_high(now_ms)
+    pub fn high_review_shares(
+        &self,
+        pipeline: &PipelineId,
+        since_ms: i64,
+        now_ms: i64,
+    ) -> Vec<ReviewShare> {
+        let shares = self.review_shares.lock();
+        shares.too_high(pipeline, since_ms, now_ms)
     }
 
     /// Counters for metrics.
@@ -417,6 +431,21 @@ impl Journal {
     /// When the files can't be read.
     pub fn size_on_disk(&self) -> Result<u64, JournalError> {
         Ok(self.store.size_on_disk()?)
+    }
+}
+
+/// Leaves the channels in `on_act` out of a record that must not notify them: something did before,
+/// or a person decided. `told` collects the events of the same batch.
+fn tell_once(event: &mut Event, reviews: &Reviews, told: &mut BTreeSet<EventId>) {
+    let EventBody::Rule(rule) = &mut event.body else {
+        return;
+    };
+    let may_tell = reviews.may_tell(event.id, event.phase) && !told.contains(&event.id);
+    if !may_tell {
+        rule.on_act.clear();
+    }
+    if event.decision.verdict == Verdict::Act && !rule.on_act.is_empty() {
+        told.insert(event.id);
     }
 }
 

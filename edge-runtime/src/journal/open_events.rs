@@ -8,26 +8,18 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-use watchkeeper_contract::event::{Clip, ClipState, Event, Phase};
+use watchkeeper_contract::event::{ClipState, Event, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 
 use super::loss::Stamp;
 use super::record::StoredEvent;
+use super::reviews::Outline;
 
 /// Maximum number of open events; far above what occurs.
 const MAX_OPEN: usize = 10_000;
 
 /// The state of a clip whose file was not complete.
 const CLIP_INTERRUPTED: &str = "the runtime stopped unexpectedly while the clip was written";
-
-/// The fields of a record that show whether it ends an event.
-#[derive(Deserialize)]
-struct RecordPhase {
-    id: EventId,
-    phase: Phase,
-    clip: Option<Clip>,
-}
 
 /// Events without an end among the records seen so far.
 #[derive(Debug, Default)]
@@ -40,11 +32,9 @@ pub(super) struct OpenEvents {
 
 impl OpenEvents {
     /// Adds the next record of the journal.
-    pub(super) fn add(&mut self, stored: StoredEvent) {
-        let Ok(record) = serde_json::from_str::<RecordPhase>(stored.canonical()) else {
-            return;
-        };
-        let has_active_clip = record.clip.is_some_and(|c| c.state == ClipState::Filming);
+    pub(super) fn add(&mut self, stored: StoredEvent, record: &Outline) {
+        let clip = record.clip.as_ref();
+        let has_active_clip = clip.is_some_and(|c| c.state == ClipState::Filming);
         if has_active_clip && self.active_clips.len() < MAX_OPEN {
             self.active_clips.insert(record.id, stored.clone());
         }

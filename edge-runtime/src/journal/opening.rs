@@ -22,6 +22,7 @@ use super::open_events::OpenEvents;
 use super::record::{self, HeadV1, StoredEvent};
 use super::reservation::Reservation;
 use super::retention::{Item, Limits, Retention};
+use super::review_share::ReviewShares;
 use super::reviews::{Outline, Reviews};
 use super::specs::Specs;
 use super::{Journal, JournalStats, Writer};
@@ -105,6 +106,7 @@ impl Journal {
             head,
             open_events: Mutex::new(scan.open_events),
             assessing: Mutex::new(()),
+            review_shares: Mutex::new(scan.review_shares),
         };
         Ok((journal, losses))
     }
@@ -174,6 +176,7 @@ struct ScanResult {
     hash: Hash,
     open_events: OpenEvents,
     reviews: Reviews,
+    review_shares: ReviewShares,
     named: NamedLosses,
 }
 
@@ -189,6 +192,7 @@ fn scan_index(
         hash: Hash::ZERO,
         open_events: OpenEvents::default(),
         reviews: Reviews::default(),
+        review_shares: ReviewShares::default(),
         named: NamedLosses::default(),
     };
     for page in pages(store, EVENTS, OPEN_PAGE) {
@@ -199,16 +203,17 @@ fn scan_index(
                     Ok(event) => {
                         scan.last = seq;
                         scan.hash = event.hash();
-                        // Only a loss record is worth parsing.
+                        // Only a loss record is worth parsing whole.
                         if event.canonical().contains(LOSS)
                             && let Ok(event) = event.event()
                         {
                             scan.named.add_record(seq, &event);
                         }
                         if let Ok(outline) = serde_json::from_str::<Outline>(event.canonical()) {
-                            scan.reviews.add(seq, outline);
+                            scan.reviews.add(seq, &outline);
+                            scan.review_shares.add(&outline);
+                            scan.open_events.add(event, &outline);
                         }
-                        scan.open_events.add(event);
                     }
                     Err(BadRecord::Newer(format)) => {
                         return Err(newer(&format!("event {seq}"), format));

@@ -1,35 +1,40 @@
-//! Index of the events that wait for a person, and of the assessments given.
+//! Index of the events that wait for a person, of the assessments given, and of what was told.
 //!
 //! - An event waits while its verdict is `review` or `escalate` and nobody has answered.
 //! - At most [`MAX_REVIEWS`] wait. Above that the least severe is given up, among equals the
 //!   oldest, and counted.
-//! - Pure: follows the records of the journal, so a restart builds the same index.
+//! - An event notifies the channels in `on_act` once.
+//! - Pure; follows the records of the journal, so a restart builds the same index. An entry is
+//!   forgotten with its record, so the journal bounds it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, MAX_REVIEWS};
-use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::event::{Clip, Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, PipelineId};
 use watchkeeper_contract::rule::Severity;
-use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_contract::time::Wall;
 
-use super::review_share::ReviewShares;
+/// Kind of the events that people review.
+const RULE: &str = "rule";
 
-/// Fields of a record that the index follows.
+/// Fields of a record that the indices of the journal follow.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Outline {
-    id: EventId,
-    phase: Phase,
-    severity: Severity,
+    pub(super) id: EventId,
+    pub(super) phase: Phase,
+    pub(super) severity: Severity,
     decision: OutlineDecision,
     body: OutlineBody,
-    at: Wall,
+    pub(super) at: Wall,
     #[serde(default)]
-    pipeline: Option<PipelineId>,
+    pub(super) pipeline: Option<PipelineId>,
     #[serde(default)]
     assessment: Option<Assessment>,
+    #[serde(default)]
+    pub(super) clip: Option<Clip>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -71,12 +76,32 @@ impl Outline {
             at: event.at,
             pipeline: event.pipeline.clone(),
             assessment: event.assessment.as_deref().cloned(),
+            clip: event.clip.clone(),
         }
     }
-}
 
-/// Kind of the events that people review.
-const RULE: &str = "rule";
+    /// Name of the rule that made the event.
+    pub(super) fn rule(&self) -> Option<&str> {
+        (self.body.kind == RULE).then_some(&self.body.rule)
+    }
+
+    /// Whether a person should look at the event.
+    pub(super) fn is_doubtful(&self) -> bool {
+        matches!(self.decision.verdict, Verdict::Review | Verdict::Escalate)
+    }
+
+    /// Whether the record notifies the channels in `on_act`.
+    fn tells(&self) -> bool {
+        let is_certain = self.decision.verdict == Verdict::Act && self.phase != Phase::Clip;
+        is_certain && !self.body.on_act.is_empty()
+    }
+
+    /// Whether a second opinion is what the record adds.
+    pub(super) fn is_opinion(&self) -> bool {
+        let by = self.assessment.as_ref().map(|given| &given.by);
+        matches!(by, Some(Assessor::SecondOpinion(_)))
+    }
+}
 
 /// Event that waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,20 +111,22 @@ struct Waiting {
     severity: Severity,
 }
 
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PersonGiven {
+    /// Number of its record.
+    pub(super) seq: u64,
+    pub(super) answer: AssessmentAnswer,
+    pub(super) label: Option<String>,
+}
+
 /// Assessments of one event.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Given {
-    /// Second opinion, with the number of its record.
-    pub(super) opinion: Option<(u64, Assessment)>,
-    /// Last answer of a person, with the number of its record.
-    pub(super) person: Option<(u64, Assessment)>,
-}
-
-impl Given {
-    /// Whether no record holds an assessment any more.
-    fn is_empty(&self) -> bool {
-        self.opinion.is_none() && self.person.is_none()
-    }
+    /// Number of the record of its second opinion.
+    pub(super) opinion: Option<u64>,
+    /// The last answer of a person.
+    pub(super) person: Option<PersonGiven>,
 }
 
 /// The index.
@@ -107,76 +134,69 @@ impl Given {
 pub(super) struct Reviews {
     waiting: BTreeMap<EventId, Waiting>,
     given: BTreeMap<EventId, Given>,
+    /// First records of events with channels in `on_act`.
+    first: BTreeMap<EventId, u64>,
+    /// Records that notified these channels.
+    told: BTreeMap<EventId, u64>,
     /// Events by the numbers of the records that the index names.
     by_seq: BTreeMap<u64, EventId>,
-    /// Events with `on_act` that became certain by themselves after their first record.
-    raised: BTreeSet<EventId>,
     given_up: u64,
-    shares: ReviewShares,
 }
 
 impl Reviews {
     /// Adds record `seq` of the journal.
-    pub(super) fn add(&mut self, seq: u64, record: Outline) {
-        if record.body.kind != RULE {
+    pub(super) fn add(&mut self, seq: u64, record: &Outline) {
+        if record.rule().is_none() {
             return;
         }
-        if let (Phase::New, Some(pipeline)) = (record.phase, record.pipeline)
-            && record.at.quality != TimeQuality::Unsynced
-        {
-            let is_doubtful = needs_review(record.decision.verdict);
-            let rule = record.body.rule;
-            self.shares
-                .add(pipeline, rule, record.at.unix_ms, is_doubtful);
-        }
-        match (record.phase, record.assessment) {
+        let id = record.id;
+        match (record.phase, &record.assessment) {
             (Phase::Assessed, Some(assessment)) => {
-                self.add_assessment(seq, record.id, record.decision.verdict, assessment);
+                self.add_assessment(seq, id, record.is_doubtful(), assessment);
             }
-            (Phase::New, _) if needs_review(record.decision.verdict) => {
-                let waiting = Waiting {
-                    seq,
-                    severity: record.severity,
-                };
-                self.waiting.insert(record.id, waiting);
-                self.by_seq.insert(seq, record.id);
-                self.give_up_surplus();
+            (Phase::New, _) => {
+                if !record.body.on_act.is_empty() {
+                    self.first.insert(id, seq);
+                    self.by_seq.insert(seq, id);
+                }
+                if record.is_doubtful() {
+                    let severity = record.severity;
+                    self.waiting.insert(id, Waiting { seq, severity });
+                    self.by_seq.insert(seq, id);
+                    self.give_up_surplus();
+                }
             }
             // The box became certain by itself.
-            (Phase::Update | Phase::End, _) if !needs_review(record.decision.verdict) => {
-                self.settle(record.id);
-                if record.decision.verdict == Verdict::Act && !record.body.on_act.is_empty() {
-                    self.raised.insert(record.id);
-                    self.by_seq.insert(seq, record.id);
-                }
+            (Phase::Update | Phase::End, _) if !record.is_doubtful() => {
+                self.waiting.remove(&id);
             }
             _ => {}
         }
+        if record.tells() {
+            self.told.insert(id, seq);
+            self.by_seq.insert(seq, id);
+        }
     }
 
-    fn add_assessment(&mut self, seq: u64, id: EventId, verdict: Verdict, given: Assessment) {
-        let is_settled = match &given.by {
-            Assessor::Person(_) => given.answer != AssessmentAnswer::None,
-            Assessor::SecondOpinion(_) => !needs_review(verdict),
-        };
-        if is_settled {
-            self.settle(id);
-        }
+    fn add_assessment(&mut self, seq: u64, id: EventId, is_doubtful: bool, given: &Assessment) {
         let entry = self.given.entry(id).or_default();
-        let slot = match &given.by {
-            Assessor::Person(_) => &mut entry.person,
-            Assessor::SecondOpinion(_) => &mut entry.opinion,
+        let is_settled = match &given.by {
+            Assessor::Person(_) => {
+                entry.person = Some(PersonGiven {
+                    seq,
+                    answer: given.answer,
+                    label: given.label.clone(),
+                });
+                true
+            }
+            Assessor::SecondOpinion(_) => {
+                entry.opinion = Some(seq);
+                !is_doubtful
+            }
         };
-        if let Some((old, _)) = slot.replace((seq, given)) {
-            self.by_seq.remove(&old);
-        }
         self.by_seq.insert(seq, id);
-    }
-
-    /// Removes an event from those that wait.
-    fn settle(&mut self, id: EventId) {
-        if let Some(waiting) = self.waiting.remove(&id) {
-            self.by_seq.remove(&waiting.seq);
+        if is_settled {
+            self.waiting.remove(&id);
         }
     }
 
@@ -186,7 +206,7 @@ impl Reviews {
             let Some(id) = least.map(|(id, _)| *id) else {
                 return;
             };
-            self.settle(id);
+            self.waiting.remove(&id);
             self.given_up += 1;
         }
     }
@@ -201,11 +221,15 @@ impl Reviews {
                 self.waiting.remove(&id);
                 self.given_up += 1;
             }
-            self.raised.remove(&id);
+            for named in [&mut self.first, &mut self.told] {
+                if named.get(&id) == Some(seq) {
+                    named.remove(&id);
+                }
+            }
             if let Some(given) = self.given.get_mut(&id) {
-                given.opinion.take_if(|(of, _)| of == seq);
-                given.person.take_if(|(of, _)| of == seq);
-                if given.is_empty() {
+                given.opinion.take_if(|of| of == seq);
+                given.person.take_if(|of| of.seq == *seq);
+                if given.opinion.is_none() && given.person.is_none() {
                     self.given.remove(&id);
                 }
             }
@@ -219,34 +243,30 @@ impl Reviews {
         order.into_iter().map(|(_, seq)| seq).collect()
     }
 
-    /// Rules too many of whose events need a person.
-    pub(super) fn shares(&self) -> &ReviewShares {
-        &self.shares
-    }
-
     pub(super) fn waiting_count(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Events that left without an answer since the start.
+    /// Events that left without an answer.
     pub(super) fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Whether the event became certain after its first record, by itself or by a person.
-    pub(super) fn is_raised(&self, id: EventId) -> bool {
-        let person = self.given(id).and_then(|given| given.person.as_ref());
-        let is_approved = person.is_some_and(|(_, a)| a.answer == AssessmentAnswer::Approve);
-        is_approved || self.raised.contains(&id)
+    /// Whether a record of this phase may notify the channels in `on_act`: none did, and a person
+    /// has not decided before the box.
+    pub(super) fn may_tell(&self, id: EventId, phase: Phase) -> bool {
+        let is_of_box = matches!(phase, Phase::Update | Phase::End);
+        let is_decided = self.given(id).is_some_and(|given| given.person.is_some());
+        !self.told.contains_key(&id) && !(is_of_box && is_decided)
+    }
+
+    /// Number of the first record of an event with channels in `on_act`.
+    pub(super) fn first(&self, id: EventId) -> Option<u64> {
+        self.first.get(&id).copied()
     }
 
     /// Assessments of an event that are in the journal.
     pub(super) fn given(&self, id: EventId) -> Option<&Given> {
         self.given.get(&id)
     }
-}
-
-/// Whether a person should look at an event with this verdict.
-fn needs_review(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Review | Verdict::Escalate)
 }

@@ -70,7 +70,7 @@ impl From<AssessError> for Refusal {
                 Self::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail)
                     .at("seq", seq.to_string())
             }
-            AssessError::NotOfRule(seq) => {
+            AssessError::NotOfRule(seq) | AssessError::OtherEvent { seq, .. } => {
                 Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
                     .at("seq", seq.to_string())
             }

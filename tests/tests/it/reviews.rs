@@ -1,5 +1,5 @@
-//! Reviews from end to end: a doubtful event, its second opinion, a person's answer and what follows
-//! from it, as records of one hash chain.
+//! Reviews from end to end: a doubtful event, its second opinion, a person's answer and what
+//! follows from it, as records of one hash chain.
 
 use std::process::Output;
 

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use watchkeeper_contract::assessment::{AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId};
 use watchkeeper_contract::time::TimeQuality;
@@ -42,6 +43,10 @@ pub struct EventSearch {
     /// Ends of the events that were seen so far, which are newer than their beginnings.
     ends: BTreeMap<EventId, Timestamp>,
     begun: Vec<BegunEvent>,
+    /// Last answers of people about events, which are newer than their beginnings: whether it
+    /// happened.
+    answers: BTreeMap<EventId, bool>,
+    rejected: u64,
     unreadable: u64,
     over: bool,
 }
@@ -67,6 +72,8 @@ pub struct EventSearchResult {
     pub other_classes: BTreeMap<String, u64>,
     /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
     pub begun: Vec<BegunEvent>,
+    /// Further events that a person rejected or corrected.
+    pub rejected: u64,
     /// Records that this version can't read.
     pub unreadable: u64,
     /// Whether older records were not read.
@@ -88,6 +95,8 @@ impl EventSearch {
             other_classes: BTreeMap::new(),
             ends: BTreeMap::new(),
             begun: Vec::new(),
+            answers: BTreeMap::new(),
+            rejected: 0,
             unreadable: 0,
             over: false,
         }
@@ -134,7 +143,9 @@ impl EventSearch {
                 _ => None,
             };
             let labels = &self.wanted.labels;
-            if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
+            if self.answers.get(&event.id) == Some(&false) {
+                self.rejected += 1;
+            } else if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
                 self.number += 1;
                 let is_dated = event.at.quality != TimeQuality::Unsynced;
                 let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
@@ -157,6 +168,7 @@ impl EventSearch {
     /// Keeps the ends of events, and the beginnings of those of rules.
     fn note(&mut self, event: &Event) {
         match (event.phase, &event.body, &event.pipeline) {
+            (Phase::Assessed, ..) => self.note_answer(event),
             (Phase::End, ..) => self.ends.extend(time(event).map(|at| (event.id, at))),
             (Phase::New, EventBody::Rule(rule), Some(pipeline)) => self.begun.push(BegunEvent {
                 pipeline: pipeline.clone(),
@@ -164,6 +176,16 @@ impl EventSearch {
                 at_ms: event.at.unix_ms,
             }),
             _ => {}
+        }
+    }
+
+    /// Keeps the last answer of a person about an event.
+    fn note_answer(&mut self, event: &Event) {
+        if let Some(given) = event.assessment.as_deref()
+            && let Assessor::Person(_) = given.by
+        {
+            let happened = given.answer == AssessmentAnswer::Approve;
+            self.answers.entry(event.id).or_insert(happened);
         }
     }
 
@@ -237,6 +259,7 @@ impl EventSearch {
             number: self.number,
             other_classes: self.other_classes,
             begun: self.begun,
+            rejected: self.rejected,
             unreadable: self.unreadable,
             cut: !self.over && self.end > self.floor,
         }
@@ -255,6 +278,10 @@ impl EventSearchResult {
             0 => "No event was recorded.".to_owned(),
             number => format!("{}.", counted(number, "event")),
         };
+        if self.rejected > 0 {
+            let rejected = counted(self.rejected, "event");
+            text.push_str(&format!(" Not counted: {rejected} that a person rejected."));
+        }
         if self.unreadable > 0 {
             let records = counted(self.unreadable, "record");
             text.push_str(&format!(" {records} of the journal could not be read."));
@@ -331,6 +358,34 @@ mod tests {
         assert_eq!(all.events.last().unwrap().seq, EventSeq(1200));
         assert_eq!(all.number_sentence(), "800 events.");
         assert_eq!(all.list_sentence().unwrap(), "The latest 50:");
+    }
+
+    #[test]
+    fn event_that_a_person_rejected_is_not_counted_and_said_so() {
+        let answered = |seq, answer: &str| {
+            let JournalRecord::Known(mut record) = event(seq, "gate", "person", "assessed") else {
+                panic!("it is known");
+            };
+            let given = json!({"by": {"kind": "person", "via": "chat"}, "answer": answer});
+            record.assessment = Some(serde_json::from_value(given).unwrap());
+            JournalRecord::Known(record)
+        };
+        let found = |answers: &[&str]| {
+            let mut search = EventSearch::new(wanted(), EventSeq(1), EventSeq(9));
+            let mut page = vec![event(1, "gate", "person", "new")];
+            page.extend(
+                (2..)
+                    .zip(answers)
+                    .map(|(seq, answer)| answered(seq, answer)),
+            );
+            search.take(page);
+            search.done().number_sentence()
+        };
+        assert_eq!(found(&["approve"]), "1 event.");
+        let rejected = "No event was recorded. Not counted: 1 event that a person rejected.";
+        assert_eq!(found(&["reject"]), rejected);
+        assert_eq!(found(&["reject", "approve"]), "1 event.");
+        assert_eq!(found(&["approve", "correct"]), rejected);
     }
 
     #[test]

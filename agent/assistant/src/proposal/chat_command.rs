@@ -1,7 +1,7 @@
 //! Slash commands of the chat, such as `/status`: names, arguments and help.
 //!
-//! Invariant: none changes a watch by itself. `/stop`, `/pause` and `/resume` become requests, with a
-//! proposal and its confirmation.
+//! Invariant: none changes a watch by itself. `/stop`, `/pause` and `/resume` become requests, with
+//! a proposal and its confirmation.
 
 use watchkeeper_contract::assessment::AssessmentAnswer;
 use watchkeeper_contract::id::EventSeq;

@@ -1,8 +1,8 @@
 //! Runs slash commands such as `/status`, typed at a terminal or sent over the agent's API.
 //!
 //! Invariants:
-//! - Commands that run here only read, but for a person's answer about an event. Stop, pause and resume become requests that need
-//!   confirmation.
+//! - Commands that run here only read, or record a person's answer about an event. Stop, pause and
+//!   resume become requests that need confirmation.
 //! - No command reads a file that it names.
 
 use std::sync::Arc;

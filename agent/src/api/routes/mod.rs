@@ -1,9 +1,10 @@
 //! Routes of the API.
 //!
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
-//!   [`reviews`]: events that wait for a person. [`about`]: read-only routes.
+//!   [`reviews`]: events that wait for a person. [`about`] and [`observations`]: read-only routes.
 
 mod about;
+mod observations;
 mod problem;
 mod proposals;
 mod reviews;
@@ -33,6 +34,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(reviews::list))
         .routes(routes!(reviews::answer))
         .routes(routes!(about::memory))
+        .routes(routes!(observations::observations))
         .routes(routes!(about::health))
         .routes(routes!(about::cost))
         .routes(routes!(about::opinions))

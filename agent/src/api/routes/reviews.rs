@@ -1,7 +1,7 @@
 //! Reviews over the agent's API, for people who cannot reach the runtime's socket.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use watchkeeper_assistant::reviews::PersonAnswer;
@@ -10,7 +10,8 @@ use watchkeeper_contract::assessment::{AssessmentAnswer, MAX_REVIEWS, ReviewQueu
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_http::{Refusal, body};
+use watchkeeper_http::Refusal;
+use watchkeeper_http::body::{self, Named};
 
 use crate::api::app::App;
 
@@ -63,7 +64,7 @@ pub(super) async fn list(
     request_body = ReviewAnswer, responses((status = 200, body = Event)))]
 pub(super) async fn answer(
     State(app): State<App>,
-    Path(seq): Path<u64>,
+    Named(seq): Named<EventSeq>,
     body: body::Body,
 ) -> Result<Json<Event>, Refusal> {
     let given: ReviewAnswer = body::read(body::json(body)?)?;
@@ -75,7 +76,7 @@ pub(super) async fn answer(
     };
     let client = &app.shared.conversations.deps().client;
     let request = answer.into_request(Via::Api);
-    let record = client.assess(EventSeq(seq), &request).await;
+    let record = client.assess(seq, &request).await;
     Ok(Json(record.map_err(refused)?))
 }
 

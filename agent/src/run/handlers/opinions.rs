@@ -91,8 +91,9 @@ impl Agent {
             seq: case.event.seq,
             new: new_assessment(case, answer, &weighed),
         };
-        let stored = self.assessments.add(case.event.id, pending);
-        stored.into_iter().for_each(|op| self.outbox.stage(op));
+        let id = case.event.id;
+        let ops = self.assessments.add(id, pending);
+        self.outbox.stage_for(BatchOwner::Assessment(id), ops);
         let at = wall_now();
         let draft = opinion_draft(case, answer, &weighed, at);
         // Channels received the event as uncertain, so they get a verdict only if it changed.

@@ -37,7 +37,12 @@ impl Assessments {
         self.pending.add(id, pending)
     }
 
-    /// Starts to send the oldest assessment, unless one is being sent.
+    /// The assessment of event `id` is on stable storage, so it may be sent.
+    pub(crate) fn stored(&mut self, id: EventId) {
+        self.pending.stored(id);
+    }
+
+    /// Starts to send the oldest stored assessment, unless one is being sent.
     pub(crate) fn send_next(&mut self, runtime: &RuntimeClient) {
         if self.sending.is_none()
             && let Some((id, pending)) = self.pending.oldest()
@@ -67,8 +72,8 @@ fn is_final(problem: &Problem) -> bool {
 async fn send(runtime: RuntimeClient, PendingAssessment { seq, new }: PendingAssessment) {
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
     loop {
-        match runtime.assess(seq, &new).await {
-            Ok(_) => return,
+        match runtime.record_assessment(seq, &new).await {
+            Ok(()) => return,
             Err(error) if error.problem().is_some_and(is_final) => {
                 tracing::warn!(event = seq.0, %error, "second opinion not recorded");
                 return;

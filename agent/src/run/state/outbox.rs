@@ -41,6 +41,8 @@ pub(crate) enum BatchOwner {
     Command(CommandKey, u32),
     /// A second opinion, with the version of its record.
     Opinion(EventId, u32),
+    /// An assessment that the runtime has still to record.
+    Assessment(EventId),
     /// A notice of the box that channels have still to receive.
     Notice(PendingNotice),
 }

@@ -78,8 +78,6 @@ pub(super) struct OpenEvent {
     reviewed_s: f64,
     reported_s: f64,
     number: Option<f64>,
-    /// Whether a record with the verdict `act` was written.
-    is_certain: bool,
 }
 
 /// The current frame, as rules record events about it.
@@ -139,22 +137,15 @@ impl EventEmitter {
         self.active.as_ref().is_none_or(|a| a.at(at.local))
     }
 
-    /// Decides; an escalation includes the terms for a second opinion, and a person decides instead
-    /// of a discard where the rule says so.
+    /// Decides; an escalation includes the terms for a second opinion.
     fn decide(&self, chain: &[EvidenceItem]) -> Decision {
         let mut decision = decide(chain, &self.gates);
         if decision.verdict == Verdict::Escalate {
             decision.asks = Some(Asks {
                 gates: self.gates,
                 may_lower: self.may_lower,
+                below_gates: self.below_gates,
             });
-        }
-        if decision.verdict == Verdict::Discard && self.below_gates == BelowGates::Review {
-            decision.verdict = Verdict::Review;
-            decision.reason = format!(
-                "review: {:.2} is below the gate of {:.2}, where the rule lets a person decide",
-                decision.confidence, self.gates.escalate
-            );
         }
         decision
     }
@@ -175,12 +166,19 @@ impl EventEmitter {
         if !self.is_active(scene.at) {
             return Err(Suppressed::Inactive);
         }
-        let decision = self.decide(chain);
+        let mut decision = self.decide(chain);
         if !settled && decision.verdict < Verdict::Record {
             return Err(Suppressed::Settling);
         }
         if decision.verdict == Verdict::Discard {
-            return Err(Suppressed::Weak);
+            if self.below_gates == BelowGates::Discard {
+                return Err(Suppressed::Weak);
+            }
+            decision.verdict = Verdict::Review;
+            decision.reason = format!(
+                "review: {:.2} is below the gate of {:.2}, where the rule lets a person decide",
+                decision.confidence, self.gates.escalate
+            );
         }
         // Critical events are never suppressed by a cool-down.
         let cooling = self.severity != Severity::Critical
@@ -249,15 +247,14 @@ impl EventEmitter {
             self.began.insert(key, scene.clock);
         }
         event.held_back = std::mem::take(&mut self.held_back);
-        let mut open = OpenEvent {
+        let open = OpenEvent {
             id: (scene.new_id)(),
-            is_certain: false,
             decision,
             reviewed_s: scene.clock,
             reported_s: scene.clock,
             number: event.number,
         };
-        self.write(scene, &mut open, Phase::New, event, chain);
+        self.write(scene, &open, Phase::New, event, chain);
         open
     }
 
@@ -302,23 +299,19 @@ impl EventEmitter {
         if decision.verdict >= open.decision.verdict {
             open.decision = decision;
         }
-        self.write(scene, &mut open, Phase::End, event, chain);
+        self.write(scene, &open, Phase::End, event, chain);
     }
 
     fn write(
         &self,
         scene: &mut Scene<'_>,
-        open: &mut OpenEvent,
+        open: &OpenEvent,
         phase: Phase,
         mut event: RuleEvent,
         chain: &[EvidenceItem],
     ) {
         event.notify.clone_from(&self.notify);
-        // Once, so that nobody acts twice.
-        if !open.is_certain {
-            event.on_act.clone_from(&self.on_act);
-        }
-        open.is_certain |= open.decision.verdict == Verdict::Act;
+        event.on_act.clone_from(&self.on_act);
         scene.out.push(Change {
             id: open.id,
             phase,

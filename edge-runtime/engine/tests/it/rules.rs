@@ -776,6 +776,7 @@ fn only_an_escalated_event_has_terms_for_a_second_opinion() {
             Some(Asks {
                 gates,
                 may_lower: true,
+                below_gates: BelowGates::Discard,
             }),
         ),
     ] {
@@ -807,42 +808,17 @@ fn critical_rule_refuses_second_opinion_may_lower() {
 fn every_record_names_the_channels_of_its_rule() {
     let channel = |name: &str| ChannelId::new(name).unwrap();
     let notify = vec![channel("security"), channel("yard")];
+    let on_act = vec![channel("siren")];
     let mut b = Bench::new(&[RuleSpec {
         notify: notify.clone(),
+        on_act: on_act.clone(),
         ..rule(stays(1.0))
     }]);
     b.stand(3.0, 1);
     b.finish();
     assert_eq!(b.phases(), [Phase::New, Phase::End]);
     assert!(b.changes.iter().all(|c| c.event.notify == notify));
-}
-
-#[test]
-fn channels_of_certain_events_are_named_until_the_event_is_certain() {
-    let siren = vec![ChannelId::new("siren").unwrap()];
-    let named = |gates| {
-        let mut b = Bench::new(&[RuleSpec {
-            gates,
-            on_act: siren.clone(),
-            ..rule(stays(1.0))
-        }]);
-        b.stand(4.0, 1);
-        b.finish();
-        let named = b.changes.iter().map(|c| c.event.on_act == siren);
-        named.collect::<Vec<_>>()
-    };
-    let certain = Gates {
-        act: 0.0,
-        record: 0.0,
-        review: 0.0,
-        escalate: 0.0,
-    };
-    assert_eq!(named(certain), [true, false]);
-    let never = Gates {
-        act: 1.0,
-        ..certain
-    };
-    assert_eq!(named(never), [true, true]);
+    assert!(b.changes.iter().all(|c| c.event.on_act == on_act));
 }
 
 #[test]

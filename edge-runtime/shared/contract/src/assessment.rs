@@ -14,7 +14,6 @@ pub const MAX_REVIEWS: usize = 1000;
 
 /// What somebody says about an event. It is part of the record `assessed` of that event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Assessment {
     pub by: Assessor,
@@ -38,7 +37,7 @@ pub enum AssessmentAnswer {
     Reject,
     /// Something happened, with an object of another class.
     Correct,
-    /// It could not be decided.
+    /// It could not be decided; only of a second opinion.
     None,
 }
 
@@ -53,7 +52,6 @@ pub enum Assessor {
 
 /// A person who answered a review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Person {
     /// Name as the client gave it; nobody verified it.
@@ -76,7 +74,6 @@ pub enum Via {
 
 /// Details of a second opinion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct OpinionDetails {
     /// Model that answered, as its provider names it; absent without an answer.
@@ -85,7 +82,8 @@ pub struct OpinionDetails {
     /// Confidence of the answer, `0.0..=1.0`; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// SHA-256 (hex) of the picture that the model saw.
+    /// SHA-256 (hex) of the kept picture, which the model saw in a smaller size; absent for a shared
+    /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture_sha256: Option<String>,
     /// Cost of all attempts in US dollars; 0 for a shared answer, absent without one.
@@ -105,6 +103,10 @@ pub struct OpinionDetails {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewAssessment {
+    /// Id of the event, to be sure of it; refused if the record is of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub event: Option<EventId>,
     pub assessment: Assessment,
     /// Decision after a second opinion; required for one, refused for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -131,8 +133,8 @@ pub struct Review {
 pub struct ReviewQueue {
     /// All waiting events; the list may be shorter.
     pub waiting: u64,
-    /// Events that left without an answer, because more than [`MAX_REVIEWS`] waited or the journal
-    /// deleted them; among the records that the journal had when the runtime started, and since.
+    /// Events that left without an answer, because more than 1,000 waited or the journal deleted
+    /// them; among the records that the journal had when the runtime started, and since.
     pub given_up: u64,
     pub reviews: Vec<Review>,
 }

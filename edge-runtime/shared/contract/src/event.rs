@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assessment::Assessment;
 use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
-use crate::rule::{Gates, Severity};
+use crate::rule::{BelowGates, Gates, Severity};
 use crate::source::LossCause;
 use crate::time::Wall;
 
@@ -51,8 +51,8 @@ pub struct Event {
     /// Pictures that were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
-    /// Only in `assessed`: what a person or a second opinion says. `decision` and `evidence` take it
-    /// into account.
+    /// Only in `assessed`: what a person or a second opinion says. `decision` and `evidence` take
+    /// it into account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assessment: Option<Box<Assessment>>,
     /// Clip that its rule keeps: announced by `new`, complete or lost by `clip`.
@@ -238,7 +238,8 @@ pub struct RuleEvent {
     /// is sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
-    /// Channels that the rule names for certain events.
+    /// Channels that the rule names for certain events. In a record that must not notify them any
+    /// more, the list is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_act: Vec<ChannelId>,
 }
@@ -399,6 +400,9 @@ pub struct Asks {
     pub gates: Gates,
     /// Whether the opinion may also lower the verdict.
     pub may_lower: bool,
+    /// What happens below the last gate.
+    #[serde(default)]
+    pub below_gates: BelowGates,
 }
 
 /// One observation that a confidence is computed from.

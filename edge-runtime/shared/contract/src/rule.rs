@@ -48,7 +48,8 @@ pub struct RuleSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<ChannelId>,
     /// Channels that are notified only of certain events: at once with the verdict `act`, otherwise
-    /// when a person approves the event. For what must not happen by mistake, such as a siren.
+    /// when a person approves the event. For what must not happen by mistake, such as a siren. Such
+    /// a channel should have no `min_severity`, by which it is notified of other events too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_act: Vec<ChannelId>,
     /// What happens to an event whose confidence is below the last gate.
@@ -260,7 +261,7 @@ pub enum BelowGates {
     /// It is counted and discarded.
     #[default]
     Discard,
-    /// A person decides: it gets the verdict `review`.
+    /// A person decides: it gets the verdict `review`. Every candidate then becomes an event.
     Review,
 }
 

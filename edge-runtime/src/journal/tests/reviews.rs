@@ -41,6 +41,7 @@ fn stamp() -> Stamp {
 
 fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
     NewAssessment {
+        event: None,
         assessment: Assessment {
             by: Assessor::Person(Person {
                 name: None,
@@ -57,6 +58,7 @@ fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
 
 fn of_model(verdict: Verdict) -> NewAssessment {
     NewAssessment {
+        event: None,
         assessment: Assessment {
             by: Assessor::SecondOpinion(Box::new(OpinionDetails {
                 model: Some("m".to_owned()),
@@ -201,6 +203,92 @@ fn event_that_becomes_certain_by_itself_leaves_the_queue() {
 }
 
 #[test]
+fn event_notifies_once_whoever_makes_it_certain_and_in_which_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let act = of_rule(Verdict::Act, Severity::Info).decision;
+    let later = |first: &Event, phase| Event {
+        phase,
+        decision: act.clone(),
+        ..first.clone()
+    };
+    let give = |seq, answer| {
+        let assessed = journal.assess(EventSeq(seq), of_person(answer, None), &stamp());
+        assessed.unwrap().event
+    };
+    let names = |events: Vec<Event>| -> Vec<usize> {
+        let appended = journal.append(events).unwrap();
+        appended.iter().map(|event| channels(event).len()).collect()
+    };
+    // Approved, then certain by itself.
+    let approved = of_rule(Verdict::Review, Severity::Info);
+    assert_eq!(names(vec![approved.clone()]), [1]);
+    assert_eq!(channels(&give(1, AssessmentAnswer::Approve)).len(), 1);
+    assert_eq!(names(vec![later(&approved, Phase::Update)]), [0]);
+    // Rejected, then certain by itself, then approved after all: by the number of any record.
+    let rejected = of_rule(Verdict::Review, Severity::Info);
+    assert_eq!(names(vec![rejected.clone()]), [1]);
+    let rejection = give(4, AssessmentAnswer::Reject);
+    assert_eq!(channels(&rejection).len(), 0);
+    assert_eq!(names(vec![later(&rejected, Phase::End)]), [0]);
+    let approval = give(rejection.seq.0, AssessmentAnswer::Approve);
+    assert_eq!(channels(&approval).len(), 1);
+    give(4, AssessmentAnswer::Reject);
+    assert_eq!(channels(&give(4, AssessmentAnswer::Approve)).len(), 0);
+    // Certain at once, with its end in the same batch.
+    let certain = of_rule(Verdict::Act, Severity::Info);
+    let end = later(&certain, Phase::End);
+    assert_eq!(names(vec![certain, end]), [1, 0]);
+}
+
+#[test]
+fn end_after_a_crash_notifies_nobody_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = journal(dir.path());
+    first
+        .append(vec![of_rule(Verdict::Act, Severity::Info)])
+        .unwrap();
+    drop(first);
+    let second = journal(dir.path());
+    let ends = second.close_open_events(&stamp(), &|_| false, &|_| None);
+    let ends = second.append(ends).unwrap();
+    assert_eq!((ends.len(), channels(&ends[0]).len()), (1, 0));
+}
+
+#[test]
+fn opinion_after_a_person_keeps_what_the_person_decided() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    journal
+        .append(vec![of_rule(Verdict::Escalate, Severity::Info)])
+        .unwrap();
+    let reject = of_person(AssessmentAnswer::Reject, None);
+    let rejected = journal.assess(EventSeq(1), reject, &stamp()).unwrap().event;
+    let opinion = journal.assess(EventSeq(1), of_model(Verdict::Record), &stamp());
+    let opinion = opinion.unwrap().event;
+    assert_eq!(opinion.decision, rejected.decision);
+    assert_eq!(opinion.evidence, rejected.evidence);
+    assert!(waiting(&journal).is_empty());
+}
+
+#[test]
+fn surplus_gives_up_the_least_severe_and_then_the_oldest() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let mut events = vec![
+        of_rule(Verdict::Review, Severity::Critical),
+        of_rule(Verdict::Review, Severity::Info),
+    ];
+    events.extend((0..MAX_REVIEWS - 1).map(|_| of_rule(Verdict::Review, Severity::Info)));
+    journal.append(events).unwrap();
+    let queue = journal.reviews(1).unwrap();
+    assert_eq!((queue.waiting as usize, queue.given_up), (MAX_REVIEWS, 1));
+    assert_eq!(queue.reviews[0].event.seq, EventSeq(1));
+    let all = waiting(&journal);
+    assert!(!all.contains(&2) && all.contains(&3), "{:?}", &all[..4]);
+}
+
+#[test]
 fn invalid_assessments_name_field_and_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
@@ -226,6 +314,13 @@ fn invalid_assessments_name_field_and_remedy() {
     let mut undecided = of_model(Verdict::Review);
     undecided.decision = None;
     assert!(refused(1, undecided).contains("decision is required"));
+    let certain = of_model(Verdict::Act);
+    assert!(refused(1, certain).contains("makes no event certain"));
+    let undecided = of_person(AssessmentAnswer::None, None);
+    assert!(refused(1, undecided).contains("a person answers approve"));
+    let mut other = of_person(AssessmentAnswer::Approve, None);
+    other.event = Some(EventId::generate());
+    assert!(refused(1, other).contains("not of event"));
     let mut wrong = of_model(Verdict::Review);
     wrong.decision.as_mut().unwrap().confidence = 1.5;
     assert!(refused(1, wrong).contains("must be 0 to 1"));

@@ -152,6 +152,12 @@ impl Worker {
         results
     }
 
+    /// Whether a rule of this name is in force.
+    #[must_use]
+    pub fn has_rule(&self, name: &str) -> bool {
+        self.rules.iter().any(|rule| rule == name)
+    }
+
     /// The last processed frame, annotated if the workflow draws.
     #[must_use]
     pub fn latest_annotated(&self) -> Option<Arc<RgbPixels>> {
