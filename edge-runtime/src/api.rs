@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use watchkeeper_config::Config;
 use watchkeeper_contract::assessment::NewAssessment;
+use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
@@ -27,6 +28,7 @@ use watchkeeper_contract::workflow::{
 use watchkeeper_engine::workflow::{self, Pixels as _};
 use watchkeeper_vision::{jpeg, picture_file};
 
+use crate::backtest;
 use crate::clock;
 use crate::coverage::SigningKey;
 use crate::dry_run;
@@ -249,6 +251,14 @@ impl Runtime for Api {
         is_gone: &dyn Fn() -> bool,
     ) -> Result<DryRunReport, Problem> {
         dry_run::run(&self.manager, request, is_gone)
+    }
+
+    fn backtest(
+        &self,
+        request: &Backtest,
+        is_gone: &dyn Fn() -> bool,
+    ) -> Result<BacktestReport, Problem> {
+        backtest::run(&self.manager, request, is_gone)
     }
 
     fn blocks(&self) -> Vec<BlockSummary> {

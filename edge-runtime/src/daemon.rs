@@ -36,6 +36,7 @@ use crate::clock;
 use crate::coverage::{CoverageLedger, SigningKey};
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
+use crate::history::DetectionHistory;
 use crate::image_run;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits, Loss, Stamp};
@@ -305,6 +306,8 @@ impl Boot<'_> {
         let config = self.config;
         let checkpoints = Arc::new(CheckpointStore::spawn(&config.state_dir)?);
         let coverage = CoverageLedger::open(Arc::clone(&stores.journal), &config.state_dir)?;
+        let history = DetectionHistory::open(&config.state_dir, config.history_bytes)
+            .context("cannot open the detection history")?;
         let limits = effects::Limits::default();
         let effects = Effects::open(&config.state_dir, &config.sinks, limits)
             .map(Arc::new)
@@ -319,6 +322,7 @@ impl Boot<'_> {
             recordings: Arc::clone(&stores.recordings),
             checkpoints,
             coverage,
+            history,
             effects: Arc::clone(&effects),
             privacy: PrivacyMasks::new(config),
             channels: config.channels.iter().map(|c| c.id.clone()).collect(),
@@ -357,6 +361,7 @@ fn shut_down(
     // Callers of the recorder learn of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_TIMEOUT);
     manager.parts().coverage.shut_down(RECORDER_TIMEOUT);
+    manager.parts().history.shut_down(RECORDER_TIMEOUT);
     effects.shut_down(RECORDER_TIMEOUT);
     let stored = recorder.flush(None, RECORDER_TIMEOUT) == FlushResult::Durable;
     let (lost, trouble) = (recorder.lost(), recorder.storage_error());

@@ -7,6 +7,7 @@
 //! - [`media`]: annotated videos and the preview window
 //! - [`journal`]: durable events, and the pipelines to run after a restart
 //! - [`coverage`]: when each pipeline watched, and what it could tell
+//! - [`history`]: what detectors reported in the last day. [`backtest`]: replays a pipeline on it
 //! - [`effects`]: what workflows want done outside, kept until the agent has executed it
 //! - [`server`]: HTTP over the Unix socket; [`api`]: its answers; [`metrics`]: counters
 //! - [`image_run`]: a workflow on still pictures, [`camera_trial`]: detectors compared on a camera;
@@ -16,6 +17,7 @@
 //! GStreamer types stay inside [`capture`] and [`media`]. Past detection, pixels are only read.
 
 pub mod api;
+pub mod backtest;
 pub mod camera_trial;
 pub mod capture;
 pub mod clock;
@@ -26,6 +28,7 @@ pub mod effects;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod guard;
+pub mod history;
 pub mod image_run;
 pub mod journal;
 pub mod media;

@@ -141,3 +141,10 @@ pub fn faulty(mut step: Value, fault: &Value) -> Value {
     step["fault"] = fault.clone();
     step
 }
+
+/// Makes a step that the LLM leaves out if its prompt has this text, without quotes.
+#[must_use]
+pub fn unless_told(mut step: Value, text: &str) -> Value {
+    step["unless_prompt_has"] = Value::from(text);
+    step
+}

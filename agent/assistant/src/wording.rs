@@ -68,6 +68,18 @@ pub fn local_time(unix_ms: i64) -> String {
     }
 }
 
+/// Local hour of the day, such as `17:00`.
+#[must_use]
+pub fn local_hour(unix_ms: i64) -> String {
+    match jiff::Timestamp::from_millisecond(unix_ms) {
+        Ok(at) => at
+            .to_zoned(jiff::tz::TimeZone::system())
+            .strftime("%H:%M")
+            .to_string(),
+        Err(_) => format!("{unix_ms} ms"),
+    }
+}
+
 /// A sentence about the state of a pipeline after a change.
 #[must_use]
 pub fn changed_pipeline(changed: &PipelineStatus) -> String {

@@ -247,6 +247,7 @@ fn runtime_section(config: &Config) -> Value {
         "socket_mode": format!("{:04o}", config.socket_mode),
         "state_dir": config.state_dir,
         "media_bytes": config.media.max_bytes,
+        "history_bytes": config.history_bytes,
         "recording_bytes": config.recordings.max_bytes,
         "recording_days": config.recordings.max_age.as_secs_f64() / 86_400.0,
         "crash_loop_limit": config.crash_loop_limit,

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use reqwest::Method;
 use serde_json::value::RawValue;
+use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{ChainReport, MAX_PAGE};
 use watchkeeper_contract::health::Health;
@@ -134,6 +135,14 @@ impl RuntimeClient {
     /// /v1/workflows/dry-run`).
     pub async fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, ClientError> {
         let path = ["workflows", "dry-run"];
+        let deadline = self.deadlines.slow_answer;
+        self.json(Method::POST, Call::to(&path), Some(wanted), deadline)
+            .await
+    }
+
+    /// Replays a pipeline on the last hours; nothing of it is kept (`POST /v1/workflows/backtest`).
+    pub async fn backtest(&self, wanted: &Backtest) -> Result<BacktestReport, ClientError> {
+        let path = ["workflows", "backtest"];
         let deadline = self.deadlines.slow_answer;
         self.json(Method::POST, Call::to(&path), Some(wanted), deadline)
             .await

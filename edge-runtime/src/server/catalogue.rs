@@ -8,6 +8,7 @@ use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
+use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::workflow::{
@@ -70,6 +71,27 @@ pub(super) async fn dry_run(
     let work = move |r: &dyn Runtime| {
         let _permit = permit;
         r.dry_run(&request, &|| gone.load(Ordering::Relaxed))
+    };
+    Ok(Json(app.try_call(work).await?))
+}
+
+/// Replays a pipeline on the detection history of its source: what it would have counted and
+/// reported in the last hours. Nothing of it is kept. It ends when the client goes away.
+#[utoipa::path(post, path = "/workflows/backtest", tag = "workflows",
+    request_body(content = Backtest),
+    responses((status = 200, body = BacktestReport)))]
+pub(super) async fn backtest(
+    State(app): State<App>,
+    permit: RunPermit,
+    body: body::Body,
+) -> Result<Json<BacktestReport>, Refusal> {
+    let request: Backtest = body::read(body::with_definition(body)?)?;
+    // Dropped with this future when the connection ends.
+    let guard = ClientGuard::default();
+    let gone = Arc::clone(&guard.gone);
+    let work = move |r: &dyn Runtime| {
+        let _permit = permit;
+        r.backtest(&request, &|| gone.load(Ordering::Relaxed))
     };
     Ok(Json(app.try_call(work).await?))
 }

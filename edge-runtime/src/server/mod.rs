@@ -75,6 +75,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(catalogue::validate).layer(definition()))
         .routes(routes!(catalogue::run).layer(DefaultBodyLimit::max(MAX_PICTURES_BODY)))
         .routes(routes!(catalogue::dry_run).layer(definition()))
+        .routes(routes!(catalogue::backtest).layer(definition()))
         .routes(routes!(catalogue::blocks))
         .routes(routes!(catalogue::block))
         .routes(routes!(catalogue::block_by_path))

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::Value;
 use watchkeeper_contract::assessment::NewAssessment;
+use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::Media;
 use watchkeeper_contract::health::Health;
@@ -144,6 +145,16 @@ pub trait Runtime: Send + Sync + 'static {
     /// When it could not be deployed, no frame comes, or the client is gone.
     fn dry_run(&self, wanted: &DryRun, is_gone: &dyn Fn() -> bool)
     -> Result<DryRunReport, Problem>;
+
+    /// Replays a pipeline on the last hours, or until `is_gone`. Nothing is stored or notified.
+    ///
+    /// # Errors
+    /// When it could not be deployed, or the client is gone.
+    fn backtest(
+        &self,
+        wanted: &Backtest,
+        is_gone: &dyn Fn() -> bool,
+    ) -> Result<BacktestReport, Problem>;
 
     /// Lists the block catalogue by type.
     fn blocks(&self) -> Vec<BlockSummary>;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig, bounded};
 use watchkeeper_contract::assessment::NewAssessment;
+use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
@@ -96,6 +97,9 @@ impl Runtime for Little {
             key: String::new(),
             signature: String::new(),
         })
+    }
+    fn backtest(&self, _: &Backtest, _: &dyn Fn() -> bool) -> Result<BacktestReport, Problem> {
+        Ok(BacktestReport::default())
     }
     fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
         let stamp = Stamp {
@@ -1036,6 +1040,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "post /v1/workflows/validate",
         "post /v1/workflows/run",
         "post /v1/workflows/dry-run",
+        "post /v1/workflows/backtest",
         "get /v1/blocks",
         "get /v1/blocks/{type}",
         "get /v1/blocks/{type}/{name}",

@@ -14,6 +14,7 @@
 //! Not here: parsing of requests (`watchkeeper-plain`), I/O ([`session`](crate::session)).
 
 pub mod auto_approval;
+pub mod backtest;
 pub mod chat_command;
 pub mod checked_proposal;
 pub mod checks;

@@ -15,6 +15,7 @@ use watchkeeper_contract::pipeline::{LineCount, PipelineSpec, StepError};
 use watchkeeper_contract::rule::{Condition, CountBound, RuleSpec};
 use watchkeeper_contract::workflow::DryRunReport;
 
+use super::backtest::BacktestSummary;
 use crate::wording::counted;
 
 /// Events of one rule in a trial from which a remark warns of too many.
@@ -31,6 +32,9 @@ pub struct TrialResult {
     /// Statistics; `None` if the trial did not run.
     #[serde(rename = "seen", default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<TrialStats>,
+    /// What it would have reported in the last hours; `None` without a history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backtest: Option<BacktestSummary>,
     /// Remarks to read before a confirmation, one sentence each.
     #[serde(rename = "mind", default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -100,6 +104,7 @@ impl TrialResult {
             camera: spec.source.clone(),
             picture: None,
             stats: None,
+            backtest: None,
             remarks: Vec::new(),
             not_tried: None,
         }
@@ -119,7 +124,17 @@ impl TrialResult {
             .map(|sentence| format!("note: {sentence}"));
         let not_tried = self.not_tried.iter();
         let not_tried = not_tried.map(|why| format!("not tried on {camera}: {why}"));
-        drawn.chain(tried).chain(remarks).chain(not_tried).collect()
+        let replayed = self.backtest.iter();
+        let replayed = replayed.map(|b| format!("replayed on {camera}, {}", b.sentence()));
+        let limits = self.backtest.iter().flat_map(|b| &b.limits);
+        let limits = limits.map(|limit| format!("note: {limit}"));
+        drawn
+            .chain(tried)
+            .chain(replayed)
+            .chain(limits)
+            .chain(remarks)
+            .chain(not_tried)
+            .collect()
     }
 }
 

@@ -1,5 +1,5 @@
 //! Runs the trial of a proposal before it is shown: draws its lines and zones on a frame, and runs
-//! its rules on some seconds of the camera.
+//! its rules on some seconds of the camera and on its last hours.
 //!
 //! Invariants:
 //! - A trial deploys, stores and journals nothing.
@@ -14,7 +14,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
+use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::workflow::DryRun;
@@ -24,6 +25,7 @@ use watchkeeper_plain::Change;
 
 use super::progress::{ProgressEvent, ProgressSink};
 use super::setup_runner::PREVIEWS_FOLDER;
+use crate::proposal::backtest::BacktestSummary;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
@@ -40,6 +42,8 @@ const MAX_TRIALS: usize = 3;
 const TRIAL_S: u32 = 4;
 /// Timeout of all trials of a proposal: a camera may have to be opened and a model loaded.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of one backtest; a day of a busy camera takes some seconds.
+const BACKTEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Attempts if the result contradicts the request.
 const MAX_ATTEMPTS: usize = 2;
 
@@ -79,15 +83,18 @@ impl<'a> TrialRunner<'a> {
         }
     }
 
-    /// Runs a trial of each pipeline with lines or zones.
+    /// Runs a trial of each pipeline with lines or zones, and replays each on the last hours.
     pub(super) async fn run(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
         let changes = offer.proposal.changes.iter().zip(&offer.difference);
-        let placed = changes.filter_map(|(change, difference)| match change {
-            Change::Deploy(spec) | Change::Replace(spec) if difference.has_effect() => {
-                compile_placed(spec)
-            }
-            _ => None,
-        });
+        let deployed: Vec<&PipelineSpec> = changes
+            .filter_map(|(change, difference)| match change {
+                Change::Deploy(spec) | Change::Replace(spec) if difference.has_effect() => {
+                    Some(&**spec)
+                }
+                _ => None,
+            })
+            .collect();
+        let placed = deployed.iter().filter_map(|spec| compile_placed(spec));
         let until = Instant::now() + TRIAL_TIMEOUT;
         let mut all = Vec::new();
         for (spec, compiled) in placed {
@@ -111,10 +118,48 @@ impl<'a> TrialRunner<'a> {
             self.trace_failure(&trial);
             all.push(trial);
         }
+        for spec in deployed.into_iter().take(MAX_TRIALS) {
+            self.add_backtest(spec, &mut all).await;
+        }
         if !all.is_empty() {
             self.out.report(ProgressEvent::Idle);
         }
         all
+    }
+
+    /// Replays a pipeline on the last hours, and adds the result to its trial. Without a history
+    /// nothing is added.
+    async fn add_backtest(&self, spec: &PipelineSpec, all: &mut Vec<TrialResult>) {
+        let wanted = Backtest {
+            pipeline: spec.clone(),
+            hours: MAX_BACKTEST_HOURS,
+        };
+        let replay = self.tools.client.backtest(&wanted);
+        let summary = match timeout(BACKTEST_TIMEOUT, replay).await {
+            Ok(Ok(report)) => BacktestSummary::from_report(&report),
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "no backtest");
+                None
+            }
+            Err(_) => None,
+        };
+        let Some(summary) = summary else {
+            return;
+        };
+        self.trace(
+            "replayed",
+            || json!({"camera": spec.source, "pipeline": spec.id, "sentence": summary.sentence()}),
+        );
+        let trial = match all.iter_mut().find(|trial| trial.pipeline == spec.id) {
+            Some(trial) => trial,
+            None => {
+                all.push(TrialResult::new(spec));
+                let last = all.len() - 1;
+                &mut all[last]
+            }
+        };
+        trial.remarks.extend(summary.remark());
+        trial.backtest = Some(summary);
     }
 
     async fn try_pipeline(

@@ -78,6 +78,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
             max_bytes: values.whole("runtime.recording_bytes").unwrap_or_default(),
             max_age: values.seconds("runtime.recording_days") * 86_400,
         },
+        history_bytes: values.whole("runtime.history_bytes").unwrap_or_default(),
         crash_loop_limit: crash_loop_limit(&values),
         sources,
         privacy,

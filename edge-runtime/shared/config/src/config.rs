@@ -44,6 +44,8 @@ pub struct Config {
     pub media: MediaConfig,
     /// Bounds of annotated videos.
     pub recordings: RecordingsConfig,
+    /// Most bytes of the detection history; 0: none is kept.
+    pub history_bytes: u64,
     /// Early deaths of the runtime after which changed pipelines are held; 0: never.
     pub crash_loop_limit: u32,
     /// Sources declared without error, in the order of their names.

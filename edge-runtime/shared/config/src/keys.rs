@@ -278,6 +278,15 @@ pub const KEYS: &[Key] = &[
          full disk they are deleted in favour of events (docs/guide/install.md).",
     ),
     key(
+        "runtime.history_bytes",
+        Kind::Integer(0, 1 << 40),
+        Some("134217728"),
+        "bytes",
+        "Bytes of what the detectors of all cameras reported in the last 24 hours (boxes, no \
+         pictures), on which a proposal is replayed before you confirm it; the oldest are deleted \
+         first, and 0 keeps none.",
+    ),
+    key(
         "runtime.journal_events",
         Kind::Integer(1_000, 100_000_000),
         Some("200000"),

@@ -112,6 +112,11 @@ impl Detectors {
         })
     }
 
+    /// The model that serves `request`, as the pipeline names it.
+    pub(super) fn model_of<'a>(&'a self, request: &DetectRequest<'a>) -> &'a str {
+        self.replacement.as_deref().unwrap_or(request.model_id)
+    }
+
     /// The facts of the detector that serves `request`.
     pub(super) fn info(&self, request: &DetectRequest<'_>) -> Option<&DetectorInfo> {
         let model = self.replacement.as_deref().unwrap_or(request.model_id);

@@ -52,6 +52,7 @@ use crate::clock;
 use crate::coverage::CoverageLedger;
 use crate::effects::Effects;
 use crate::guard::GuardFile;
+use crate::history::DetectionHistory;
 use crate::journal::media::MediaStore;
 use crate::journal::{Journal, ReviewShare};
 use crate::metrics::Metrics;
@@ -60,7 +61,7 @@ use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::recorder::{Recorder, StorageError};
 use crate::pipeline::retention::recordings::Recordings;
-use crate::pipeline::worker::Subscribe as _;
+use crate::pipeline::worker::{Subscribe as _, Worker};
 
 /// Maximum number of sources of one box.
 pub const MAX_SOURCES: usize = 64;
@@ -90,6 +91,8 @@ pub struct Parts {
     pub checkpoints: Arc<CheckpointStore>,
     /// When each pipeline watched.
     pub coverage: Arc<CoverageLedger>,
+    /// What detectors reported in the last day.
+    pub history: Arc<DetectionHistory>,
     /// Effects of workflows.
     pub effects: Arc<Effects>,
     /// Privacy masks of sources.
@@ -249,7 +252,19 @@ impl Manager {
         }
     }
 
-    /// One sentence for each source or pipeline that should run and does not.
+    /// One sentence for each rule of a pipeline too many of whose events need a person.
+    fn review_shares(&self, id: &PipelineId, worker: &Worker) -> Vec<String> {
+        let Some(since) = worker.results().counting_since else {
+            return Vec::new();
+        };
+        let (journal, now_ms) = (&self.parts.journal, clock::wall().unix_ms);
+        let shares = journal.high_review_shares(id, since.unix_ms, now_ms);
+        let in_force = shares.iter().filter(|share| worker.has_rule(&share.rule));
+        in_force.map(ReviewShare::sentence).collect()
+    }
+
+    /// One sentence for each source or pipeline that should run and does not, and for each rule
+    /// whose events need people too often.
     #[must_use]
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
@@ -271,41 +286,39 @@ impl Manager {
                 | SourceState::Idle => {}
             }
         }
-        let shares = self.parts.journal.high_review_shares(clock::wall().unix_ms);
         for (id, deployed) in self.pipelines.lock().iter() {
-            let own = shares.iter().filter(|share| share.pipeline == *id);
-            troubles.extend(own.map(ReviewShare::sentence));
-            let id = id.as_str();
-            let worker = match deployed {
-                Deployed::Running(worker) => worker,
+            match deployed {
+                Deployed::Running(worker) => self.add_worker_troubles(id, worker, &mut troubles),
                 Deployed::Idle {
                     why: Idle::Broken(why) | Idle::Held(why),
                     ..
-                } => {
-                    troubles.push(format!("pipeline {id:?}: {why}"));
-                    continue;
-                }
+                } => troubles.push(format!("pipeline {:?}: {why}", id.as_str())),
                 // It starts soon, or it rests as a user requested it.
                 Deployed::Idle {
                     why: Idle::Unchecked(_) | Idle::Stopped(_) | Idle::Finished(_),
                     ..
-                } => continue,
-            };
-            if let PipelineState::Failed { message } = worker.state() {
-                troubles.push(format!("pipeline {id:?}: {message}"));
-            }
-            for warning in worker.warnings() {
-                if matches!(
-                    warning.kind,
-                    WarningKind::OutsidePicture
-                        | WarningKind::NotRecording
-                        | WarningKind::PrivacyMask
-                ) {
-                    troubles.push(format!("pipeline {id:?}: {}", warning.message));
-                }
+                } => {}
             }
         }
         troubles
+    }
+
+    fn add_worker_troubles(&self, id: &PipelineId, worker: &Worker, troubles: &mut Vec<String>) {
+        match worker.state() {
+            PipelineState::Failed { message } => {
+                troubles.push(format!("pipeline {:?}: {message}", id.as_str()));
+            }
+            PipelineState::Running => troubles.extend(self.review_shares(id, worker)),
+            PipelineState::Starting | PipelineState::Paused | PipelineState::Ended => {}
+        }
+        for warning in worker.warnings() {
+            if matches!(
+                warning.kind,
+                WarningKind::OutsidePicture | WarningKind::NotRecording | WarningKind::PrivacyMask
+            ) {
+                troubles.push(format!("pipeline {:?}: {}", id.as_str(), warning.message));
+            }
+        }
     }
 
     /// Stops all pipelines, so that their events are durable, then all sources. Threads that have

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_engine::deploy::SpecError;
 use watchkeeper_engine::rules::check;
@@ -315,7 +315,8 @@ impl Manager {
         checkpoint: Option<RestoredCheckpoint>,
     ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
-            .with_effects(self.parts.effects.sender(&spec.id));
+            .with_effects(self.parts.effects.sender(&spec.id))
+            .recording(self.parts.history.writer(&spec.id, is_on_motion(&spec)));
         let mut run = Run::new(prepared.plan, host, &spec);
         if let Some(mask) = self.class_mask(&spec.source) {
             run = run.masking(Arc::clone(mask));
@@ -360,4 +361,9 @@ impl Manager {
 pub(super) struct Prepared {
     plan: Plan,
     detectors: Detectors,
+}
+
+/// Whether frames without motion are not looked at.
+fn is_on_motion(spec: &PipelineSpec) -> bool {
+    matches!(spec.detect, DetectMode::OnMotion { .. })
 }

@@ -73,6 +73,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
+        history: DetectionHistory::open(state, 0).unwrap(),
         effects: Arc::new(effects.unwrap()),
         privacy: PrivacyMasks::new(&config),
         channels: config.channels.iter().map(|c| c.id.clone()).collect(),

@@ -27,6 +27,7 @@ use self::answers::{AnswerCache, CropOrigin, FrameAnswers, ModelAnswers};
 use self::masked::{MaskedBoxes, StepThresholds};
 use super::detectors::Detectors;
 use crate::effects::EffectSender;
+use crate::history::{HistoryWriter, Observed};
 
 /// Most objects that a model returns, unless a step sets another number.
 const MAX_DETECTIONS: usize = 300;
@@ -86,6 +87,8 @@ pub struct DetectHost {
     is_light_known: bool,
     /// Boxes of the classes that a privacy mask hides.
     masked: Option<MaskedBoxes>,
+    /// Records what detectors report; `None` where no history is kept.
+    history: Option<HistoryWriter>,
     /// Receives the effects of steps; `None` where workflows have no effects.
     effects: Option<EffectSender>,
 }
@@ -110,6 +113,7 @@ impl DetectHost {
             gain: None,
             is_light_known: false,
             masked: None,
+            history: None,
             effects: None,
         }
     }
@@ -134,6 +138,13 @@ impl DetectHost {
     #[must_use]
     pub fn masked_boxes(&self) -> Option<&[BBox]> {
         self.masked.as_ref()?.boxes()
+    }
+
+    /// Records what detectors report of the whole picture.
+    #[must_use]
+    pub fn recording(mut self, history: Option<HistoryWriter>) -> Self {
+        self.history = history;
+        self
     }
 
     /// Sends the effects of steps to `effects`.
@@ -340,11 +351,30 @@ impl DetectHost {
                 .map(|raw| (class_name(request, info, raw), raw.bbox));
             masked.add(&known_classes(request, info), names, runs.is_full);
         }
+        if is_whole && !wants_shapes {
+            self.record(request, &frame, params.confidence);
+        }
         let found = Detections {
             boxes: Vec::with_capacity(self.raw.len()),
             size: [frame.picture.width, frame.picture.height],
         };
         self.name_detections(request, found)
+    }
+
+    /// Records the raw detections of the last call in the history. Described objects could not be
+    /// replayed.
+    fn record(&self, request: &DetectRequest<'_>, frame: &Frame, confidence: Option<f32>) {
+        if let (Some(history), None) = (&self.history, request.described)
+            && let Some(info) = self.detectors.info(request)
+        {
+            history.record(&Observed {
+                frame,
+                model: self.detectors.model_of(request),
+                info,
+                confidence: confidence.unwrap_or(info.own.confidence),
+                found: &self.raw,
+            });
+        }
     }
 
     /// Adds the raw detections of the last call to `found`, with class names and shapes.

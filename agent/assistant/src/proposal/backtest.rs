@@ -1,0 +1,194 @@
+//! Backtest of a proposal: what it would have reported in the last hours, in a sentence.
+//!
+//! - Pure; the numbers are the runtime's.
+//! - A number a day is told only where the history covers enough of one.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::backtest::BacktestReport;
+
+use crate::wording::{counted, local_hour};
+
+/// Shortest covered time from which a number a day is told, in seconds.
+const MIN_FOR_DAY_S: f64 = 3_600.0;
+/// Events a day from which a remark warns of too many.
+const MANY_A_DAY: f64 = 50.0;
+const DAY_S: f64 = 86_400.0;
+
+/// What a pipeline would have reported.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct BacktestSummary {
+    /// Seconds that the history covers.
+    pub covered_s: f64,
+    /// Time of the first and of the last frame, in milliseconds since 1970.
+    pub from_ms: i64,
+    pub to_ms: i64,
+    pub events: u64,
+    /// Events that would wait for a person.
+    pub doubtful: u64,
+    pub by_class: BTreeMap<String, u64>,
+    /// Start of the hour with the most events, in milliseconds since 1970, and their number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub busiest: Option<(i64, u64)>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
+}
+
+impl BacktestSummary {
+    /// Sums up a report; `None` where nothing was replayed.
+    #[must_use]
+    pub fn from_report(report: &BacktestReport) -> Option<Self> {
+        if report.not_replayed.is_some() || report.covered_s <= 0.0 {
+            return None;
+        }
+        let mut summary = Self {
+            covered_s: report.covered_s,
+            from_ms: report.from_ms,
+            to_ms: report.to_ms,
+            limits: report.limits.clone(),
+            ..Self::default()
+        };
+        let mut hours: BTreeMap<i64, u64> = BTreeMap::new();
+        for rule in &report.rules {
+            summary.events += rule.events;
+            summary.doubtful += rule.doubtful;
+            for (class, events) in &rule.by_class {
+                *summary.by_class.entry(class.clone()).or_default() += events;
+            }
+            for (hour, events) in &rule.by_hour {
+                *hours.entry(*hour).or_default() += events;
+            }
+        }
+        // Of equal hours the latest.
+        summary.busiest = hours.into_iter().max_by_key(|(_, events)| *events);
+        Some(summary)
+    }
+
+    /// Events a day at this rate; `None` where too little of a day is covered.
+    #[must_use]
+    pub fn a_day(&self) -> Option<f64> {
+        (self.covered_s >= MIN_FOR_DAY_S).then(|| self.events as f64 * DAY_S / self.covered_s)
+    }
+
+    /// What it would have reported.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let mut text = format!(
+            "the last {}: {}",
+            duration(self.covered_s),
+            counted(self.events, "event")
+        );
+        let classes = self.by_class.iter();
+        let classes: Vec<String> = classes.map(|(class, n)| format!("{n} {class}")).collect();
+        if self.by_class.len() > 1 {
+            text.push_str(&format!(" ({})", classes.join(", ")));
+        }
+        if self.doubtful > 0 {
+            text.push_str(&format!(", {} for your review", self.doubtful));
+        }
+        if let (Some((hour, events)), Some(a_day)) = (self.busiest, self.a_day()) {
+            text.push_str(&format!(
+                "; busiest {} ({events}), about {a_day:.0} a day",
+                local_hour(hour)
+            ));
+        }
+        text
+    }
+
+    /// A remark to read before a confirmation, if there is one.
+    #[must_use]
+    pub fn remark(&self) -> Option<String> {
+        let rate = match self.a_day() {
+            Some(a_day) if a_day >= MANY_A_DAY => format!("about {a_day:.0} events a day"),
+            None if self.events as f64 * DAY_S / self.covered_s.max(1.0) >= MANY_A_DAY
+                && self.events >= 5 =>
+            {
+                let events = counted(self.events, "event");
+                format!("{events} in {}", duration(self.covered_s))
+            }
+            Some(_) | None => return None,
+        };
+        Some(format!(
+            "{rate} may be more than you want: a cool-down, a zone or a schedule makes it fewer"
+        ))
+    }
+}
+
+/// A duration in its two largest units.
+fn duration(seconds: f64) -> String {
+    let whole = seconds.round().max(0.0) as u64;
+    let (hours, minutes) = (whole / 3_600, whole % 3_600 / 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{whole} s"),
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_contract::backtest::RuleBacktest;
+
+    use super::*;
+
+    fn report(covered_s: f64, classes: &[(&str, u64)], hours: &[(i64, u64)]) -> BacktestReport {
+        let classes = classes.iter().map(|(c, n)| ((*c).to_owned(), *n));
+        let rule = RuleBacktest {
+            name: "r".to_owned(),
+            events: hours.iter().map(|(_, n)| n).sum(),
+            doubtful: 0,
+            by_class: classes.collect(),
+            by_hour: hours.iter().copied().collect(),
+        };
+        BacktestReport {
+            covered_s,
+            from_ms: 1,
+            to_ms: 2,
+            rules: vec![rule],
+            ..BacktestReport::default()
+        }
+    }
+
+    #[test]
+    fn events_classes_busiest_hour_and_rate_are_told() {
+        let hour = 1_800_000_000_000 / 3_600_000 * 3_600_000;
+        let report = report(
+            21_600.0 + 720.0,
+            &[("cat", 2), ("person", 12)],
+            &[(hour, 8), (hour + 3_600_000, 6)],
+        );
+        let summary = BacktestSummary::from_report(&report).unwrap();
+        let text = summary.sentence();
+        assert!(
+            text.starts_with("the last 6 h 12 min: 14 events (2 cat, 12 person); busiest "),
+            "{text}"
+        );
+        assert!(text.ends_with("(8), about 54 a day"), "{text}");
+        assert!(summary.remark().unwrap().contains("about 54 events a day"));
+    }
+
+    #[test]
+    fn rate_is_not_guessed_from_minutes_and_many_events_are_remarked() {
+        let few = BacktestSummary::from_report(&report(420.0, &[], &[(0, 1)])).unwrap();
+        assert_eq!(few.sentence(), "the last 7 min: 1 event");
+        assert_eq!(few.remark(), None);
+        let many = BacktestSummary::from_report(&report(420.0, &[], &[(0, 286)])).unwrap();
+        assert!(
+            many.remark()
+                .unwrap()
+                .starts_with("286 events in 7 min may")
+        );
+    }
+
+    #[test]
+    fn nothing_replayed_is_no_summary() {
+        let report = BacktestReport {
+            not_replayed: Some("no history".to_owned()),
+            ..BacktestReport::default()
+        };
+        assert_eq!(BacktestSummary::from_report(&report), None);
+    }
+}

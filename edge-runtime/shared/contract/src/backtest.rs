@@ -1,0 +1,76 @@
+//! Backtests: what a pipeline would have reported in the last hours.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{Decision, RuleEvent};
+use crate::pipeline::{PipelineResults, PipelineSpec};
+use crate::rule::Severity;
+
+/// Longest [`Backtest::hours`].
+pub const MAX_BACKTEST_HOURS: f64 = 24.0;
+
+/// A pipeline to be replayed on the detection history of its source; nothing of it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Backtest {
+    /// Pipeline to replay. `record`, `show`, `paused`, `detect` and `stop_after_s` have no effect.
+    pub pipeline: PipelineSpec,
+    /// Hours before now to replay, over 0 and at most 24.
+    pub hours: f64,
+}
+
+/// What a pipeline would have counted and reported.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BacktestReport {
+    /// Why nothing was replayed; the rest is empty then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_replayed: Option<String>,
+    /// Time of the first and of the last replayed frame, in milliseconds since 1970.
+    pub from_ms: i64,
+    pub to_ms: i64,
+    /// Seconds in between that the history covers.
+    pub covered_s: f64,
+    /// Names and counts of the rules that were in force.
+    pub rules: Vec<RuleBacktest>,
+    /// Counts of lines, zones and tracks.
+    pub results: PipelineResults,
+    /// The latest events, at most 200, oldest first.
+    pub events: Vec<BacktestEvent>,
+    /// Earlier events, left out.
+    pub more_events: u64,
+    /// What the replay could not take into account, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<String>,
+}
+
+/// Events of one rule in a backtest.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RuleBacktest {
+    pub name: String,
+    pub events: u64,
+    /// Events that wait for a person: `review` or `escalate`.
+    pub doubtful: u64,
+    /// Events by the class of their object; without one they are left out.
+    pub by_class: BTreeMap<String, u64>,
+    /// Events by hour; the key is its start, in milliseconds since 1970.
+    pub by_hour: BTreeMap<i64, u64>,
+}
+
+/// An event that would have been journaled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BacktestEvent {
+    /// Time of its frame, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// How much it would have mattered.
+    pub severity: Severity,
+    /// The decision about it.
+    pub decision: Decision,
+    /// Details of the event.
+    pub event: RuleEvent,
+}
