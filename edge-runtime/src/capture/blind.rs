@@ -14,9 +14,9 @@
 use std::time::Duration;
 
 use watchkeeper_contract::source::Blindness;
+use watchkeeper_vision::cells::{GRID_SIZE, TEXT_ROWS, cell_means};
 use watchkeeper_vision::frame::Picture;
 
-use super::cells::{GRID_SIZE, TEXT_ROWS, cell_means};
 use super::view::ViewWatch;
 
 /// Time without any change after which a picture is frozen.

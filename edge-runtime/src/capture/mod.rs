@@ -15,7 +15,6 @@
 mod animation;
 pub mod blind;
 mod cause;
-mod cells;
 pub mod check;
 mod demo;
 mod feed;

@@ -28,9 +28,8 @@
 //! covered, 0.49 and more when blurred.
 
 use watchkeeper_contract::source::Blindness;
+use watchkeeper_vision::cells::{GRID_SIZE, TEXT_ROWS, edge_shares};
 use watchkeeper_vision::frame::Picture;
-
-use super::cells::{GRID_SIZE, TEXT_ROWS, edge_shares};
 
 /// Checks over which the view now is averaged: 5 seconds.
 const NOW_CHECKS: u32 = 10;
@@ -236,9 +235,9 @@ fn likeness(a: &[f32], b: &[f32]) -> f32 {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use image::{GrayImage, Luma, imageops};
+    use watchkeeper_vision::cells::cell_means;
 
     use super::*;
-    use crate::capture::cells::cell_means;
 
     const SIZE: [u32; 2] = [320, 240];
 

@@ -6,6 +6,7 @@
 //! - Coordinates are pixels from the upper left corner, unless an item says otherwise.
 
 pub mod analytics;
+pub mod cells;
 pub mod detections;
 pub mod draw;
 pub mod frame;

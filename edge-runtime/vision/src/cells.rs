@@ -1,9 +1,9 @@
 //! A picture as a grid of cells, by samples of its luma.
 
-use watchkeeper_vision::frame::{Picture, PixelFormat, Plane};
+use crate::frame::{Picture, PixelFormat, Plane};
 
 /// Cells along each side of the picture.
-pub(super) const GRID_SIZE: usize = 32;
+pub const GRID_SIZE: usize = 32;
 
 /// Samples along each side of a cell; with them a lamp of 8 by 5 pixels of 1080p is hit.
 const CELL_SAMPLES: usize = 8;
@@ -12,17 +12,19 @@ const CELL_SAMPLES: usize = 8;
 const SHARP_WIDTH: usize = 640;
 
 /// Rows of cells above and below in which a lit cell may be the camera's own text.
-pub(super) const TEXT_ROWS: usize = GRID_SIZE / 8;
+pub const TEXT_ROWS: usize = GRID_SIZE / 8;
 
-/// Returns the mean luma of each cell, row by row; empty for an empty picture.
-pub(super) fn cell_means(picture: &Picture) -> Vec<f32> {
+/// The mean luma of each cell, row by row; empty for an empty picture.
+#[must_use]
+pub fn cell_means(picture: &Picture) -> Vec<f32> {
     let luma = Luma::of(picture);
     means(picture, |x, y| luma.at(x, y))
 }
 
-/// Returns the share of samples of each cell at an edge: their neighbours across or down differ by
+/// The share of samples of each cell at an edge: their neighbours across or down differ by
 /// more than `step` levels. Empty for an empty picture.
-pub(super) fn edge_shares(picture: &Picture, step: f32) -> Vec<f32> {
+#[must_use]
+pub fn edge_shares(picture: &Picture, step: f32) -> Vec<f32> {
     let luma = Luma::of(picture);
     let (right_most, lowest) = (luma.width.saturating_sub(1), luma.height.saturating_sub(1));
     // The neighbours of a larger picture are further away: the same scene has the same edges.
