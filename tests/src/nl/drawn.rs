@@ -65,16 +65,20 @@ pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
 /// would count as a covered or frozen camera.
 fn ground(width: u32, height: u32, nth: u32) -> RgbImage {
     const NOISE: u8 = 24;
-    let mut state = u64::from(nth);
-    RgbImage::from_fn(width, height, |_, _| {
-        // Knuth's MMIX generator; the upper bits of a linear generator are the good ones.
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        let [.., high] = state.to_le_bytes();
-        let noise = high % NOISE;
+    let mut random = fastrand::Rng::with_seed(u64::from(nth));
+    // Each row shows another part of one line, which is twice as wide.
+    let line = RgbImage::from_fn(2 * width, 1, |_, _| {
+        let noise = random.u8(..NOISE);
         image::Rgb([GROUND.r, GROUND.g, GROUND.b].map(|c| c + noise - NOISE / 2))
-    })
+    });
+    let mut picture = RgbImage::new(width, height);
+    for row in picture.chunks_exact_mut(3 * width as usize) {
+        let start = 3 * random.usize(..width as usize);
+        if let Some(part) = line.get(start..start + row.len()) {
+            row.copy_from_slice(part);
+        }
+    }
+    picture
 }
 
 /// Draws the attached picture of a request: its description as text.

@@ -210,15 +210,10 @@ fn nothing_is_followed_behind_a_covered_lens() {
     assert_eq!(followed, 0);
 }
 
-/// Changes reported while a clip plays for half a minute, is disturbed for as long, and plays on,
-/// each with its second.
-fn watch_disturbed(
-    path: &Path,
-    disturb: impl Fn(&GrayImage) -> GrayImage,
-) -> Vec<(u32, BlindChange)> {
+/// Two pictures a second of the first 15 seconds of a clip.
+fn first_pictures(path: &Path) -> Vec<GrayImage> {
     let mut pictures = Vec::new();
     let (_source, frames) = open(path.to_str().unwrap());
-    // Two a second of the first 15 seconds.
     while let Some(frame) = next(&frames)
         && frame.pts < Duration::from_secs(15)
     {
@@ -228,12 +223,21 @@ fn watch_disturbed(
             pictures.push(GrayImage::from_vec(width, height, levels.collect()).unwrap());
         }
     }
+    pictures
+}
+
+/// Changes reported while these pictures are shown for half a minute, disturbed for as long, and
+/// shown again, each with its second.
+fn watch_disturbed(
+    pictures: &[GrayImage],
+    disturb: impl Fn(&GrayImage) -> GrayImage,
+) -> Vec<(u32, BlindChange)> {
     let disturbed: Vec<GrayImage> = pictures.iter().map(disturb).collect();
     let shown = |pictures: &[GrayImage]| -> Vec<Picture> {
         let rgb = |picture: &GrayImage| DynamicImage::from(picture.clone()).to_rgb8().into();
         pictures.iter().map(rgb).collect()
     };
-    let (usual, disturbed) = (shown(&pictures), shown(&disturbed));
+    let (usual, disturbed) = (shown(pictures), shown(&disturbed));
     let mut watch = BlindWatch::new(true);
     let spans = [&usual, &disturbed, &usual];
     let frames = spans.iter().flat_map(|span| span.iter().cycle().take(60));
@@ -263,8 +267,9 @@ fn cameras_that_are_moved_covered_or_blurred_are_noticed_until_they_are_repaired
         let Some(path) = test_data(&format!("video/{clip}")) else {
             return;
         };
+        let pictures = first_pictures(&path);
         let kinds = |disturb: &dyn Fn(&GrayImage) -> GrayImage| -> Vec<Option<Blindness>> {
-            let changes = watch_disturbed(&path, disturb);
+            let changes = watch_disturbed(&pictures, disturb);
             for ((second, change), disturbed) in changes.iter().zip([30, 60]) {
                 let is_soon = (disturbed..disturbed + 16).contains(second);
                 assert!(is_soon, "{clip}: {change:?} at {second} s");
