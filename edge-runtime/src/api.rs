@@ -11,7 +11,6 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use watchkeeper_config::Config;
-use watchkeeper_contract::assessment::NewAssessment;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
@@ -20,6 +19,7 @@ use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, FailedStep, ValidateReport, WorkflowRun,

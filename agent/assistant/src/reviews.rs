@@ -1,9 +1,8 @@
 //! Reviews in words: the events that wait for a person, and a person's answer.
 
-use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, NewAssessment, Person, Review, ReviewQueue, Via,
-};
+use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, Person, Via};
 use watchkeeper_contract::event::{Event, EventBody, Verdict};
+use watchkeeper_contract::review::{NewAssessment, Review, ReviewQueue};
 
 use crate::wording::{counted, local_time};
 

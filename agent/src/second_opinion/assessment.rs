@@ -1,8 +1,9 @@
 //! A second opinion in the form in which the runtime's journal records it.
 
 use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, NewAssessment, OpinionDetails,
+    Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, OpinionDetails,
 };
+use watchkeeper_contract::review::NewAssessment;
 
 use super::verdict::Stance;
 use super::weigh::Weighed;

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::assessment::NewAssessment;
 use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, pages};
 
 const ASSESSMENTS: Keyspace = Keyspace::new("assessments");

@@ -1,9 +1,9 @@
 //! Routes of reviews and assessments.
 
 use reqwest::Method;
-use watchkeeper_contract::assessment::{NewAssessment, ReviewQueue};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::review::{NewAssessment, ReviewQueue};
 
 use super::{Call, ClientError, RuntimeClient};
 

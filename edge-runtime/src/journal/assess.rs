@@ -5,12 +5,12 @@
 
 mod check;
 
-use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, NewAssessment, Review, ReviewQueue,
-};
+use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::review::{NewAssessment, Review, ReviewQueue};
 
+pub use self::check::InvalidField;
 use super::Journal;
 use super::error::JournalError;
 use super::loss::Stamp;
@@ -25,13 +25,8 @@ pub enum AssessError {
     Unknown(EventSeq),
     #[error("event {0} was not made by a rule, so there is nothing to assess")]
     NotOfRule(EventSeq),
-    /// A field of the request, with the reason.
-    #[error("{field} {why}")]
-    Invalid {
-        field: &'static str,
-        value: String,
-        why: String,
-    },
+    #[error(transparent)]
+    Invalid(#[from] InvalidField),
     #[error("record {seq} is not of event {event}; the number may be of another journal")]
     OtherEvent { seq: EventSeq, event: EventId },
     #[error(transparent)]
@@ -41,7 +36,7 @@ pub enum AssessError {
 /// An assessment in the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessed {
-    /// Its record.
+    /// Its journal record, durable.
     pub event: Event,
     /// Whether this call added the record.
     pub is_new: bool,

@@ -45,7 +45,7 @@ use watchkeeper_contract::id::{EventId, EventSeq, PipelineId};
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
-pub use assess::{AssessError, Assessed};
+pub use assess::{AssessError, Assessed, InvalidField};
 pub use chain::Hash;
 pub use coverage::CoverageRecords;
 pub use error::JournalError;
@@ -218,11 +218,11 @@ impl Journal {
 
         let mut batch = Batch::new();
         let mut items = Vec::with_capacity(events.len());
-        let mut told = BTreeSet::new();
+        let mut notified = BTreeSet::new();
         for event in events.iter_mut() {
             last += 1;
             event.seq = EventSeq(last);
-            tell_once(event, &writer.reviews, &mut told);
+            notify_once(event, &writer.reviews, &mut notified);
             let (stored, next) = record::encode(event, &hash);
             hash = next;
             event.hash = hash.to_string();
@@ -268,16 +268,21 @@ impl Journal {
         writer.bounds = bounds;
         writer.named.remove_records(&drop);
         writer.reviews.remove_records(&drop);
-        for event in events.iter() {
+        self.index(&mut writer, events);
+        writer.stats.dropped += drop.len() as u64;
+        writer.retention.apply(items, &drop);
+        Ok(writer.head())
+    }
+
+    /// Adds written records to the indexes.
+    fn index(&self, writer: &mut Writer, events: &[Event]) {
+        for event in events {
             let outline = Outline::of(event);
             writer.reviews.add(event.seq.0, &outline);
             self.review_shares.lock().add(&outline);
             writer.stats.assessments += u64::from(event.phase == Phase::Assessed);
             writer.named.add_record(event.seq.0, event);
         }
-        writer.stats.dropped += drop.len() as u64;
-        writer.retention.apply(items, &drop);
-        Ok(writer.head())
     }
 
     /// Durable records after `after`, oldest first, at most `limit` and [`MAX_PAGE`].
@@ -435,17 +440,17 @@ impl Journal {
 }
 
 /// Leaves the channels in `on_act` out of a record that must not notify them: something did before,
-/// or a person decided. `told` collects the events of the same batch.
-fn tell_once(event: &mut Event, reviews: &Reviews, told: &mut BTreeSet<EventId>) {
+/// or a person decided. `notified` collects the events of the same batch.
+fn notify_once(event: &mut Event, reviews: &Reviews, notified: &mut BTreeSet<EventId>) {
     let EventBody::Rule(rule) = &mut event.body else {
         return;
     };
-    let may_tell = reviews.may_tell(event.id, event.phase) && !told.contains(&event.id);
-    if !may_tell {
+    let may_notify = reviews.may_notify(event.id, event.phase) && !notified.contains(&event.id);
+    if !may_notify {
         rule.on_act.clear();
     }
     if event.decision.verdict == Verdict::Act && !rule.on_act.is_empty() {
-        told.insert(event.id);
+        notified.insert(event.id);
     }
 }
 

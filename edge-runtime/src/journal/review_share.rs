@@ -58,6 +58,8 @@ struct Counted {
     id: EventId,
     at_ms: i64,
     is_doubtful: bool,
+    /// Whether a person answered.
+    is_answered: bool,
 }
 
 /// The latest events of each rule.
@@ -83,21 +85,24 @@ impl ReviewShares {
                     id: record.id,
                     at_ms: record.at.unix_ms,
                     is_doubtful: record.is_doubtful(),
+                    is_answered: false,
                 });
                 if events.len() > MAX_EVENTS {
                     events.pop_front();
                 }
             }
-            Phase::Update | Phase::End => self.settle(&key, record),
-            Phase::Assessed if record.is_opinion() => self.settle(&key, record),
-            Phase::New | Phase::Clip | Phase::Assessed => {}
+            Phase::Update | Phase::End | Phase::Assessed => self.settle(&key, record),
+            Phase::New | Phase::Clip => {}
         }
     }
 
     fn settle(&mut self, key: &(PipelineId, String), record: &Outline) {
         let events = self.rules.get_mut(key).into_iter().flatten();
         if let Some(counted) = events.rev().find(|counted| counted.id == record.id) {
-            counted.is_doubtful &= record.is_doubtful();
+            counted.is_answered |= record.phase == Phase::Assessed && !record.is_opinion();
+            if !counted.is_answered {
+                counted.is_doubtful &= record.is_doubtful();
+            }
         }
     }
 
@@ -151,6 +156,8 @@ mod tests {
             "id": ulid::Ulid::from(id), "phase": phase, "severity": "info", "pipeline": "gate",
             "at": {"unix_ms": at_ms, "quality": "synced"}, "decision": {"verdict": verdict},
             "body": {"kind": "rule", "rule": rule},
+            "assessment": (phase == "assessed")
+                .then(|| json!({"by": {"kind": "person", "via": "chat"}, "answer": "reject"})),
         }))
         .unwrap()
     }
@@ -192,7 +199,8 @@ mod tests {
         let mut shares = shares(3, 17, 5);
         shares.add(&record(1, "door", "update", "act", 6));
         assert_eq!(found(&shares, 0, 9), None);
-        shares.add(&record(2, "door", "end", "review", 6));
+        shares.add(&record(2, "door", "assessed", "discard", 6));
+        shares.add(&record(2, "door", "end", "act", 6));
         shares.add(&record(50, "door", "new", "escalate", 7));
         assert_eq!(found(&shares, 0, 9), Some((3, 21)));
     }

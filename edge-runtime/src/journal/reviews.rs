@@ -1,4 +1,5 @@
-//! Index of the events that wait for a person, of the assessments given, and of what was told.
+//! Index of the events that wait for a person, of the assessments given, and of the
+//! events that notified the channels in `on_act`.
 //!
 //! - An event waits while its verdict is `review` or `escalate` and nobody has answered.
 //! - At most [`MAX_REVIEWS`] wait. Above that the least severe is given up, among equals the
@@ -11,9 +12,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
-use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, MAX_REVIEWS};
+use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Clip, Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, PipelineId};
+use watchkeeper_contract::review::MAX_REVIEWS;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 
@@ -91,7 +93,7 @@ impl Outline {
     }
 
     /// Whether the record notifies the channels in `on_act`.
-    fn tells(&self) -> bool {
+    fn notifies(&self) -> bool {
         let is_certain = self.decision.verdict == Verdict::Act && self.phase != Phase::Clip;
         is_certain && !self.body.on_act.is_empty()
     }
@@ -129,15 +131,15 @@ pub(super) struct Given {
     pub(super) person: Option<PersonGiven>,
 }
 
-/// The index.
+/// Index of the events that wait for a person, and of the given assessments.
 #[derive(Debug, Default)]
 pub(super) struct Reviews {
     waiting: BTreeMap<EventId, Waiting>,
     given: BTreeMap<EventId, Given>,
     /// First records of events with channels in `on_act`.
     first: BTreeMap<EventId, u64>,
-    /// Records that notified these channels.
-    told: BTreeMap<EventId, u64>,
+    /// Events that notified these channels, with their latest record: the entry must outlive it.
+    notified: BTreeMap<EventId, u64>,
     /// Events by the numbers of the records that the index names.
     by_seq: BTreeMap<u64, EventId>,
     given_up: u64,
@@ -172,8 +174,8 @@ impl Reviews {
             }
             _ => {}
         }
-        if record.tells() {
-            self.told.insert(id, seq);
+        if record.notifies() || self.notified.contains_key(&id) {
+            self.notified.insert(id, seq);
             self.by_seq.insert(seq, id);
         }
     }
@@ -221,7 +223,7 @@ impl Reviews {
                 self.waiting.remove(&id);
                 self.given_up += 1;
             }
-            for named in [&mut self.first, &mut self.told] {
+            for named in [&mut self.first, &mut self.notified] {
                 if named.get(&id) == Some(seq) {
                     named.remove(&id);
                 }
@@ -254,10 +256,10 @@ impl Reviews {
 
     /// Whether a record of this phase may notify the channels in `on_act`: none did, and a person
     /// has not decided before the box.
-    pub(super) fn may_tell(&self, id: EventId, phase: Phase) -> bool {
+    pub(super) fn may_notify(&self, id: EventId, phase: Phase) -> bool {
         let is_of_box = matches!(phase, Phase::Update | Phase::End);
         let is_decided = self.given(id).is_some_and(|given| given.person.is_some());
-        !self.told.contains_key(&id) && !(is_of_box && is_decided)
+        !(self.notified.contains_key(&id) || (is_of_box && is_decided))
     }
 
     /// Number of the first record of an event with channels in `on_act`.

@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use watchkeeper_contract::assessment::{MAX_REVIEWS, NewAssessment, ReviewQueue};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment, ReviewQueue};
 use watchkeeper_http::Refusal;
 use watchkeeper_http::body::{self, Named};
 
 use super::app::App;
-use crate::journal::AssessError;
+use crate::journal::{AssessError, InvalidField};
 
 /// Reviews of an answer when the request has no limit.
 const DEFAULT_LIMIT: u64 = 100;
@@ -74,7 +74,7 @@ impl From<AssessError> for Refusal {
                 Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
                     .at("seq", seq.to_string())
             }
-            AssessError::Invalid { field, value, .. } => Self::new(
+            AssessError::Invalid(InvalidField { field, value, .. }) => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 ProblemCode::InvalidRequest,
                 detail,

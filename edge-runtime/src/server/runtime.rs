@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use watchkeeper_contract::assessment::NewAssessment;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::Media;
@@ -17,6 +16,7 @@ use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::Problem;
+use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,

@@ -15,7 +15,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig, bounded};
-use watchkeeper_contract::assessment::NewAssessment;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
@@ -29,6 +28,7 @@ use watchkeeper_contract::pipeline::{
     PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 use watchkeeper_contract::time::{TimeQuality, Wall};

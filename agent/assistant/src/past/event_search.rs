@@ -143,9 +143,11 @@ impl EventSearch {
                 _ => None,
             };
             let labels = &self.wanted.labels;
-            if self.answers.get(&event.id) == Some(&false) {
-                self.rejected += 1;
-            } else if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
+            if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
+                if self.answers.get(&event.id) == Some(&false) {
+                    self.rejected += 1;
+                    continue;
+                }
                 self.number += 1;
                 let is_dated = event.at.quality != TimeQuality::Unsynced;
                 let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));

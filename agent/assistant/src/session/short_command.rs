@@ -19,7 +19,7 @@ use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
 use crate::proposal::costs::CostReport;
 use crate::proposal::snapshot::SystemSnapshot;
-use crate::reviews;
+use crate::reviews::{self, PersonAnswer};
 use crate::trace::{Trace, at, may_see};
 
 /// Events that `/reviews` lists.
@@ -86,26 +86,12 @@ impl Session {
                 let queue = self.deps.client.reviews(MAX_REVIEWS).await?;
                 out.report(ProgressEvent::Text(&reviews::describe(&queue).join("\n")));
             }
-            ChatCommand::Answer { seq, answer } => {
-                let request = answer.into_request(Via::Chat);
-                let record = self.deps.client.assess(seq, &request).await?;
-                let text = format!("Event {seq}: {}.", reviews::describe_record(&record));
-                out.report(ProgressEvent::Text(&text));
-            }
+            ChatCommand::Answer { seq, answer } => self.answer_review(seq, answer).await?,
             ChatCommand::Memory(words) => {
                 let found = self.search_memory(&words)?;
                 out.report(ProgressEvent::Notes(&found));
             }
-            ChatCommand::Plan => {
-                let text = match (self.conversation.shown(), self.conversation.question()) {
-                    (Some(shown), _) => {
-                        format!("Waiting for your yes or no: {}", shown.full_request())
-                    }
-                    (None, Some(question)) => format!("Waiting for your answer: {}", question.text),
-                    (None, None) => "Nothing is waiting.".to_owned(),
-                };
-                out.report(ProgressEvent::Text(&text));
-            }
+            ChatCommand::Plan => out.report(ProgressEvent::Text(&self.waiting_for())),
             ChatCommand::Cost => self.report_cost(),
             ChatCommand::Trace(count) => self.report_trace(count)?,
             ChatCommand::Help => {
@@ -125,6 +111,24 @@ impl Session {
             }
         }
         Ok(CommandResult::Done)
+    }
+
+    /// Records the answer of the user about an event.
+    async fn answer_review(&self, seq: EventSeq, answer: PersonAnswer) -> Result<(), Error> {
+        let request = answer.into_request(Via::Chat);
+        let record = self.deps.client.assess(seq, &request).await?;
+        let text = format!("Event {seq}: {}.", reviews::describe_record(&record));
+        self.deps.out.report(ProgressEvent::Text(&text));
+        Ok(())
+    }
+
+    /// What the conversation waits for.
+    fn waiting_for(&self) -> String {
+        match (self.conversation.shown(), self.conversation.question()) {
+            (Some(shown), _) => format!("Waiting for your yes or no: {}", shown.full_request()),
+            (None, Some(question)) => format!("Waiting for your answer: {}", question.text),
+            (None, None) => "Nothing is waiting.".to_owned(),
+        }
     }
 
     /// Reports the latest journal records.

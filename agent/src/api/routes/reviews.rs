@@ -6,10 +6,11 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use watchkeeper_assistant::reviews::PersonAnswer;
 use watchkeeper_client::ClientError;
-use watchkeeper_contract::assessment::{AssessmentAnswer, MAX_REVIEWS, ReviewQueue, Via};
+use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::review::{MAX_REVIEWS, ReviewQueue};
 use watchkeeper_http::Refusal;
 use watchkeeper_http::body::{self, Named};
 

@@ -15,7 +15,7 @@ use crate::second_opinion::pending::{PendingAssessment, PendingAssessments};
 
 /// First pause after a failed request.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
-/// Longest pause.
+/// Longest pause between two requests.
 const RETRY_CEILING: Duration = Duration::from_secs(60);
 
 /// The assessments with the request in progress.

@@ -2,15 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Decision, Event, Evidence};
 use crate::id::EventId;
 
 /// Longest [`Assessment::note`] and [`Person::name`] in characters.
 pub const MAX_ASSESSMENT_TEXT: usize = 300;
 /// Longest [`Assessment::label`] in characters.
 pub const MAX_ASSESSMENT_LABEL: usize = 64;
-/// Most events that wait for a review.
-pub const MAX_REVIEWS: usize = 1000;
 
 /// What somebody says about an event. It is part of the record `assessed` of that event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,8 +79,8 @@ pub struct OpinionDetails {
     /// Confidence of the answer, `0.0..=1.0`; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// SHA-256 (hex) of the kept picture, which the model saw in a smaller size; absent for a shared
-    /// answer.
+    /// SHA-256 (hex) of the kept picture, which the model saw in a smaller size; absent for a
+    /// shared answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture_sha256: Option<String>,
     /// Cost of all attempts in US dollars; 0 for a shared answer, absent without one.
@@ -96,45 +93,4 @@ pub struct OpinionDetails {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub shared_from: Option<EventId>,
-}
-
-/// Request to add an assessment to the journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct NewAssessment {
-    /// Id of the event, to be sure of it; refused if the record is of another one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
-    pub event: Option<EventId>,
-    pub assessment: Assessment,
-    /// Decision after a second opinion; required for one, refused for a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Decision>,
-    /// The second opinion as evidence; absent where it does not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<Evidence>,
-}
-
-/// An event that waits for a person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct Review {
-    /// First record of the event.
-    pub event: Event,
-    /// Its second opinion, once there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opinion: Option<Assessment>,
-}
-
-/// Events that wait for a person, the most severe first, among equals the oldest.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct ReviewQueue {
-    /// All waiting events; the list may be shorter.
-    pub waiting: u64,
-    /// Events that left without an answer, because more than 1,000 waited or the journal deleted
-    /// them; among the records that the journal had when the runtime started, and since.
-    pub given_up: u64,
-    pub reviews: Vec<Review>,
 }

@@ -22,6 +22,7 @@ pub mod model;
 pub mod pipeline;
 pub mod privacy;
 pub mod problem;
+pub mod review;
 pub mod rule;
 pub mod source;
 pub mod spool;

@@ -1,23 +1,31 @@
 //! Checks the fields of an assessment: what clients send is stored, published and shown.
 
 use watchkeeper_contract::assessment::{
-    AssessmentAnswer, Assessor, MAX_ASSESSMENT_LABEL, MAX_ASSESSMENT_TEXT, NewAssessment,
-    OpinionDetails,
+    AssessmentAnswer, Assessor, MAX_ASSESSMENT_LABEL, MAX_ASSESSMENT_TEXT, OpinionDetails,
 };
 use watchkeeper_contract::event::{Decision, Evidence, Verdict};
-
-use super::AssessError;
+use watchkeeper_contract::review::NewAssessment;
 
 /// Longest reason of a decision in characters.
 const MAX_REASON: usize = 1000;
 /// Longest name of a model, or checksum, in characters.
 const MAX_NAME: usize = 200;
 
+/// A wrong field of a request.
+#[derive(Debug, thiserror::Error)]
+#[error("{field} {why}")]
+pub struct InvalidField {
+    pub field: &'static str,
+    pub value: String,
+    /// What the value must be.
+    pub why: String,
+}
+
 /// Checks a request.
 ///
 /// # Errors
-/// [`AssessError::Invalid`] with the first wrong field.
-pub(super) fn check(new: &NewAssessment) -> Result<(), AssessError> {
+/// [`InvalidField`] for the first wrong field.
+pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
     let given = &new.assessment;
     line(
         "assessment.note",
@@ -64,7 +72,7 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), AssessError> {
     }
 }
 
-fn check_details(details: &OpinionDetails) -> Result<(), AssessError> {
+fn check_details(details: &OpinionDetails) -> Result<(), InvalidField> {
     line("assessment.by.model", details.model.as_deref(), MAX_NAME)?;
     let sum = details.picture_sha256.as_deref();
     line("assessment.by.picture_sha256", sum, MAX_NAME)?;
@@ -76,7 +84,7 @@ fn check_details(details: &OpinionDetails) -> Result<(), AssessError> {
     amount("assessment.by.took_s", details.took_s.unwrap_or(0.0))
 }
 
-fn check_decision(decision: Option<&Decision>) -> Result<(), AssessError> {
+fn check_decision(decision: Option<&Decision>) -> Result<(), InvalidField> {
     let Some(decision) = decision else {
         let why = "is required with a second opinion: what holds after it";
         return invalid("decision", String::new(), why);
@@ -89,15 +97,15 @@ fn check_decision(decision: Option<&Decision>) -> Result<(), AssessError> {
     share("decision.confidence", decision.confidence)
 }
 
-fn check_evidence(evidence: &Evidence) -> Result<(), AssessError> {
+fn check_evidence(evidence: &Evidence) -> Result<(), InvalidField> {
     line("evidence.source", Some(&evidence.source), MAX_NAME)?;
     line("evidence.note", Some(&evidence.note), MAX_ASSESSMENT_TEXT)?;
     share("evidence.confidence", evidence.confidence)?;
     amount("evidence.weight", evidence.weight)
 }
 
-fn invalid(field: &'static str, value: String, why: &str) -> Result<(), AssessError> {
-    Err(AssessError::Invalid {
+fn invalid(field: &'static str, value: String, why: &str) -> Result<(), InvalidField> {
+    Err(InvalidField {
         field,
         value,
         why: why.to_owned(),
@@ -105,7 +113,7 @@ fn invalid(field: &'static str, value: String, why: &str) -> Result<(), AssessEr
 }
 
 /// Checks a text of one line.
-fn line(field: &'static str, text: Option<&str>, max_chars: usize) -> Result<(), AssessError> {
+fn line(field: &'static str, text: Option<&str>, max_chars: usize) -> Result<(), InvalidField> {
     let text = text.unwrap_or_default();
     let is_line = !text.chars().any(char::is_control);
     if is_line && text.chars().count() <= max_chars {
@@ -117,7 +125,7 @@ fn line(field: &'static str, text: Option<&str>, max_chars: usize) -> Result<(),
 }
 
 /// Checks a number of `0.0..=1.0`.
-fn share(field: &'static str, number: f64) -> Result<(), AssessError> {
+fn share(field: &'static str, number: f64) -> Result<(), InvalidField> {
     match (0.0..=1.0).contains(&number) {
         true => Ok(()),
         false => invalid(field, number.to_string(), "must be 0 to 1"),
@@ -125,7 +133,7 @@ fn share(field: &'static str, number: f64) -> Result<(), AssessError> {
 }
 
 /// Checks a number of 0 or more.
-fn amount(field: &'static str, number: f64) -> Result<(), AssessError> {
+fn amount(field: &'static str, number: f64) -> Result<(), InvalidField> {
     match number.is_finite() && number >= 0.0 {
         true => Ok(()),
         false => invalid(field, number.to_string(), "must be 0 or more"),

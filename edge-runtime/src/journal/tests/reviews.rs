@@ -1,10 +1,11 @@
 //! Reviews and assessments in the journal.
 
 use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, MAX_REVIEWS, NewAssessment, OpinionDetails, Person, Via,
+    Assessment, AssessmentAnswer, Assessor, OpinionDetails, Person, Via,
 };
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::ChannelId;
+use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment};
 
 use super::*;
 
@@ -203,7 +204,7 @@ fn event_that_becomes_certain_by_itself_leaves_the_queue() {
 }
 
 #[test]
-fn event_notifies_once_whoever_makes_it_certain_and_in_which_order() {
+fn event_notifies_once_when_several_answers_make_it_certain() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
     let act = of_rule(Verdict::Act, Severity::Info).decision;
@@ -253,6 +254,40 @@ fn end_after_a_crash_notifies_nobody_again() {
     let ends = second.close_open_events(&stamp(), &|_| false, &|_| None);
     let ends = second.append(ends).unwrap();
     assert_eq!((ends.len(), channels(&ends[0]).len()), (1, 0));
+}
+
+#[test]
+fn event_that_outlives_its_first_record_notifies_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        max_events: 5,
+        ..Limits::default()
+    };
+    let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+    let first = of_rule(Verdict::Act, Severity::Info);
+    let later = |phase| Event {
+        phase,
+        ..first.clone()
+    };
+    let mut named = 0;
+    let mut append = |event: Event| {
+        let appended = journal.append(vec![event]).unwrap();
+        named += channels(&appended[0]).len();
+    };
+    append(first.clone());
+    for _ in 0..4 {
+        append(later(Phase::Update));
+        for _ in 0..3 {
+            let mut other = of_rule(Verdict::Record, Severity::Info);
+            if let EventBody::Rule(rule) = &mut other.body {
+                rule.on_act.clear();
+            }
+            append(other);
+        }
+    }
+    append(later(Phase::End));
+    assert!(journal.head().first > EventSeq(1));
+    assert_eq!(named, 1);
 }
 
 #[test]
@@ -328,6 +363,9 @@ fn invalid_assessments_name_field_and_remedy() {
 }
 
 proptest! {
+    // Each step waits for the disk.
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     /// Whatever is appended, answered and deleted: the queue holds exactly the doubtful,
     /// unanswered events that the journal still has, and a restart changes nothing.
     #[test]
