@@ -4,8 +4,8 @@
 //!   those that it would have made. Nothing is journaled, stored, drawn or listed.
 //! - The detectors return what the history has of their model. A pipeline that needs another model,
 //!   several, or pixels is not replayed; the report says why.
-//! - It ends after at most [`MAX_FRAMES`], of which the latest are taken, after [`MAX_WALL`], or
-//!   when the caller is gone.
+//! - It reads the latest [`MAX_BYTES`] of the history at most, one chunk at a time, and ends after
+//!   [`MAX_WALL`], or when the caller is gone.
 
 mod recorded;
 mod report;
@@ -17,29 +17,27 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_engine::workflow::Task;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 
 use self::recorded::{RecordedDetector, RecordedFrame};
-use self::report::ReportWriter;
+use self::report::{Moment, ReportWriter};
 use crate::clock;
-use crate::history::{ChunkHead, DetectionHistory, SeenFrame};
+use crate::history::{ChunkHead, DetectionHistory, SeenFrame, StoredChunk};
 use crate::pipeline::inference::detectors::{Detectors, models_of};
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
 
-/// Maximum number of replayed frames.
-const MAX_FRAMES: usize = 1_000_000;
+/// Maximum size of the replayed chunks: a day of a busy camera.
+const MAX_BYTES: u64 = 64 << 20;
 /// Maximum real time.
-const MAX_WALL: Duration = Duration::from_secs(20);
+const MAX_WALL: Duration = Duration::from_secs(10);
 /// Frames between two checks of the time and the caller.
 const CHECK_EVERY: usize = 500;
 
-/// One chunk of the history.
-type Chunk = (ChunkHead, Vec<SeenFrame>);
-
-/// Replays the pipeline in `request` until it is done or `is_gone` reports that the caller has left.
+/// Replays the pipeline in `request` until it is done, or `is_gone` says that the caller has left.
 ///
 /// # Errors
 /// [`Problem`] when it could not be deployed, or the caller is gone.
@@ -55,23 +53,18 @@ pub fn run(
         let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
         return Err(problem.at("hours", hours.to_string()));
     }
-    let spec = PipelineSpec {
-        record: false,
-        show: false,
-        paused: false,
-        stop_after_s: None,
-        detect: DetectMode::Always,
-        ..request.pipeline.clone()
-    };
+    let spec = replayed_spec(&request.pipeline);
     manager.check_channels(&spec)?;
+    manager.check_source_exists(&spec)?;
     let plan = plan::plan(&spec)?;
-    let model = match replayed_model(&spec, &plan) {
+    manager.check_class_mask(&spec, &plan)?;
+    let model = match replayed_model(manager, &spec, &plan) {
         Ok(model) => model,
         Err(why) => return Ok(not_replayed(why)),
     };
     let from_ms = clock::wall().unix_ms - (hours * 3_600_000.0) as i64;
-    let chunks = latest_chunks(&manager.parts().history, &spec, &model, from_ms);
-    let Some((head, _)) = chunks.last() else {
+    let (chunks, left_out) = latest_chunks(&manager.parts().history, &spec, &model, from_ms);
+    let Some(last) = chunks.last() else {
         let why = format!(
             "there is no history of {model} on {} yet; it grows while a pipeline with this model \
              watches it",
@@ -79,9 +72,9 @@ pub fn run(
         );
         return Ok(not_replayed(why));
     };
-    let (head, shown) = (head.clone(), RecordedFrame::default());
+    let shown = RecordedFrame::default();
     let detectors = Detectors::open(&spec, &plan, &|model| {
-        let detector = RecordedDetector::new(model, &head, shown.clone());
+        let detector = RecordedDetector::new(model, &last.head, shown.clone());
         Ok(Box::new(detector))
     })?;
     let mut replay = Replay {
@@ -89,17 +82,24 @@ pub fn run(
         run: Run::new(plan, DetectHost::new(detectors, fastrand::u64(..)), &spec),
         spec,
         shown,
-        head,
         began: Instant::now(),
         frames: 0,
         source_s: 0.0,
+        failure: None,
     };
+    if left_out > 0 {
+        replay.out.limit(format!(
+            "{left_out} parts of the history are of another picture size or of other classes"
+        ));
+    }
     for chunk in &chunks {
         if !replay.play(chunk, from_ms, is_gone)? {
-            replay
-                .out
-                .limit("it ended early: the history is long, and the box is slow");
+            let why = "it ended early: the history is long, and the box is slow";
+            replay.out.limit(why.to_owned());
             break;
+        }
+        if let Some(why) = replay.failure {
+            return Ok(not_replayed(why));
         }
     }
     Ok(replay.finish())
@@ -112,16 +112,41 @@ fn not_replayed(why: String) -> BacktestReport {
     }
 }
 
+/// The pipeline as it is replayed. Motion is not in the history, so every frame of it is taken.
+fn replayed_spec(wanted: &PipelineSpec) -> PipelineSpec {
+    let detect = match wanted.detect {
+        DetectMode::OnMotion { .. } => DetectMode::Always,
+        other => other,
+    };
+    PipelineSpec {
+        record: false,
+        show: false,
+        paused: false,
+        stop_after_s: None,
+        detect,
+        ..wanted.clone()
+    }
+}
+
 /// The one model whose history the pipeline needs; the error says why it can't be replayed.
-fn replayed_model(spec: &PipelineSpec, plan: &Plan) -> Result<String, String> {
+fn replayed_model(manager: &Manager, spec: &PipelineSpec, plan: &Plan) -> Result<String, String> {
+    if manager.class_mask(&spec.source).is_some() {
+        return Err(format!(
+            "{} has a privacy mask of classes, and then no history is kept",
+            spec.source
+        ));
+    }
     if let Some(step) = plan.compiled.picture_step() {
         return Err(format!(
             "its step {step} reads pixels, which the history does not keep"
         ));
     }
-    if let Some(step) = plan.compiled.questions().first() {
+    let questions = plan.compiled.questions();
+    let steps = plan.compiled.detections();
+    let others = steps.iter().filter(|step| step.task != Task::Boxes);
+    if let Some(step) = questions.iter().chain(others).next() {
         return Err(format!(
-            "its step {} asks a model that the history does not keep",
+            "its step {} asks for more than boxes, which the history does not keep",
             step.name
         ));
     }
@@ -135,27 +160,28 @@ fn replayed_model(spec: &PipelineSpec, plan: &Plan) -> Result<String, String> {
     }
 }
 
-/// The latest chunks of at most [`MAX_FRAMES`], oldest first. Those whose picture or classes differ
-/// from the latest one's are left out.
+/// The latest chunks of about [`MAX_BYTES`], oldest first, and the number of those whose picture or
+/// classes differ from the latest one's.
 fn latest_chunks(
     history: &DetectionHistory,
     spec: &PipelineSpec,
     model: &str,
     from_ms: i64,
-) -> Vec<Chunk> {
-    let mut chunks: Vec<Chunk> = Vec::new();
-    history.read(&spec.source, model, from_ms, |head, frames| {
-        chunks.push((head, frames));
-        let mut all: usize = chunks.iter().map(|(_, frames)| frames.len()).sum();
-        while all > MAX_FRAMES && chunks.len() > 1 {
-            all -= chunks.remove(0).1.len();
-        }
-        true
-    });
-    if let Some((last, _)) = chunks.last().cloned() {
-        chunks.retain(|(head, _)| head.size == last.size && head.labels == last.labels);
+) -> (Vec<StoredChunk>, usize) {
+    let mut chunks = history.chunks(&spec.source, model, from_ms);
+    let all = chunks.len();
+    if let Some(last) = chunks.last().map(|chunk| chunk.head.clone()) {
+        chunks.retain(|chunk| chunk.head.size == last.size && chunk.head.labels == last.labels);
     }
-    chunks
+    let left_out = all - chunks.len();
+    let mut bytes = 0;
+    let newest = chunks.iter().rev().take_while(|chunk| {
+        let fits = bytes < MAX_BYTES;
+        bytes += chunk.bytes;
+        fits
+    });
+    let kept = newest.count();
+    (chunks.split_off(chunks.len() - kept), left_out)
 }
 
 /// A replay in progress.
@@ -164,62 +190,81 @@ struct Replay {
     spec: PipelineSpec,
     /// What the detectors see next.
     shown: RecordedFrame,
-    /// Head of the latest chunk.
-    head: ChunkHead,
     out: ReportWriter,
     began: Instant,
     frames: usize,
     /// Source time of the last frame.
     source_s: f64,
+    /// Why a step on which a rule depends failed.
+    failure: Option<String>,
 }
 
 impl Replay {
     /// Replays a chunk from `from_ms` on; false at the end of the time.
     fn play(
         &mut self,
-        (head, frames): &Chunk,
+        chunk: &StoredChunk,
         from_ms: i64,
         is_gone: &dyn Fn() -> bool,
     ) -> Result<bool, Problem> {
+        let head = &chunk.head;
+        self.shown.begin_chunk(head);
         let [width, height] = head.size;
         // No step reads pixels, so all frames share one picture.
         let pixels = vec![0; width as usize * height as usize * 3];
         let picture = Picture::rgb(width, height, pixels);
-        let wall_of = |frame: &SeenFrame| head.start_ms + i64::from(frame.wall_ms);
-        let frames = frames.iter().filter(|frame| wall_of(frame) >= from_ms);
-        let mut earlier: Option<(i64, u32)> = None;
+        let moment = |frame: &SeenFrame| Moment {
+            wall_ms: head.start_ms + i64::from(frame.wall_ms),
+            source_ms: frame.source_ms,
+        };
+        let frames = chunk.frames();
+        let frames = frames.iter().filter(|f| moment(f).wall_ms >= from_ms);
+        let mut earlier: Option<Moment> = None;
         for frame in frames {
-            let wall_ms = wall_of(frame);
-            self.source_s += match earlier {
-                Some((_, source_ms)) => f64::from(frame.source_ms.saturating_sub(source_ms)) / 1e3,
-                None => self.out.seconds_since_last(wall_ms),
-            };
-            self.out.frame(wall_ms, earlier.map(|(at, _)| at));
-            earlier = Some((wall_ms, frame.source_ms));
-            self.process(frame, head, wall_ms, &picture);
-            self.frames += 1;
-            if self.frames.is_multiple_of(CHECK_EVERY) {
-                if is_gone() {
-                    let detail = "the caller of the backtest is gone";
-                    return Err(Problem::new(503, ProblemCode::NotReady, detail));
+            let at = moment(frame);
+            if let Some(earlier) = earlier {
+                self.shown.set(&[]);
+                for between in left_out_between(earlier, at, frame.left_out) {
+                    self.process(head, between, Some(earlier), &picture);
                 }
-                if self.began.elapsed() > MAX_WALL {
-                    return Ok(false);
-                }
+            }
+            self.shown.set(&frame.boxes);
+            self.process(head, at, earlier, &picture);
+            earlier = Some(at);
+            if self.frames.is_multiple_of(CHECK_EVERY) && is_gone() {
+                let detail = "the caller of the backtest is gone";
+                return Err(Problem::new(503, ProblemCode::NotReady, detail));
+            }
+            if self.began.elapsed() > MAX_WALL {
+                return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn process(&mut self, seen: &SeenFrame, head: &ChunkHead, wall_ms: i64, picture: &Picture) {
+    /// Replays one frame; `earlier` is the last recorded one before it in its chunk.
+    fn process(
+        &mut self,
+        head: &ChunkHead,
+        at: Moment,
+        earlier: Option<Moment>,
+        picture: &Picture,
+    ) {
+        self.source_s += match (earlier, self.out.last()) {
+            (Some(_), Some(last)) => f64::from(at.source_ms.saturating_sub(last.source_ms)) / 1e3,
+            (None, Some(last)) => (at.wall_ms - last.wall_ms).max(0) as f64 / 1e3,
+            (_, None) => 0.0,
+        };
+        self.out.frame(at, head.looks.max_gap_s());
+        self.frames += 1;
         let wall = Wall {
-            unix_ms: wall_ms,
+            unix_ms: at.wall_ms,
             quality: TimeQuality::Synced,
         };
         let frame = Frame {
             id: FrameId {
                 source: self.spec.source.clone(),
-                seq: self.frames as u64 + 1,
+                seq: self.frames as u64,
             },
             pts: Duration::try_from_secs_f64(self.source_s).unwrap_or_default(),
             arrived: Instant::now(),
@@ -228,27 +273,58 @@ impl Replay {
             recorded: head.recorded,
             picture: picture.clone(),
         };
-        self.shown.set(seen);
         let outcome = self
             .run
             .process(&frame, clock::local(wall), &mut EventId::generate);
-        self.out.add(wall_ms, outcome.changes);
+        if outcome.rules_failed {
+            let failed = outcome.failures.first();
+            let why = failed.map(|f| format!("its step {} fails: {}", f.step, f.message));
+            self.failure = why.or(Some("a step fails".to_owned()));
+        }
+        self.out.add(at.wall_ms, outcome.changes);
     }
 
     fn finish(mut self) -> BacktestReport {
         let changes = self.run.finish(&mut EventId::generate);
         self.out.add_last(changes);
-        if self.head.on_motion {
-            self.out.limit(
-                "the history has no frames without motion, so objects at rest may be missing",
-            );
+        for limit in self.shown.limits() {
+            self.out.limit(limit);
         }
-        if self.shown.lacks_weaker() {
-            self.out.limit(&format!(
-                "the history has no detections with a score below {:.2}",
-                self.head.confidence
-            ));
-        }
-        self.out.finish(self.run.results())
+        let mut report = self.out.finish(self.run.results());
+        report.results.elapsed_s = self.began.elapsed().as_secs_f64();
+        report.warnings = self.run.warnings().to_vec();
+        report
+    }
+}
+
+/// The clocks of the frames that were left out between two recorded ones, evenly spaced.
+fn left_out_between(from: Moment, to: Moment, left_out: u16) -> impl Iterator<Item = Moment> {
+    let parts = f64::from(left_out) + 1.0;
+    let wall = (to.wall_ms - from.wall_ms) as f64 / parts;
+    let source = f64::from(to.source_ms.saturating_sub(from.source_ms)) / parts;
+    (1..=left_out).map(move |n| Moment {
+        wall_ms: from.wall_ms + (wall * f64::from(n)) as i64,
+        source_ms: from.source_ms + (source * f64::from(n)) as u32,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_that_were_left_out_are_put_back_evenly() {
+        let from = Moment {
+            wall_ms: 1_000,
+            source_ms: 500,
+        };
+        let to = Moment {
+            wall_ms: 2_000,
+            source_ms: 1_500,
+        };
+        let between = left_out_between(from, to, 3).map(|at| (at.wall_ms, at.source_ms));
+        let between: Vec<_> = between.collect();
+        assert_eq!(between, [(1_250, 750), (1_500, 1_000), (1_750, 1_250)]);
+        assert_eq!(left_out_between(from, to, 0).count(), 0);
     }
 }

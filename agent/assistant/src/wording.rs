@@ -68,9 +68,9 @@ pub fn local_time(unix_ms: i64) -> String {
     }
 }
 
-/// Local hour of the day, such as `17:00`.
+/// Local time of the day, such as `17:00`.
 #[must_use]
-pub fn local_hour(unix_ms: i64) -> String {
+pub fn local_minute(unix_ms: i64) -> String {
     match jiff::Timestamp::from_millisecond(unix_ms) {
         Ok(at) => at
             .to_zoned(jiff::tz::TimeZone::system())

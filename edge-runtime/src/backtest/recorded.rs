@@ -9,7 +9,7 @@ use watchkeeper_detect::{
 use watchkeeper_models::manifest::Task;
 use watchkeeper_vision::frame::Frame;
 
-use crate::history::{ChunkHead, SeenBox, SeenFrame};
+use crate::history::{ChunkHead, SeenBox, Thresholds};
 
 /// The frame that all detectors of a replay see.
 #[derive(Debug, Clone, Default)]
@@ -18,20 +18,55 @@ pub(super) struct RecordedFrame(Arc<Mutex<Shown>>);
 #[derive(Debug, Default)]
 struct Shown {
     found: Vec<RawDetection>,
-    /// Whether a step asked for weaker detections than were recorded.
-    lacks_weaker: bool,
+    /// What the recorded step asked for; absent before the first chunk.
+    asked: Option<Thresholds>,
+    /// Scores below which a step misses detections.
+    weakest: Option<f32>,
+    has_other_suppression: bool,
+    is_on_motion: bool,
 }
 
 impl RecordedFrame {
-    pub(super) fn set(&self, frame: &SeenFrame) {
-        let found = &mut self.0.lock().found;
-        found.clear();
-        found.extend(frame.boxes.iter().copied().map(SeenBox::raw));
+    pub(super) fn begin_chunk(&self, head: &ChunkHead) {
+        let mut shown = self.0.lock();
+        shown.asked = Some(head.asked);
+        shown.is_on_motion |= head.looks.on_motion;
     }
 
-    /// Whether a step asked for weaker detections than were recorded.
-    pub(super) fn lacks_weaker(&self) -> bool {
-        self.0.lock().lacks_weaker
+    pub(super) fn set(&self, boxes: &[SeenBox]) {
+        let found = &mut self.0.lock().found;
+        found.clear();
+        found.extend(boxes.iter().copied().map(SeenBox::raw));
+    }
+
+    /// What the history does not have, one sentence each.
+    pub(super) fn limits(&self) -> Vec<String> {
+        let shown = self.0.lock();
+        let weak = shown.weakest.map(|least| {
+            format!("a part of the history has no detections with a score below {least:.2}")
+        });
+        let suppression = shown
+            .has_other_suppression
+            .then(|| "overlapping boxes are suppressed as the recorded watch asked".to_owned());
+        let motion = shown.is_on_motion.then(|| {
+            "between frames with motion, a part of the history repeats the last one".to_owned()
+        });
+        weak.into_iter().chain(suppression).chain(motion).collect()
+    }
+}
+
+impl Shown {
+    /// Compares what a step asks for with what was recorded.
+    fn compare(&mut self, wanted: Thresholds) {
+        let Some(asked) = self.asked else {
+            return;
+        };
+        if wanted.confidence + f32::EPSILON < asked.confidence {
+            let weakest = self.weakest.unwrap_or(0.0).max(asked.confidence);
+            self.weakest = Some(weakest);
+        }
+        let is_alike = wanted.iou == asked.iou && wanted.class_agnostic == asked.class_agnostic;
+        self.has_other_suppression |= !is_alike;
     }
 }
 
@@ -44,23 +79,21 @@ pub(super) struct RecordedDetector {
 
 impl RecordedDetector {
     pub(super) fn new(model: &str, head: &ChunkHead, shown: RecordedFrame) -> Self {
+        let labels = head.labels.iter().map(|label| label.as_str().into());
         Self {
             info: DetectorInfo {
                 model: model.to_owned(),
                 backend: "history".to_owned(),
                 task: Task::ObjectDetection,
                 input: None,
-                labels: head
-                    .labels
-                    .iter()
-                    .map(|label| label.as_str().into())
-                    .collect(),
+                labels: labels.collect(),
                 knows_classes: head.knows_classes,
                 follows_one_picture: head.follows_one_picture,
                 space: None,
                 own: OwnThresholds {
-                    confidence: head.confidence,
-                    ..OwnThresholds::default()
+                    confidence: head.own.confidence,
+                    iou: head.own.iou,
+                    class_agnostic: head.own.class_agnostic,
                 },
             },
             shown,
@@ -80,14 +113,18 @@ impl Detector for RecordedDetector {
         out: &mut Vec<RawDetection>,
     ) -> Result<DetectTimes, DetectError> {
         out.clear();
+        let own = self.info.own;
+        let wanted = Thresholds {
+            confidence: params.confidence.unwrap_or(own.confidence),
+            iou: params.iou_threshold.or(own.iou),
+            class_agnostic: params.class_agnostic_nms.unwrap_or(own.class_agnostic),
+        };
         let mut shown = self.shown.0.lock();
-        let recorded = self.info.own.confidence;
-        shown.lacks_weaker |= params
-            .confidence
-            .is_some_and(|c| c + f32::EPSILON < recorded);
-        let is_strong =
-            |raw: &&RawDetection| params.confidence.is_none_or(|least| raw.score >= least);
-        out.extend(shown.found.iter().filter(is_strong));
+        shown.compare(wanted);
+        let found = shown.found.iter().copied();
+        // A score is stored rounded.
+        let least = wanted.confidence - 0.5 / 255.0;
+        out.extend(found.filter(|raw| raw.score >= least));
         Ok(DetectTimes::default())
     }
 }

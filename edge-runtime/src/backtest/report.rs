@@ -1,24 +1,34 @@
 //! Sums up the events of a replay.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use watchkeeper_contract::backtest::{BacktestEvent, BacktestReport, RuleBacktest};
 use watchkeeper_contract::event::{Phase, Verdict};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineResults;
 use watchkeeper_engine::rules::Change;
 
 /// Maximum number of listed events, the latest ones.
 const MAX_EVENTS: usize = 200;
-/// Longest distance of two frames of which the time between counts as covered.
-const MAX_STEP_MS: i64 = 5_000;
 const HOUR_MS: i64 = 3_600_000;
+
+/// Clocks of one frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) wall_ms: i64,
+    /// Milliseconds of source time in the chunk.
+    pub(super) source_ms: u32,
+}
 
 /// Builds the report of a replay.
 #[derive(Debug)]
 pub(super) struct ReportWriter {
     report: BacktestReport,
     events: VecDeque<BacktestEvent>,
+    /// Doubtful events that have not ended, with the place of their rule.
+    doubtful: BTreeMap<EventId, usize>,
     covered_ms: i64,
+    last: Option<Moment>,
 }
 
 impl ReportWriter {
@@ -33,35 +43,47 @@ impl ReportWriter {
                 ..BacktestReport::default()
             },
             events: VecDeque::new(),
+            doubtful: BTreeMap::new(),
             covered_ms: 0,
+            last: None,
         }
     }
 
-    /// Seconds from the last frame to one at `wall_ms`; 0 before the first.
-    pub(super) fn seconds_since_last(&self, wall_ms: i64) -> f64 {
-        match self.report.to_ms {
-            0 => 0.0,
-            last => (wall_ms - last).max(0) as f64 / 1e3,
-        }
+    /// Clocks of the last frame.
+    pub(super) fn last(&self) -> Option<Moment> {
+        self.last
     }
 
-    /// Counts the time of a frame; `earlier` is the frame before it in its chunk.
-    pub(super) fn frame(&mut self, wall_ms: i64, earlier: Option<i64>) {
-        if self.report.from_ms == 0 {
-            self.report.from_ms = wall_ms;
+    /// Counts the time up to a frame, unless it is longer than `max_gap_s`.
+    pub(super) fn frame(&mut self, at: Moment, max_gap_s: f64) {
+        match self.last {
+            None => self.report.from_ms = at.wall_ms,
+            Some(last) => {
+                let step_ms = at.wall_ms - last.wall_ms;
+                if step_ms >= 0 && step_ms as f64 <= max_gap_s * 1e3 {
+                    self.covered_ms += step_ms;
+                }
+            }
         }
-        let before = earlier.unwrap_or(self.report.to_ms);
-        if (0..=MAX_STEP_MS).contains(&(wall_ms - before)) {
-            self.covered_ms += wall_ms - before;
-        }
-        self.report.to_ms = wall_ms;
+        self.report.to_ms = at.wall_ms;
+        self.last = Some(at);
     }
 
     /// Adds the events that begin with a frame at `at_ms`.
     pub(super) fn add(&mut self, at_ms: i64, changes: Vec<Change>) {
         for change in changes {
-            if change.phase == Phase::New {
-                self.add_event(at_ms, change);
+            let is_doubtful = is_doubtful(change.decision.verdict);
+            match change.phase {
+                Phase::New => self.add_event(at_ms, change),
+                Phase::Update | Phase::End => {
+                    let is_over = change.phase == Phase::End || !is_doubtful;
+                    let place = is_over.then(|| self.doubtful.remove(&change.id)).flatten();
+                    // The box became certain by itself.
+                    if let Some(rule) = place.and_then(|at| self.report.rules.get_mut(at)) {
+                        rule.doubtful -= u64::from(!is_doubtful);
+                    }
+                }
+                Phase::Clip | Phase::Assessed => {}
             }
         }
     }
@@ -72,11 +94,14 @@ impl ReportWriter {
     }
 
     fn add_event(&mut self, at_ms: i64, change: Change) {
-        let rules = &mut self.report.rules;
-        if let Some(rule) = rules.iter_mut().find(|rule| rule.name == change.event.rule) {
+        let rules = self.report.rules.iter_mut().enumerate();
+        let mut named = rules.filter(|(_, rule)| rule.name == change.event.rule);
+        if let Some((place, rule)) = named.next() {
             rule.events += 1;
-            let verdict = change.decision.verdict;
-            rule.doubtful += u64::from(matches!(verdict, Verdict::Review | Verdict::Escalate));
+            if is_doubtful(change.decision.verdict) {
+                rule.doubtful += 1;
+                self.doubtful.insert(change.id, place);
+            }
             if let Some(class) = &change.event.label {
                 *rule.by_class.entry(class.clone()).or_default() += 1;
             }
@@ -96,11 +121,12 @@ impl ReportWriter {
     }
 
     /// Adds a sentence about what the replay could not take into account.
-    pub(super) fn limit(&mut self, sentence: &str) {
-        self.report.limits.push(sentence.to_owned());
+    pub(super) fn limit(&mut self, sentence: String) {
+        self.report.limits.push(sentence);
     }
 
-    pub(super) fn finish(self, results: PipelineResults) -> BacktestReport {
+    pub(super) fn finish(self, mut results: PipelineResults) -> BacktestReport {
+        results.events = self.report.rules.iter().map(|rule| rule.events).sum();
         BacktestReport {
             covered_s: self.covered_ms as f64 / 1e3,
             events: self.events.into(),
@@ -108,4 +134,9 @@ impl ReportWriter {
             ..self.report
         }
     }
+}
+
+/// Whether an event of this verdict waits for a person.
+fn is_doubtful(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Review | Verdict::Escalate)
 }

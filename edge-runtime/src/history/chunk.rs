@@ -3,8 +3,8 @@
 //! - The head comes first, then one value a frame. Reading ends at the first value that is not
 //!   whole.
 //! - Coordinates are in sixteenths of a pixel, scores in 255ths.
-//! - Of frames without any box, after [`QUIET_S`] seconds of them, one a second is kept. Nothing
-//!   moves there, and a quiet camera costs little.
+//! - Of frames without any box, after [`QUIET_S`] seconds of them, one a second is kept, with the
+//!   number of those before it. So a quiet camera costs little, and a replay has every frame.
 
 use std::io::Read;
 
@@ -19,6 +19,10 @@ pub(super) const FORMAT: u16 = 1;
 const QUIET_S: f64 = 2.0;
 /// Shortest distance of kept frames then, in seconds.
 const THINNED_S: f64 = 1.0;
+/// Longest distance of two frames that belong together, where every frame is looked at.
+const MIN_GAP_S: f64 = 5.0;
+/// Largest width and height of a picture; a damaged head may hold any number.
+const MAX_SIDE: u32 = 16_384;
 /// Steps of a coordinate in a pixel.
 const SUBPIXELS: f64 = 16.0;
 
@@ -27,6 +31,8 @@ const SUBPIXELS: f64 = 16.0;
 pub struct ChunkHead {
     pub(super) format: u16,
     pub source: SourceId,
+    /// Digest of the source's address: another address may show another view.
+    pub(super) address: String,
     /// Model, as the workflow or the pipeline names it.
     pub model: String,
     /// Class names by class id.
@@ -35,10 +41,12 @@ pub struct ChunkHead {
     pub follows_one_picture: bool,
     /// Width and height of the picture in pixels.
     pub size: [u32; 2],
-    /// Lowest score that was reported.
-    pub confidence: f32,
-    /// Whether frames without motion were not looked at.
-    pub on_motion: bool,
+    /// What the recorded step asked for.
+    pub asked: Thresholds,
+    /// What the model uses where a step asks for nothing.
+    pub own: Thresholds,
+    /// How often frames were looked at.
+    pub looks: Looks,
     /// Frames per second that the source reports.
     pub fps: Option<f64>,
     /// Whether the source is a recording.
@@ -47,15 +55,31 @@ pub struct ChunkHead {
     pub start_ms: i64,
 }
 
-impl ChunkHead {
-    /// Whether the frames of both belong together, the start aside.
-    pub(super) fn continues(&self, other: &Self) -> bool {
-        let start_ms = self.start_ms;
-        *self
-            == Self {
-                start_ms,
-                ..other.clone()
-            }
+/// Thresholds of a detection.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Thresholds {
+    /// Lowest score to report.
+    pub confidence: f32,
+    /// Overlap above which the weaker of two boxes is suppressed; absent: none is.
+    pub iou: Option<f32>,
+    /// Whether boxes of different classes suppress each other.
+    pub class_agnostic: bool,
+}
+
+/// How often a pipeline looks at frames.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Looks {
+    /// Longest distance of two looks in seconds of source time; 0: every frame.
+    pub every_s: f64,
+    /// Whether frames without motion are not looked at.
+    pub on_motion: bool,
+}
+
+impl Looks {
+    /// Longest distance of two frames that belong together, in seconds.
+    #[must_use]
+    pub fn max_gap_s(&self) -> f64 {
+        (2.0 * self.every_s).max(MIN_GAP_S)
     }
 }
 
@@ -66,6 +90,8 @@ pub struct SeenFrame {
     pub wall_ms: u32,
     /// Milliseconds of source time since the first frame of the chunk.
     pub source_ms: u32,
+    /// Frames without any box before this one that were left out.
+    pub left_out: u16,
     pub boxes: Vec<SeenBox>,
 }
 
@@ -101,34 +127,42 @@ impl SeenBox {
     }
 }
 
-/// Decides which frames without a box are kept.
+/// Decides which frames are kept.
 #[derive(Debug, Default)]
 pub(super) struct Thinning {
     /// Source time of the last box, or of the first frame.
     last_box_s: Option<f64>,
     last_kept_s: f64,
+    left_out: u16,
 }
 
 impl Thinning {
-    /// Whether to keep the frame at `source_s`.
-    pub(super) fn keeps(&mut self, source_s: f64, has_boxes: bool) -> bool {
+    /// Number of frames left out before the frame at `source_s`, if that is to be kept.
+    pub(super) fn keep(&mut self, source_s: f64, has_boxes: bool) -> Option<u16> {
         let last_box_s = *self.last_box_s.get_or_insert(source_s);
         if has_boxes {
             self.last_box_s = Some(source_s);
         }
         let is_quiet = !has_boxes && source_s - last_box_s > QUIET_S;
-        let keeps = !is_quiet || source_s - self.last_kept_s >= THINNED_S;
-        if keeps {
-            self.last_kept_s = source_s;
+        if is_quiet && self.is_near(source_s) && self.left_out < u16::MAX {
+            self.left_out += 1;
+            return None;
         }
-        keeps
+        self.last_kept_s = source_s;
+        Some(std::mem::take(&mut self.left_out))
+    }
+
+    /// Whether the last kept frame was less than [`THINNED_S`] before `source_s`.
+    pub(super) fn is_near(&self, source_s: f64) -> bool {
+        source_s - self.last_kept_s < THINNED_S
     }
 }
 
 /// Reads the head of a chunk; `None` where it is damaged or of another version.
 pub(super) fn read_head(from: &mut impl Read) -> Option<ChunkHead> {
     let head = ChunkHead::deserialize(&mut rmp_serde::Deserializer::new(from)).ok()?;
-    (head.format == FORMAT).then_some(head)
+    let is_sound = head.size.iter().all(|side| (1..=MAX_SIDE).contains(side));
+    (head.format == FORMAT && is_sound).then_some(head)
 }
 
 /// Reads the frames after the head, up to the first one that is not whole.
@@ -144,17 +178,28 @@ mod tests {
 
     use super::*;
 
+    const THRESHOLDS: Thresholds = Thresholds {
+        confidence: 0.3,
+        iou: Some(0.45),
+        class_agnostic: false,
+    };
+
     fn head() -> ChunkHead {
         ChunkHead {
             format: FORMAT,
             source: SourceId::new("yard").unwrap(),
+            address: "a".to_owned(),
             model: "yolox-nano".to_owned(),
             labels: vec!["person".to_owned()],
             knows_classes: true,
             follows_one_picture: false,
             size: [1920, 1080],
-            confidence: 0.3,
-            on_motion: false,
+            asked: THRESHOLDS,
+            own: THRESHOLDS,
+            looks: Looks {
+                every_s: 0.0,
+                on_motion: false,
+            },
             fps: Some(15.0),
             recorded: false,
             start_ms: 1_700_000_000_000,
@@ -162,17 +207,29 @@ mod tests {
     }
 
     #[test]
-    fn quiet_frames_are_thinned_and_the_first_after_a_box_are_not() {
+    fn quiet_frames_are_thinned_and_none_is_forgotten() {
         let mut thinning = Thinning::default();
+        // Kept frames, and those that they say were left out.
         let mut kept = |from: f64, seconds: f64, has_boxes: bool| {
             let frames = (0..(seconds * 10.0) as u32).map(|n| from + f64::from(n) / 10.0);
-            frames.filter(|&at| thinning.keeps(at, has_boxes)).count()
+            let kept = frames.filter_map(|at| thinning.keep(at, has_boxes));
+            let kept: Vec<usize> = kept.map(usize::from).collect();
+            (kept.len(), kept.iter().sum::<usize>())
         };
-        assert_eq!(kept(0.0, 1.0, true), 10);
-        assert_eq!(kept(1.0, 2.0, false), 19 + 1);
-        let quiet = kept(3.0, 60.0, false);
-        assert!((58..=62).contains(&quiet), "{quiet}");
-        assert_eq!(kept(63.0, 1.0, true), 10);
+        assert_eq!(kept(0.0, 1.0, true), (10, 0));
+        let (first, left_out) = kept(1.0, 60.0, false);
+        assert!((70..=85).contains(&first), "{first}");
+        let (again, rest) = kept(61.0, 1.0, true);
+        assert_eq!(again, 10);
+        assert_eq!(first + left_out + rest, 600);
+    }
+
+    #[test]
+    fn damaged_size_is_refused() {
+        for size in [[0, 1080], [1920, u32::MAX]] {
+            let bytes = rmp_serde::to_vec(&ChunkHead { size, ..head() }).unwrap();
+            assert_eq!(read_head(&mut bytes.as_slice()), None, "{size:?}");
+        }
     }
 
     #[test]
@@ -190,16 +247,16 @@ mod tests {
         #[test]
         fn frames_survive_a_cut_anywhere(
             frames in proptest::collection::vec(
-                (any::<u32>(), any::<u32>(),
+                (any::<u32>(), any::<u32>(), any::<u16>(),
                  proptest::collection::vec((0.0f64..4000.0, 0.0f64..4000.0, 0.0f32..1.0, 0usize..90), 0..4)),
                 0..12),
             cut in 0usize..2000,
         ) {
-            let frames: Vec<SeenFrame> = frames.into_iter().map(|(wall_ms, source_ms, boxes)| {
+            let frames: Vec<SeenFrame> = frames.into_iter().map(|(wall_ms, source_ms, left_out, boxes)| {
                 let raw = boxes.into_iter().map(|(x, y, score, class_id)| RawDetection {
                     bbox: BBox::new(x, y, x + 40.0, y + 80.0), score, class_id, column: 0,
                 });
-                SeenFrame { wall_ms, source_ms, boxes: raw.map(|raw| SeenBox::of(&raw)).collect() }
+                SeenFrame { wall_ms, source_ms, left_out, boxes: raw.map(|raw| SeenBox::of(&raw)).collect() }
             }).collect();
             let mut bytes = rmp_serde::to_vec(&head()).unwrap();
             let mut ends = vec![bytes.len()];

@@ -6,15 +6,18 @@
 //! - At most [`MAX_AGE`] and the bytes of the configuration; the oldest chunks are deleted first.
 //!   Nothing is written below [`MIN_FREE_BYTES`] of free space.
 //! - A frame thread never waits for the disk. Frames that the disk is too slow for are left out.
-//! - A kill loses at most the last [`FLUSH_INTERVAL`]; a torn end of a chunk is ignored.
-//! - Of several pipelines with one source and model, one writes.
+//! - A kill loses at most the last [`FLUSH_INTERVAL`]; a torn end of a chunk is ignored. Nothing is
+//!   synced, because a day of statistics is not worth a write of the disk every few seconds.
+//! - A disk that refuses stops nothing.
+//! - Of several pipelines with one source and model, one writes: the one that looks most often.
+//! - A source with another address has another history.
 //!
 //! Not here: replaying (`backtest`).
 
 mod chunk;
 mod files;
-mod log;
+mod recorder;
 
-pub use self::chunk::{ChunkHead, SeenBox, SeenFrame};
-pub use self::files::{FLUSH_INTERVAL, MAX_AGE, MIN_FREE_BYTES};
-pub use self::log::{DetectionHistory, HistoryWriter, Observed};
+pub use self::chunk::{ChunkHead, Looks, SeenBox, SeenFrame, Thresholds};
+pub use self::files::{FLUSH_INTERVAL, MAX_AGE, MIN_FREE_BYTES, StoredChunk};
+pub use self::recorder::{DetectionHistory, HistoryWriter, Observed};

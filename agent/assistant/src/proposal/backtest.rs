@@ -1,20 +1,23 @@
 //! Backtest of a proposal: what it would have reported in the last hours, in a sentence.
 //!
 //! - Pure; the numbers are the runtime's.
-//! - A number a day is told only where the history covers enough of one.
+//! - A number a day is shown only where the history covers enough of one and no rule has hours.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::backtest::BacktestReport;
+use watchkeeper_contract::pipeline::PipelineSpec;
 
-use crate::wording::{counted, local_hour};
+use crate::wording::{counted, local_minute, local_time};
 
-/// Shortest covered time from which a number a day is told, in seconds.
+/// Shortest covered time from which a number a day is shown, in seconds.
 const MIN_FOR_DAY_S: f64 = 3_600.0;
 /// Events a day from which a remark warns of too many.
 const MANY_A_DAY: f64 = 50.0;
 const DAY_S: f64 = 86_400.0;
+/// Events from which a remark warns of too many where no rate is known.
+const MIN_NOISY_EVENTS: u64 = 5;
 
 /// What a pipeline would have reported.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -31,14 +34,17 @@ pub struct BacktestSummary {
     /// Start of the hour with the most events, in milliseconds since 1970, and their number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busiest: Option<(i64, u64)>,
+    /// Whether a rule is active at certain hours only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_schedule: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
 }
 
 impl BacktestSummary {
-    /// Sums up a report; `None` where nothing was replayed.
+    /// Sums up the report about `spec`; `None` where nothing was replayed.
     #[must_use]
-    pub fn from_report(report: &BacktestReport) -> Option<Self> {
+    pub fn from_report(report: &BacktestReport, spec: &PipelineSpec) -> Option<Self> {
         if report.not_replayed.is_some() || report.covered_s <= 0.0 {
             return None;
         }
@@ -46,6 +52,11 @@ impl BacktestSummary {
             covered_s: report.covered_s,
             from_ms: report.from_ms,
             to_ms: report.to_ms,
+            has_schedule: spec
+                .rules
+                .iter()
+                .flatten()
+                .any(|rule| rule.schedule.is_some()),
             limits: report.limits.clone(),
             ..Self::default()
         };
@@ -65,17 +76,19 @@ impl BacktestSummary {
         Some(summary)
     }
 
-    /// Events a day at this rate; `None` where too little of a day is covered.
+    /// Events a day at this rate; `None` where too little of a day is covered, or a rule has hours.
     #[must_use]
     pub fn a_day(&self) -> Option<f64> {
-        (self.covered_s >= MIN_FOR_DAY_S).then(|| self.events as f64 * DAY_S / self.covered_s)
+        let is_known = self.covered_s >= MIN_FOR_DAY_S && !self.has_schedule;
+        is_known.then(|| self.events as f64 * DAY_S / self.covered_s)
     }
 
     /// What it would have reported.
     #[must_use]
     pub fn sentence(&self) -> String {
         let mut text = format!(
-            "the last {}: {}",
+            "{}, {} of it covered: {}",
+            self.span(),
             duration(self.covered_s),
             counted(self.events, "event")
         );
@@ -90,10 +103,25 @@ impl BacktestSummary {
         if let (Some((hour, events)), Some(a_day)) = (self.busiest, self.a_day()) {
             text.push_str(&format!(
                 "; busiest {} ({events}), about {a_day:.0} a day",
-                local_hour(hour)
+                local_minute(hour)
             ));
         }
         text
+    }
+
+    /// From when to when, in local time.
+    fn span(&self) -> String {
+        let (from, to) = (local_time(self.from_ms), local_time(self.to_ms));
+        let day = |time: &str| time.split(' ').next().map(str::to_owned);
+        let minute = |time: &str| {
+            time.rsplit_once(':')
+                .map_or(time.to_owned(), |(m, _)| m.to_owned())
+        };
+        let to = match day(&from) == day(&to) {
+            true => local_minute(self.to_ms),
+            false => minute(&to),
+        };
+        format!("{} to {to}", minute(&from))
     }
 
     /// A remark to read before a confirmation, if there is one.
@@ -102,7 +130,7 @@ impl BacktestSummary {
         let rate = match self.a_day() {
             Some(a_day) if a_day >= MANY_A_DAY => format!("about {a_day:.0} events a day"),
             None if self.events as f64 * DAY_S / self.covered_s.max(1.0) >= MANY_A_DAY
-                && self.events >= 5 =>
+                && self.events >= MIN_NOISY_EVENTS =>
             {
                 let events = counted(self.events, "event");
                 format!("{events} in {}", duration(self.covered_s))
@@ -152,6 +180,20 @@ mod tests {
         }
     }
 
+    /// A pipeline with one rule, active at these hours only.
+    fn spec(schedule: Option<&serde_json::Value>) -> PipelineSpec {
+        serde_json::from_value(serde_json::json!({
+            "id": "p", "source": "yard", "workflow": {}, "rules": [{
+                "name": "r", "when": {"kind": "enters", "zone": "z"}, "schedule": schedule,
+            }],
+        }))
+        .unwrap()
+    }
+
+    fn summary(report: &BacktestReport) -> BacktestSummary {
+        BacktestSummary::from_report(report, &spec(None)).unwrap()
+    }
+
     #[test]
     fn events_classes_busiest_hour_and_rate_are_told() {
         let hour = 1_800_000_000_000 / 3_600_000 * 3_600_000;
@@ -160,22 +202,21 @@ mod tests {
             &[("cat", 2), ("person", 12)],
             &[(hour, 8), (hour + 3_600_000, 6)],
         );
-        let summary = BacktestSummary::from_report(&report).unwrap();
+        let summary = summary(&report);
         let text = summary.sentence();
-        assert!(
-            text.starts_with("the last 6 h 12 min: 14 events (2 cat, 12 person); busiest "),
-            "{text}"
-        );
+        let told = ", 6 h 12 min of it covered: 14 events (2 cat, 12 person); busiest ";
+        assert!(text.contains(told), "{text}");
         assert!(text.ends_with("(8), about 54 a day"), "{text}");
         assert!(summary.remark().unwrap().contains("about 54 events a day"));
     }
 
     #[test]
     fn rate_is_not_guessed_from_minutes_and_many_events_are_remarked() {
-        let few = BacktestSummary::from_report(&report(420.0, &[], &[(0, 1)])).unwrap();
-        assert_eq!(few.sentence(), "the last 7 min: 1 event");
+        let few = summary(&report(420.0, &[], &[(0, 1)]));
+        let text = few.sentence();
+        assert!(text.ends_with(", 7 min of it covered: 1 event"), "{text}");
         assert_eq!(few.remark(), None);
-        let many = BacktestSummary::from_report(&report(420.0, &[], &[(0, 286)])).unwrap();
+        let many = summary(&report(420.0, &[], &[(0, 286)]));
         assert!(
             many.remark()
                 .unwrap()
@@ -189,6 +230,17 @@ mod tests {
             not_replayed: Some("no history".to_owned()),
             ..BacktestReport::default()
         };
-        assert_eq!(BacktestSummary::from_report(&report), None);
+        assert_eq!(BacktestSummary::from_report(&report, &spec(None)), None);
+    }
+
+    #[test]
+    fn rule_with_hours_has_no_rate_and_the_span_names_both_days() {
+        let hours = serde_json::json!({"from": "22:00", "to": "06:00"});
+        let mut report = report(28_800.0, &[], &[(0, 3)]);
+        (report.from_ms, report.to_ms) = (1_800_000_000_000, 1_800_000_000_000 + 172_800_000);
+        let summary = BacktestSummary::from_report(&report, &spec(Some(&hours))).unwrap();
+        assert_eq!(summary.a_day(), None);
+        let text = summary.sentence();
+        assert!(text.contains(" to 2027-01-17 "), "{text}");
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceState;
@@ -42,7 +42,7 @@ const MAX_TRIALS: usize = 3;
 const TRIAL_S: u32 = 4;
 /// Timeout of all trials of a proposal: a camera may have to be opened and a model loaded.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Timeout of one backtest; a day of a busy camera takes some seconds.
+/// Timeout of all backtests of a proposal; the runtime takes ten seconds at most for one.
 const BACKTEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Attempts if the result contradicts the request.
 const MAX_ATTEMPTS: usize = 2;
@@ -85,15 +85,7 @@ impl<'a> TrialRunner<'a> {
 
     /// Runs a trial of each pipeline with lines or zones, and replays each on the last hours.
     pub(super) async fn run(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
-        let changes = offer.proposal.changes.iter().zip(&offer.difference);
-        let deployed: Vec<&PipelineSpec> = changes
-            .filter_map(|(change, difference)| match change {
-                Change::Deploy(spec) | Change::Replace(spec) if difference.has_effect() => {
-                    Some(&**spec)
-                }
-                _ => None,
-            })
-            .collect();
+        let deployed = deployed(offer);
         let placed = deployed.iter().filter_map(|spec| compile_placed(spec));
         let until = Instant::now() + TRIAL_TIMEOUT;
         let mut all = Vec::new();
@@ -118,25 +110,37 @@ impl<'a> TrialRunner<'a> {
             self.trace_failure(&trial);
             all.push(trial);
         }
-        for spec in deployed.into_iter().take(MAX_TRIALS) {
-            self.add_backtest(spec, &mut all).await;
-        }
-        if !all.is_empty() {
-            self.out.report(ProgressEvent::Idle);
-        }
+        self.add_backtests(&deployed, &mut all).await;
         all
+    }
+
+    /// Replays each pipeline on the last hours.
+    pub(super) async fn replay(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
+        let mut all = Vec::new();
+        self.add_backtests(&deployed(offer), &mut all).await;
+        all
+    }
+
+    async fn add_backtests(&self, deployed: &[&PipelineSpec], all: &mut Vec<TrialResult>) {
+        let until = Instant::now() + BACKTEST_TIMEOUT;
+        for spec in deployed.iter().take(MAX_TRIALS) {
+            self.add_backtest(spec, until, all).await;
+        }
+        self.out.report(ProgressEvent::Idle);
     }
 
     /// Replays a pipeline on the last hours, and adds the result to its trial. Without a history
     /// nothing is added.
-    async fn add_backtest(&self, spec: &PipelineSpec, all: &mut Vec<TrialResult>) {
+    async fn add_backtest(&self, spec: &PipelineSpec, until: Instant, all: &mut Vec<TrialResult>) {
+        let busy = format!("replaying it on the last hours of {}", spec.source);
+        self.out.report(ProgressEvent::Busy(&busy));
         let wanted = Backtest {
             pipeline: spec.clone(),
             hours: MAX_BACKTEST_HOURS,
         };
         let replay = self.tools.client.backtest(&wanted);
-        let summary = match timeout(BACKTEST_TIMEOUT, replay).await {
-            Ok(Ok(report)) => BacktestSummary::from_report(&report),
+        let summary = match timeout_at(until, replay).await {
+            Ok(Ok(report)) => BacktestSummary::from_report(&report, spec),
             Ok(Err(error)) => {
                 tracing::debug!(%error, "no backtest");
                 None
@@ -253,6 +257,16 @@ impl<'a> TrialRunner<'a> {
             tracing::debug!(%error, "cannot write the trace");
         }
     }
+}
+
+/// The pipelines that a proposal deploys or changes.
+fn deployed(offer: &CheckedProposal) -> Vec<&PipelineSpec> {
+    let changes = offer.proposal.changes.iter().zip(&offer.difference);
+    let specs = changes.filter_map(|(change, difference)| match change {
+        Change::Deploy(spec) | Change::Replace(spec) if difference.has_effect() => Some(&**spec),
+        _ => None,
+    });
+    specs.collect()
 }
 
 /// Compiles a pipeline; `None` if it does not compile or has no line or zone.

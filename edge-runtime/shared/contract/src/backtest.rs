@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Decision, RuleEvent};
-use crate::pipeline::{PipelineResults, PipelineSpec};
+use crate::pipeline::{PipelineResults, PipelineSpec, PipelineWarning};
 use crate::rule::Severity;
 
-/// Longest [`Backtest::hours`].
+/// Longest replayed span in hours.
 pub const MAX_BACKTEST_HOURS: f64 = 24.0;
 
 /// A pipeline to be replayed on the detection history of its source; nothing of it is kept.
@@ -16,7 +16,8 @@ pub const MAX_BACKTEST_HOURS: f64 = 24.0;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Backtest {
-    /// Pipeline to replay. `record`, `show`, `paused`, `detect` and `stop_after_s` have no effect.
+    /// Pipeline to replay. `record`, `show`, `paused` and `stop_after_s` have no effect;
+    /// of `detect` only `periodic` has.
     pub pipeline: PipelineSpec,
     /// Hours before now to replay, over 0 and at most 24.
     pub hours: f64,
@@ -29,8 +30,9 @@ pub struct BacktestReport {
     /// Why nothing was replayed; the rest is empty then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_replayed: Option<String>,
-    /// Time of the first and of the last replayed frame, in milliseconds since 1970.
+    /// Time of the first replayed frame, in milliseconds since 1970.
     pub from_ms: i64,
+    /// Time of the last replayed frame, in milliseconds since 1970.
     pub to_ms: i64,
     /// Seconds in between that the history covers.
     pub covered_s: f64,
@@ -42,16 +44,21 @@ pub struct BacktestReport {
     pub events: Vec<BacktestEvent>,
     /// Earlier events, left out.
     pub more_events: u64,
+    /// Settings that have no effect as meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<PipelineWarning>,
     /// What the replay could not take into account, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
 }
 
-/// Events of one rule in a backtest.
+/// How often one rule would have reported something.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleBacktest {
+    /// Name of the rule.
     pub name: String,
+    /// Events that it would have made.
     pub events: u64,
     /// Events that wait for a person: `review` or `escalate`.
     pub doubtful: u64,

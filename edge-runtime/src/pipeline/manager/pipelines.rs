@@ -15,6 +15,7 @@ use watchkeeper_engine::rules::check;
 use super::deployed::Deployed;
 use super::{MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
+use crate::history::Looks;
 use crate::journal::UserIntent;
 use crate::pipeline::checkpoint::RestoredCheckpoint;
 use crate::pipeline::inference::detectors::Detectors;
@@ -135,7 +136,7 @@ impl Manager {
     }
 
     /// Rejects a pipeline without its source.
-    pub(super) fn check_source_exists(&self, spec: &PipelineSpec) -> Result<(), Problem> {
+    pub(crate) fn check_source_exists(&self, spec: &PipelineSpec) -> Result<(), Problem> {
         if self.sources.table.read().contains_key(&spec.source) {
             return Ok(());
         }
@@ -316,7 +317,7 @@ impl Manager {
     ) -> Result<Worker, Problem> {
         let host = DetectHost::new(prepared.detectors, fastrand::u64(..))
             .with_effects(self.parts.effects.sender(&spec.id))
-            .recording(self.parts.history.writer(&spec.id, is_on_motion(&spec)));
+            .recording(self.parts.history.writer(&spec.id, looks(&spec)));
         let mut run = Run::new(prepared.plan, host, &spec);
         if let Some(mask) = self.class_mask(&spec.source) {
             run = run.masking(Arc::clone(mask));
@@ -363,7 +364,12 @@ pub(super) struct Prepared {
     detectors: Detectors,
 }
 
-/// Whether frames without motion are not looked at.
-fn is_on_motion(spec: &PipelineSpec) -> bool {
-    matches!(spec.detect, DetectMode::OnMotion { .. })
+/// How often a pipeline looks at frames.
+fn looks(spec: &PipelineSpec) -> Looks {
+    let (every_s, on_motion) = match spec.detect {
+        DetectMode::Always => (0.0, false),
+        DetectMode::OnMotion { refresh_s } => (refresh_s, true),
+        DetectMode::Periodic { every_s } => (every_s, false),
+    };
+    Looks { every_s, on_motion }
 }

@@ -175,6 +175,8 @@ impl Manager {
     /// [`Problem`] when the source is another way to a camera with a privacy mask.
     pub(super) fn open_source(&self, spec: SourceSpec) -> Result<Option<SourceHandle>, Problem> {
         let id = spec.id.clone();
+        let address = crate::capture::redact::uri(&spec.uri);
+        self.parts.history.set_address(&id, &address);
         let deps = Deps {
             wall: Arc::new(clock::wall),
             notices: Some(self.notices.clone()),

@@ -4,6 +4,7 @@ use futures_util::FutureExt as _;
 use jiff::Zoned;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use watchkeeper_contract::backtest::{Backtest, BacktestEvent, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Condition;
@@ -17,6 +18,8 @@ use super::preview_workflow::no_draft;
 use super::propose_deployment::{rules, spec};
 use crate::moment::weekday;
 use crate::permissions::{Effect, ToolScope};
+use crate::proposal::backtest::BacktestSummary;
+use crate::wording::local_time;
 
 /// Maximum events in the result.
 const MAX_EVENTS: usize = 15;
@@ -43,8 +46,13 @@ pub(super) const TOOL: Tool = Tool {
             "rules": text("the rules as JSON text: a list, or []"),
             "seconds": {"type": "number", "description": "of the camera's time, at most 30; \
                 usually 10"},
+            "hours": {"type": "number", "description": "0, or replay this many past hours \
+                instead, at most 24"},
         });
-        schema(&properties, &["draft", "camera", "rules", "seconds"])
+        schema(
+            &properties,
+            &["draft", "camera", "rules", "seconds", "hours"],
+        )
     },
     effect: Effect::Read,
     scope: ToolScope::Cameras,
@@ -59,6 +67,9 @@ struct Arguments {
     camera: String,
     rules: Value,
     seconds: f64,
+    /// Hours of the detection history to replay instead.
+    #[serde(default)]
+    hours: f64,
 }
 
 async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
@@ -67,14 +78,19 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let workflow = given.facts.draft(&arguments.draft);
     let workflow = workflow.ok_or_else(|| no_draft(&arguments.draft, given))?;
     let camera = ToolContext::camera(&arguments.camera, &here)?;
-    if !(arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS) {
+    let is_replay = arguments.hours > 0.0;
+    let fits = arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS;
+    if !(is_replay || fits) {
         return Err(format!("seconds must be above 0 and at most {MAX_SECONDS}"));
     }
     let id = PipelineId::new(PIPELINE_ID).map_err(|e| e.to_string())?;
-    let wanted = DryRun {
-        pipeline: spec(id, camera.clone(), workflow, rules(arguments.rules)?),
-        seconds: arguments.seconds,
-    };
+    let pipeline = spec(id, camera.clone(), workflow, rules(arguments.rules)?);
+    if is_replay {
+        let hours = arguments.hours.min(MAX_BACKTEST_HOURS);
+        return replay(given, &Backtest { pipeline, hours }, arguments.draft).await;
+    }
+    let seconds = arguments.seconds;
+    let wanted = DryRun { pipeline, seconds };
     let quiet = sleeping_rules(&wanted.pipeline, &here.now);
     let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
@@ -97,11 +113,11 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "ended_early": report.ended,
         "note": VERDICTS,
     });
-    let long = slow_rules(&wanted.pipeline, arguments.seconds);
+    let long = slow_rules(&wanted.pipeline, seconds);
     if !long.is_empty() {
         told["too_short_for"] = json!({
             "rules": long, "why": format!("their events take longer than the {} s of this trial, \
-                so the lack of an event proves nothing", arguments.seconds),
+                so the lack of an event proves nothing", seconds),
         });
     }
     if !quiet.is_empty() {
@@ -116,6 +132,41 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         draft: arguments.draft,
         sentence,
     }))
+}
+
+/// Replays the draft on the last hours.
+async fn replay(
+    given: ToolInput<'_>,
+    wanted: &Backtest,
+    draft: String,
+) -> Result<ToolOutcome, String> {
+    let report = given.context.client.backtest(wanted).await;
+    let report = report.map_err(|e| e.in_full())?;
+    let Some(summary) = BacktestSummary::from_report(&report, &wanted.pipeline) else {
+        let why = report.not_replayed.unwrap_or_default();
+        return Err(format!("nothing was replayed: {why}; try it with hours 0"));
+    };
+    let sentence = summary.sentence();
+    let events: Vec<Value> = report
+        .events
+        .iter()
+        .rev()
+        .take(MAX_EVENTS)
+        .map(past_event)
+        .collect();
+    let told = json!({
+        "summary": sentence, "rules": report.rules, "lines": report.results.lines,
+        "latest_events": events, "covered_s": report.covered_s, "limits": report.limits,
+        "remark": summary.remark(), "note": VERDICTS,
+    });
+    Ok(ToolOutcome::json(&told).with_fact(ToolFact::Tried { draft, sentence }))
+}
+
+fn past_event(event: &BacktestEvent) -> Value {
+    json!({
+        "at": local_time(event.at_ms), "rule": event.event.rule, "reason": event.event.reason,
+        "decision": event.decision.verdict, "confidence": event.decision.confidence,
+    })
 }
 
 /// Rules whose condition must hold at least as long as the trial.

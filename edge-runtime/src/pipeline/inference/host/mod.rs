@@ -27,7 +27,7 @@ use self::answers::{AnswerCache, CropOrigin, FrameAnswers, ModelAnswers};
 use self::masked::{MaskedBoxes, StepThresholds};
 use super::detectors::Detectors;
 use crate::effects::EffectSender;
-use crate::history::{HistoryWriter, Observed};
+use crate::history::{HistoryWriter, Observed, Thresholds};
 
 /// Most objects that a model returns, unless a step sets another number.
 const MAX_DETECTIONS: usize = 300;
@@ -168,6 +168,9 @@ impl DetectHost {
             pixels: Arc::clone(pixels),
         });
         self.hold = hold;
+        if let (Some(history), true) = (&self.history, hold) {
+            history.repeat(frame);
+        }
         if let Some(masked) = &mut self.masked {
             masked.begin();
         }
@@ -352,7 +355,7 @@ impl DetectHost {
             masked.add(&known_classes(request, info), names, runs.is_full);
         }
         if is_whole && !wants_shapes {
-            self.record(request, &frame, params.confidence);
+            self.record(request, &frame, &params);
         }
         let found = Detections {
             boxes: Vec::with_capacity(self.raw.len()),
@@ -361,17 +364,24 @@ impl DetectHost {
         self.name_detections(request, found)
     }
 
-    /// Records the raw detections of the last call in the history. Described objects could not be
-    /// replayed.
-    fn record(&self, request: &DetectRequest<'_>, frame: &Frame, confidence: Option<f32>) {
-        if let (Some(history), None) = (&self.history, request.described)
+    /// Records the raw detections of the last call in the history, where they can be replayed: not
+    /// those of described objects or of tiles, and not where a privacy mask asked for more.
+    fn record(&self, request: &DetectRequest<'_>, frame: &Frame, params: &DetectParams) {
+        let is_plain =
+            request.described.is_none() && request.tiles.is_none() && self.masked.is_none();
+        if let (Some(history), true) = (&self.history, is_plain)
             && let Some(info) = self.detectors.info(request)
         {
+            let own = Thresholds::from(info.own);
             history.record(&Observed {
                 frame,
                 model: self.detectors.model_of(request),
                 info,
-                confidence: confidence.unwrap_or(info.own.confidence),
+                asked: Thresholds {
+                    confidence: params.confidence.unwrap_or(own.confidence),
+                    iou: params.iou_threshold.or(own.iou),
+                    class_agnostic: params.class_agnostic_nms.unwrap_or(own.class_agnostic),
+                },
                 found: &self.raw,
             });
         }

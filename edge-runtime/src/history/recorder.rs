@@ -1,0 +1,680 @@
+//! The history of all sources: what pipelines write, and the thread that brings it to the disk.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_detect::{DetectorInfo, OwnThresholds, RawDetection};
+use watchkeeper_models::Sha256Sum;
+use watchkeeper_store::private_folder::make_private;
+use watchkeeper_vision::frame::Frame;
+
+use super::chunk::{ChunkHead, FORMAT, Looks, SeenBox, SeenFrame, Thinning, Thresholds};
+use super::files::{self, FLUSH_INTERVAL, StoredChunk};
+use crate::clock;
+use crate::thread::Thread;
+
+/// Folder below the state folder.
+const FOLDER: &str = "detections";
+/// Longest chunk, in seconds of the wall clock.
+const MAX_CHUNK_S: i64 = 600;
+/// Most bytes of a chunk that wait for the disk; further frames are left out.
+const MAX_BUFFER: usize = 1 << 20;
+/// Most ended chunks that wait for the disk; further ones lose their last bytes.
+const MAX_ENDED: usize = 64;
+/// Flushes between two deletions of old chunks.
+const RETAIN_EVERY: u32 = 12;
+
+/// What a detector reported of a frame.
+#[derive(Debug)]
+pub struct Observed<'a> {
+    pub frame: &'a Frame,
+    /// Name of the model, as the workflow or the pipeline gives it.
+    pub model: &'a str,
+    pub info: &'a DetectorInfo,
+    /// What the step asked for.
+    pub asked: Thresholds,
+    pub found: &'a [RawDetection],
+}
+
+impl From<OwnThresholds> for Thresholds {
+    fn from(own: OwnThresholds) -> Self {
+        Self {
+            confidence: own.confidence,
+            iou: own.iou,
+            class_agnostic: own.class_agnostic,
+        }
+    }
+}
+
+/// A chunk that grows.
+#[derive(Debug)]
+struct OpenChunk {
+    /// Start, thresholds and looks; the rest is in the file.
+    head: ChunkHead,
+    labels: Arc<[Arc<str>]>,
+    path: PathBuf,
+    /// Bytes that are not on the disk yet.
+    buffer: Vec<u8>,
+    /// Source time of its first and of its latest frame, in seconds.
+    first_s: f64,
+    last_s: f64,
+    last_wall_ms: i64,
+    last_boxes: Vec<SeenBox>,
+    thinning: Thinning,
+    owner: PipelineId,
+    written: Instant,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: BTreeMap<SourceId, BTreeMap<String, OpenChunk>>,
+    /// Last bytes of chunks that ended.
+    ended: Vec<(PathBuf, Vec<u8>)>,
+    /// Digests of the addresses of the sources.
+    addresses: BTreeMap<SourceId, String>,
+    /// Chunks so far, for unique names.
+    chunks: u64,
+    left_out: u64,
+    is_closing: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folder: PathBuf,
+    max_bytes: u64,
+    state: Mutex<State>,
+    /// One flush at a time.
+    flushing: Mutex<()>,
+    closing: Condvar,
+}
+
+/// The detection history of all sources.
+#[derive(Debug)]
+pub struct DetectionHistory {
+    shared: Arc<Shared>,
+    thread: Option<Thread>,
+}
+
+/// Writes for one pipeline.
+#[derive(Debug, Clone)]
+pub struct HistoryWriter {
+    shared: Arc<Shared>,
+    pipeline: PipelineId,
+    looks: Looks,
+}
+
+impl DetectionHistory {
+    /// Opens the history in the folder `state`, with at most `max_bytes`; 0 deletes it and keeps
+    /// none. A disk that refuses is tried again with each flush.
+    ///
+    /// # Errors
+    /// When the system starts no thread.
+    pub fn open(state: &Path, max_bytes: u64) -> std::io::Result<Arc<Self>> {
+        let shared = Arc::new(Shared {
+            folder: state.join(FOLDER),
+            max_bytes,
+            state: Mutex::default(),
+            flushing: Mutex::new(()),
+            closing: Condvar::new(),
+        });
+        if max_bytes == 0 {
+            if let Err(error) = files::delete_all(&shared.folder) {
+                tracing::warn!(%error, "cannot delete the detection history");
+            }
+            return Ok(Arc::new(Self {
+                shared,
+                thread: None,
+            }));
+        }
+        let of_thread = Arc::clone(&shared);
+        let thread = Thread::spawn("history".to_owned(), move || of_thread.flush_regularly())?;
+        Ok(Arc::new(Self {
+            shared,
+            thread: Some(thread),
+        }))
+    }
+
+    /// A writer for `pipeline`; `None` where no history is kept.
+    #[must_use]
+    pub fn writer(&self, pipeline: &PipelineId, looks: Looks) -> Option<HistoryWriter> {
+        self.thread.as_ref().map(|_| HistoryWriter {
+            shared: Arc::clone(&self.shared),
+            pipeline: pipeline.clone(),
+            looks,
+        })
+    }
+
+    /// Sets the address of a source. What was recorded from another one is not read any more.
+    pub fn set_address(&self, source: &SourceId, uri: &str) {
+        let address = Sha256Sum::of(uri.as_bytes()).to_string();
+        let mut state = self.shared.state.lock();
+        if state.addresses.insert(source.clone(), address.clone()) != Some(address) {
+            let old = state.open.remove(source).unwrap_or_default();
+            old.into_values().for_each(|chunk| state.end(chunk));
+        }
+    }
+
+    /// The chunks of a source and model that may reach past `from_ms`, oldest first.
+    #[must_use]
+    pub fn chunks(&self, source: &SourceId, model: &str, from_ms: i64) -> Vec<StoredChunk> {
+        self.shared.flush();
+        let address = self.shared.state.lock().addresses.get(source).cloned();
+        let address = address.unwrap_or_default();
+        let earliest = from_ms.saturating_sub(MAX_CHUNK_S * 1000);
+        let files = files::all(&self.shared.folder).unwrap_or_default();
+        let recent = files.into_iter().filter(|(start, _)| *start >= earliest);
+        let chunks = recent.filter_map(|(_, path)| StoredChunk::open(path));
+        let is_wanted = |head: &ChunkHead| {
+            head.source == *source && head.model == model && head.address == address
+        };
+        chunks.filter(|chunk| is_wanted(&chunk.head)).collect()
+    }
+
+    /// Writes what waits, and ends the thread.
+    pub fn shut_down(&self, timeout: Duration) {
+        self.shared.state.lock().is_closing = true;
+        self.shared.closing.notify_all();
+        if let Some(thread) = &self.thread {
+            thread.join(timeout);
+        }
+    }
+}
+
+impl HistoryWriter {
+    /// Records what a detector reported; never waits for the disk.
+    pub fn record(&self, seen: &Observed<'_>) {
+        let mut state = self.shared.state.lock();
+        let source = &seen.frame.id.source;
+        let open = state
+            .open
+            .get(source)
+            .and_then(|models| models.get(seen.model));
+        let needs_new = match open {
+            Some(open) if self.is_left_to(open) || open.has(seen.frame) => return,
+            Some(open) => open.owner != self.pipeline || !open.takes(seen, self.looks),
+            None => true,
+        };
+        if needs_new {
+            self.begin(&mut state, seen);
+        }
+        let models = state.open.get_mut(source);
+        let Some(open) = models.and_then(|models| models.get_mut(seen.model)) else {
+            return;
+        };
+        open.last_boxes = seen.found.iter().map(SeenBox::of).collect();
+        if !open.push(seen.frame) {
+            state.left_out += 1;
+        }
+    }
+
+    /// Records that a frame was not looked at and shows what the one before it showed.
+    pub fn repeat(&self, frame: &Frame) {
+        let mut state = self.shared.state.lock();
+        let open = state.open.get_mut(&frame.id.source);
+        let open = open.into_iter().flat_map(BTreeMap::values_mut);
+        let own = open.filter(|open| open.owner == self.pipeline && !open.has(frame));
+        let mut left_out = 0;
+        for open in own {
+            let source_s = frame.pts.as_secs_f64();
+            if !open.thinning.is_near(source_s) && open.is_next(frame) && !open.push(frame) {
+                left_out += 1;
+            }
+        }
+        state.left_out += left_out;
+    }
+
+    /// Whether another pipeline records this source and model, and looks as often.
+    fn is_left_to(&self, open: &OpenChunk) -> bool {
+        let is_silent = open.written.elapsed().as_secs_f64() >= open.head.looks.max_gap_s();
+        let looks_less = open.head.looks.every_s > self.looks.every_s;
+        open.owner != self.pipeline && !is_silent && !looks_less
+    }
+
+    /// Begins a chunk with this frame.
+    fn begin(&self, state: &mut State, seen: &Observed<'_>) {
+        let frame = seen.frame;
+        let source = &frame.id.source;
+        let head = ChunkHead {
+            format: FORMAT,
+            source: source.clone(),
+            address: state.addresses.get(source).cloned().unwrap_or_default(),
+            model: seen.model.to_owned(),
+            labels: seen.info.labels.iter().map(ToString::to_string).collect(),
+            knows_classes: seen.info.knows_classes,
+            follows_one_picture: seen.info.follows_one_picture,
+            size: [frame.picture.width, frame.picture.height],
+            asked: seen.asked,
+            own: seen.info.own.into(),
+            looks: self.looks,
+            fps: frame.fps,
+            recorded: frame.recorded,
+            start_ms: frame.wall.unix_ms,
+        };
+        let path = files::path_of(&self.shared.folder, head.start_ms, state.chunks);
+        state.chunks += 1;
+        let source_s = frame.pts.as_secs_f64();
+        let begun = OpenChunk {
+            // Plain data, which always has this form.
+            buffer: rmp_serde::to_vec(&head).unwrap_or_default(),
+            labels: Arc::clone(&seen.info.labels),
+            path,
+            first_s: source_s,
+            last_s: source_s,
+            last_wall_ms: head.start_ms,
+            last_boxes: Vec::new(),
+            thinning: Thinning::default(),
+            owner: self.pipeline.clone(),
+            written: Instant::now(),
+            head,
+        };
+        let models = state.open.entry(source.clone()).or_default();
+        if let Some(old) = models.insert(seen.model.to_owned(), begun) {
+            state.end(old);
+        }
+    }
+}
+
+impl State {
+    fn end(&mut self, chunk: OpenChunk) {
+        if self.ended.len() < MAX_ENDED {
+            self.ended.push((chunk.path, chunk.buffer));
+        }
+    }
+
+    fn open_chunks(&mut self) -> impl Iterator<Item = &mut OpenChunk> {
+        self.open.values_mut().flat_map(BTreeMap::values_mut)
+    }
+
+    /// Keeps the open chunks that `keeps` accepts.
+    fn retain_open(&mut self, keeps: impl Fn(&OpenChunk) -> bool) {
+        for models in self.open.values_mut() {
+            models.retain(|_, open| keeps(open));
+        }
+    }
+}
+
+impl OpenChunk {
+    /// Whether this frame was recorded already, for another step.
+    fn has(&self, frame: &Frame) -> bool {
+        self.last_s == frame.pts.as_secs_f64() && self.last_wall_ms == frame.wall.unix_ms
+    }
+
+    /// Whether what was seen belongs to the chunk.
+    fn takes(&self, seen: &Observed<'_>, looks: Looks) -> bool {
+        let (head, frame) = (&self.head, seen.frame);
+        let is_alike = head.size == [frame.picture.width, frame.picture.height]
+            && head.asked == seen.asked
+            && head.looks == looks
+            && head.fps == frame.fps
+            && head.recorded == frame.recorded
+            && (Arc::ptr_eq(&self.labels, &seen.info.labels) || self.labels == seen.info.labels);
+        is_alike && self.is_next(frame)
+    }
+
+    /// Whether a frame follows the last one: neither clock went back or jumped.
+    fn is_next(&self, frame: &Frame) -> bool {
+        let step_s = frame.pts.as_secs_f64() - self.last_s;
+        let wall_step_ms = frame.wall.unix_ms - self.last_wall_ms;
+        let is_short = frame.wall.unix_ms - self.head.start_ms <= MAX_CHUNK_S * 1000;
+        let is_near = step_s.max(wall_step_ms as f64 / 1e3) <= self.head.looks.max_gap_s();
+        step_s >= 0.0 && wall_step_ms >= 0 && is_short && is_near
+    }
+
+    /// Adds a frame with the last boxes; false if it was left out because the disk is too slow.
+    fn push(&mut self, frame: &Frame) -> bool {
+        let source_s = frame.pts.as_secs_f64();
+        self.written = Instant::now();
+        (self.last_s, self.last_wall_ms) = (source_s, frame.wall.unix_ms);
+        let Some(left_out) = self.thinning.keep(source_s, !self.last_boxes.is_empty()) else {
+            return true;
+        };
+        if self.buffer.len() >= MAX_BUFFER {
+            return false;
+        }
+        let whole = |ms: f64| ms.clamp(0.0, f64::from(u32::MAX)).round() as u32;
+        let seen = SeenFrame {
+            wall_ms: whole((frame.wall.unix_ms - self.head.start_ms) as f64),
+            source_ms: whole((source_s - self.first_s) * 1000.0),
+            left_out,
+            boxes: self.last_boxes.clone(),
+        };
+        self.buffer
+            .extend(rmp_serde::to_vec(&seen).unwrap_or_default());
+        true
+    }
+}
+
+impl Shared {
+    fn flush_regularly(&self) {
+        let mut flushes: u32 = 0;
+        loop {
+            let is_closing = {
+                let mut state = self.state.lock();
+                if !state.is_closing {
+                    self.closing.wait_for(&mut state, FLUSH_INTERVAL);
+                }
+                state.is_closing
+            };
+            self.flush();
+            if flushes.is_multiple_of(RETAIN_EVERY) {
+                self.retain();
+            }
+            flushes = flushes.wrapping_add(1);
+            if is_closing {
+                return;
+            }
+        }
+    }
+
+    /// Deletes old chunks, but for those that are open.
+    fn retain(&self) {
+        let _flushing = self.flushing.lock();
+        let open: BTreeSet<PathBuf> = {
+            let mut state = self.state.lock();
+            state.open_chunks().map(|open| open.path.clone()).collect()
+        };
+        let now_ms = clock::wall().unix_ms;
+        if let Err(error) = files::retain(&self.folder, self.max_bytes, now_ms, &open) {
+            tracing::debug!(%error, "cannot delete old chunks of the detection history");
+        }
+    }
+
+    /// Brings to the disk what waits, where it has room; ends chunks that nobody writes.
+    fn flush(&self) {
+        let _flushing = self.flushing.lock();
+        let (waiting, left_out) = {
+            let mut state = self.state.lock();
+            let mut waiting = std::mem::take(&mut state.ended);
+            let open = state.open_chunks();
+            waiting.extend(open.map(|open| (open.path.clone(), std::mem::take(&mut open.buffer))));
+            waiting.retain(|(_, bytes)| !bytes.is_empty());
+            let is_used = |open: &OpenChunk| {
+                open.written.elapsed().as_secs_f64() < open.head.looks.max_gap_s()
+            };
+            state.retain_open(is_used);
+            (waiting, std::mem::take(&mut state.left_out))
+        };
+        if left_out > 0 {
+            tracing::warn!(
+                left_out,
+                "frames left out of the detection history: slow disk"
+            );
+        }
+        if waiting.is_empty() {
+            return;
+        }
+        let ready = match files::has_space(&self.folder) {
+            true => make_private(&self.folder),
+            false => Err(std::io::ErrorKind::StorageFull.into()),
+        };
+        let mut lost = BTreeSet::new();
+        for (path, bytes) in waiting {
+            let is_ready = ready.as_ref().is_ok();
+            if !is_ready || files::append(&path, &bytes).is_err() {
+                lost.insert(path);
+            }
+        }
+        if !lost.is_empty() {
+            tracing::debug!(
+                chunks = lost.len(),
+                ?ready,
+                "cannot write the detection history"
+            );
+            // What follows would have no head, or continue a torn frame.
+            self.state
+                .lock()
+                .retain_open(|open| !lost.contains(&open.path));
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use watchkeeper_contract::time::{TimeQuality, Wall};
+    use watchkeeper_detect::OwnThresholds;
+    use watchkeeper_models::manifest::Task;
+    use watchkeeper_vision::frame::{FrameId, Picture};
+    use watchkeeper_vision::geometry::BBox;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const ALWAYS: Looks = Looks {
+        every_s: 0.0,
+        on_motion: false,
+    };
+
+    struct Bench {
+        _dir: tempfile::TempDir,
+        history: Arc<DetectionHistory>,
+        info: DetectorInfo,
+        start_ms: i64,
+    }
+
+    fn yard() -> SourceId {
+        SourceId::new("yard").unwrap()
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            Self {
+                history: DetectionHistory::open(dir.path(), MIB).unwrap(),
+                _dir: dir,
+                info: DetectorInfo {
+                    model: "yolox-nano".to_owned(),
+                    backend: "test".to_owned(),
+                    task: Task::ObjectDetection,
+                    labels: ["person".into()].into(),
+                    knows_classes: true,
+                    follows_one_picture: false,
+                    input: None,
+                    space: None,
+                    own: OwnThresholds::default(),
+                },
+                start_ms: clock::wall().unix_ms - 3_600_000,
+            }
+        }
+
+        fn writer(&self, pipeline: &str) -> HistoryWriter {
+            let id = PipelineId::new(pipeline).unwrap();
+            self.history.writer(&id, ALWAYS).unwrap()
+        }
+
+        /// A frame at these milliseconds of source time and of the wall clock.
+        fn frame(&self, source_ms: u64, wall_ms: i64) -> Frame {
+            Frame {
+                id: FrameId {
+                    source: yard(),
+                    seq: 1,
+                },
+                pts: Duration::from_millis(source_ms),
+                arrived: Instant::now(),
+                wall: Wall {
+                    unix_ms: self.start_ms + wall_ms,
+                    quality: TimeQuality::Synced,
+                },
+                fps: None,
+                recorded: false,
+                picture: Picture::rgb(4, 4, vec![0; 48]),
+            }
+        }
+
+        /// Records a box at `x`.
+        fn record(&self, writer: &HistoryWriter, source_ms: u64, wall_ms: i64, x: f64) {
+            writer.record(&Observed {
+                frame: &self.frame(source_ms, wall_ms),
+                model: "yolox-nano",
+                info: &self.info,
+                asked: self.info.own.into(),
+                found: &[RawDetection {
+                    bbox: BBox::new(x, 0.0, x + 10.0, 20.0),
+                    score: 0.8,
+                    class_id: 0,
+                    column: 0,
+                }],
+            });
+        }
+
+        /// Left edges of the boxes, by chunk.
+        fn read(&self, from_ms: i64) -> Vec<Vec<f64>> {
+            let from_ms = self.start_ms + from_ms;
+            let chunks = self.history.chunks(&yard(), "yolox-nano", from_ms);
+            let edges = |chunk: StoredChunk| {
+                let frames = chunk.frames();
+                let boxes = frames.iter().flat_map(|frame| &frame.boxes);
+                boxes.map(|seen| seen.raw().bbox.x1).collect()
+            };
+            chunks.into_iter().map(edges).collect()
+        }
+    }
+
+    #[test]
+    fn what_was_recorded_is_read_back_in_order_before_any_flush() {
+        let bench = Bench::new();
+        let writer = bench.writer("watch");
+        for n in 0..5_u16 {
+            let ms = u64::from(n) * 100;
+            bench.record(&writer, ms, i64::from(n) * 100, f64::from(n));
+        }
+        assert_eq!(bench.read(0), [[0.0, 1.0, 2.0, 3.0, 4.0]]);
+        bench.record(&writer, 500, 500, 5.0);
+        assert_eq!(bench.read(0), [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]);
+    }
+
+    #[test]
+    fn one_of_two_pipelines_writes_and_a_frame_is_recorded_once() {
+        let bench = Bench::new();
+        let (first, second) = (bench.writer("a"), bench.writer("b"));
+        for n in 0..3_u16 {
+            let (ms, wall) = (u64::from(n) * 100, i64::from(n) * 100);
+            bench.record(&first, ms, wall, f64::from(n));
+            bench.record(&first, ms, wall, 50.0);
+            bench.record(&second, ms, wall, 90.0);
+        }
+        assert_eq!(bench.read(0), [[0.0, 1.0, 2.0]]);
+    }
+
+    #[test]
+    fn gap_clock_change_and_restart_of_the_source_begin_a_chunk() {
+        let bench = Bench::new();
+        let writer = bench.writer("watch");
+        bench.record(&writer, 0, 0, 0.0);
+        bench.record(&writer, 20_000, 20_000, 1.0);
+        bench.record(&writer, 20_100, 90_000, 2.0);
+        bench.record(&writer, 0, 90_100, 3.0);
+        assert_eq!(bench.read(0), [[0.0], [1.0], [2.0], [3.0]]);
+        let others = SourceId::new("door").unwrap();
+        assert!(bench.history.chunks(&others, "yolox-nano", 0).is_empty());
+    }
+
+    #[test]
+    fn oldest_chunks_give_way_and_those_of_a_wrong_clock_too() {
+        let bench = Bench::new();
+        let folder = &bench.history.shared.folder;
+        make_private(folder).unwrap();
+        let now_ms = bench.start_ms + 3_600_000;
+        let write = |start_ms: i64, bytes: usize| {
+            files::append(&files::path_of(folder, start_ms, 0), &vec![0; bytes]).unwrap();
+        };
+        write(now_ms + 60_000, 10);
+        write(now_ms - 25 * 3_600_000, 10);
+        write(now_ms - 3_000, 400);
+        write(now_ms - 2_000, 400);
+        write(now_ms - 1_000, 400);
+        let open = [files::path_of(folder, now_ms - 3_500, 0)].into();
+        write(now_ms - 3_500, 10);
+        files::retain(folder, 900, now_ms, &open).unwrap();
+        let left: Vec<i64> = files::all(folder).unwrap().iter().map(|f| f.0).collect();
+        assert_eq!(left, [now_ms - 3_500, now_ms - 2_000, now_ms - 1_000]);
+    }
+
+    #[test]
+    fn pipeline_that_looks_more_often_takes_over() {
+        let bench = Bench::new();
+        let id = PipelineId::new("rare").unwrap();
+        let rare = Looks {
+            every_s: 4.0,
+            on_motion: false,
+        };
+        let rare = bench.history.writer(&id, rare).unwrap();
+        let often = bench.writer("often");
+        bench.record(&rare, 0, 0, 0.0);
+        bench.record(&often, 100, 100, 1.0);
+        bench.record(&often, 200, 200, 2.0);
+        bench.record(&rare, 4_000, 4_000, 3.0);
+        assert_eq!(bench.read(0), [vec![0.0], vec![1.0, 2.0]]);
+    }
+
+    #[test]
+    fn look_every_ten_seconds_is_one_chunk_and_held_frames_repeat_the_last_one() {
+        let bench = Bench::new();
+        let id = PipelineId::new("watch").unwrap();
+        let looks = Looks {
+            every_s: 10.0,
+            on_motion: true,
+        };
+        let writer = bench.history.writer(&id, looks).unwrap();
+        bench.record(&writer, 0, 0, 1.0);
+        for n in 1..100_u16 {
+            let ms = u64::from(n) * 100;
+            writer.repeat(&bench.frame(ms, i64::from(n) * 100));
+        }
+        bench.record(&writer, 10_000, 10_000, 2.0);
+        let [boxes] = &bench.read(0)[..] else {
+            panic!("one chunk");
+        };
+        // Once a second.
+        assert_eq!(boxes.iter().filter(|x| **x == 1.0).count(), 10);
+        assert_eq!(boxes.last(), Some(&2.0));
+    }
+
+    #[test]
+    fn source_with_another_address_has_another_history() {
+        let bench = Bench::new();
+        let writer = bench.writer("watch");
+        bench.history.set_address(&yard(), "rtsp://a/1");
+        bench.record(&writer, 0, 0, 1.0);
+        bench.history.set_address(&yard(), "rtsp://a/1");
+        bench.record(&writer, 100, 100, 2.0);
+        assert_eq!(bench.read(0), [[1.0, 2.0]]);
+        bench.history.set_address(&yard(), "rtsp://b/1");
+        assert!(bench.read(0).is_empty());
+        bench.record(&writer, 200, 200, 3.0);
+        assert_eq!(bench.read(0), [[3.0]]);
+    }
+
+    #[test]
+    fn folder_that_cannot_be_made_stops_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(FOLDER), "in the way").unwrap();
+        let history = DetectionHistory::open(dir.path(), MIB).unwrap();
+        let bench = Bench {
+            history,
+            ..Bench::new()
+        };
+        let writer = bench.writer("watch");
+        bench.record(&writer, 0, 0, 1.0);
+        assert!(bench.read(0).is_empty());
+        std::fs::remove_file(dir.path().join(FOLDER)).unwrap();
+        bench.record(&writer, 100, 100, 2.0);
+        assert_eq!(bench.read(0), [[2.0]]);
+    }
+
+    #[test]
+    fn no_bytes_keep_no_history_and_delete_what_was_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join(FOLDER);
+        make_private(&folder).unwrap();
+        files::append(&files::path_of(&folder, 5, 0), b"old").unwrap();
+        let history = DetectionHistory::open(dir.path(), 0).unwrap();
+        let id = PipelineId::new("watch").unwrap();
+        assert!(history.writer(&id, ALWAYS).is_none());
+        assert!(!folder.exists());
+    }
+}
