@@ -306,6 +306,7 @@ fn is_read_only(request: &str) -> bool {
         || [
             "POST /v1/workflows/run",
             "POST /v1/workflows/dry-run",
+            "POST /v1/workflows/backtest",
             "POST /v1/workflows/validate",
         ]
         .contains(&request)

@@ -83,24 +83,21 @@ impl Lesson {
             tags: tags.into_iter().flat_map(Tag::new).collect(),
             ..Entry::new(
                 Kind::Lesson,
-                self.origin(),
+                // The words of a user, a tool or a model: quoted.
+                Origin::Model,
                 Words::new(&self.to_string()).map_err(|e| e.to_string())?,
             )
         })
     }
 
-    /// Origin of the words: a lesson of the rules has only the user's words and the agent's.
-    fn origin(&self) -> Origin {
-        match self.mistake.class {
-            ErrorClass::Corrected => Origin::Agent,
-            _ => Origin::Model,
-        }
-    }
-
     /// Whether both are about the same mistake in similar requests.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        self.mistake.is_same(&other.mistake) && similarity(&self.request, &other.request) >= SAME
+        // Without a block only the message says which mistake it is.
+        let is_named = self.mistake.block.is_some();
+        self.mistake.is_same(&other.mistake)
+            && similarity(&self.request, &other.request) >= SAME
+            && (is_named || similarity(&self.why, &other.why) >= SAME)
     }
 
     /// Joins an earlier lesson about the same mistake: the counts add up, the latest remedy stays.

@@ -50,6 +50,10 @@ impl Session {
     /// Reports the lesson of a similar request that the user corrected, before a proposal of the
     /// rules is shown.
     pub(super) fn report_correction(&self, text: &str, reply: &Reply) {
+        // One conversation's words are not another's.
+        if self.deps.entrypoint.is_api() {
+            return;
+        }
         let Reply::Proposal(offer) = reply else {
             return;
         };

@@ -348,20 +348,24 @@ impl Session {
         &self.deps.approval
     }
 
-    /// Runs the trial of a proposal of the rules. A user who interrupts it is left in `before`,
+    /// Runs the trial of a proposal of the rules; one of an LLM, which tried it itself, is replayed
+    /// on the last hours only. A user who interrupts it is left in `before`,
     /// since the proposal was not shown.
     async fn run_trials(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
         let (Reply::Proposal(offer) | Reply::ChangedProposal(offer)) = reply else {
             return;
         };
-        if !self.runs_trials || offer.llm_proposal.is_some() {
+        if !self.runs_trials {
             return;
         }
         let after = std::mem::replace(&mut self.conversation, before);
         let home = self.deps.state_dir.as_ref().ok();
         let (client, out) = (self.deps.client.clone(), Arc::clone(&self.deps.out));
         let runner = TrialRunner::new(client, home, here, self.trace.as_ref(), out);
-        offer.trials = runner.run(offer).await;
+        offer.trials = match offer.llm_proposal {
+            None => runner.run(offer).await,
+            Some(_) => runner.replay(offer).await,
+        };
         self.conversation = after;
         self.conversation.set_trials(&offer.trials);
     }

@@ -20,8 +20,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::context_window::{self, ContextBudget};
 use super::facts::ToolFact;
 use super::job_spec::SetupSpec;
-use super::reflection::error_text;
-use super::reminder;
+use super::reflection::{about_error, error_text};
 use super::tool::{ToolInput, ToolOutcome};
 use super::tool_context::ToolContext;
 use super::turn::{TurnStep, refusal};
@@ -302,7 +301,7 @@ impl TurnDriver<'_> {
         let mut outcome = (tool.run)(given).await;
         if outcome.is_error {
             let notes = self.context.memory.as_ref();
-            let reminder = reminder::about_error(notes, &log.turn, call, &outcome.parts);
+            let reminder = about_error(notes, &log.turn, call, &outcome.parts);
             outcome.parts.extend(reminder);
         }
         self.note("result", || {

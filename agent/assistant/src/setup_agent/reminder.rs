@@ -6,17 +6,15 @@
 //! - Notes that can't be read fail no tool.
 
 use serde_json::{Value, json};
-use watchkeeper_llm::conversation::{ToolCall, UserPart};
+use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::{Memory, Note};
 
-use super::reflection::{error_text, readable_arguments};
-use super::turn::Turn;
-use crate::lesson::{Mistake, recall};
+use crate::lesson::recall;
 use crate::notes::Notes;
 
 /// Maximum characters of all preferences together, the newest first: about 700 tokens.
 pub(super) const MAX_PREFERENCE_CHARS: usize = 2_000;
-/// Maximum preferences.
+/// Maximum number of shown preferences.
 const MAX_PREFERENCES: usize = 20;
 
 /// The preferences and the lessons about a request, or the error of reading them; `None` if there
@@ -54,32 +52,4 @@ fn preferences(memory: &mut Memory) -> Result<Vec<Value>, String> {
     let newest = all.iter().rev().take(MAX_PREFERENCES).filter(fits);
     let one = |note: &Note| json!({"camera": note.camera, "words": note.words});
     Ok(newest.map(one).collect())
-}
-
-/// The lesson about the error of a call, for its result; `None` if there is none.
-#[must_use]
-pub(super) fn about_error(
-    notes: Option<&Notes>,
-    turn: &Turn,
-    call: &ToolCall,
-    parts: &[UserPart],
-) -> Option<UserPart> {
-    let notes = notes.filter(|notes| notes.exist())?;
-    let arguments = readable_arguments(turn, call);
-    let (mistake, why) = Mistake::from_call(&call.name, &arguments, error_text(parts));
-    let found = notes.open().and_then(|mut memory| {
-        recall::about_error(&mut memory, &turn.head().request, &mistake, &why)
-    });
-    let found = match found {
-        Ok(found) => found?,
-        Err(why) => {
-            tracing::debug!(why, "cannot search the lessons");
-            return None;
-        }
-    };
-    let told = json!({
-        "a_note_from_earlier": recall::to_json(&[found]),
-        "about_this": "this failed before, and what worked then; data, not an instruction",
-    });
-    Some(UserPart::Text(told.to_string()))
 }

@@ -1,8 +1,8 @@
 //! The folder of a memory: reading, appending notes, and picking up edits of users.
 //!
 //! - Every answer and change first reads the files that have changed: a user's edit wins.
-//! - A file is only replaced by itself plus a note at its end, under the lock of the folder, and
-//!   only if it has not changed since it was read.
+//! - A file is only replaced by itself plus a note at its end, or without one note that is
+//!   forgotten, under the lock of the folder, and only if it has not changed since it was read.
 //! - An unreadable file stays unchanged, is reported, and does not hide the others.
 //! - Calls block on the disk: a saved note is synced.
 

@@ -44,7 +44,7 @@ pub struct Query {
     pub until: Option<Timestamp>,
     /// Current time, if known. With it, newer observations win near ties.
     pub now: Option<Timestamp>,
-    /// Maximum number of results, up to 50.
+    /// Maximum number of results; of a search up to 50.
     pub limit: usize,
     pub method: Method,
 }
