@@ -84,7 +84,11 @@ fn short(schema: &Value) -> String {
     if let Some(name) = referred(schema) {
         return format!("[{name}](#{})", name.to_lowercase());
     }
-    for key in ["oneOf", "anyOf", "allOf"] {
+    if let Some(parts) = schema["allOf"].as_array() {
+        let parts: Vec<String> = parts.iter().flat_map(part).collect();
+        return parts.join(", ").replacen(", ", " with ", 1);
+    }
+    for key in ["oneOf", "anyOf"] {
         if let Some(ways) = schema[key].as_array() {
             let mut words: Vec<String> = ways.iter().map(short).collect();
             words.retain(|word| word != "null");
@@ -106,6 +110,17 @@ fn short(schema: &Value) -> String {
             format!("map to {}", short(&schema["additionalProperties"]))
         }
         other => other.to_owned(),
+    }
+}
+
+/// Formats a part of a combined schema: the type, or each of its further members.
+fn part(schema: &Value) -> Vec<String> {
+    match schema["properties"].as_object() {
+        None => vec![short(schema)],
+        Some(members) => members
+            .iter()
+            .map(|(name, member)| format!("`{name}` {}", short(member)))
+            .collect(),
     }
 }
 
@@ -211,10 +226,10 @@ fn schemas(document: &Value, out: &mut String) {
                     write(out, &format!("\n{}\n", line(&way["description"])));
                     members(way, out);
                 } else {
-                    write(
-                        out,
-                        &format!("\n- {}: {}\n", short(way), line(&way["description"])),
-                    );
+                    let about = line(&way["description"]);
+                    let about = Some(about).filter(|about| !about.is_empty());
+                    let about = about.map_or_else(String::new, |about| format!(": {about}"));
+                    write(out, &format!("\n- {}{about}\n", short(way)));
                 }
             }
         } else {
