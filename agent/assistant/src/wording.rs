@@ -59,22 +59,20 @@ pub fn size(bytes: u64) -> String {
 /// Local date and time, to the second.
 #[must_use]
 pub fn local_time(unix_ms: i64) -> String {
-    match jiff::Timestamp::from_millisecond(unix_ms) {
-        Ok(at) => at
-            .to_zoned(jiff::tz::TimeZone::system())
-            .strftime("%F %T")
-            .to_string(),
-        Err(_) => format!("{unix_ms} ms"),
-    }
+    format_local(unix_ms, "%F %T")
 }
 
 /// Local time of the day, such as `17:00`.
 #[must_use]
 pub fn local_minute(unix_ms: i64) -> String {
+    format_local(unix_ms, "%H:%M")
+}
+
+fn format_local(unix_ms: i64, format: &str) -> String {
     match jiff::Timestamp::from_millisecond(unix_ms) {
         Ok(at) => at
             .to_zoned(jiff::tz::TimeZone::system())
-            .strftime("%H:%M")
+            .strftime(format)
             .to_string(),
         Err(_) => format!("{unix_ms} ms"),
     }

@@ -215,6 +215,17 @@ impl ToolContext {
         })
     }
 
+    /// Finds the camera of a filter; an empty name stands for all cameras.
+    ///
+    /// # Errors
+    /// Those of [`camera`](Self::camera).
+    pub fn camera_filter(name: &str, here: &SystemSnapshot) -> Result<Option<SourceId>, String> {
+        match name {
+            "" => Ok(None),
+            name => Self::camera(name, here).map(Some),
+        }
+    }
+
     /// Finds a pipeline by id or display name.
     ///
     /// # Errors

@@ -52,10 +52,7 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let notes = given.context.memory.as_ref();
     let notes = notes.ok_or("this box keeps no notes")?;
     let here = given.context.snapshot().await?;
-    let camera = match arguments.camera.as_str() {
-        "" => None,
-        name => Some(ToolContext::camera(name, &here)?),
-    };
+    let camera = ToolContext::camera_filter(&arguments.camera, &here)?;
     let zone = here.now.time_zone();
     let from = moment("from", &arguments.from, zone)?;
     let until = moment("to", &arguments.to, zone)?;

@@ -54,10 +54,7 @@ struct Arguments {
 async fn query(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.context.snapshot().await?;
-    let camera = match arguments.camera.as_str() {
-        "" => None,
-        name => Some(ToolContext::camera(name, &here)?),
-    };
+    let camera = ToolContext::camera_filter(&arguments.camera, &here)?;
     if !(0.0..=MAX_HOURS).contains(&arguments.hours) {
         return Err(format!("hours must be between 0 and {MAX_HOURS}"));
     }
