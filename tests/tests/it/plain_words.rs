@@ -103,10 +103,13 @@ fn proposal_has_drawing_and_trial_that_leave_no_trace() -> anyhow::Result<()> {
     for part in ["preview of street: ", "tried on street for "] {
         assert!(words.contains(part), "{words}");
     }
-    // A change without a zone or line has no trial, and an auto-approved request does not wait for
-    // one.
-    let (_, objects, _) = ask_json(&site.bench, &["tell me when somebody appears"])?;
-    assert_eq!(objects[0]["tried"], Value::Null, "{objects:#?}");
+    // Without a line or zone too; without a history, the reason is shown.
+    let (_, objects, _) = ask_json(&site.bench, &["tell me when something moves"])?;
+    let tried = &objects[0]["tried"][0];
+    assert!(tried["seen"]["frames"].as_u64() > Some(1), "{objects:#?}");
+    let why = tried["not_replayed"].as_str().unwrap_or_default();
+    assert!(why.contains("no history"), "{tried:#}");
+    // An auto-approved request does not wait for a trial.
     let (code, objects, errors) = ask_json(&site.bench, &["--yes", COUNT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     assert_eq!(objects[0]["tried"], Value::Null, "{objects:#?}");

@@ -42,11 +42,16 @@ pub struct BacktestSummary {
 }
 
 impl BacktestSummary {
-    /// Sums up the report about `spec`; `None` where nothing was replayed.
-    #[must_use]
-    pub fn from_report(report: &BacktestReport, spec: &PipelineSpec) -> Option<Self> {
-        if report.not_replayed.is_some() || report.covered_s <= 0.0 {
-            return None;
+    /// Sums up the report about `spec`.
+    ///
+    /// # Errors
+    /// Why nothing was replayed.
+    pub fn from_report(report: &BacktestReport, spec: &PipelineSpec) -> Result<Self, String> {
+        if let Some(why) = &report.not_replayed {
+            return Err(why.clone());
+        }
+        if report.covered_s <= 0.0 {
+            return Err("the history has a single frame so far".to_owned());
         }
         let mut summary = Self {
             covered_s: report.covered_s,
@@ -73,7 +78,7 @@ impl BacktestSummary {
         }
         // Of equal hours the latest.
         summary.busiest = hours.into_iter().max_by_key(|(_, events)| *events);
-        Some(summary)
+        Ok(summary)
     }
 
     /// Events a day at this rate; `None` where too little of a day is covered, or a rule has hours.
@@ -225,12 +230,15 @@ mod tests {
     }
 
     #[test]
-    fn nothing_replayed_is_no_summary() {
+    fn reason_is_returned_where_nothing_was_replayed() {
         let report = BacktestReport {
             not_replayed: Some("no history".to_owned()),
             ..BacktestReport::default()
         };
-        assert_eq!(BacktestSummary::from_report(&report, &spec(None)), None);
+        let summary = BacktestSummary::from_report(&report, &spec(None));
+        assert_eq!(summary, Err("no history".to_owned()));
+        let moment = BacktestSummary::from_report(&BacktestReport::default(), &spec(None));
+        assert!(moment.unwrap_err().contains("single frame"));
     }
 
     #[test]

@@ -32,9 +32,12 @@ pub struct TrialResult {
     /// Statistics; `None` if the trial did not run.
     #[serde(rename = "seen", default, skip_serializing_if = "Option::is_none")]
     pub stats: Option<TrialStats>,
-    /// What it would have reported in the last hours; `None` without a history.
+    /// What it would have reported in the last hours; `None` if it was not replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backtest: Option<BacktestSummary>,
+    /// Why it was not replayed on the last hours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_replayed: Option<String>,
     /// Remarks to read before a confirmation, one sentence each.
     #[serde(rename = "mind", default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -105,6 +108,7 @@ impl TrialResult {
             picture: None,
             stats: None,
             backtest: None,
+            not_replayed: None,
             remarks: Vec::new(),
             not_tried: None,
         }
@@ -126,11 +130,15 @@ impl TrialResult {
         let not_tried = not_tried.map(|why| format!("not tried on {camera}: {why}"));
         let replayed = self.backtest.iter();
         let replayed = replayed.map(|b| format!("replayed on {camera}, {}", b.sentence()));
+        let not_replayed = self.not_replayed.iter();
+        let not_replayed =
+            not_replayed.map(|why| format!("not replayed on the last hours of {camera}: {why}"));
         let limits = self.backtest.iter().flat_map(|b| &b.limits);
         let limits = limits.map(|limit| format!("note: {limit}"));
         drawn
             .chain(tried)
             .chain(replayed)
+            .chain(not_replayed)
             .chain(limits)
             .chain(remarks)
             .chain(not_tried)

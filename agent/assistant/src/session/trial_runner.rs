@@ -83,13 +83,12 @@ impl<'a> TrialRunner<'a> {
         }
     }
 
-    /// Runs a trial of each pipeline with lines or zones, and replays each on the last hours.
+    /// Runs a trial of each pipeline, and replays each on the last hours.
     pub(super) async fn run(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
         let deployed = deployed(offer);
-        let placed = deployed.iter().filter_map(|spec| compile_placed(spec));
         let until = Instant::now() + TRIAL_TIMEOUT;
         let mut all = Vec::new();
-        for (spec, compiled) in placed {
+        for spec in &deployed {
             let mut trial = TrialResult::new(spec);
             let why = if all.len() >= MAX_TRIALS {
                 Some(format!("a proposal gets at most {MAX_TRIALS} trials"))
@@ -98,7 +97,7 @@ impl<'a> TrialRunner<'a> {
                     "trying it on {} for {TRIAL_S} s",
                     spec.source
                 )));
-                let looks = self.try_pipeline(spec, &compiled, &mut trial);
+                let looks = self.try_pipeline(spec, &mut trial);
                 match timeout_at(until, looks).await {
                     Ok(Ok(())) => None,
                     Ok(Err(why)) => Some(why),
@@ -129,8 +128,8 @@ impl<'a> TrialRunner<'a> {
         self.out.report(ProgressEvent::Idle);
     }
 
-    /// Replays a pipeline on the last hours, and adds the result to its trial. Without a history
-    /// nothing is added.
+    /// Replays a pipeline on the last hours, and adds the result, or why there is none, to its
+    /// trial.
     async fn add_backtest(&self, spec: &PipelineSpec, until: Instant, all: &mut Vec<TrialResult>) {
         let busy = format!("replaying it on the last hours of {}", spec.source);
         self.out.report(ProgressEvent::Busy(&busy));
@@ -141,18 +140,16 @@ impl<'a> TrialRunner<'a> {
         let replay = self.tools.client.backtest(&wanted);
         let summary = match timeout_at(until, replay).await {
             Ok(Ok(report)) => BacktestSummary::from_report(&report, spec),
-            Ok(Err(error)) => {
-                tracing::debug!(%error, "no backtest");
-                None
-            }
-            Err(_) => None,
+            Ok(Err(error)) => Err(error.in_full()),
+            Err(_) => Err(format!("no result within {} s", BACKTEST_TIMEOUT.as_secs())),
         };
-        let Some(summary) = summary else {
-            return;
+        let (event, sentence) = match &summary {
+            Ok(summary) => ("replayed", summary.sentence()),
+            Err(why) => ("not_replayed", why.clone()),
         };
         self.trace(
-            "replayed",
-            || json!({"camera": spec.source, "pipeline": spec.id, "sentence": summary.sentence()}),
+            event,
+            || json!({"camera": spec.source, "pipeline": spec.id, "sentence": sentence}),
         );
         let trial = match all.iter_mut().find(|trial| trial.pipeline == spec.id) {
             Some(trial) => trial,
@@ -162,19 +159,25 @@ impl<'a> TrialRunner<'a> {
                 &mut all[last]
             }
         };
-        trial.remarks.extend(summary.remark());
-        trial.backtest = Some(summary);
+        match summary {
+            Ok(summary) => {
+                trial.remarks.extend(summary.remark());
+                trial.backtest = Some(summary);
+            }
+            Err(why) => trial.not_replayed = Some(why),
+        }
     }
 
     async fn try_pipeline(
         &self,
         spec: &PipelineSpec,
-        compiled: &Compiled,
         trial: &mut TrialResult,
     ) -> Result<(), String> {
         self.check_camera(spec)?;
+        let compiled = compile(&spec.workflow, &spec.parameters)
+            .map_err(|_| "its workflow does not compile".to_owned())?;
         for _ in 0..MAX_ATTEMPTS {
-            let remark = self.run_once(spec, compiled, trial).await?;
+            let remark = self.run_once(spec, &compiled, trial).await?;
             if !matches!(remark, Some(TrialRemark::Contradiction(_))) {
                 break;
             }
@@ -267,10 +270,4 @@ fn deployed(offer: &CheckedProposal) -> Vec<&PipelineSpec> {
         _ => None,
     });
     specs.collect()
-}
-
-/// Compiles a pipeline; `None` if it does not compile or has no line or zone.
-fn compile_placed(spec: &PipelineSpec) -> Option<(&PipelineSpec, Compiled)> {
-    let compiled = compile(&spec.workflow, &spec.parameters).ok()?;
-    (!compiled.overlays().is_empty()).then_some((spec, compiled))
 }

@@ -112,18 +112,20 @@ fn trial_is_kept_and_leaves_the_fingerprint() {
     };
     let trials = vec![TrialResult {
         not_tried: Some("gate is away".to_owned()),
+        not_replayed: Some("there is no history of motion on gate yet".to_owned()),
         ..TrialResult::new(spec)
     }];
     talk.set_trials(&trials);
     assert_eq!(talk.shown().unwrap().fingerprint, shown.fingerprint());
     let applied = applied(hear(&mut talk, "yes", &here));
     assert_eq!(applied.trials, trials);
-    assert!(
-        applied
-            .lines()
-            .join("\n")
-            .contains("not tried on gate: gate is away")
-    );
+    let lines = applied.lines().join("\n");
+    for line in [
+        "not tried on gate: gate is away",
+        "not replayed on the last hours of gate: there is no history of motion",
+    ] {
+        assert!(lines.contains(line), "{lines}");
+    }
 }
 
 #[test]

@@ -142,10 +142,8 @@ async fn replay(
 ) -> Result<ToolOutcome, String> {
     let report = given.context.client.backtest(wanted).await;
     let report = report.map_err(|e| e.in_full())?;
-    let Some(summary) = BacktestSummary::from_report(&report, &wanted.pipeline) else {
-        let why = report.not_replayed.unwrap_or_default();
-        return Err(format!("nothing was replayed: {why}; try it with hours 0"));
-    };
+    let summary = BacktestSummary::from_report(&report, &wanted.pipeline)
+        .map_err(|why| format!("nothing was replayed: {why}; try it with hours 0"))?;
     let sentence = summary.sentence();
     let events: Vec<Value> = report
         .events
