@@ -111,6 +111,10 @@ fn take_frames(
                 let local = clock::local(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
                 add_events(report, outcome.changes);
+                if outcome.processed {
+                    // Nothing is put out; this counts the times of the other stages.
+                    run.finish_frame(Duration::ZERO).for_each(drop);
+                }
                 if outcome.is_last {
                     break None;
                 }

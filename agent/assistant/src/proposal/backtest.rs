@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::backtest::BacktestReport;
+use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::PipelineSpec;
 
 use crate::wording::{counted, local_minute, local_time};
@@ -39,6 +40,9 @@ pub struct BacktestSummary {
     pub has_schedule: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
+    /// Share of the latest events that would be escalated.
+    #[serde(default)]
+    pub escalated_share: f64,
 }
 
 impl BacktestSummary {
@@ -63,6 +67,7 @@ impl BacktestSummary {
                 .flatten()
                 .any(|rule| rule.schedule.is_some()),
             limits: report.limits.clone(),
+            escalated_share: escalated_share(report),
             ..Self::default()
         };
         let mut hours: BTreeMap<i64, u64> = BTreeMap::new();
@@ -86,6 +91,17 @@ impl BacktestSummary {
     pub fn a_day(&self) -> Option<f64> {
         let is_known = self.covered_s >= MIN_FOR_DAY_S && !self.has_schedule;
         is_known.then(|| self.events as f64 * DAY_S / self.covered_s)
+    }
+
+    /// Events a day, or why they are not known.
+    ///
+    /// # Errors
+    /// A schedule, or a history of less than an hour.
+    pub fn rate(&self) -> Result<f64, String> {
+        self.a_day().ok_or_else(|| match self.has_schedule {
+            true => "a rule is active at certain hours only".to_owned(),
+            false => format!("the history covers only {}", duration(self.covered_s)),
+        })
     }
 
     /// What it would have reported.
@@ -146,6 +162,13 @@ impl BacktestSummary {
             "{rate} may be more than you want: a cool-down, a zone or a schedule makes it fewer"
         ))
     }
+}
+
+/// Share of the listed events that would be escalated.
+fn escalated_share(report: &BacktestReport) -> f64 {
+    let listed = report.events.iter();
+    let escalated = listed.filter(|event| event.decision.verdict == Verdict::Escalate);
+    escalated.count() as f64 / report.events.len().max(1) as f64
 }
 
 /// A duration in its two largest units.

@@ -26,6 +26,7 @@ pub mod difference;
 pub mod history;
 pub mod llm_proposal;
 pub mod pending;
+pub mod price;
 pub mod reword;
 pub mod snapshot;
 pub mod trial;

@@ -16,6 +16,7 @@ use watchkeeper_contract::rule::{Condition, CountBound, RuleSpec};
 use watchkeeper_contract::workflow::DryRunReport;
 
 use super::backtest::BacktestSummary;
+use super::price::{PriceTag, processor_share};
 use crate::wording::counted;
 
 /// Events of one rule in a trial from which a remark warns of too many.
@@ -38,6 +39,9 @@ pub struct TrialResult {
     /// Why it was not replayed on the last hours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_replayed: Option<String>,
+    /// What it would take; `None` if the runtime did not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<PriceTag>,
     /// Remarks to read before a confirmation, one sentence each.
     #[serde(rename = "mind", default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -66,6 +70,9 @@ pub struct TrialStats {
     /// Why the trial ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
+    /// Share of one processor core that the pipeline kept busy; `None` if no frame was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_share: Option<f64>,
 }
 
 /// Signature as required by serde.
@@ -109,6 +116,7 @@ impl TrialResult {
             stats: None,
             backtest: None,
             not_replayed: None,
+            price: None,
             remarks: Vec::new(),
             not_tried: None,
         }
@@ -133,6 +141,8 @@ impl TrialResult {
         let not_replayed = self.not_replayed.iter();
         let not_replayed =
             not_replayed.map(|why| format!("not replayed on the last hours of {camera}: {why}"));
+        let price = self.price.iter();
+        let price = price.map(|price| format!("price on {camera}: {}", price.sentence()));
         let limits = self.backtest.iter().flat_map(|b| &b.limits);
         let limits = limits.map(|limit| format!("note: {limit}"));
         drawn
@@ -140,6 +150,7 @@ impl TrialResult {
             .chain(replayed)
             .chain(not_replayed)
             .chain(limits)
+            .chain(price)
             .chain(remarks)
             .chain(not_tried)
             .collect()
@@ -174,6 +185,7 @@ impl TrialStats {
             more_events: report.more_events,
             failures: results.step_errors.clone(),
             ended: report.ended.clone(),
+            processor_share: processor_share(results).ok(),
         }
     }
 

@@ -16,6 +16,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
+use watchkeeper_contract::event::MAX_PAGE;
+use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::workflow::DryRun;
@@ -27,13 +29,14 @@ use super::progress::{ProgressEvent, ProgressSink};
 use super::setup_runner::PREVIEWS_FOLDER;
 use crate::proposal::backtest::BacktestSummary;
 use crate::proposal::checked_proposal::CheckedProposal;
+use crate::proposal::price::{Measured, PriceTag, clip_s, event_bytes, opinion_usd};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
 use crate::setup_agent::geometry::check_places;
 use crate::setup_agent::preview_spec::preview;
 use crate::setup_agent::tool_context::ToolContext;
 use crate::trace::Trace;
-use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::{JournalRecord, RuntimeClient};
 
 /// Most pipelines of one proposal that get a trial.
 const MAX_TRIALS: usize = 3;
@@ -110,14 +113,54 @@ impl<'a> TrialRunner<'a> {
             all.push(trial);
         }
         self.add_backtests(&deployed, &mut all).await;
+        self.add_prices(&deployed, &mut all).await;
         all
     }
 
     /// Replays each pipeline on the last hours.
     pub(super) async fn replay(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
         let mut all = Vec::new();
-        self.add_backtests(&deployed(offer), &mut all).await;
+        let deployed = deployed(offer);
+        self.add_backtests(&deployed, &mut all).await;
+        self.add_prices(&deployed, &mut all).await;
         all
+    }
+
+    /// Computes what each pipeline would take, from its trial and the latest events.
+    async fn add_prices(&self, deployed: &[&PipelineSpec], all: &mut [TrialResult]) {
+        let last = self.here.health.last_seq;
+        let after = EventSeq(last.0.saturating_sub(u64::from(MAX_PAGE)));
+        let records = match self.tools.client.events(after, MAX_PAGE).await {
+            Ok(records) => records,
+            Err(error) => {
+                tracing::debug!(%error, "no price of the proposal");
+                return;
+            }
+        };
+        let known = records.iter().filter_map(|record| match record {
+            JournalRecord::Known(event) => Some(&**event),
+            JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => None,
+        });
+        for trial in all {
+            let Some(spec) = deployed.iter().find(|spec| spec.id == trial.pipeline) else {
+                continue;
+            };
+            let share = trial.stats.as_ref().and_then(|stats| stats.processor_share);
+            let backtest = trial.backtest.as_ref();
+            let measured = Measured {
+                processor_share: share.ok_or_else(|| "it was not tried".to_owned()),
+                events_a_day: match backtest {
+                    Some(backtest) => backtest.rate(),
+                    None => Err("it was not replayed".to_owned()),
+                },
+                escalated_share: backtest.map_or(0.0, |backtest| backtest.escalated_share),
+                event: event_bytes(known.clone(), &spec.source),
+                clip_s: clip_s(spec),
+                opinion_usd: opinion_usd(known.clone()),
+                is_recorded: spec.record,
+            };
+            trial.price = Some(PriceTag::new(&measured));
+        }
     }
 
     async fn add_backtests(&self, deployed: &[&PipelineSpec], all: &mut Vec<TrialResult>) {

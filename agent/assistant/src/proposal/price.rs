@@ -1,0 +1,407 @@
+//! Price of a watch: what it would take of the processor, the disk, the network and the budget.
+//!
+//! - Pure; every number is computed from measured ones ([`Measured`]).
+//! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`].
+//! - The processor share counts the time that a pipeline works on frames, as `stages_ms` of its
+//!   results does. Decoding is not part of it: a camera is decoded once for all pipelines.
+//! - The uplink counts the records that MQTT publishes, without pictures and notifications.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_contract::assessment::Assessor;
+use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase};
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec};
+
+use crate::wording::size;
+
+const MONTH_DAYS: f64 = 30.0;
+
+/// What a price is computed from; an error is the reason why a number is missing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Share of a processor that the trial took.
+    pub processor_share: Result<f64, String>,
+    /// Events a day in the backtest.
+    pub events_a_day: Result<f64, String>,
+    /// Share of these events that a second opinion is asked for.
+    pub escalated_share: f64,
+    /// Bytes of one event on this camera.
+    pub event: Result<EventBytes, String>,
+    /// Seconds of the clip of one event; 0: none.
+    pub clip_s: f64,
+    /// Mean cost of a second opinion in US dollars.
+    pub opinion_usd: Result<f64, String>,
+    /// Whether the annotated video is recorded, whose size is not known before.
+    pub is_recorded: bool,
+}
+
+/// Mean bytes of earlier events of a camera.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct EventBytes {
+    /// All records of one event, as JSON.
+    pub records: f64,
+    /// Its pictures.
+    pub pictures: f64,
+    /// One second of a clip; absent where none was kept.
+    pub clip_second: Option<f64>,
+}
+
+/// What a watch would take.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PriceTag {
+    /// Share of one processor core, 1 is a whole one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_share: Option<f64>,
+    /// Bytes of pictures, clip and records of one event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_bytes_an_event: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage_bytes_a_day: Option<f64>,
+    /// Bytes that MQTT publishes of one event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink_bytes_an_event: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink_bytes_a_day: Option<f64>,
+    /// Second opinions, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_usd_a_month: Option<f64>,
+    /// Why a number is absent, by `processor`, `storage`, `uplink` and `model`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown: BTreeMap<String, String>,
+}
+
+impl PriceTag {
+    /// Computes the price.
+    #[must_use]
+    pub fn new(measured: &Measured) -> Self {
+        let mut tag = Self::default();
+        tag.processor_share = tag.known("processor", measured.processor_share.clone());
+        let storage = measured.storage_an_event();
+        tag.storage_bytes_an_event = storage.clone().ok();
+        let uplink = measured.event.clone().map(|event| event.records);
+        tag.uplink_bytes_an_event = uplink.clone().ok();
+        let storage = match measured.is_recorded {
+            true => Err("it records all frames, and their size is not known before".to_owned()),
+            false => measured.a_day(storage),
+        };
+        tag.storage_bytes_a_day = tag.known("storage", storage);
+        tag.uplink_bytes_a_day = tag.known("uplink", measured.a_day(uplink));
+        tag.model_usd_a_month = tag.known("model", measured.model_a_month());
+        tag
+    }
+
+    fn known(&mut self, name: &str, value: Result<f64, String>) -> Option<f64> {
+        let value = value.and_then(|value| match value.is_finite() && value >= 0.0 {
+            true => Ok(value),
+            false => Err("the measurement is not a number".to_owned()),
+        });
+        value
+            .map_err(|why| self.unknown.insert(name.to_owned(), why))
+            .ok()
+    }
+
+    /// The price in one line.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let part = |name: &str, value: Option<String>| match value {
+            Some(value) => format!("{name} {value}"),
+            None => {
+                let why = self
+                    .unknown
+                    .get(name)
+                    .map_or("not measured", String::as_str);
+                format!("{name} unknown ({why})")
+            }
+        };
+        let a_day = |bytes: Option<f64>| bytes.map(|bytes| format!("{} a day", in_bytes(bytes)));
+        let parts = [
+            part(
+                "processor",
+                self.processor_share
+                    .map(|share| format!("{:.1} % of a core", share * 100.0)),
+            ),
+            part("storage", a_day(self.storage_bytes_a_day)),
+            part("uplink", a_day(self.uplink_bytes_a_day)),
+            part(
+                "model",
+                self.model_usd_a_month
+                    .map(|usd| format!("${usd:.2} a month")),
+            ),
+        ];
+        parts.join(", ")
+    }
+}
+
+impl Measured {
+    /// Bytes that one event leaves on the disk.
+    fn storage_an_event(&self) -> Result<f64, String> {
+        let event = self.event.clone()?;
+        let clip = match (self.clip_s > 0.0, event.clip_second) {
+            (false, _) => 0.0,
+            (true, Some(second)) => second * self.clip_s,
+            (true, None) => return Err("no clip of this camera was kept yet".to_owned()),
+        };
+        Ok(event.records + event.pictures + clip)
+    }
+
+    /// Multiplies what one event takes by the events of a day. No event takes nothing.
+    fn a_day(&self, an_event: Result<f64, String>) -> Result<f64, String> {
+        match self.events_a_day.clone()? {
+            0.0 => Ok(0.0),
+            events => an_event.map(|bytes| bytes * events),
+        }
+    }
+
+    fn model_a_month(&self) -> Result<f64, String> {
+        if self.escalated_share == 0.0 && self.events_a_day.is_ok() {
+            return Ok(0.0);
+        }
+        let opinions = self.events_a_day.clone()? * self.escalated_share * MONTH_DAYS;
+        Ok(opinions * self.opinion_usd.clone()?)
+    }
+}
+
+/// Share of a processor that a pipeline takes at the rate of its frames.
+///
+/// # Errors
+/// Where no frame was measured.
+pub fn processor_share(results: &PipelineResults) -> Result<f64, String> {
+    let frame_s = results.stages_ms.values().sum::<f64>() / 1e3;
+    match results.source_s > 0.0 && frame_s > 0.0 {
+        // The first frame begins the time, the others fill it.
+        true => Ok(frame_s * results.frames.saturating_sub(1) as f64 / results.source_s),
+        false => Err("the trial measured no frames".to_owned()),
+    }
+}
+
+/// Mean bytes of the events of a camera in these records.
+///
+/// # Errors
+/// Where there is no event.
+pub fn event_bytes<'e>(
+    records: impl Iterator<Item = &'e Event>,
+    source: &SourceId,
+) -> Result<EventBytes, String> {
+    let (mut events, mut of_records, mut pictures) = (0_u32, 0_usize, 0_u64);
+    let (mut clip_bytes, mut clip_s) = (0_u64, 0.0);
+    for event in records {
+        let is_rule = matches!(event.body, EventBody::Rule(_));
+        if event.source.as_ref() != Some(source) || !is_rule {
+            continue;
+        }
+        events += u32::from(event.phase == Phase::New);
+        of_records += serde_json::to_vec(event).map_or(0, |json| json.len());
+        pictures += event.media.iter().map(|picture| picture.bytes).sum::<u64>();
+        if let Some(clip) = &event.clip
+            && let ClipState::Kept { bytes, .. } = &clip.state
+        {
+            clip_bytes += bytes;
+            clip_s += clip.before_s + clip.after_s;
+        }
+    }
+    if events == 0 {
+        return Err("no event of this camera was kept yet".to_owned());
+    }
+    let mean = |sum: f64| sum / f64::from(events);
+    Ok(EventBytes {
+        records: mean(of_records as f64),
+        pictures: mean(pictures as f64),
+        clip_second: (clip_s > 0.0).then(|| clip_bytes as f64 / clip_s),
+    })
+}
+
+/// Mean cost of the second opinions in these records, in US dollars.
+///
+/// # Errors
+/// Where there is none.
+pub fn opinion_usd<'e>(records: impl Iterator<Item = &'e Event>) -> Result<f64, String> {
+    let costs = records.filter_map(|event| match &event.assessment.as_ref()?.by {
+        Assessor::SecondOpinion(details) => details.cost_usd,
+        Assessor::Person(_) => None,
+    });
+    let costs: Vec<f64> = costs.collect();
+    match costs.len() {
+        0 => Err("no second opinion was asked yet".to_owned()),
+        number => Ok(costs.iter().sum::<f64>() / number as f64),
+    }
+}
+
+/// Seconds of the longest clip that a rule of `spec` keeps; 0 without one.
+#[must_use]
+pub fn clip_s(spec: &PipelineSpec) -> f64 {
+    let clips = spec.rules.iter().flatten().filter_map(|rule| rule.clip);
+    clips.map(|clip| clip.length_s()).fold(0.0, f64::max)
+}
+
+/// A size for people; small ones in bytes.
+fn in_bytes(bytes: f64) -> String {
+    match bytes {
+        ..1_000.0 => format!("{bytes:.0} B"),
+        _ => size(bytes as u64),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn measured() -> Measured {
+        Measured {
+            processor_share: Ok(0.08),
+            events_a_day: Ok(20.0),
+            escalated_share: 0.1,
+            event: Ok(EventBytes {
+                records: 3_000.0,
+                pictures: 150_000.0,
+                clip_second: Some(100_000.0),
+            }),
+            clip_s: 15.0,
+            opinion_usd: Ok(0.004),
+            is_recorded: false,
+        }
+    }
+
+    #[test]
+    fn price_is_told_in_one_line() {
+        let tag = PriceTag::new(&measured());
+        assert_eq!(
+            tag.sentence(),
+            "processor 8.0 % of a core, storage 33.1 MB a day, uplink 60 kB a day, model $0.24 a \
+             month"
+        );
+        assert!(tag.unknown.is_empty());
+    }
+
+    #[test]
+    fn what_is_not_measured_is_unknown_with_its_reason() {
+        let nothing = |why: &str| Err(why.to_owned());
+        let tag = PriceTag::new(&Measured {
+            event: Err("no event of this camera was kept yet".to_owned()),
+            opinion_usd: nothing("no second opinion was asked yet"),
+            processor_share: nothing("not tried"),
+            ..measured()
+        });
+        assert_eq!(
+            tag.sentence(),
+            "processor unknown (not tried), storage unknown (no event of this camera was kept \
+             yet), uplink unknown (no event of this camera was kept yet), model unknown (no \
+             second opinion was asked yet)"
+        );
+        // Without events nothing is stored, whatever an event would take.
+        let quiet = PriceTag::new(&Measured {
+            events_a_day: Ok(0.0),
+            event: Err("none".to_owned()),
+            opinion_usd: Err("none".to_owned()),
+            escalated_share: 0.0,
+            ..measured()
+        });
+        assert_eq!(quiet.storage_bytes_a_day, Some(0.0));
+        assert_eq!(quiet.model_usd_a_month, Some(0.0));
+        let recorded = PriceTag::new(&Measured {
+            is_recorded: true,
+            ..measured()
+        });
+        assert!(recorded.unknown["storage"].contains("records all frames"));
+    }
+
+    #[test]
+    fn event_bytes_are_means_of_this_camera() {
+        let event = |source: &str, phase: &str, bytes: u64| -> Event {
+            let picture = json!({"id": "m", "kind": "clean", "content_type": "image/jpeg",
+                "bytes": bytes, "sha256": ""});
+            let media: Vec<Value> = (phase == "new").then_some(picture).into_iter().collect();
+            serde_json::from_value(json!({
+                "schema": 1, "id": "01J00000000000000000000000", "seq": 1, "boot_id": "b",
+                "mono_ms": 1, "at": {"unix_ms": 1, "quality": "synced"}, "phase": phase,
+                "source": source, "severity": "info",
+                "body": {"kind": "rule", "rule": "r", "condition": "appears", "reason": "r",
+                    "tracks": [], "frame": 1, "pts_s": 0.0},
+                "decision": {"verdict": "act", "confidence": 0.9, "reason": "r"},
+                "media": media, "evidence": [], "hash": "",
+            }))
+            .unwrap()
+        };
+        let records = [
+            event("yard", "new", 1_000),
+            event("yard", "end", 0),
+            event("yard", "new", 3_000),
+            event("gate", "new", 90_000),
+        ];
+        let yard = SourceId::new("yard").unwrap();
+        let bytes = event_bytes(records.iter(), &yard).unwrap();
+        assert_eq!(bytes.pictures, 2_000.0);
+        assert!(bytes.records > 300.0 && bytes.clip_second.is_none());
+        let none = event_bytes(records.iter(), &SourceId::new("hall").unwrap());
+        assert!(none.unwrap_err().contains("no event"));
+    }
+
+    proptest! {
+        /// A day takes what its events take, whatever is measured; more events never cost less.
+        #[test]
+        fn price_grows_with_the_events(
+            events in 0.0f64..1e5, more in 0.0f64..1e5, records in 1.0f64..1e5,
+            pictures in 0.0f64..1e7, clip_second in proptest::option::of(0.0f64..1e6),
+            clip_s in 0.0f64..120.0, share in 0.0f64..1.0, usd in 0.0f64..1.0,
+        ) {
+            let of = |events: f64| PriceTag::new(&Measured {
+                events_a_day: Ok(events),
+                escalated_share: share,
+                event: Ok(EventBytes { records, pictures, clip_second }),
+                clip_s,
+                opinion_usd: Ok(usd),
+                ..measured()
+            });
+            let (less, most) = (of(events), of(events + more));
+            prop_assert_eq!(less.uplink_bytes_a_day, Some(records * events));
+            prop_assert!(less.model_usd_a_month <= most.model_usd_a_month);
+            prop_assert!(less.uplink_bytes_a_day <= most.uplink_bytes_a_day);
+            match (less.storage_bytes_a_day, less.storage_bytes_an_event) {
+                (Some(day), Some(event)) => {
+                    prop_assert!((day - event * events).abs() <= 1e-6 * day.max(1.0));
+                    prop_assert!(Some(day) <= most.storage_bytes_a_day);
+                }
+                (None, _) => prop_assert!(less.unknown.contains_key("storage")),
+                (Some(day), None) => prop_assert_eq!(day, 0.0),
+            }
+        }
+
+        /// Every number is either there or has a reason.
+        #[test]
+        fn every_number_is_there_or_has_a_reason(
+            share in any::<f64>(), events in any::<f64>(), records in any::<f64>(), usd in any::<f64>(),
+        ) {
+            let tag = PriceTag::new(&Measured {
+                processor_share: Ok(share),
+                events_a_day: Ok(events),
+                event: Ok(EventBytes { records, pictures: 0.0, clip_second: None }),
+                opinion_usd: Ok(usd),
+                ..measured()
+            });
+            for (name, number) in [
+                ("processor", tag.processor_share), ("storage", tag.storage_bytes_a_day),
+                ("uplink", tag.uplink_bytes_a_day), ("model", tag.model_usd_a_month),
+            ] {
+                prop_assert_eq!(number.is_none(), tag.unknown.contains_key(name), "{}", name);
+                prop_assert!(number.is_none_or(|n| n.is_finite() && n >= 0.0));
+            }
+        }
+
+        #[test]
+        fn processor_share_is_time_at_work(frames in 2u64..5_000, ms in 0.1f64..200.0, fps in 1.0f64..60.0) {
+            let results = PipelineResults {
+                frames,
+                source_s: (frames - 1) as f64 / fps,
+                stages_ms: [("infer".to_owned(), ms / 2.0), ("workflow".to_owned(), ms / 2.0)].into(),
+                ..PipelineResults::default()
+            };
+            let share = processor_share(&results).unwrap();
+            prop_assert!((share - ms * fps / 1e3).abs() < 1e-9 * share.max(1.0));
+        }
+    }
+}
