@@ -9,6 +9,7 @@
 
 mod recorded;
 mod report;
+mod strip;
 
 use std::time::{Duration, Instant};
 
@@ -102,7 +103,11 @@ pub fn run(
             return Ok(not_replayed(why));
         }
     }
-    Ok(replay.finish())
+    let mut report = replay.finish();
+    if request.pictures {
+        report.strip = strip::draw(&chunks, &report.events);
+    }
+    Ok(report)
 }
 
 fn not_replayed(why: String) -> BacktestReport {

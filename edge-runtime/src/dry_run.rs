@@ -1,4 +1,4 @@
-//! Tries a pipeline on the next seconds of its source: its counts, events and errors.
+//! Tries a pipeline on the next seconds of its source, or on a kept clip: its counts, events and errors.
 //!
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
 //!   deployment. Nothing is journaled, stored, recorded, drawn or listed.
@@ -8,14 +8,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use image::imageops::{FilterType, resize};
 use watchkeeper_contract::event::{Phase, Verdict};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::source::{Pace, SourceSpec};
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::Change;
+use watchkeeper_vision::frame::{Frame, Picture};
+use watchkeeper_vision::jpeg;
 
 use crate::capture::mailbox::{FrameReceiver, Recv};
+use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::clock;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
@@ -31,6 +36,8 @@ const MAX_WALL: Duration = Duration::from_secs(120);
 const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval of checking the time and the caller.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Extension of the pictures among the media.
+const PICTURE: &str = "jpg";
 /// Maximum number of listed events.
 const MAX_EVENTS: usize = 200;
 
@@ -68,14 +75,20 @@ pub fn run(
     if let Some(mask) = manager.class_mask(&spec.source) {
         run = run.masking(Arc::clone(mask));
     }
-    let frames = manager.watch(&spec.source)?;
+    let clip = request.clip.as_deref();
+    let clip = clip.map(|id| Clip::open(manager, &spec, id)).transpose()?;
+    let frames = match &clip {
+        Some(clip) => clip.handle.subscribe(),
+        None => manager.watch(&spec.source)?,
+    };
+    let size = clip.as_ref().and_then(|clip| clip.size);
     let mut report = DryRunReport {
         detector: run.detector(),
         rules: run.rule_names().to_vec(),
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let frames_taken = take_frames(&mut run, &frames, &mut report, is_gone)?;
+    let frames_taken = take_frames(&mut run, &frames, size, &mut report, is_gone)?;
     drop(frames);
     if frames_taken == 0 {
         let why = report.ended.unwrap_or_default();
@@ -90,10 +103,59 @@ pub fn run(
     Ok(report)
 }
 
+/// A kept clip, played as a source of its own that nothing lists.
+struct Clip {
+    handle: SourceHandle,
+    /// Size of the pictures of the camera; absent before its first one.
+    size: Option<[u32; 2]>,
+}
+
+impl Clip {
+    /// Opens the clip with the media id `id`. Only media of the journal are opened, no other file.
+    fn open(manager: &Manager, spec: &PipelineSpec, id: &str) -> Result<Self, Problem> {
+        let refused = |why: String| {
+            let problem = Problem::new(422, ProblemCode::InvalidRequest, why);
+            problem.at("clip", id.to_owned())
+        };
+        let file = manager.parts().media.path(id);
+        let file = file.map_err(|e| refused(e.to_string()))?;
+        if file
+            .extension()
+            .is_some_and(|extension| extension == PICTURE)
+        {
+            return Err(refused(
+                "it is a picture; name the clip of an event".to_owned(),
+            ));
+        }
+        let clip = SourceSpec {
+            uri: file.display().to_string(),
+            pace: Pace::Fast,
+            ..manager.source(&spec.source)?.spec
+        };
+        Ok(Self {
+            handle: Source::spawn(clip, Deps::default()),
+            size: manager.source(&spec.source)?.size,
+        })
+    }
+}
+
+/// The frame in the size of the camera: a clip is smaller, and lines and zones are in its pixels.
+fn enlarged(frame: Frame, size: Option<[u32; 2]>) -> Result<Frame, String> {
+    let [width, height] = match size {
+        Some(size) if size != [frame.picture.width, frame.picture.height] => size,
+        Some(_) | None => return Ok(frame),
+    };
+    let small = jpeg::to_rgb(&frame.picture).map_err(|e| e.to_string())?;
+    let pixels = resize(&small, width, height, FilterType::Triangle).into_raw();
+    let picture = Picture::rgb(width, height, pixels);
+    Ok(Frame { picture, ..frame })
+}
+
 /// Runs frames until the end of the trial, records why it ended early, and returns their number.
 fn take_frames(
     run: &mut Run,
     frames: &FrameReceiver,
+    size: Option<[u32; 2]>,
     report: &mut DryRunReport,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
@@ -108,6 +170,10 @@ fn take_frames(
         match frames.recv(CHECK_INTERVAL) {
             Recv::Frame(frame) => {
                 number += 1;
+                let frame = match enlarged(frame, size) {
+                    Ok(frame) => frame,
+                    Err(why) => break Some(why),
+                };
                 let local = clock::local(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
                 add_events(report, outcome.changes);

@@ -9,12 +9,13 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::Problem;
+use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_http::body;
 use watchkeeper_store::BadRecord;
 
-use crate::effects;
-use crate::journal::{Hash, StoredEvent, record};
+use crate::journal::{self, Hash, StoredEvent, record};
+use crate::{effects, history};
 
 /// Decodes a record of the journal.
 ///
@@ -46,6 +47,34 @@ pub fn effect_file(bytes: &[u8]) -> Option<Vec<u8>> {
 #[must_use]
 pub fn write_effect_file(body: &[u8]) -> Vec<u8> {
     effects::fuzzing::write(body)
+}
+
+/// Reads a chunk of the detection history; its bytes as it is written, and its number of frames.
+#[must_use]
+pub fn history_chunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+    history::fuzzing::read_chunk(bytes)
+}
+
+/// Number of pictures of the detection history in these bytes.
+#[must_use]
+pub fn history_pictures(bytes: &[u8]) -> usize {
+    history::fuzzing::read_pictures(bytes)
+}
+
+/// Parses an assessment as the API does.
+///
+/// # Errors
+/// The problem of the API.
+pub fn assessment_body(bytes: &[u8]) -> Result<NewAssessment, Problem> {
+    read(bytes)
+}
+
+/// Checks an assessment as the journal does.
+///
+/// # Errors
+/// Why it is refused.
+pub fn check_assessment(new: &NewAssessment) -> Result<(), String> {
+    journal::check_assessment(new).map_err(|e| e.to_string())
 }
 
 /// Parses a pipeline as the API does.

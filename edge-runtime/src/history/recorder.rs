@@ -14,6 +14,7 @@ use watchkeeper_vision::frame::Frame;
 
 use super::chunk::{ChunkHead, FORMAT, Looks, SeenBox, SeenFrame, Thinning, Thresholds};
 use super::files::{self, FLUSH_INTERVAL, StoredChunk};
+use super::pictures::{self, thumbnail};
 use crate::clock;
 use crate::thread::Thread;
 
@@ -59,6 +60,10 @@ struct OpenChunk {
     path: PathBuf,
     /// Bytes that are not on the disk yet.
     buffer: Vec<u8>,
+    /// Pictures that are not on the disk yet.
+    pictures: Vec<u8>,
+    /// Wall clock of the last picture.
+    last_picture_ms: Option<i64>,
     /// Source time of its first and of its latest frame, in seconds.
     first_s: f64,
     last_s: f64,
@@ -206,8 +211,32 @@ impl HistoryWriter {
             return;
         };
         open.last_boxes = seen.found.iter().map(SeenBox::of).collect();
+        let picture_of = open.picture_due(seen.frame).then(|| open.path.clone());
         if !open.push(seen.frame) {
             state.left_out += 1;
+        }
+        drop(state);
+        if let Some(chunk) = picture_of {
+            self.record_picture(seen, &chunk);
+        }
+    }
+
+    /// Adds a small picture of the frame to its chunk. It is made without the lock.
+    fn record_picture(&self, seen: &Observed<'_>, chunk: &Path) {
+        let jpeg = match thumbnail(&seen.frame.picture) {
+            Ok(jpeg) => jpeg,
+            Err(error) => {
+                tracing::debug!(%error, "no picture of a frame in the detection history");
+                return;
+            }
+        };
+        let mut state = self.shared.state.lock();
+        let mut open = state.open_chunks();
+        if let Some(open) = open.find(|open| open.path == chunk)
+            && open.pictures.len() < MAX_BUFFER
+        {
+            let wall_ms = open.wall_ms(seen.frame);
+            open.pictures.extend(pictures::encode(wall_ms, jpeg));
         }
     }
 
@@ -254,12 +283,14 @@ impl HistoryWriter {
             recorded: frame.recorded,
             start_ms: frame.wall.unix_ms,
         };
-        let path = files::path_of(&self.shared.folder, head.start_ms, state.chunks);
+        let path = files::path_of(&self.shared.folder, head.start_ms, state.chunks, source);
         state.chunks += 1;
         let source_s = frame.pts.as_secs_f64();
         let begun = OpenChunk {
             // Plain data, which always has this form.
             buffer: rmp_serde::to_vec(&head).unwrap_or_default(),
+            pictures: Vec::new(),
+            last_picture_ms: None,
             labels: Arc::clone(&seen.info.labels),
             path,
             first_s: source_s,
@@ -281,6 +312,8 @@ impl HistoryWriter {
 impl State {
     fn end(&mut self, chunk: OpenChunk) {
         if self.ended.len() < MAX_ENDED {
+            let pictures = files::pictures_of(&chunk.path);
+            self.ended.push((pictures, chunk.pictures));
             self.ended.push((chunk.path, chunk.buffer));
         }
     }
@@ -335,10 +368,9 @@ impl OpenChunk {
         if self.buffer.len() >= MAX_BUFFER {
             return false;
         }
-        let whole = |ms: f64| ms.clamp(0.0, f64::from(u32::MAX)).round() as u32;
         let seen = SeenFrame {
-            wall_ms: whole((frame.wall.unix_ms - self.head.start_ms) as f64),
-            source_ms: whole((source_s - self.first_s) * 1000.0),
+            wall_ms: self.wall_ms(frame),
+            source_ms: whole_ms((source_s - self.first_s) * 1000.0),
             left_out,
             boxes: self.last_boxes.clone(),
         };
@@ -346,6 +378,25 @@ impl OpenChunk {
             .extend(rmp_serde::to_vec(&seen).unwrap_or_default());
         true
     }
+
+    /// Milliseconds of the wall clock from the start of the chunk to a frame.
+    fn wall_ms(&self, frame: &Frame) -> u32 {
+        whole_ms((frame.wall.unix_ms - self.head.start_ms) as f64)
+    }
+
+    /// Whether a picture of this frame is due; it counts as taken then.
+    fn picture_due(&mut self, frame: &Frame) -> bool {
+        let (now_ms, has_boxes) = (frame.wall.unix_ms, !self.last_boxes.is_empty());
+        let is_due = pictures::is_due(self.last_picture_ms, now_ms, has_boxes);
+        if is_due {
+            self.last_picture_ms = Some(now_ms);
+        }
+        is_due
+    }
+}
+
+fn whole_ms(ms: f64) -> u32 {
+    ms.clamp(0.0, f64::from(u32::MAX)).round() as u32
 }
 
 impl Shared {
@@ -390,7 +441,13 @@ impl Shared {
             let mut state = self.state.lock();
             let mut waiting = std::mem::take(&mut state.ended);
             let open = state.open_chunks();
-            waiting.extend(open.map(|open| (open.path.clone(), std::mem::take(&mut open.buffer))));
+            waiting.extend(open.flat_map(|open| {
+                let pictures = files::pictures_of(&open.path);
+                [
+                    (open.path.clone(), std::mem::take(&mut open.buffer)),
+                    (pictures, std::mem::take(&mut open.pictures)),
+                ]
+            }));
             waiting.retain(|(_, bytes)| !bytes.is_empty());
             let is_used = |open: &OpenChunk| {
                 open.written.elapsed().as_secs_f64() < open.head.looks.max_gap_s()
@@ -415,7 +472,7 @@ impl Shared {
         for (path, bytes) in waiting {
             let is_ready = ready.as_ref().is_ok();
             if !is_ready || files::append(&path, &bytes).is_err() {
-                lost.insert(path);
+                lost.insert(files::chunk_of(&path));
             }
         }
         if !lost.is_empty() {
@@ -580,18 +637,61 @@ mod tests {
         make_private(folder).unwrap();
         let now_ms = bench.start_ms + 3_600_000;
         let write = |start_ms: i64, bytes: usize| {
-            files::append(&files::path_of(folder, start_ms, 0), &vec![0; bytes]).unwrap();
+            files::append(
+                &files::path_of(folder, start_ms, 0, &yard()),
+                &vec![0; bytes],
+            )
+            .unwrap();
         };
         write(now_ms + 60_000, 10);
         write(now_ms - 25 * 3_600_000, 10);
         write(now_ms - 3_000, 400);
         write(now_ms - 2_000, 400);
         write(now_ms - 1_000, 400);
-        let open = [files::path_of(folder, now_ms - 3_500, 0)].into();
+        let open = [files::path_of(folder, now_ms - 3_500, 0, &yard())].into();
         write(now_ms - 3_500, 10);
         files::retain(folder, 900, now_ms, &open).unwrap();
         let left: Vec<i64> = files::all(folder).unwrap().iter().map(|f| f.0).collect();
         assert_eq!(left, [now_ms - 3_500, now_ms - 2_000, now_ms - 1_000]);
+    }
+
+    #[test]
+    fn busy_camera_does_not_push_out_another_one() {
+        let bench = Bench::new();
+        let folder = &bench.history.shared.folder;
+        make_private(folder).unwrap();
+        let now_ms = bench.start_ms + 3_600_000;
+        let door = SourceId::new("door").unwrap();
+        let write = |source: &SourceId, ago_ms: i64, bytes: usize| {
+            let path = files::path_of(folder, now_ms - ago_ms, 0, source);
+            files::append(&path, &vec![0; bytes / 2]).unwrap();
+            files::append(&files::pictures_of(&path), &vec![0; bytes / 2]).unwrap();
+        };
+        write(&door, 50_000, 200);
+        (1..=40).for_each(|n| write(&yard(), n * 1_000, 100));
+        files::retain(folder, 1_000, now_ms, &BTreeSet::new()).unwrap();
+        let left = |source: &SourceId| {
+            let names = std::fs::read_dir(folder).unwrap().flatten();
+            let names = names.map(|entry| entry.file_name().into_string().unwrap());
+            names.filter(|name| name.contains(source.as_str())).count()
+        };
+        // The newest 800 bytes of the busy one, half of them pictures.
+        assert_eq!((left(&door), left(&yard())), (2, 16));
+    }
+
+    #[test]
+    fn pictures_are_kept_beside_the_boxes() {
+        let bench = Bench::new();
+        let writer = bench.writer("watch");
+        for n in 0..120_u16 {
+            let ms = u64::from(n) * 100;
+            bench.record(&writer, ms, i64::from(n) * 100, 1.0);
+        }
+        let chunks = bench.history.chunks(&yard(), "yolox-nano", bench.start_ms);
+        let pictures = chunks[0].pictures();
+        let times: Vec<u32> = pictures.iter().map(|seen| seen.wall_ms).collect();
+        assert_eq!(times, [0, 5_000, 10_000]);
+        assert!(pictures[0].jpeg.starts_with(&[0xff, 0xd8]));
     }
 
     #[test]
@@ -671,7 +771,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join(FOLDER);
         make_private(&folder).unwrap();
-        files::append(&files::path_of(&folder, 5, 0), b"old").unwrap();
+        files::append(&files::path_of(&folder, 5, 0, &yard()), b"old").unwrap();
         let history = DetectionHistory::open(dir.path(), 0).unwrap();
         let id = PipelineId::new("watch").unwrap();
         assert!(history.writer(&id, ALWAYS).is_none());

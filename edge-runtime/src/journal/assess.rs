@@ -42,6 +42,11 @@ pub struct Assessed {
     pub is_new: bool,
 }
 
+/// Checks an assessment by itself, for the fuzz targets.
+pub(crate) fn check_assessment(new: &NewAssessment) -> Result<(), InvalidField> {
+    check::check(new)
+}
+
 impl Journal {
     /// Adds an assessment of the event that has the record `seq`; durable on return.
     ///

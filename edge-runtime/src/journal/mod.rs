@@ -45,6 +45,7 @@ use watchkeeper_contract::id::{EventId, EventSeq, PipelineId};
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
+pub(crate) use assess::check_assessment;
 pub use assess::{AssessError, Assessed, InvalidField};
 pub use chain::Hash;
 pub use coverage::CoverageRecords;

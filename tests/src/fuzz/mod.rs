@@ -11,12 +11,14 @@
 //! folder.
 
 mod address;
+mod assessment;
 mod blueprint;
 mod config;
 mod contract;
 mod decoders;
 mod download;
 mod effect;
+mod history;
 mod hostile;
 mod journal;
 mod manifest;
@@ -44,12 +46,14 @@ pub struct Target {
 /// Every target, sorted by name.
 pub const TARGETS: &[Target] = &[
     target("address", address::address),
+    target("assessment", assessment::assessment),
     target("blueprint", blueprint::blueprint),
     target("config", config::config),
     target("contract", contract::contract),
     target("decoders", decoders::decoders),
     target("download", download::download),
     target("effect", effect::effect),
+    target("history", history::history),
     target("journal", journal::journal),
     target("manifest", manifest::manifest),
     target("model", model::model),

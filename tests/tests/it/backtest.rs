@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::ensure;
+use anyhow::{Context as _, Error, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
+use watchkeeper_engine::workflow::codec::from_base64;
+use watchkeeper_tests::daemons::{Bench, data, wait_for, wait_up_to};
 use watchkeeper_tests::person::ask_json;
 use watchkeeper_tests::scene::{LONG, STREET, TRACKED};
 
@@ -102,6 +103,17 @@ fn backtest_equals_what_the_same_rules_reported() -> anyhow::Result<()> {
         "{quiet:#}"
     );
 
+    let wanted = json!({"pipeline": deployed, "hours": 1, "pictures": true});
+    let drawn = bench.json("POST", "/v1/workflows/backtest", Some(&wanted))?;
+    let strip = drawn["strip"].as_str().context("pictures of the events")?;
+    let strip = image::load_from_memory(&from_base64(strip).map_err(Error::msg)?)?;
+    // Up to six pictures of the street in rows of three.
+    let (columns, rows) = (strip.width() / 320, strip.height() / 180);
+    ensure!(
+        (1..=3).contains(&columns) && (1..=2).contains(&rows),
+        "{strip:?}"
+    );
+
     // What was read was written before, so the next process replays it all.
     runtime.kill()?;
     let _runtime = bench.runtime()?;
@@ -150,6 +162,181 @@ fn proposal_says_what_it_would_have_reported() -> anyhow::Result<()> {
     ensure!(
         backtest["covered_s"].as_f64().is_some_and(|s| s > 0.0),
         "{backtest:#}"
+    );
+    let pictures = backtest["pictures"].as_str().context("pictures")?;
+    ensure!(
+        std::fs::read(pictures)?.starts_with(&[0xff, 0xd8]),
+        "{pictures}"
+    );
+    Ok(())
+}
+
+/// A number of the runtime's metrics.
+fn metric(bench: &Bench, name: &str) -> anyhow::Result<f64> {
+    let (_, body) = bench.request("GET", "/v1/metrics", None)?;
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(line.with_context(|| format!("no {name}"))?.parse()?)
+}
+
+/// Share of a processor of a pipeline with these results, over this many seconds.
+fn share(results: &Value, seconds: &str) -> Option<f64> {
+    let stages = results["stages_ms"].as_object()?;
+    let frame_ms: f64 = stages.values().filter_map(Value::as_f64).sum();
+    Some(frame_ms / 1e3 * results["frames"].as_f64()? / results[seconds].as_f64()?)
+}
+
+fn is_within_a_fifth(told: f64, metered: f64) -> bool {
+    (told - metered).abs() <= 0.2 * metered
+}
+
+#[test]
+fn price_agrees_with_what_is_metered_later() -> anyhow::Result<()> {
+    let bench = bench()?;
+    let _runtime = bench.runtime()?;
+    let mut earlier = pipeline("earlier", &json!({}));
+    earlier["rules"] = json!([earlier["rules"][1]]);
+    bench.json("POST", "/v1/pipelines", Some(&earlier))?;
+    let ended = |bench: &Bench, pipeline: &str| {
+        let events = bench.events().ok()?;
+        let of = events.iter().filter(|event| event["pipeline"] == pipeline);
+        let ended = of.filter(|event| event["phase"] == "end").count();
+        (ended >= 6).then_some(events)
+    };
+    wait_up_to(LONG, "some events", || ended(&bench, "earlier"))?;
+    bench.json("DELETE", "/v1/pipelines/earlier", None)?;
+    let (_, objects, errors) = ask_json(
+        &bench,
+        &["tell me when something moves on the street camera"],
+    )?;
+    let proposal = objects.iter().find(|object| object["type"] == "proposal");
+    let proposal = proposal.context(errors)?;
+    let price = &proposal["tried"][0]["price"];
+    let told = |name: &str| {
+        price[name]
+            .as_f64()
+            .with_context(|| format!("{name}: {price:#}"))
+    };
+    // Seconds of history are no rate a day.
+    let why = price["unknown"]["storage"].as_str().unwrap_or_default();
+    ensure!(why.contains("history covers only"), "{price:#}");
+
+    let bytes = || -> anyhow::Result<f64> {
+        Ok(metric(&bench, "watchkeeper_journal_media_bytes")?
+            + metric(&bench, "watchkeeper_journal_bytes")?)
+    };
+    let before = wait_for("the last bytes", || bytes().ok())?;
+    let id = proposal["id"].as_str().context("an id")?;
+    ask_json(&bench, &["--confirm", id])?;
+    let deployed = proposal["changes"][0]["spec"]["id"]
+        .as_str()
+        .context("a name")?;
+    let events = wait_up_to(LONG, "events of the new watch", || ended(&bench, deployed))?;
+    let results = bench.json("GET", &format!("/v1/pipelines/{deployed}/results"), None)?;
+    bench.json("DELETE", &format!("/v1/pipelines/{deployed}"), None)?;
+    let of_new: Vec<&Value> = events
+        .iter()
+        .filter(|e| e["pipeline"] == deployed)
+        .collect();
+    let new = of_new
+        .iter()
+        .filter(|event| event["phase"] == "new")
+        .count() as f64;
+
+    let stored = (bytes()? - before) / new;
+    let storage = told("storage_bytes_an_event")?;
+    ensure!(
+        is_within_a_fifth(storage, stored),
+        "storage {storage}, metered {stored}"
+    );
+    let sent: usize = of_new.iter().map(|event| event.to_string().len()).sum();
+    let (uplink, sent) = (told("uplink_bytes_an_event")?, sent as f64 / new);
+    ensure!(
+        is_within_a_fifth(uplink, sent),
+        "uplink {uplink}, metered {sent}"
+    );
+    let (work, worked) = (told("processor_share")?, share(&results, "elapsed_s"));
+    let worked = worked.context("a share")?;
+    eprintln!(
+        "processor {work}, metered {worked}; storage {storage}, metered {stored}; uplink {uplink}, metered {sent}"
+    );
+    Ok(())
+}
+
+/// Crossings that were reported after `from_s` seconds of the recording.
+fn crossings_after(bench: &Bench, from_s: f64) -> anyhow::Result<u64> {
+    let events = bench.events()?;
+    let crossed = events.iter().filter(|event| {
+        let body = &event["body"];
+        event["phase"] == "new" && body["rule"] == "passes" && body["pts_s"].as_f64() > Some(from_s)
+    });
+    Ok(crossed.count() as u64)
+}
+
+/// A watch on the motorway that counts at this height of its picture.
+fn motorway(id: &str, y: u32, more: &Value) -> Value {
+    let mut spec = pipeline(id, &json!({}));
+    spec["source"] = json!("road");
+    spec["workflow"]["steps"][2]["line_segment"] = json!([[0, y], [320, y]]);
+    let rule = json!({"name": "passes", "when": {"kind": "crosses", "line": "door"}});
+    spec["rules"] = json!([rule]);
+    for (name, value) in more.as_object().into_iter().flatten() {
+        spec[name] = value.clone();
+    }
+    spec
+}
+
+/// Crossings in the first half of a clip by its backtest, and those reported in the second half.
+fn halves(clip: &str, y: u32, half_s: f64) -> anyhow::Result<(u64, u64)> {
+    let bench = Bench::new(&format!("[sources.road]\nuri = {clip:?}\n"))?;
+    let _runtime = bench.runtime()?;
+    let watch = |spec: &Value| -> anyhow::Result<()> {
+        bench.json("POST", "/v1/pipelines", Some(spec))?;
+        let path = format!("/v1/pipelines/{}", spec["id"].as_str().unwrap_or_default());
+        wait_up_to(4 * LONG, "the end of the road", || {
+            let state = bench.get(&path).ok()?["state"].to_string();
+            state.contains("ended").then_some(())
+        })?;
+        bench.json("DELETE", &path, None).map(drop)
+    };
+    watch(&motorway(
+        "first",
+        y,
+        &json!({"rules": [], "stop_after_s": half_s}),
+    ))?;
+    let report = backtest(&bench, &motorway("draft", y, &json!({})))?;
+    let replayed_s = report["results"]["source_s"].as_f64().unwrap_or_default();
+    ensure!((replayed_s - half_s).abs() < 1.0, "{report:#}");
+    watch(&motorway("second", y, &json!({})))?;
+    Ok((by_rule(&report)["passes"], crossings_after(&bench, half_s)?))
+}
+
+#[test]
+fn backtest_of_first_half_predicts_second_half() -> anyhow::Result<()> {
+    let Some(data) = data("motorways, whose traffic is steady") else {
+        return Ok(());
+    };
+    let (mut told, mut came) = (0, 0);
+    for (clip, y, half_s) in [
+        ("bgs_highway02.avi", 144, 15.0),
+        ("motorway_sob1.avi", 150, 16.5),
+    ] {
+        let clip = data.join("video").join(clip).display().to_string();
+        let (predicted, reported) = halves(&clip, y, half_s)?;
+        eprintln!("{clip}: predicted {predicted}, reported {reported}");
+        let (least, most) = (predicted.min(reported), predicted.max(reported));
+        // Of ten to twenty vehicles, chance alone makes a third more or less.
+        ensure!(
+            least > 0 && 2 * most <= 3 * least,
+            "{clip}: {predicted}, then {reported}"
+        );
+        (told, came) = (told + predicted, came + reported);
+    }
+    ensure!(
+        5 * told.abs_diff(came) <= came,
+        "predicted {told}, reported {came}"
     );
     Ok(())
 }

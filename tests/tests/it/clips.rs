@@ -265,7 +265,32 @@ fn clips_of_two_rules_show_their_own_moments() -> anyhow::Result<()> {
     ] {
         ensure!(text.contains(&line), "{line} is not in\n{text}");
     }
+    try_on_clip(&bench, id)?;
     runtime.stop()?;
+    Ok(())
+}
+
+/// Tries the watch on a kept clip; only media of the journal are opened.
+fn try_on_clip(bench: &Bench, id: &str) -> anyhow::Result<()> {
+    let pipeline = bench.get("/v1/pipelines/road")?["spec"].clone();
+    let wanted = json!({"pipeline": pipeline, "seconds": 2, "clip": id});
+    let report = bench.json("POST", "/v1/workflows/dry-run", Some(&wanted))?;
+    let results = &report["results"];
+    ensure!(results["frames"].as_u64() > Some(5), "{report:#}");
+    ensure!(results["source_s"].as_f64() <= Some(2.0), "{report:#}");
+    ensure!(
+        results["stages_ms"]["infer"].as_f64() > Some(0.0),
+        "{report:#}"
+    );
+    for elsewhere in ["/etc/passwd", "../journal", "00000000000000000000000000"] {
+        let wanted = json!({"pipeline": pipeline, "seconds": 2, "clip": elsewhere});
+        let (status, body) = bench.request("POST", "/v1/workflows/dry-run", Some(&wanted))?;
+        let body = String::from_utf8_lossy(&body).into_owned();
+        ensure!(
+            status == 422 && body.contains("\"field\":\"clip\""),
+            "{status} {body}"
+        );
+    }
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use watchkeeper_engine::workflow;
 use watchkeeper_memory::neural::tokens::Tokenizer;
 use watchkeeper_models::Manifest;
+use watchkeeper_runtime::fuzzing;
 use watchkeeper_tests::fuzz::mutate::{folder, mutate, seeds};
 use watchkeeper_tests::fuzz::{self, TARGETS};
 
@@ -117,7 +118,7 @@ type Parser = fn(&[u8]) -> Result<(), String>;
 /// A seed that the parser refuses at once tests nothing else.
 #[test]
 fn seeds_not_named_wrong_are_accepted_by_their_parser() -> Outcome {
-    let taken: [(&str, Parser); 5] = [
+    let taken: [(&str, Parser); 7] = [
         ("workflow", |seed| {
             let report = workflow::validate(&serde_json::from_slice(seed).map_err(text)?);
             report
@@ -130,6 +131,19 @@ fn seeds_not_named_wrong_are_accepted_by_their_parser() -> Outcome {
             watchkeeper_runtime::pipeline::plan::plan(&spec)
                 .map(drop)
                 .map_err(text)
+        }),
+        ("assessment", |seed| {
+            let new = fuzzing::assessment_body(seed).map_err(|p| p.detail)?;
+            fuzzing::check_assessment(&new)
+        }),
+        ("history", |seed| {
+            let chunk = fuzzing::history_chunk(seed).map_or(0, |(_, frames)| frames);
+            let found = chunk + fuzzing::history_pictures(seed);
+            if found > 0 {
+                Ok(())
+            } else {
+                Err("it is empty".to_owned())
+            }
         }),
         ("manifest", |seed| {
             let manifest = std::str::from_utf8(seed).map_err(text)?;

@@ -133,6 +133,12 @@ fn unknown_request_goes_to_llm_and_chat_yes_applies_it() -> anyhow::Result<()> {
     )?;
     let proposal = last(&said, "proposal")?;
     assert_eq!(proposal["by_model"]["model"], "claude-sonnet-5-5");
+    // It is replayed too; nothing watched this camera before.
+    let why = &proposal["tried"][0]["not_replayed"];
+    assert!(
+        why.as_str().is_some_and(|why| why.contains("no history")),
+        "{proposal:#}"
+    );
     last(&said, "done")?;
     assert_eq!(site.pipelines()?.len(), 1);
     site.model.finish()

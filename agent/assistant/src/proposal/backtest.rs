@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::backtest::BacktestReport;
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_engine::workflow::codec;
 
 use crate::wording::{counted, local_minute, local_time};
 
@@ -43,6 +45,9 @@ pub struct BacktestSummary {
     /// Share of the latest events that would be escalated.
     #[serde(default)]
     pub escalated_share: f64,
+    /// File with pictures of some of the events; `None` without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pictures: Option<String>,
 }
 
 impl BacktestSummary {
@@ -162,6 +167,13 @@ impl BacktestSummary {
             "{rate} may be more than you want: a cool-down, a zone or a schedule makes it fewer"
         ))
     }
+}
+
+/// The JPEG with pictures of events; `None` without one.
+#[must_use]
+pub fn strip(report: &BacktestReport) -> Option<Bytes> {
+    let jpeg = codec::from_base64(report.strip.as_ref()?).ok()?;
+    Some(Bytes::from(jpeg))
 }
 
 /// Share of the listed events that would be escalated.

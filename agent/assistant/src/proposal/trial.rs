@@ -138,6 +138,8 @@ impl TrialResult {
         let not_tried = not_tried.map(|why| format!("not tried on {camera}: {why}"));
         let replayed = self.backtest.iter();
         let replayed = replayed.map(|b| format!("replayed on {camera}, {}", b.sentence()));
+        let events = self.backtest.iter().flat_map(|b| &b.pictures);
+        let events = events.map(|file| format!("pictures of these events: {file}"));
         let not_replayed = self.not_replayed.iter();
         let not_replayed =
             not_replayed.map(|why| format!("not replayed on the last hours of {camera}: {why}"));
@@ -148,6 +150,7 @@ impl TrialResult {
         drawn
             .chain(tried)
             .chain(replayed)
+            .chain(events)
             .chain(not_replayed)
             .chain(limits)
             .chain(price)

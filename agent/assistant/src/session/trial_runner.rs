@@ -27,7 +27,7 @@ use watchkeeper_plain::Change;
 
 use super::progress::{ProgressEvent, ProgressSink};
 use super::setup_runner::PREVIEWS_FOLDER;
-use crate::proposal::backtest::BacktestSummary;
+use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::price::{Measured, PriceTag, clip_s, event_bytes, opinion_usd};
 use crate::proposal::snapshot::SystemSnapshot;
@@ -47,6 +47,8 @@ const TRIAL_S: u32 = 4;
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout of all backtests of a proposal; the runtime takes ten seconds at most for one.
 const BACKTEST_TIMEOUT: Duration = Duration::from_secs(20);
+/// Name of the picture of a backtest's events.
+const EVENTS: &str = "events";
 /// Attempts if the result contradicts the request.
 const MAX_ATTEMPTS: usize = 2;
 
@@ -179,10 +181,18 @@ impl<'a> TrialRunner<'a> {
         let wanted = Backtest {
             pipeline: spec.clone(),
             hours: MAX_BACKTEST_HOURS,
+            pictures: true,
         };
         let replay = self.tools.client.backtest(&wanted);
         let summary = match timeout_at(until, replay).await {
-            Ok(Ok(report)) => BacktestSummary::from_report(&report, spec),
+            Ok(Ok(report)) => BacktestSummary::from_report(&report, spec).map(|summary| {
+                let strip = strip(&report);
+                let kept = strip.and_then(|strip| self.tools.keep(EVENTS, &spec.source, &strip));
+                BacktestSummary {
+                    pictures: kept,
+                    ..summary
+                }
+            }),
             Ok(Err(error)) => Err(error.in_full()),
             Err(_) => Err(format!("no result within {} s", BACKTEST_TIMEOUT.as_secs())),
         };
@@ -272,6 +282,7 @@ impl<'a> TrialRunner<'a> {
         let wanted = DryRun {
             pipeline: spec.clone(),
             seconds: f64::from(TRIAL_S),
+            clip: None,
         };
         let report = tools.client.dry_run(&wanted).await;
         let seen = TrialStats::from_report(&report.map_err(|e| e.in_full())?);

@@ -21,6 +21,9 @@ pub struct Backtest {
     pub pipeline: PipelineSpec,
     /// Hours before now to replay, over 0 and at most 24.
     pub hours: f64,
+    /// Whether the report has pictures of its events.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pictures: bool,
 }
 
 /// What a pipeline would have counted and reported.
@@ -44,6 +47,10 @@ pub struct BacktestReport {
     pub events: Vec<BacktestEvent>,
     /// Earlier events, left out.
     pub more_events: u64,
+    /// Up to six of the events in one JPEG, in base64: each on the nearest picture of the history,
+    /// with its bounding box. Absent where `pictures` was not asked for, or there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strip: Option<String>,
     /// Settings that have no effect as meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<PipelineWarning>,

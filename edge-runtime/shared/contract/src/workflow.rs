@@ -169,6 +169,10 @@ pub struct DryRun {
     pub pipeline: PipelineSpec,
     /// Seconds of source time to process, over 0 and at most 60.
     pub seconds: f64,
+    /// Media id of a kept clip to process instead of the next seconds of the source, as fast as it
+    /// can be. Its pictures are enlarged to those of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<String>,
 }
 
 /// What a pipeline would have counted and reported.

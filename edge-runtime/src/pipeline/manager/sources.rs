@@ -176,11 +176,17 @@ impl Manager {
     pub(super) fn open_source(&self, spec: SourceSpec) -> Result<Option<SourceHandle>, Problem> {
         let id = spec.id.clone();
         let address = crate::capture::redact::uri(&spec.uri);
-        self.parts.history.set_address(&id, &address);
+        let privacy = self.privacy_mask(&spec)?;
+        // Pictures of before a mask are not shown under it.
+        let view = match &privacy {
+            Some(mask) => format!("{address} {mask:?}"),
+            None => address,
+        };
+        self.parts.history.set_address(&id, &view);
         let deps = Deps {
             wall: Arc::new(clock::wall),
             notices: Some(self.notices.clone()),
-            privacy: self.privacy_mask(&spec)?,
+            privacy,
             run: self.next_source_number(),
             seed: fastrand::u64(..),
             ..Deps::default()

@@ -13,12 +13,12 @@ use watchkeeper_engine::rules::{LocalTime, is_awake};
 
 use super::super::facts::ToolFact;
 use super::super::tool_context::ToolContext;
-use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
 use super::preview_workflow::no_draft;
 use super::propose_deployment::{rules, spec};
 use crate::moment::weekday;
 use crate::permissions::{Effect, ToolScope};
-use crate::proposal::backtest::BacktestSummary;
+use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::wording::local_time;
 
 /// Maximum events in the result.
@@ -32,6 +32,10 @@ const PIPELINE_ID: &str = "dry-run";
 const VERDICTS: &str = "decision is the verdict on an event's confidence: act (sure), record \
     (stands, flagged), review (a person should look), escalate (a second opinion is asked for, \
     where one is configured); below that it is too weak and no event";
+
+/// Explains the picture of a replay to the language model.
+const STRIP: &str = "some of the events, spread over the time, each on the nearest kept picture, \
+    taken up to ten seconds earlier or later";
 
 pub(super) const TOOL: Tool = Tool {
     name: "dry_run_workflow",
@@ -48,10 +52,11 @@ pub(super) const TOOL: Tool = Tool {
                 usually 10"},
             "hours": {"type": "number", "description": "0, or replay this many past hours \
                 instead, at most 24"},
+            "clip": text("empty, or the id of an event's clip of this camera to try it on"),
         });
         schema(
             &properties,
-            &["draft", "camera", "rules", "seconds", "hours"],
+            &["draft", "camera", "rules", "seconds", "hours", "clip"],
         )
     },
     effect: Effect::Read,
@@ -70,6 +75,9 @@ struct Arguments {
     /// Hours of the detection history to replay instead.
     #[serde(default)]
     hours: f64,
+    /// Media id of a kept clip to run on instead; empty: the camera.
+    #[serde(default)]
+    clip: String,
 }
 
 async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
@@ -87,10 +95,20 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let pipeline = spec(id, camera.clone(), workflow, rules(arguments.rules)?);
     if is_replay {
         let hours = arguments.hours.min(MAX_BACKTEST_HOURS);
-        return replay(given, &Backtest { pipeline, hours }, arguments.draft).await;
+        let wanted = Backtest {
+            pipeline,
+            hours,
+            pictures: given.context.sees.is_some(),
+        };
+        return replay(given, &wanted, arguments.draft).await;
     }
     let seconds = arguments.seconds;
-    let wanted = DryRun { pipeline, seconds };
+    let clip = Some(arguments.clip).filter(|clip| !clip.is_empty());
+    let wanted = DryRun {
+        pipeline,
+        seconds,
+        clip,
+    };
     let quiet = sleeping_rules(&wanted.pipeline, &here.now);
     let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
@@ -153,11 +171,18 @@ async fn replay(
         .map(past_event)
         .collect();
     let told = json!({
+        "about_this": FROM_OUTSIDE,
         "summary": sentence, "rules": report.rules, "lines": report.results.lines,
         "latest_events": events, "covered_s": report.covered_s, "limits": report.limits,
         "remark": summary.remark(), "note": VERDICTS,
+        "picture": report.strip.as_ref().map(|_| STRIP),
     });
-    Ok(ToolOutcome::json(&told).with_fact(ToolFact::Tried { draft, sentence }))
+    let picture = match strip(&report) {
+        Some(strip) => given.context.show(strip).await?.part,
+        None => None,
+    };
+    let outcome = ToolOutcome::json(&told).with_picture(picture);
+    Ok(outcome.with_fact(ToolFact::Tried { draft, sentence }))
 }
 
 fn past_event(event: &BacktestEvent) -> Value {
