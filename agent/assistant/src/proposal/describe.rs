@@ -265,6 +265,9 @@ fn describe_rule(rule: &RuleSpec) -> String {
     if let Some(band) = &rule.confidence {
         add(describe_band(band));
     }
+    if !rule.ignore.is_empty() {
+        add(describe_ignored_areas(&rule.ignore));
+    }
     if let Some(hours) = &rule.schedule {
         add(describe_schedule(hours));
     }
@@ -304,6 +307,12 @@ fn describe_rule(rule: &RuleSpec) -> String {
         seconds if seconds > 0.0 => format!("cool-down {seconds} s{for_each}"),
         _ => "no cool-down".to_owned(),
     });
+    // A critical event is never suppressed.
+    if let Some(most) = rule.max_per_hour
+        && rule.severity != Severity::Critical
+    {
+        add(format!("at most {most} events an hour"));
+    }
     if rule.gates != Gates::default() {
         add(describe_gates(&rule.gates));
     }
@@ -413,6 +422,18 @@ fn describe_band(band: &Band) -> String {
     } else {
         format!("only with a confidence of {} or more", band.min)
     }
+}
+
+/// Describes areas by their corners in percent of the picture, from its upper left.
+fn describe_ignored_areas(areas: &[[f64; 4]]) -> String {
+    let percent = |share: f64| (share * 100.0).round();
+    let area = |[x_min, y_min, x_max, y_max]: &[f64; 4]| {
+        let (left, top) = (percent(*x_min), percent(*y_min));
+        let (right, bottom) = (percent(*x_max), percent(*y_max));
+        format!("{left}–{right} % from the left and {top}–{bottom} % from the top")
+    };
+    let areas: Vec<String> = areas.iter().map(area).collect();
+    format!("ignores what stands in {}", areas.join("; "))
 }
 
 /// Whether the rule has a cool-down for each object.

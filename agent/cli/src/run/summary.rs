@@ -91,7 +91,7 @@ const NOTHING_SEEN: &str = "\nNothing was detected. --show or --video FILE shows
      sees; --model and --watch choose what is looked for (docs/guide/troubleshooting.md).";
 
 /// Why something made no event: key and words.
-const REASONS: [(&str, &str); 4] = [
+const REASONS: [(&str, &str); 6] = [
     ("too_weak", "too weak to record"),
     ("cooling_down", "during a cool-down"),
     ("inactive", "outside of the schedule"),
@@ -99,6 +99,8 @@ const REASONS: [(&str, &str); 4] = [
         "not_accepted",
         "of a class or score that a rule does not accept",
     ),
+    ("in_ignored_area", "in an area that a rule ignores"),
+    ("over_hourly_limit", "beyond the events an hour of a rule"),
 ];
 
 fn without_event(results: &PipelineResults) -> BTreeMap<&'static str, u64> {
@@ -108,6 +110,8 @@ fn without_event(results: &PipelineResults) -> BTreeMap<&'static str, u64> {
         other.cooling_down,
         other.inactive,
         other.not_accepted,
+        other.in_ignored_area,
+        other.over_hourly_limit,
     ];
     let named = REASONS.iter().zip(counts);
     let named = named.filter(|(_, count)| *count > 0);

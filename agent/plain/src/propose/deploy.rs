@@ -172,10 +172,12 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 when: when.clone(),
                 classes: Vec::new(),
                 confidence: None,
+                ignore: Vec::new(),
                 schedule: schedule.clone(),
                 cooldown_s: watch.cooldown_s,
                 // `at most once an hour` is about messages, not about each one that comes.
                 shared_cooldown: watch.cooldown_s > 0.0,
+                max_per_hour: None,
                 severity: watch.severity,
                 gates: Gates::default(),
                 second_opinion_may_lower: watch.second_opinion,

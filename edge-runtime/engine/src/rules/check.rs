@@ -2,19 +2,18 @@
 //!
 //! - The result of `compile` refers only to existing needs and holds only finite numbers.
 
+mod settings;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::problem::nearest;
-use watchkeeper_contract::rule::{
-    ClipSpec, Condition, CountBound, CrossDirection, RuleSpec, Severity, ValueTest,
-};
+use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, RuleSpec, ValueTest};
 
 use super::facts::{SelectorKind, StepFacts, WorkflowFacts};
 use super::moment::{Need, NeedKind};
 use super::plan::{CrossWatch, LevelWatch, Plan, Question, TrackKind, TrackWatch, Watch};
-use super::schedule::ActiveSchedule;
 use super::stays::StayScope;
 
 /// Maximum number of rules of one pipeline.
@@ -23,8 +22,6 @@ pub const MAX_RULES: usize = 200;
 pub const MAX_CHANNELS: usize = 8;
 /// Maximum number of classes in one rule; more than any model has.
 pub const MAX_CLASSES: usize = 2000;
-/// Maximum number of days in the schedule of one rule.
-const MAX_DAYS: usize = 7;
 
 /// An error in a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -162,98 +159,6 @@ impl Compiler<'_> {
     fn seconds(&mut self, field: &str, value: f64) {
         if !(value.is_finite() && value >= 0.0) {
             self.error(field, value, "must be a number of seconds, 0 or more");
-        }
-    }
-
-    /// Checks everything but the condition.
-    fn check_settings(&mut self, spec: &RuleSpec) -> Option<ActiveSchedule> {
-        self.seconds("cooldown_s", spec.cooldown_s);
-        if let Some(band) = spec.confidence
-            && !(0.0 <= band.min && band.min <= band.max && band.max <= 1.0)
-        {
-            let value = format!("{}..{}", band.min, band.max);
-            self.error(
-                "confidence",
-                value,
-                "must be a range within 0 to 1 with min not above max",
-            );
-        }
-        let g = spec.gates;
-        let falling = 1.0 >= g.act && g.act >= g.record && g.record >= g.review;
-        if !(falling && g.review >= g.escalate && g.escalate >= 0.0) {
-            let value = format!("{} {} {} {}", g.act, g.record, g.review, g.escalate);
-            let message = "must satisfy 1 >= act >= record >= review >= escalate >= 0";
-            self.error("gates", value, message);
-        }
-        if spec.second_opinion_may_lower && spec.severity == Severity::Critical {
-            self.error(
-                "second_opinion_may_lower",
-                true,
-                "is not allowed with severity critical; leave it out or lower the severity",
-            );
-        }
-        self.check_lengths(spec);
-        if let Some(clip) = spec.clip {
-            self.clip(clip);
-        }
-        let schedule = spec.schedule.as_ref()?;
-        match ActiveSchedule::new(schedule) {
-            Ok(awake) => Some(awake),
-            Err(field) => {
-                let value = if field == "from" {
-                    &schedule.from
-                } else {
-                    &schedule.to
-                };
-                self.error(
-                    &format!("schedule.{field}"),
-                    value,
-                    "is not a time of day; write HH:MM, such as 07:30",
-                );
-                None
-            }
-        }
-    }
-
-    /// Checks the lengths of the lists.
-    fn check_lengths(&mut self, spec: &RuleSpec) {
-        let days = spec.schedule.as_ref().map_or(0, |s| s.days.len());
-        for (field, what, found, most) in [
-            ("notify", "channels", spec.notify.len(), MAX_CHANNELS),
-            ("on_act", "channels", spec.on_act.len(), MAX_CHANNELS),
-            ("classes", "classes", spec.classes.len(), MAX_CLASSES),
-            ("schedule.days", "days", days, MAX_DAYS),
-        ] {
-            if found > most {
-                let message = format!("has too many {what}; use at most {most}");
-                self.error(field, found, message);
-            }
-        }
-    }
-
-    fn clip(&mut self, clip: ClipSpec) {
-        let (most_before, least, most) = (
-            ClipSpec::MAX_PRE_ROLL_S,
-            ClipSpec::MIN_CLIP_S,
-            ClipSpec::MAX_CLIP_S,
-        );
-        let is_before = (0.0..=most_before).contains(&clip.before_s);
-        if !is_before {
-            let message =
-                format!("must be 0 to {most_before} seconds, the length of the frame buffer");
-            self.error("clip.before_s", clip.before_s, message);
-        }
-        self.seconds("clip.after_s", clip.after_s);
-        let length = clip.length_s();
-        if is_before
-            && clip.after_s.is_finite()
-            && clip.after_s >= 0.0
-            && !(least..=most).contains(&length)
-        {
-            let message = format!(
-                "before_s and after_s together must be {least} to {most} seconds; they are {length}"
-            );
-            self.error("clip.after_s", clip.after_s, message);
         }
     }
 

@@ -4,11 +4,12 @@ use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::rule::{Band, RuleSpec};
 use watchkeeper_vision::detections::Detection;
+use watchkeeper_vision::geometry::BBox;
 
 use super::boxes::Boxes;
 use super::evidence::{EvidenceItem, of_track};
 use super::history::{History, Record};
-use super::life::EventEmitter;
+use super::life::{EventEmitter, Suppressed};
 use super::moment::{Moment, NeedValue};
 use super::schedule::ActiveSchedule;
 use super::stays::Stays;
@@ -28,6 +29,8 @@ pub(super) struct RuleContext {
     name: String,
     classes: Vec<String>,
     band: Option<Band>,
+    /// Areas in which objects are ignored, normalised `[x_min, y_min, x_max, y_max]`.
+    ignored_areas: Vec<[f64; 4]>,
     pub(super) emitter: EventEmitter,
 }
 
@@ -37,19 +40,42 @@ impl RuleContext {
             name: spec.name.clone(),
             classes: spec.classes.clone(),
             band: spec.confidence,
+            ignored_areas: spec.ignore.clone(),
             emitter: EventEmitter::new(spec, active),
         }
     }
 
-    /// Returns whether a box has a class and score that the rule accepts. The class of a track is
-    /// that of most of its boxes.
-    pub(super) fn fits(&self, d: &Detection, record: Option<&Record>) -> bool {
+    /// Checks whether the rule accepts the class, score and place of a box. The class of a track
+    /// is that of most of its boxes, and its place that of its latest box.
+    pub(super) fn check(
+        &self,
+        d: &Detection,
+        subject: Option<Subject<'_>>,
+        at: &Moment,
+    ) -> Result<(), Suppressed> {
+        let record = subject.and_then(|s| s.record);
         let label = record.map_or(&*d.class, Record::label);
         let class = self.classes.is_empty() || self.classes.iter().any(|c| c == label);
-        class
-            && self
-                .band
-                .is_none_or(|b| b.min <= d.confidence && d.confidence <= b.max)
+        let score = |b: Band| b.min <= d.confidence && d.confidence <= b.max;
+        if !(class && self.band.is_none_or(score)) {
+            return Err(Suppressed::NotAccepted);
+        }
+        let latest = subject.and_then(|s| s.latest);
+        let bbox = latest.map_or(&d.bbox, |record| &record.bbox);
+        if self.is_ignored(bbox, at) {
+            return Err(Suppressed::InIgnoredArea);
+        }
+        Ok(())
+    }
+
+    /// Whether the middle of the lower edge of a box lies in an ignored area.
+    fn is_ignored(&self, bbox: &BBox, at: &Moment) -> bool {
+        let [w, h] = at.size.map(f64::from);
+        let (x, y) = (f64::midpoint(bbox.x1, bbox.x2) / w, bbox.y2 / h);
+        let mut areas = self.ignored_areas.iter();
+        areas.any(|[x_min, y_min, x_max, y_max]| {
+            (*x_min..=*x_max).contains(&x) && (*y_min..=*y_max).contains(&y)
+        })
     }
 
     /// Names the accepted classes for a reason text.

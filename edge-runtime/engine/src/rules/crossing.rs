@@ -8,7 +8,7 @@ use watchkeeper_vision::detections::Detection;
 use super::boxes::Boxes;
 use super::context::{RuleContext, Subject, View};
 use super::evidence::EvidenceItem;
-use super::life::{Lifecycle, Scene, Suppressed};
+use super::life::{Lifecycle, Scene};
 use super::plan::CrossWatch;
 
 /// A rule about a line.
@@ -33,12 +33,13 @@ impl Crossing {
             let boxes = need.and_then(|n| view.boxes[n].as_ref());
             for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
                 let subject = Subject::new(track, history);
-                if context.fits(d, subject.record) {
-                    let mut chain = subject.chain();
-                    chain.extend(depth(d).map(EvidenceItem::crossing_depth));
-                    self.report(context, scene, (subject, &chain), direction);
-                } else {
-                    context.emitter.give_up(Some(Suppressed::NotAccepted));
+                match context.check(d, Some(subject), scene.at) {
+                    Ok(()) => {
+                        let mut chain = subject.chain();
+                        chain.extend(depth(d).map(EvidenceItem::crossing_depth));
+                        self.report(context, scene, (subject, &chain), direction);
+                    }
+                    Err(why) => context.emitter.give_up(Some(why)),
                 }
             }
         }

@@ -9,8 +9,9 @@
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::rule::{CountBound, ValueTest};
+use watchkeeper_vision::detections::Detection;
 
-use super::boxes::{Boxes, in_zone};
+use super::boxes::in_zone;
 use super::context::{RuleContext, View};
 use super::evidence::{EvidenceItem, of_count, of_value};
 use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
@@ -57,7 +58,7 @@ impl Level {
         scene: &mut Scene<'_>,
         view: &View<'_>,
     ) {
-        let reading = self.read(context, view);
+        let reading = self.read(context, scene.at, view);
         if scene.clock - self.last_true_s > scene.grace_s {
             let is_over = reading.as_ref().is_some_and(|r| !r.holds);
             let why = if is_over {
@@ -141,14 +142,17 @@ impl Level {
     }
 
     /// Reads the condition; `None` if the step did not run or gave no usable number.
-    fn read(&self, context: &RuleContext, view: &View<'_>) -> Option<Reading> {
+    fn read(&self, context: &RuleContext, at: &Moment, view: &View<'_>) -> Option<Reading> {
         match &self.watch.question {
             Question::Count {
                 bound,
                 keeps_outside,
             } => {
                 let boxes = view.boxes[self.watch.need].as_ref()?;
-                Some(count(context, boxes, *bound, *keeps_outside))
+                let boxes = boxes.all().iter().copied();
+                let counted = boxes
+                    .filter(|d| context.check(d, None, at).is_ok() && in_zone(d, *keeps_outside));
+                Some(count(counted, *bound))
             }
             Question::Value { test } => {
                 let (holds, number) = match (test, view.inputs[self.watch.need]) {
@@ -276,18 +280,11 @@ fn is_held(view: &View<'_>, watch: &LevelWatch) -> bool {
 }
 
 /// Counts the boxes that the rule accepts.
-fn count(
-    context: &RuleContext,
-    boxes: &Boxes<'_>,
-    bound: CountBound,
-    keeps_outside: bool,
-) -> Reading {
+fn count<'a>(accepted: impl Iterator<Item = &'a Detection>, bound: CountBound) -> Reading {
     let mut reading = Reading::default();
-    for d in boxes.all() {
-        if context.fits(d, None) && in_zone(d, keeps_outside) {
-            reading.scores.push(d.confidence);
-            reading.tracks.extend(d.track);
-        }
+    for d in accepted {
+        reading.scores.push(d.confidence);
+        reading.tracks.extend(d.track);
     }
     let n = reading.scores.len();
     reading.holds = match bound {

@@ -1,12 +1,12 @@
 //! Lifecycle of an event: candidate, open, over.
 //!
-//! - A candidate begins once evidence, schedule and cool-down allow it.
+//! - A candidate begins once evidence, schedule, cool-down and hourly limit allow it.
 //! - A decision waits up to [`SETTLE_S`] while evidence still grows; otherwise most events would
 //!   begin as doubtful and be corrected a second later.
 //! - Only [`EventEmitter::begin`] makes a `new` record and only [`EventEmitter::end`] an `end`; the
 //!   latter consumes the open event.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
@@ -24,6 +24,8 @@ pub(super) const SETTLE_S: f64 = 1.0;
 const REVIEW_EVERY_S: f64 = 1.0;
 /// Seconds between two updates that only report a new number.
 const NUMBER_EVERY_S: f64 = 5.0;
+/// Seconds that an hourly limit looks back.
+const HOUR_S: f64 = 3600.0;
 /// Maximum number of tracks with a cool-down per rule; the oldest is evicted.
 const MAX_COOLDOWNS: usize = 4096;
 
@@ -52,6 +54,10 @@ pub(super) enum Suppressed {
     Settling,
     /// The rule does not accept the class or the score.
     NotAccepted,
+    /// The object is in an area that the rule ignores.
+    InIgnoredArea,
+    /// The rule has begun its most events of an hour.
+    OverHourlyLimit,
 }
 
 impl Lifecycle {
@@ -103,6 +109,9 @@ pub(super) struct EventEmitter {
     clip: Option<ClipSpec>,
     cooldown_s: f64,
     shared_cooldown: bool,
+    max_per_hour: Option<u32>,
+    /// Starts of the latest events, at most `max_per_hour`.
+    began_lately: VecDeque<f64>,
     active: Option<ActiveSchedule>,
     /// Start of the latest event, by track or for the whole rule.
     began: BTreeMap<Option<TrackId>, f64>,
@@ -125,6 +134,8 @@ impl EventEmitter {
             clip: spec.clip,
             cooldown_s: spec.cooldown_s,
             shared_cooldown: spec.shared_cooldown,
+            max_per_hour: spec.max_per_hour,
+            began_lately: VecDeque::new(),
             active,
             began: BTreeMap::new(),
             held_back: 0,
@@ -180,17 +191,28 @@ impl EventEmitter {
                 decision.confidence, self.gates.escalate
             );
         }
-        // Critical events are never suppressed by a cool-down.
-        let cooling = self.severity != Severity::Critical
-            && self
-                .began
-                .get(&self.quiet_for(key))
-                .is_some_and(|t| scene.clock - t < self.cooldown_s);
-        if cooling {
-            Err(Suppressed::Cooling)
-        } else {
-            Ok(decision)
+        // Critical events are never suppressed by a cool-down or a limit.
+        if self.severity == Severity::Critical {
+            return Ok(decision);
         }
+        let began = self.began.get(&self.quiet_for(key));
+        if began.is_some_and(|t| scene.clock - t < self.cooldown_s) {
+            return Err(Suppressed::Cooling);
+        }
+        if self.is_over_hourly_limit(scene.clock) {
+            return Err(Suppressed::OverHourlyLimit);
+        }
+        Ok(decision)
+    }
+
+    /// Whether the rule has begun its most events in the hour before `clock`.
+    fn is_over_hourly_limit(&self, clock: f64) -> bool {
+        let Some(most) = self.max_per_hour else {
+            return false;
+        };
+        let nth_latest = self.began_lately.len().checked_sub(most as usize);
+        let oldest = nth_latest.and_then(|nth| self.began_lately.get(nth));
+        oldest.is_some_and(|began| clock - began < HOUR_S)
     }
 
     /// Begins the event if it is admitted, otherwise notes why not.
@@ -221,6 +243,11 @@ impl EventEmitter {
             Some(Suppressed::Weak | Suppressed::Settling) => self.discarded += 1,
             Some(Suppressed::Inactive) => self.suppressed.inactive += 1,
             Some(Suppressed::NotAccepted) => self.suppressed.not_accepted += 1,
+            Some(Suppressed::InIgnoredArea) => self.suppressed.in_ignored_area += 1,
+            Some(Suppressed::OverHourlyLimit) => {
+                self.held_back = self.held_back.saturating_add(1);
+                self.suppressed.over_hourly_limit += 1;
+            }
             None => {}
         }
     }
@@ -245,6 +272,12 @@ impl EventEmitter {
                 oldest.and_then(|k| self.began.remove(&k));
             }
             self.began.insert(key, scene.clock);
+        }
+        if let Some(most) = self.max_per_hour {
+            self.began_lately.push_back(scene.clock);
+            if self.began_lately.len() > most as usize {
+                self.began_lately.pop_front();
+            }
         }
         event.held_back = std::mem::take(&mut self.held_back);
         let open = OpenEvent {

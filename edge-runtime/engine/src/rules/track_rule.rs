@@ -33,8 +33,8 @@ pub(super) struct TrackRule {
 struct Followed {
     /// Track with the most sightings.
     best_track: TrackId,
-    /// Whether the rule ever accepted class and score.
-    fitted: bool,
+    /// Why the rule does not accept the object; `None` once it has accepted it.
+    refused: Option<Suppressed>,
     /// Whether it began while the schedule was inactive, for a momentary event.
     is_inactive: bool,
     life: Lifecycle,
@@ -103,8 +103,11 @@ impl TrackRule {
             if sightings(stay.track) >= sightings(followed.best_track) {
                 followed.best_track = stay.track;
             }
-            let fits = context.fits(d, followed.subject(stay, history).record);
-            followed.fitted |= fits;
+            let accepted = context.check(d, Some(followed.subject(stay, history)), scene.at);
+            match accepted {
+                Ok(()) => followed.refused = None,
+                Err(why) => followed.refused = followed.refused.map(|_| why),
+            }
             observe_present(
                 &self.watch.kind,
                 context,
@@ -112,7 +115,7 @@ impl TrackRule {
                 stay,
                 followed,
                 history,
-                fits,
+                accepted.is_ok(),
             );
         }
     }
@@ -120,7 +123,7 @@ impl TrackRule {
     fn follow(&mut self, stay: &Stay, missed: Option<Missed>) {
         let followed = Followed {
             best_track: stay.track,
-            fitted: false,
+            refused: Some(Suppressed::NotAccepted),
             is_inactive: missed == Some(Missed::Inactive),
             life: match missed {
                 Some(_) => Lifecycle::Over,
@@ -246,18 +249,15 @@ fn end_stay(
 ) {
     let subject = followed.subject(stay, history);
     let Followed {
-        fitted,
+        refused,
         is_inactive,
         mut life,
         ..
     } = followed;
     if is_inactive {
-        let why = if fitted {
-            Suppressed::Inactive
-        } else {
-            Suppressed::NotAccepted
-        };
-        context.emitter.give_up(Some(why));
+        context
+            .emitter
+            .give_up(Some(refused.unwrap_or(Suppressed::Inactive)));
     }
     if matches!(life, Lifecycle::Candidate { .. }) {
         // The end of the source does not count as leaving.
@@ -265,8 +265,8 @@ fn end_stay(
         if !(leaves || is_satisfied(kind, stay)) {
             return;
         }
-        if !fitted {
-            context.emitter.give_up(Some(Suppressed::NotAccepted));
+        if refused.is_some() {
+            context.emitter.give_up(refused);
             return;
         }
         // Decides now what was postponed for more evidence.

@@ -55,9 +55,11 @@ fn rule(when: Condition) -> RuleSpec {
         when,
         classes: vec![],
         confidence: None,
+        ignore: Vec::new(),
         schedule: None,
         cooldown_s: 0.0,
         shared_cooldown: false,
+        max_per_hour: None,
         severity: Severity::Info,
         gates: Gates::default(),
         second_opinion_may_lower: false,
@@ -700,6 +702,122 @@ fn critical_rule_has_no_cool_down() {
 }
 
 #[test]
+fn objects_in_an_ignored_area_make_no_event() {
+    // The middle of the lower edge of the first person is at 80, 200 of 640 x 480.
+    let ignoring = |area: [f64; 4], when| RuleSpec {
+        ignore: vec![[0.9, 0.9, 1.0, 1.0], area],
+        ..rule(when)
+    };
+    let on_it = [0.1, 0.4, 0.15, 0.45];
+    let above_it = [0.1, 0.3, 0.15, 0.41];
+    for (area, when, events) in [
+        (on_it, enters(), 0),
+        (above_it, enters(), 1),
+        (on_it, count(CountBound::Over(0), 0.0), 0),
+        (above_it, count(CountBound::Over(0), 0.0), 1),
+    ] {
+        let is_about_tracks = matches!(when, Condition::Enters { .. });
+        let mut b = Bench::new(&[ignoring(area, when)]);
+        b.stand(3.0, 1);
+        b.finish();
+        let began = b.changes.iter().filter(|c| c.phase == Phase::New);
+        assert_eq!(began.count(), events, "{area:?}");
+        let ignored = b.rules.suppressed().in_ignored_area;
+        assert_eq!(
+            ignored,
+            u64::from(is_about_tracks && events == 0),
+            "{area:?}"
+        );
+    }
+}
+
+#[test]
+fn object_that_leaves_an_ignored_area_makes_its_event() {
+    let mut b = Bench::new(&[RuleSpec {
+        ignore: vec![[0.0, 0.0, 0.2, 1.0]],
+        ..rule(appears())
+    }]);
+    b.stand(3.0, 1);
+    assert_eq!(b.phases(), []);
+    let mut outside = standing(1);
+    outside.boxes[0] = person(1, 300.0);
+    b.hold(1.0, &outside);
+    b.finish();
+    assert_eq!(b.phases(), NEW_END);
+    assert_eq!(b.rules.suppressed().in_ignored_area, 0);
+}
+
+#[test]
+fn hourly_limit_counts_what_it_suppresses_and_moves_on() {
+    let limited = |severity| RuleSpec {
+        max_per_hour: Some(2),
+        severity,
+        ..rule(enters())
+    };
+    let mut b = Bench::new(&[limited(Severity::Info)]);
+    for _ in 0..4 {
+        b.stand(2.0, 1);
+        b.stand(3.0, 0);
+    }
+    assert_eq!(b.phases().len(), 4, "two events");
+    assert_eq!(b.rules.suppressed().over_hourly_limit, 2);
+    // An hour after the first event.
+    b.frame += (3600.0 * FPS) as u64;
+    b.stand(2.0, 1);
+    let held = b.changes.iter().filter(|c| c.phase == Phase::New);
+    assert_eq!(
+        held.map(|c| c.event.held_back).collect::<Vec<_>>(),
+        [0, 0, 2]
+    );
+
+    let mut b = Bench::new(&[limited(Severity::Critical)]);
+    for _ in 0..4 {
+        b.stand(2.0, 1);
+        b.stand(3.0, 0);
+    }
+    assert_eq!(b.phases().len(), 8);
+}
+
+#[test]
+fn wrong_areas_and_limits_are_refused() {
+    let ignoring = |ignore, when| RuleSpec {
+        ignore,
+        ..rule(when)
+    };
+    let limited = |most| RuleSpec {
+        max_per_hour: Some(most),
+        ..rule(enters())
+    };
+    let value = Condition::Value {
+        value: VALUE.into(),
+        test: ValueTest::Over(1.0),
+        for_s: 0.0,
+    };
+    let all = [0.0, 0.0, 1.0, 1.0];
+    for (spec, field) in [
+        (ignoring(vec![all; 17], enters()), "rules[0].ignore"),
+        (ignoring(vec![all], value), "rules[0].ignore"),
+        (
+            ignoring(vec![all, [0.5, 0.0, 0.5, 1.0]], enters()),
+            "rules[0].ignore[1]",
+        ),
+        (
+            ignoring(vec![[0.0, 0.0, 1.1, 1.0]], enters()),
+            "rules[0].ignore[0]",
+        ),
+        (
+            ignoring(vec![[f64::NAN, 0.0, 1.0, 1.0]], enters()),
+            "rules[0].ignore[0]",
+        ),
+        (limited(0), "rules[0].max_per_hour"),
+        (limited(3601), "rules[0].max_per_hour"),
+    ] {
+        assert_eq!(errors(spec)[0].field, field);
+    }
+    assert!(RuleSet::new(&[ignoring(vec![all; 16], enters())], &facts()).is_ok());
+}
+
+#[test]
 fn inactive_rule_makes_no_event_and_ends_the_open_one() {
     let schedule = Some(Schedule {
         days: vec![Weekday::Tue],
@@ -1321,11 +1439,14 @@ proptest! {
         ),
         step_ms in 20u8..250,
         cooldown_s in 0.0f64..20.0,
-        [shared_cooldown, is_active, is_accepted] in any::<[bool; 3]>(),
+        [shared_cooldown, is_active, is_accepted, is_ignored] in any::<[bool; 4]>(),
+        max_per_hour in proptest::option::of(1u32..4),
     ) {
         let rule = RuleSpec {
             cooldown_s,
             shared_cooldown,
+            max_per_hour,
+            ignore: if is_ignored { vec![[0.0, 0.0, 1.0, 1.0]] } else { vec![] },
             classes: if is_accepted { vec![] } else { vec!["car".into()] },
             schedule: (!is_active).then(|| Schedule {
                 days: vec![Weekday::Sun],
@@ -1338,11 +1459,19 @@ proptest! {
         b.finish();
         let events = b.changes.iter().filter(|c| c.phase == Phase::New).count() as u64;
         let other = b.rules.suppressed();
-        let reasons = [other.cooling_down, other.inactive, other.not_accepted];
+        let reasons = [
+            other.cooling_down,
+            other.inactive,
+            other.not_accepted,
+            other.in_ignored_area,
+            other.over_hourly_limit,
+        ];
         let sum = events + b.rules.discarded() + reasons.iter().sum::<u64>();
         prop_assert_eq!(sum, b.dock().count, "{} {:?}", events, other);
         prop_assert!(is_accepted || other.not_accepted == b.dock().count, "{:?}", other);
         prop_assert!(is_active || events == 0);
+        prop_assert!(!is_ignored || !is_accepted || other.in_ignored_area == b.dock().count);
+        prop_assert!(max_per_hour.is_none_or(|most| events <= u64::from(most)));
     }
 
     #[test]

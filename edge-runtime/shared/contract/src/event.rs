@@ -231,7 +231,7 @@ pub struct RuleEvent {
     pub frame: u64,
     /// Presentation time of that frame in seconds since the source began.
     pub pts_s: f64,
-    /// Events that the cool-down suppressed since the last one.
+    /// Events that the cool-down or the hourly limit suppressed since the last one.
     #[serde(default)]
     pub held_back: u32,
     /// Channels that the rule names. Kept in the event, because the rule may have changed when it

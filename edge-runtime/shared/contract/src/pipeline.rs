@@ -255,6 +255,12 @@ pub struct SuppressedCounts {
     pub inactive: u64,
     /// Objects with a class or score that the rule does not accept.
     pub not_accepted: u64,
+    /// Objects in an area that the rule ignores.
+    #[serde(default)]
+    pub in_ignored_area: u64,
+    /// Beyond the most events an hour of the rule.
+    #[serde(default)]
+    pub over_hourly_limit: u64,
 }
 
 impl SuppressedCounts {
@@ -272,6 +278,8 @@ impl std::ops::Add for SuppressedCounts {
             cooling_down: self.cooling_down + other.cooling_down,
             inactive: self.inactive + other.inactive,
             not_accepted: self.not_accepted + other.not_accepted,
+            in_ignored_area: self.in_ignored_area + other.in_ignored_area,
+            over_hourly_limit: self.over_hourly_limit + other.over_hourly_limit,
         }
     }
 }

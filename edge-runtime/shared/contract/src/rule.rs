@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::ChannelId;
 
+/// Most areas in [`RuleSpec::ignore`].
+pub const MAX_IGNORED_AREAS: usize = 16;
+/// Highest [`RuleSpec::max_per_hour`].
+pub const MAX_PER_HOUR: u32 = 3600;
+
 /// A condition on workflow outputs that makes events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +28,11 @@ pub struct RuleSpec {
     /// Only objects whose score lies in this band, both ends included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Band>,
+    /// Areas of the picture in which objects are ignored, at most 16 and normalised
+    /// `[x_min, y_min, x_max, y_max]`. An object is where the middle of the lower edge of its
+    /// bounding box is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<[f64; 4]>,
     /// Only at these times; absent: always.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
@@ -33,6 +43,11 @@ pub struct RuleSpec {
     /// Whether all tracks share the cool-down: at most one event in `cooldown_s`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_cooldown: bool,
+    /// Most events that the rule starts within an hour of source time, 1 to 3600; absent: any
+    /// number. The next event counts what was suppressed. Without effect for the severity
+    /// `critical`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_hour: Option<u32>,
     /// How much it matters.
     #[serde(default)]
     pub severity: Severity,

@@ -59,6 +59,8 @@ fn watched_rule(
         detectors: seen.collect(),
         may_drop: drops
             || rule.confidence.is_some()
+            || !rule.ignore.is_empty()
+            || (rule.max_per_hour.is_some() && !is_critical)
             || rule.gates.escalate > Gates::default().escalate,
         quiet_ms: if rule.shared_cooldown && !is_critical {
             (rule.cooldown_s * 1e3).ceil() as u64
@@ -135,6 +137,8 @@ mod tests {
                 "cooldown_s": 60, "shared_cooldown": true},
             {"name": "c", "when": {"kind": "crosses", "line": "line"}, "severity": "critical",
                 "cooldown_s": 60, "shared_cooldown": true, "confidence": {"min": 0.9}},
+            {"name": "i", "when": {"kind": "crosses", "line": "line"}, "ignore": [[0, 0, 0.5, 0.5]]},
+            {"name": "h", "when": {"kind": "crosses", "line": "line"}, "max_per_hour": 5},
         ]));
         let models = |rule: &WatchedRule| -> Vec<(String, usize)> {
             let of = rule.detectors.iter();
@@ -151,6 +155,8 @@ mod tests {
                 (false, None, 0),
                 (true, None, 0),
                 (false, Some(CrossDirection::In), 60_000),
+                (true, None, 0),
+                (true, None, 0),
                 (true, None, 0),
             ]
         );
