@@ -19,7 +19,7 @@ use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, FailedStep, ValidateReport, WorkflowRun,
@@ -324,6 +324,10 @@ impl Runtime for Api {
         parts.metrics.set_recorder(recorder.lost(), has_trouble);
         parts.metrics.set_effects(&parts.effects.counts());
         parts.metrics.encode(&parts.journal, &self.media)
+    }
+
+    fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem> {
+        self.manager.answers(id)
     }
 
     fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {

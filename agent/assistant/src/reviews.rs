@@ -2,9 +2,15 @@
 
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, Person, Via};
 use watchkeeper_contract::event::{Event, EventBody, Verdict};
-use watchkeeper_contract::review::{NewAssessment, Review, ReviewQueue};
+use watchkeeper_contract::review::{
+    NewAssessment, PipelineAnswers, Review, ReviewQueue, RuleAnswers,
+};
+use watchkeeper_engine::rules::calibration;
 
 use crate::wording::{counted, local_time};
+
+/// Confidences of which the calibrated values are shown.
+const CALIBRATION_EXAMPLES: [f64; 4] = [0.5, 0.7, 0.85, 0.95];
 
 /// A person's answer about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +121,32 @@ pub fn describe_record(event: &Event) -> String {
         },
     };
     format!("{text} ({})", verdict_name(event.decision.verdict))
+}
+
+/// Describes how answers change the confidence of a pipeline's events, one rule a line.
+#[must_use]
+pub fn describe_answers(answers: &PipelineAnswers) -> Vec<String> {
+    if answers.rules.is_empty() {
+        return vec![format!(
+            "No event of {} has an answer since it was last replaced.",
+            answers.pipeline
+        )];
+    }
+    answers.rules.iter().map(describe_rule_answers).collect()
+}
+
+fn describe_rule_answers(of: &RuleAnswers) -> String {
+    let approved = of.answers.iter().filter(|answer| answer.is_true).count();
+    let rejected = of.answers.len() - approved;
+    let head = format!("{}: {approved} approved, {rejected} rejected", of.rule);
+    let Some(calibration) = &of.calibration else {
+        return format!("{head}; not calibrated");
+    };
+    let examples = CALIBRATION_EXAMPLES.map(|raw| {
+        let after = calibration::apply(calibration, raw);
+        format!("{:.0} % becomes {:.0} %", raw * 100.0, after * 100.0)
+    });
+    format!("{head}; a confidence of {}", examples.join(", "))
 }
 
 /// Word for a verdict.

@@ -172,6 +172,7 @@ pub(crate) mod testing {
         let decision = Decision {
             verdict: Verdict::Escalate,
             confidence: 0.6,
+            raw_confidence: None,
             reason: "escalate: 0.60 is at or above the gate of 0.50".to_owned(),
             asks: Some(Asks {
                 gates: Gates::default(),

@@ -106,6 +106,7 @@ fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
         decision: Decision {
             verdict,
             confidence,
+            raw_confidence: case.event.decision.raw_confidence,
             reason: format!(
                 "{confidence:.2} with the second opinion, which {word} with {:.2}; {local:.2} without",
                 opinion.confidence

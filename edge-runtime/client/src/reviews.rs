@@ -2,8 +2,8 @@
 
 use reqwest::Method;
 use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::review::{NewAssessment, ReviewQueue};
+use watchkeeper_contract::id::{EventSeq, PipelineId};
+use watchkeeper_contract::review::{NewAssessment, PipelineAnswers, ReviewQueue};
 
 use super::{Call, ClientError, RuntimeClient};
 
@@ -13,6 +13,13 @@ impl RuntimeClient {
         let limit = limit.to_string();
         let query = [("limit", limit.as_str())];
         self.get(Call::to(&["reviews"]).with(&query)).await
+    }
+
+    /// Returns the answers of people about events of a pipeline
+    /// (`GET /v1/pipelines/{id}/answers`).
+    pub async fn answers(&self, pipeline: &PipelineId) -> Result<PipelineAnswers, ClientError> {
+        let path = ["pipelines", pipeline.as_str(), "answers"];
+        self.get(Call::to(&path)).await
     }
 
     /// Like [`Self::assess`], for a caller that needs no record.

@@ -124,6 +124,7 @@ impl Journal {
             evidence,
             event: _,
         } = new;
+        let raw_confidence = raw_confidence(&event);
         let (decision, evidence) = match (&assessment.by, decided) {
             (Assessor::Person(_), _) => (
                 decide_by_person(&assessment),
@@ -141,7 +142,10 @@ impl Journal {
             mono_ms: stamp.mono_ms,
             at: stamp.at,
             phase: Phase::Assessed,
-            decision,
+            decision: Decision {
+                raw_confidence,
+                ..decision
+            },
             evidence,
             media: Vec::new(),
             clip: None,
@@ -201,6 +205,13 @@ impl Journal {
     }
 }
 
+/// The confidence of an event from its evidence alone; unknown where an earlier version recorded
+/// an assessment of it.
+fn raw_confidence(event: &Event) -> Option<f64> {
+    let own = (event.phase != Phase::Assessed).then_some(event.decision.confidence);
+    event.decision.raw_confidence.or(own)
+}
+
 /// A person's answer decides alone.
 fn decide_by_person(assessment: &Assessment) -> Decision {
     let (verdict, confidence) = match assessment.answer {
@@ -217,6 +228,7 @@ fn decide_by_person(assessment: &Assessment) -> Decision {
     Decision {
         verdict,
         confidence,
+        raw_confidence: None,
         reason,
         asks: None,
     }

@@ -124,6 +124,7 @@ impl Loss {
                 decision: Decision {
                     verdict: Verdict::Record,
                     confidence: 1.0,
+                    raw_confidence: None,
                     reason: "a loss is always recorded".to_owned(),
                     asks: None,
                 },

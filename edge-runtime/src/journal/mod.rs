@@ -13,6 +13,7 @@
 //!
 //! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
+mod answers;
 mod assess;
 pub(crate) mod chain;
 mod coverage;
@@ -46,6 +47,7 @@ use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
 pub(crate) use assess::check_assessment;
+pub use answers::Answers;
 pub use assess::{AssessError, Assessed, InvalidField};
 pub use chain::Hash;
 pub use coverage::CoverageRecords;
@@ -124,6 +126,7 @@ pub struct Journal {
     /// One assessment at a time: each reads first what was given before.
     assessing: Mutex<()>,
     review_shares: Mutex<ReviewShares>,
+    answers: Arc<Answers>,
 }
 
 #[derive(Debug)]
@@ -269,6 +272,7 @@ impl Journal {
         writer.bounds = bounds;
         writer.named.remove_records(&drop);
         writer.reviews.remove_records(&drop);
+        self.answers.remove_records(&drop);
         self.index(&mut writer, events);
         writer.stats.dropped += drop.len() as u64;
         writer.retention.apply(items, &drop);
@@ -281,6 +285,7 @@ impl Journal {
             let outline = Outline::of(event);
             writer.reviews.add(event.seq.0, &outline);
             self.review_shares.lock().add(&outline);
+            self.answers.add(event.seq.0, &outline);
             writer.stats.assessments += u64::from(event.phase == Phase::Assessed);
             writer.named.add_record(event.seq.0, event);
         }
@@ -394,6 +399,12 @@ impl Journal {
     ) -> Vec<ReviewShare> {
         let shares = self.review_shares.lock();
         shares.too_high(pipeline, since_ms, now_ms)
+    }
+
+    /// Answers of people about events of rules.
+    #[must_use]
+    pub fn answers(&self) -> &Arc<Answers> {
+        &self.answers
     }
 
     /// Counters for metrics.

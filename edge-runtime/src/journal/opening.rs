@@ -11,6 +11,7 @@ use watchkeeper_store::{
     log_seq, pages,
 };
 
+use super::answers::Answers;
 use super::chain::Hash;
 use super::coverage::CoverageRecords;
 use super::error::JournalError;
@@ -107,6 +108,7 @@ impl Journal {
             open_events: Mutex::new(scan.open_events),
             assessing: Mutex::new(()),
             review_shares: Mutex::new(scan.review_shares),
+            answers: Arc::new(scan.answers),
         };
         Ok((journal, losses))
     }
@@ -177,6 +179,7 @@ struct ScanResult {
     open_events: OpenEvents,
     reviews: Reviews,
     review_shares: ReviewShares,
+    answers: Answers,
     named: NamedLosses,
 }
 
@@ -193,6 +196,7 @@ fn scan_index(
         open_events: OpenEvents::default(),
         reviews: Reviews::default(),
         review_shares: ReviewShares::default(),
+        answers: Answers::default(),
         named: NamedLosses::default(),
     };
     for page in pages(store, EVENTS, OPEN_PAGE) {
@@ -212,6 +216,7 @@ fn scan_index(
                         if let Ok(outline) = serde_json::from_str::<Outline>(event.canonical()) {
                             scan.reviews.add(seq, &outline);
                             scan.review_shares.add(&outline);
+                            scan.answers.add(seq, &outline);
                             scan.open_events.add(event, &outline);
                         }
                     }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Clip, Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, PipelineId};
-use watchkeeper_contract::review::MAX_REVIEWS;
+use watchkeeper_contract::review::{MAX_REVIEWS, RuleAnswer};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 
@@ -42,26 +42,38 @@ pub(super) struct Outline {
 #[derive(Debug, Clone, Deserialize)]
 struct OutlineDecision {
     verdict: Verdict,
+    #[serde(default)]
+    raw_confidence: Option<f64>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 struct OutlineBody {
     kind: String,
     #[serde(default)]
     rule: String,
     #[serde(default)]
     on_act: Vec<ChannelId>,
+    #[serde(default)]
+    score: Option<f64>,
+    #[serde(default)]
+    bbox: Option<[f64; 4]>,
 }
 
 impl Outline {
     pub(super) fn of(event: &Event) -> Self {
-        let (kind, rule, on_act) = match &event.body {
-            EventBody::Rule(rule) => (RULE, rule.rule.clone(), rule.on_act.clone()),
+        let body = match &event.body {
+            EventBody::Rule(rule) => OutlineBody {
+                kind: RULE.to_owned(),
+                rule: rule.rule.clone(),
+                on_act: rule.on_act.clone(),
+                score: rule.score,
+                bbox: rule.bbox,
+            },
             EventBody::SourceOutage { .. }
             | EventBody::PipelineHeld { .. }
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
-            | EventBody::Loss { .. } => ("", String::new(), Vec::new()),
+            | EventBody::Loss { .. } => OutlineBody::default(),
         };
         Self {
             id: event.id,
@@ -69,12 +81,9 @@ impl Outline {
             severity: event.severity,
             decision: OutlineDecision {
                 verdict: event.decision.verdict,
+                raw_confidence: event.decision.raw_confidence,
             },
-            body: OutlineBody {
-                kind: kind.to_owned(),
-                rule,
-                on_act,
-            },
+            body,
             at: event.at,
             pipeline: event.pipeline.clone(),
             assessment: event.assessment.as_deref().cloned(),
@@ -96,6 +105,18 @@ impl Outline {
     fn notifies(&self) -> bool {
         let is_certain = self.decision.verdict == Verdict::Act && self.phase != Phase::Clip;
         is_certain && !self.body.on_act.is_empty()
+    }
+
+    /// The answer of a person that the record adds.
+    pub(super) fn person_answer(&self) -> Option<RuleAnswer> {
+        let given = self.assessment.as_ref()?;
+        matches!(given.by, Assessor::Person(_)).then(|| RuleAnswer {
+            event: self.id,
+            is_true: given.answer == AssessmentAnswer::Approve,
+            raw_confidence: self.decision.raw_confidence,
+            score: self.body.score,
+            bbox: self.body.bbox,
+        })
     }
 
     /// Whether a second opinion is what the record adds.

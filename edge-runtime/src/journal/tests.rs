@@ -44,6 +44,7 @@ fn event(severity: Severity) -> Event {
             verdict: Verdict::Record,
             // A number that is easily printed differently from how it was written.
             confidence: 0.1 + 0.2,
+            raw_confidence: None,
             reason: "because".to_owned(),
             asks: None,
         },

@@ -24,6 +24,7 @@ fn updated_metrics_are_in_the_text() {
     metrics.count_event(&Decision {
         verdict: Verdict::Review,
         confidence: 0.72,
+        raw_confidence: None,
         reason: String::new(),
         asks: None,
     });

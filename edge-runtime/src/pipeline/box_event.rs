@@ -51,6 +51,7 @@ fn decision() -> (Severity, Decision, Vec<Evidence>) {
         Decision {
             verdict: Verdict::Act,
             confidence: 1.0,
+            raw_confidence: None,
             reason: "the runtime's own observation".to_owned(),
             asks: None,
         },

@@ -67,6 +67,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(events::stream))
         .routes(routes!(reviews::list))
         .routes(routes!(reviews::assess))
+        .routes(routes!(reviews::answers))
         .routes(routes!(coverage::report))
         .routes(routes!(coverage::statement))
         .routes(routes!(effects::list))

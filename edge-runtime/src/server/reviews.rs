@@ -5,9 +5,9 @@ use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventSeq, PipelineId};
 use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment, ReviewQueue};
+use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment, PipelineAnswers, ReviewQueue};
 use watchkeeper_http::Refusal;
 use watchkeeper_http::body::{self, Named};
 
@@ -40,6 +40,18 @@ pub(super) async fn list(
     Ok(Json(
         app.try_call(move |r| r.journal().reviews(limit)).await?,
     ))
+}
+
+/// Returns the answers of people about events of a pipeline, and the calibrations that follow from
+/// them. Answers about events from before the pipeline was last replaced are left out.
+#[utoipa::path(get, path = "/pipelines/{id}/answers", tag = "pipelines",
+    params(("id" = PipelineId, Path, description = "Name of the pipeline")),
+    responses((status = 200, body = PipelineAnswers)))]
+pub(super) async fn answers(
+    State(app): State<App>,
+    Named(id): Named<PipelineId>,
+) -> Result<Json<PipelineAnswers>, Refusal> {
+    Ok(Json(app.try_call(move |r| r.answers(&id)).await?))
 }
 
 /// Adds a person's answer, or a second opinion, about the event of this record. Returns the new

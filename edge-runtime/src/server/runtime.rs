@@ -16,7 +16,7 @@ use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::Problem;
-use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
@@ -61,6 +61,13 @@ pub trait Runtime: Send + Sync + 'static {
     /// # Errors
     /// When the pipeline is unknown.
     fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem>;
+
+    /// Returns the answers of people about events of a pipeline since it was last replaced, and
+    /// the calibrations that follow from them.
+    ///
+    /// # Errors
+    /// When the pipeline is unknown.
+    fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem>;
 
     /// Deploys a pipeline; stored before it returns. With `replace`, an existing one is replaced.
     ///

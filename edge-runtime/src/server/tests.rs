@@ -28,7 +28,7 @@ use watchkeeper_contract::pipeline::{
     PipelineResults, PipelineSpec, PipelineState, PipelineStatus,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -100,6 +100,11 @@ impl Runtime for Little {
     }
     fn backtest(&self, _: &Backtest, _: &dyn Fn() -> bool) -> Result<BacktestReport, Problem> {
         Ok(BacktestReport::default())
+    }
+    fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem> {
+        self.pipeline(id)?;
+        let answers = self.journal.answers();
+        Ok(answers.of_pipeline(id, i64::MIN, &|_| true))
     }
     fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
         let stamp = Stamp {
@@ -520,6 +525,7 @@ fn event() -> Event {
         decision: Decision {
             verdict: Verdict::Record,
             confidence: 1.0,
+            raw_confidence: None,
             reason: "r".to_owned(),
             asks: None,
         },
@@ -1032,6 +1038,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/coverage",
         "get /v1/coverage/statement",
         "get /v1/reviews",
+        "get /v1/pipelines/{id}/answers",
         "post /v1/events/{seq}/assessments",
         "get /v1/effects",
         "get /v1/effects/{number}",

@@ -319,6 +319,9 @@ fn describe_rule(rule: &RuleSpec) -> String {
     if rule.below_gates == BelowGates::Review {
         add("a person decides below the last gate".to_owned());
     }
+    if !rule.calibrate {
+        add("answers of people do not calibrate it".to_owned());
+    }
     // A critical event is never lowered, whatever the rule allows.
     if rule.second_opinion_may_lower && rule.severity != Severity::Critical {
         add("a second opinion may lower it".to_owned());

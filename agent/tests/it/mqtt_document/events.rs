@@ -86,6 +86,7 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
     case.event.decision = Decision {
         verdict: Verdict::Escalate,
         confidence: 0.6,
+        raw_confidence: None,
         reason: "0.60 is at or above the gate to escalate (0.50)".to_owned(),
         asks: None,
     };

@@ -52,6 +52,7 @@ pub(crate) fn example_event() -> Event {
         decision: Decision {
             verdict: Verdict::Act,
             confidence: 0.93,
+            raw_confidence: None,
             reason: "0.93 is at or above the gate to act (0.90)".to_owned(),
             asks: None,
         },

@@ -445,6 +445,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
         decision: Decision {
             verdict: Verdict::Record,
             confidence: 0.9,
+            raw_confidence: None,
             reason: "above the gate of 0.85".to_owned(),
             asks: None,
         },

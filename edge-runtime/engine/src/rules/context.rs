@@ -78,6 +78,10 @@ impl RuleContext {
         })
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Names the accepted classes for a reason text.
     pub(super) fn things(&self) -> String {
         if self.classes.is_empty() {

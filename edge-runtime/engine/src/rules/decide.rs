@@ -7,8 +7,10 @@
 //! - The confidence is in `0.0..=1.0`; without evidence it is 0.
 
 use watchkeeper_contract::event::{Decision, Verdict};
+use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::Gates;
 
+use super::calibration;
 use super::evidence::{EvidenceItem, round};
 
 /// Returns the weighted mean confidence of a chain.
@@ -69,7 +71,37 @@ pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
     Decision {
         verdict,
         confidence,
+        raw_confidence: None,
         reason: format!("{word}: {confidence:.2} is {side} the gate of {gate:.2}{ends}"),
+        asks: None,
+    }
+}
+
+/// Decides by the calibrated confidence what follows from an event. Whether there is an event the
+/// evidence alone decides, because people answer about events only.
+#[must_use]
+pub fn calibrate(decision: Decision, gates: &Gates, calibration: &Calibration) -> Decision {
+    if decision.verdict == Verdict::Discard {
+        return decision;
+    }
+    let raw = decision.confidence;
+    let confidence = calibration::apply(calibration, raw);
+    let verdict = verdict(confidence, gates).max(Verdict::Escalate);
+    let word = match verdict {
+        Verdict::Act => "act",
+        Verdict::Record => "record",
+        Verdict::Review => "review",
+        Verdict::Escalate | Verdict::Discard => "escalate",
+    };
+    let answers = u64::from(calibration.approved) + u64::from(calibration.rejected);
+    Decision {
+        verdict,
+        confidence,
+        raw_confidence: Some(raw),
+        reason: format!(
+            "{word}: {confidence:.2} after {answers} answers of people; by evidence alone {}",
+            decision.reason
+        ),
         asks: None,
     }
 }
@@ -100,6 +132,47 @@ mod tests {
     fn empty_chain_has_confidence_zero() {
         let d = decide(&[], &Gates::default());
         assert_eq!((d.verdict, d.confidence), (Verdict::Discard, 0.0));
+    }
+
+    #[test]
+    fn calibration_changes_the_verdict_of_an_event_and_makes_or_drops_none() {
+        let gates = Gates::default();
+        let with = |offset: f64, held_s: f64| {
+            let calibration = Calibration {
+                approved: 5,
+                rejected: 20,
+                slope: 1.0,
+                offset,
+            };
+            let raw = decide(&of_count(&[0.5; 3], 1.0, held_s), &gates);
+            (raw.clone(), calibrate(raw, &gates, &calibration))
+        };
+        let (raw, lowered) = with(-9.0, 5.0);
+        assert_eq!(raw.verdict, Verdict::Record, "{raw:?}");
+        assert_eq!(lowered.verdict, Verdict::Escalate);
+        assert_eq!(lowered.raw_confidence, Some(raw.confidence));
+        assert!(lowered.confidence < 0.01, "{lowered:?}");
+        assert!(
+            lowered
+                .reason
+                .starts_with("escalate: 0.00 after 25 answers"),
+            "{}",
+            lowered.reason
+        );
+        let (_, raised) = with(9.0, 5.0);
+        assert_eq!(raised.verdict, Verdict::Act);
+        let discarded = decide(&[], &gates);
+        let same = calibrate(
+            discarded.clone(),
+            &gates,
+            &Calibration {
+                approved: 5,
+                rejected: 5,
+                slope: 1.0,
+                offset: 9.0,
+            },
+        );
+        assert_eq!(same, discarded);
     }
 
     #[test]

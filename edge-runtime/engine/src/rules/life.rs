@@ -11,9 +11,10 @@ use std::collections::{BTreeMap, VecDeque};
 use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::pipeline::SuppressedCounts;
+use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::{BelowGates, ClipSpec, Gates, RuleSpec, Severity};
 
-use super::decide::decide;
+use super::decide::{calibrate, decide};
 use super::evidence::EvidenceItem;
 use super::moment::{Change, Moment};
 use super::schedule::ActiveSchedule;
@@ -104,6 +105,8 @@ pub(super) struct EventEmitter {
     gates: Gates,
     may_lower: bool,
     below_gates: BelowGates,
+    may_calibrate: bool,
+    calibration: Option<Calibration>,
     notify: Vec<ChannelId>,
     on_act: Vec<ChannelId>,
     clip: Option<ClipSpec>,
@@ -129,6 +132,8 @@ impl EventEmitter {
             gates: spec.gates,
             may_lower: spec.second_opinion_may_lower,
             below_gates: spec.below_gates,
+            may_calibrate: spec.calibrate,
+            calibration: None,
             notify: spec.notify.clone(),
             on_act: spec.on_act.clone(),
             clip: spec.clip,
@@ -144,6 +149,11 @@ impl EventEmitter {
         }
     }
 
+    /// Calibrates the confidence of later decisions, unless the rule is not to be calibrated.
+    pub(super) fn set_calibration(&mut self, calibration: Option<Calibration>) {
+        self.calibration = calibration.filter(|_| self.may_calibrate);
+    }
+
     pub(super) fn is_active(&self, at: &Moment) -> bool {
         self.active.as_ref().is_none_or(|a| a.at(at.local))
     }
@@ -151,6 +161,9 @@ impl EventEmitter {
     /// Decides; an escalation includes the terms for a second opinion.
     fn decide(&self, chain: &[EvidenceItem]) -> Decision {
         let mut decision = decide(chain, &self.gates);
+        if let Some(calibration) = &self.calibration {
+            decision = calibrate(decision, &self.gates, calibration);
+        }
         if decision.verdict == Verdict::Escalate {
             decision.asks = Some(Asks {
                 gates: self.gates,

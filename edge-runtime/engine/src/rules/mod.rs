@@ -10,6 +10,7 @@
 //! - No input makes it panic; all memory is bounded.
 
 mod boxes;
+pub mod calibration;
 pub mod check;
 mod context;
 mod crossing;

@@ -3,7 +3,10 @@
 //! - [`Rule::finish`] ends all open events.
 //! - A rule reads only its own needs.
 
+use std::collections::BTreeMap;
+
 use watchkeeper_contract::pipeline::SuppressedCounts;
+use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::RuleSpec;
 
 use super::context::{RuleContext, View};
@@ -53,6 +56,12 @@ impl Rule {
             Watcher::Crossing(_) => {}
             Watcher::Level(w) => w.end(&mut self.context, scene, "the source ended"),
         }
+    }
+
+    /// Calibrates its confidence; `None` leaves it as the evidence gives it.
+    pub(super) fn set_calibration(&mut self, of: &BTreeMap<String, Calibration>) {
+        let own = of.get(self.context.name()).copied();
+        self.context.emitter.set_calibration(own);
     }
 
     /// Numbers of other candidates that never began.

@@ -3,8 +3,11 @@
 //! - The clock never goes back, whatever the frames' times do.
 //! - Every history and every list of stays sees a frame before any rule does.
 
+use std::collections::BTreeMap;
+
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{SuppressedCounts, ZoneVisits};
+use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
@@ -59,6 +62,13 @@ impl RuleSet {
             grace: Grace::new(GRACE_S),
             last_time_s: None,
         })
+    }
+
+    /// Calibrates the confidence of the rules with these names; all others lose their calibration.
+    pub fn set_calibrations(&mut self, by_rule: &BTreeMap<String, Calibration>) {
+        for rule in &mut self.rules {
+            rule.set_calibration(by_rule);
+        }
     }
 
     /// Returns the workflow values that [`observe`](Self::observe) expects, in this order.

@@ -7,10 +7,12 @@ use proptest::prelude::*;
 use watchkeeper_contract::event::{Asks, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
+use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::{
     Band, BelowGates, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule,
     Severity, ValueTest, Weekday,
 };
+use watchkeeper_engine::rules::calibration::apply;
 use watchkeeper_engine::rules::check::{MAX_CHANNELS, MAX_CLASSES, MAX_RULES, unknown_channels};
 use watchkeeper_engine::rules::{
     Change, LocalTime, Moment, NeedKind, NeedValue, RuleError, RuleSet, SelectorKind, StepFacts,
@@ -65,6 +67,7 @@ fn rule(when: Condition) -> RuleSpec {
         second_opinion_may_lower: false,
         on_act: Vec::new(),
         below_gates: BelowGates::default(),
+        calibrate: true,
         notify: Vec::new(),
         clip: None,
     }
@@ -745,6 +748,37 @@ fn object_that_leaves_an_ignored_area_makes_its_event() {
     b.finish();
     assert_eq!(b.phases(), NEW_END);
     assert_eq!(b.rules.suppressed().in_ignored_area, 0);
+}
+
+#[test]
+fn calibrated_event_has_both_confidences() {
+    let specs = [true, false].map(|calibrate| RuleSpec {
+        name: format!("calibrated {calibrate}"),
+        calibrate,
+        ..rule(enters())
+    });
+    let mut b = Bench::new(&specs);
+    let calibration = Calibration {
+        approved: 5,
+        rejected: 20,
+        slope: 1.0,
+        offset: -2.0,
+    };
+    let by_rule = specs.iter().map(|spec| (spec.name.clone(), calibration));
+    b.rules.set_calibrations(&by_rule.collect());
+    b.stand(3.0, 1);
+    let new_of = |spec: &RuleSpec| {
+        let mut changes = b.changes.iter();
+        let found = changes.find(|c| c.phase == Phase::New && c.event.rule == spec.name);
+        found.unwrap()
+    };
+    let [calibrated, plain] = specs.each_ref().map(new_of);
+    assert_eq!(plain.decision.raw_confidence, None);
+    // It waits for more evidence, because its verdict is lower.
+    let raw = calibrated.decision.raw_confidence.unwrap();
+    assert!(raw >= plain.decision.confidence, "{raw}");
+    assert_eq!(calibrated.decision.confidence, apply(&calibration, raw));
+    assert!(calibrated.decision.verdict < plain.decision.verdict);
 }
 
 #[test]

@@ -384,6 +384,10 @@ pub struct Decision {
     pub verdict: Verdict,
     /// Weighted confidence it rests on, `0.0..=1.0`.
     pub confidence: f64,
+    /// Confidence that the evidence alone gives, `0.0..=1.0`. Present where answers of people
+    /// calibrated `confidence`, and in the records of assessments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_confidence: Option<f64>,
     /// One sentence that names the gate and the weakest and strongest evidence.
     pub reason: String,
     /// With the verdict `escalate`: what a second opinion may change.

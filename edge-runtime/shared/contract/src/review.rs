@@ -4,10 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::assessment::Assessment;
 use crate::event::{Decision, Event, Evidence};
-use crate::id::EventId;
+use crate::id::{EventId, PipelineId};
 
 /// Most events that wait for a review.
 pub const MAX_REVIEWS: usize = 1000;
+/// Most answers about events of one rule that are kept for its calibration and for narrowing it.
+pub const MAX_RULE_ANSWERS: usize = 500;
 
 /// Request to add an assessment to the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,4 +50,63 @@ pub struct ReviewQueue {
     /// them; among the records that the journal had when the runtime started, and since.
     pub given_up: u64,
     pub reviews: Vec<Review>,
+}
+
+/// Answers of people about the events of a pipeline, and what follows from them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PipelineAnswers {
+    pub pipeline: PipelineId,
+    /// One entry for each rule with an answer, by name. Answers about events from before the
+    /// pipeline was last replaced are left out.
+    pub rules: Vec<RuleAnswers>,
+}
+
+/// Answers of people about the events of one rule.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RuleAnswers {
+    /// Name of the rule.
+    pub rule: String,
+    /// The latest answers, at most 500, in the order of their events.
+    pub answers: Vec<RuleAnswer>,
+    /// How the answers change the confidence of the rule's events; absent with fewer than five
+    /// answers of a kind, and where the rule has `calibrate = false`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+}
+
+/// A person's answer about an event of a rule, with what was known of the event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RuleAnswer {
+    /// Id of the event.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub event: EventId,
+    /// Whether it happened as the event says; false for `reject` and `correct`.
+    pub is_true: bool,
+    /// Confidence from the evidence alone; absent in answers that an earlier version recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_confidence: Option<f64>,
+    /// Best score of the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// Bounding box of the object, normalised `[x_min, y_min, x_max, y_max]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bbox: Option<[f64; 4]>,
+}
+
+/// Calibration of a rule by answers: its confidence is
+/// `logistic(slope * logit(raw_confidence) + offset)`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Calibration {
+    /// Answers that an event happened as it says.
+    pub approved: u32,
+    /// Answers that it did not.
+    pub rejected: u32,
+    /// 0 or more; 1 without answers.
+    pub slope: f64,
+    /// 0 without answers.
+    pub offset: f64,
 }

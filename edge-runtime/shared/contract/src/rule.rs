@@ -70,6 +70,9 @@ pub struct RuleSpec {
     /// What happens to an event whose confidence is below the last gate.
     #[serde(default, skip_serializing_if = "BelowGates::is_default")]
     pub below_gates: BelowGates,
+    /// Whether answers of people calibrate the confidence of its events. Default true.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub calibrate: bool,
     /// Clip that its events keep beside their pictures; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipSpec>,
@@ -217,6 +220,15 @@ pub struct Band {
     /// Upper end, `0.0..=1.0`.
     #[serde(default = "one")]
     pub max: f64,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 fn one() -> f64 {

@@ -76,6 +76,7 @@ fn of_model(verdict: Verdict) -> NewAssessment {
         decision: Some(Decision {
             verdict,
             confidence: 0.8,
+            raw_confidence: None,
             reason: "with the second opinion".to_owned(),
             asks: None,
         }),

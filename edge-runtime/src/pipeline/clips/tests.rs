@@ -280,6 +280,7 @@ fn event(clip: Clip) -> Event {
         decision: watchkeeper_contract::event::Decision {
             verdict: watchkeeper_contract::event::Verdict::Act,
             confidence: 1.0,
+            raw_confidence: None,
             reason: String::new(),
             asks: None,
         },

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{DetectMode, PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::review::PipelineAnswers;
 use watchkeeper_engine::deploy::SpecError;
 use watchkeeper_engine::rules::check;
 
@@ -63,6 +64,25 @@ impl Manager {
     /// [`Problem`] when there is no such pipeline.
     pub fn results(&self, id: &PipelineId) -> Result<PipelineResults, Problem> {
         Ok(self.handle(id)?.status().results)
+    }
+
+    /// Answers of people about events of a pipeline since it was last replaced, and the
+    /// calibrations that follow from them.
+    ///
+    /// # Errors
+    /// [`Problem`] when the pipeline is unknown.
+    pub fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem> {
+        let status = self.handle(id)?.status();
+        let since = status.results.counting_since;
+        let since_ms = since.map_or(i64::MIN, |since| since.unix_ms);
+        let rules = status.spec.rules.unwrap_or_default();
+        let is_off = |name: &str| {
+            rules
+                .iter()
+                .any(|rule| rule.name == name && !rule.calibrate)
+        };
+        let answers = self.parts.journal.answers();
+        Ok(answers.of_pipeline(id, since_ms, &|rule| !is_off(rule)))
     }
 
     /// Deploys a pipeline. With `replace`, the one of the same name and its open events end first.
@@ -328,6 +348,7 @@ impl Manager {
             recorder: self.parts.recorder.clone(),
             media: Arc::clone(&self.parts.media),
             metrics: Arc::clone(&self.parts.metrics),
+            answers: Arc::clone(self.parts.journal.answers()),
             coverage: Arc::clone(&self.parts.coverage),
             boot_id: Arc::clone(&self.parts.boot_id),
             started: self.parts.started,

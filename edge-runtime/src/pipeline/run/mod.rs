@@ -17,7 +17,7 @@ mod state;
 mod values;
 mod watched;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use watchkeeper_contract::pipeline::{
     DetectMode, LineCount, PipelineResults, PipelineSpec, PipelineWarning, StepError, WarningKind,
 };
 use watchkeeper_contract::privacy::PrivacyMask;
+use watchkeeper_contract::review::Calibration;
 use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue, RuleSet};
 use watchkeeper_engine::workflow::{
     Execution, ImageValue, Overlay, Pixels, RunReport, SlotId, StepFailure, VideoMeta,
@@ -188,6 +189,11 @@ impl Run {
     #[must_use]
     pub fn pre_roll_s(&self) -> Option<f64> {
         self.rules.pre_roll_s()
+    }
+
+    /// Calibrates the confidence of the rules with these names; all others lose theirs.
+    pub fn set_calibrations(&mut self, by_rule: &BTreeMap<String, Calibration>) {
+        self.rules.set_calibrations(by_rule);
     }
 
     /// What it watches and can tell.

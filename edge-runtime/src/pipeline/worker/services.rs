@@ -7,6 +7,7 @@ use watchkeeper_contract::id::SourceId;
 
 use crate::capture::mailbox::FrameReceiver;
 use crate::coverage::CoverageLedger;
+use crate::journal::Answers;
 use crate::journal::media::MediaStore;
 use crate::metrics::Metrics;
 use crate::pipeline::recorder::Recorder;
@@ -30,6 +31,8 @@ pub struct Services {
     /// Stores the clips of events.
     pub media: Arc<MediaStore>,
     pub metrics: Arc<Metrics>,
+    /// Answers that calibrate its rules.
+    pub answers: Arc<Answers>,
     /// Records when the pipeline watched.
     pub coverage: Arc<CoverageLedger>,
     /// Identity of this run of the runtime.

@@ -96,6 +96,7 @@ fn pipeline_after(
         recorder,
         media: Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap()),
         metrics: Arc::new(Metrics::new()),
+        answers: Arc::clone(journal.answers()),
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
         boot_id: Arc::from("boot"),
         started: Instant::now(),

@@ -77,6 +77,8 @@ pub(super) struct WorkerThread {
     pub(super) sights: LastSights,
     checkpointer: Checkpointer,
     coverage: CoverageRecorder,
+    /// Version of the answers that calibrate the rules, and since when they count.
+    calibrated: Option<(u64, i64)>,
     /// When results were last published.
     published: Option<Instant>,
     pub(super) services: Services,
@@ -113,6 +115,7 @@ impl WorkerThread {
             sights: LastSights::default(),
             checkpointer,
             coverage,
+            calibrated: None,
             published: None,
             services,
             video: None,
@@ -350,10 +353,23 @@ impl WorkerThread {
         None
     }
 
+    /// Calibrates the rules where the answers, or the time from which they count, have changed.
+    fn calibrate(&mut self) {
+        let since = self.shared.status.lock().counting_since;
+        let state = since.map(|since| (self.services.answers.version(), since.unix_ms));
+        if let Some((_, since_ms)) = state.filter(|_| state != self.calibrated) {
+            let answers = &self.services.answers;
+            let by_rule = answers.calibrations(&self.spec.id, since_ms);
+            self.run.set_calibrations(&by_rule);
+            self.calibrated = state;
+        }
+    }
+
     /// Processes one frame. Returns true when it was the last one wanted.
     fn process_frame(&mut self, frame: &Frame, receiver: &FrameReceiver) -> bool {
         let began = Instant::now();
         let local = clock::local(frame.wall);
+        self.calibrate();
         let mut outcome = self.run.process(frame, local, &mut EventId::generate);
         let (is_last, at) = (outcome.is_last, outcome.at);
         if outcome.has_objects {
