@@ -3,6 +3,7 @@
 //! - [`proposal`]: a change, its checks and its difference to what runs; sans-IO.
 //! - [`session`]: one user's conversation; calls the runtime, the trace and the language model.
 //! - [`setup_agent`]: a language model with tools works on what the rules did not understand.
+//! - [`narrowing`]: what a rule is narrowed by, from people's answers about its events.
 //! - [`past`]: which events there were, and what could have been known.
 //! - [`blueprint`]: the jobs of a language model and their limits; [`router`] chooses one.
 //! - [`permissions`], [`redact`], [`trace`], [`notes`], [`llm`], [`active`]: what those share.
@@ -20,6 +21,7 @@ pub mod failure;
 pub mod lesson;
 pub mod llm;
 pub mod moment;
+pub mod narrowing;
 pub mod notes;
 pub mod past;
 pub mod permissions;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use watchkeeper_config::Config;
+use watchkeeper_contract::id::PipelineId;
 
 use super::args::AskArgs;
 use super::exit::{Exit, Failure};
@@ -42,6 +43,31 @@ pub(super) async fn run(
     };
     ask.session.settle();
     result
+}
+
+/// Proposes to narrow the rules of a pipeline; with `apply` the proposal is confirmed at once.
+pub(super) async fn narrow(
+    pipeline: &PipelineId,
+    apply: bool,
+    client: RuntimeClient,
+    config: &Config,
+    out: &Output,
+) -> Result<(), Failure> {
+    let mut ask = Ask {
+        pending: PendingProposals::new(&state_folder()?),
+        session: Session::new(session_deps(client, config, Entrypoint::Ask, out))?,
+        out,
+    };
+    let (reply, here) = ask.session.propose_narrowing(pipeline.as_str()).await?;
+    let Reply::Proposal(offer) = reply else {
+        return ask.finish(reply, &here).await;
+    };
+    if !apply {
+        return ask.keep(&offer, &here).map(drop);
+    }
+    ask.session.show_proposal(&offer, None, "");
+    let (reply, here) = ask.session.handle_text("yes").await?;
+    ask.finish(reply, &here).await
 }
 
 struct Ask<'o> {

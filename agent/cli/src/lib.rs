@@ -163,7 +163,7 @@ async fn online(
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
-        OnlineCommand::Reviews(args) => reviews::run(args, &client, out).await,
+        OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,
         OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,

@@ -1,31 +1,42 @@
 //! The command `watchkeeper reviews`: lists the events that wait for a person, and answers them.
 
 use serde_json::json;
-use watchkeeper_assistant::reviews::{PersonAnswer, describe, describe_record};
+use watchkeeper_assistant::reviews::{PersonAnswer, describe, describe_answers, describe_record};
 use watchkeeper_assistant::session::progress::event_json;
 use watchkeeper_client::{JournalRecord, RuntimeClient};
+use watchkeeper_config::Config;
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
 use watchkeeper_contract::event::{Event, Media, MediaKind};
 use watchkeeper_contract::id::EventSeq;
 
 use super::args::{AnswerArgs, ReviewAction, ReviewArgs};
+use super::ask;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::remote::write_file;
 
 pub(super) async fn run(
     args: ReviewArgs,
-    client: &RuntimeClient,
+    client: RuntimeClient,
+    config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
     let (answer, label, given) = match args.action {
-        None => return list(args.limit, client, out).await,
+        None => return list(args.limit, &client, out).await,
+        Some(ReviewAction::Narrow { pipeline, apply }) => {
+            return ask::narrow(&pipeline, apply, client, config, out).await;
+        }
         Some(ReviewAction::Picture { event, output }) => {
-            let media = picture(client, event).await?;
+            let media = picture(&client, event).await?;
             let bytes = client.media(&media.id).await?;
             write_file(&output, &bytes)?;
             let saved = json!({"type": "saved", "media": media, "file": output});
             out.both(&saved, || format!("Saved {}", output.display()));
+            return Ok(());
+        }
+        Some(ReviewAction::Calibration { pipeline }) => {
+            let answers = client.answers(&pipeline).await?;
+            out.both(&json!(answers), || describe_answers(&answers).join("\n"));
             return Ok(());
         }
         Some(ReviewAction::Approve(given)) => (AssessmentAnswer::Approve, None, given),

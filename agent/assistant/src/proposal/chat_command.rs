@@ -25,6 +25,8 @@ pub enum ChatCommand {
         seq: EventSeq,
         answer: PersonAnswer,
     },
+    /// Proposes to narrow the rules of this pipeline by the answers about their events.
+    Narrow(String),
     /// Searches the notes for these words.
     Memory(String),
     /// Shows the waiting proposal or question.
@@ -50,7 +52,7 @@ pub enum ChatCommand {
 }
 
 /// Name, argument and description of every command, for help and completion.
-pub const ALL: [(&str, &str, &str); 18] = [
+pub const ALL: [(&str, &str, &str); 19] = [
     (
         "/status",
         "",
@@ -72,6 +74,11 @@ pub const ALL: [(&str, &str, &str); 18] = [
         "/correct",
         "NUMBER CLASS",
         "something of another class happened",
+    ),
+    (
+        "/narrow",
+        "PIPELINE",
+        "proposes what your answers say its rules should ignore",
     ),
     ("/memory", "WORDS", "searches the notes"),
     (
@@ -131,6 +138,10 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
         "/approve" => answer(AssessmentAnswer::Approve, command, rest),
         "/reject" => answer(AssessmentAnswer::Reject, command, rest),
         "/correct" => answer(AssessmentAnswer::Correct, command, rest),
+        "/narrow" if rest.is_empty() => ChatCommand::Wrong(
+            "/narrow needs a pipeline, such as /narrow gate; /streams lists them".to_owned(),
+        ),
+        "/narrow" => ChatCommand::Narrow(rest.to_owned()),
         "/memory" if rest.is_empty() => ChatCommand::Wrong(
             "/memory needs words to search for, such as /memory loading dock".to_owned(),
         ),

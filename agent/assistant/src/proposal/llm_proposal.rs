@@ -16,6 +16,8 @@ use watchkeeper_plain::{Change, Proposal};
 
 use crate::wording::is_unseen;
 
+/// Author of the proposals that the box makes without an LLM, from people's answers.
+pub const THIS_BOX: &str = "watchkeeper";
 /// Most characters of an LLM's text that are shown.
 pub const MAX_WORDS: usize = 600;
 /// Most sentences in one list of a proposal.
@@ -75,6 +77,7 @@ impl ProposedChange {
 /// A proposal by an LLM.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmProposal {
+    /// Name of the model; [`THIS_BOX`] where the box itself proposes.
     pub model: String,
     /// What it does, in the words of the LLM.
     pub says: String,

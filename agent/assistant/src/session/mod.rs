@@ -4,6 +4,7 @@
 //! - `trial_runner`: runs the trial of a proposal before it is shown.
 //! - `answering`, `apply`, `note_keeping`: deliver a reply, apply a confirmed proposal, save a
 //!   note.
+//! - `narrowing_proposal`: proposes to narrow rules by the answers of people.
 //! - [`short_command`]: slash commands; [`progress`]: events of a session; [`secrets`]: hides
 //!   passwords and keys.
 //!
@@ -16,6 +17,7 @@
 mod answering;
 mod apply;
 mod llm_fallback;
+mod narrowing_proposal;
 mod note_keeping;
 pub mod progress;
 mod reply_trace;

@@ -1,8 +1,8 @@
 //! Runs slash commands such as `/status`, typed at a terminal or sent over the agent's API.
 //!
 //! Invariants:
-//! - Commands that run here only read, or record a person's answer about an event. Stop, pause and
-//!   resume become requests that need confirmation.
+//! - Commands that run here only read, or record a person's answer about an event. Stop, pause,
+//!   resume and narrow become proposals that need confirmation.
 //! - No command reads a file that it names.
 
 use std::sync::Arc;
@@ -87,6 +87,11 @@ impl Session {
                 out.report(ProgressEvent::Text(&reviews::describe(&queue).join("\n")));
             }
             ChatCommand::Answer { seq, answer } => self.answer_review(seq, answer).await?,
+            ChatCommand::Narrow(pipeline) => {
+                return Ok(CommandResult::from_reply(
+                    self.propose_narrowing(&pipeline).await?,
+                ));
+            }
             ChatCommand::Memory(words) => {
                 let found = self.search_memory(&words)?;
                 out.report(ProgressEvent::Notes(&found));

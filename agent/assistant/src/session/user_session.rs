@@ -271,7 +271,7 @@ impl Session {
     }
 
     /// Updates the authors of the waiting question and proposal. Returns the author of the reply.
-    fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
+    pub(super) fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
         let mut author = match before.question() {
             _ if self.is_llm_reply => Author::Model,
             // An answer to a question about a rewording is joined to the rewording.
@@ -351,7 +351,12 @@ impl Session {
     /// Runs the trial of a proposal of the rules; one of an LLM, which tried it itself, is replayed
     /// on the last hours only. A user who interrupts it is left in `before`,
     /// since the proposal was not shown.
-    async fn run_trials(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
+    pub(super) async fn run_trials(
+        &mut self,
+        reply: &mut Reply,
+        before: SessionState,
+        here: &SystemSnapshot,
+    ) {
         let (Reply::Proposal(offer) | Reply::ChangedProposal(offer)) = reply else {
             return;
         };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventSeq, PipelineId};
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -36,6 +36,20 @@ pub enum ReviewAction {
         /// Class that the object really has, such as dog.
         #[arg(long, value_name = "CLASS")]
         class: String,
+    },
+    /// Show how the answers change the confidence of a pipeline's events.
+    Calibration {
+        /// Name of the pipeline.
+        pipeline: PipelineId,
+    },
+    /// Propose what the answers say a pipeline's rules should ignore, tried on the answers and on
+    /// the last hours of the camera.
+    Narrow {
+        /// Name of the pipeline.
+        pipeline: PipelineId,
+        /// Apply the proposal at once.
+        #[arg(long)]
+        apply: bool,
     },
 }
 

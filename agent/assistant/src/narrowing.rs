@@ -1,0 +1,245 @@
+//! Narrows a rule by the answers of people: the changes of its areas, gate and lowest score that
+//! remove the most rejected events and nearly no approved one.
+//!
+//! - Chosen on the older two thirds of the answers, and proposed only where it holds on the newest
+//!   third: there it loses no more than [`MAX_LOST`] of the approved events, and removes at least
+//!   half the share of rejected ones that it removes of the older.
+//! - Pure; changes nothing by itself.
+//! - Not here: hours and dwell times. Few answers can't tell that nothing ever happens at night.
+
+mod areas;
+
+use serde::Serialize;
+use watchkeeper_contract::review::RuleAnswer;
+use watchkeeper_contract::rule::{Band, BelowGates, Condition, Gates, MAX_IGNORED_AREAS, RuleSpec};
+
+use self::areas::{find_areas, is_within};
+use crate::wording::counted;
+
+/// Fewest answers that narrow a rule.
+pub const MIN_ANSWERS: usize = 20;
+/// Largest share of the approved events that a narrowed rule loses.
+pub const MAX_LOST: f64 = 0.01;
+/// Fewest rejected events among the older answers.
+const MIN_REJECTED: usize = 3;
+
+/// What a rule is changed by.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Narrowing {
+    /// Areas to ignore, normalised `[x_min, y_min, x_max, y_max]`.
+    pub ignore: Vec<[f64; 4]>,
+    /// New gate of the verdict `escalate`, below which there is no event.
+    pub gate: Option<f64>,
+    /// Lowest score of an object.
+    pub min_score: Option<f64>,
+    /// What it removes of the events that it was chosen on.
+    pub older: Removed,
+    /// What it removes of the events that it was checked on.
+    pub newer: Removed,
+}
+
+/// Events that a narrowing removes, of those that people answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Removed {
+    pub approved: usize,
+    pub approved_removed: usize,
+    pub rejected: usize,
+    pub rejected_removed: usize,
+}
+
+/// Why a rule is not narrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotNarrowed {
+    #[error("{0} answers are too few; it takes {MIN_ANSWERS}")]
+    FewAnswers(usize),
+    #[error("people rejected too few of its events")]
+    FewRejected,
+    #[error("what people rejected is where, and as likely as, what they approved")]
+    NotSeparable,
+    #[error("what would remove the older rejected events does not hold for the newer ones")]
+    DoesNotHold,
+}
+
+/// Finds the narrowing of `rule` by `answers` about its events.
+///
+/// # Errors
+/// Why the rule stays as it is.
+pub fn narrow(rule: &RuleSpec, answers: &[RuleAnswer]) -> Result<Narrowing, NotNarrowed> {
+    if answers.len() < MIN_ANSWERS {
+        return Err(NotNarrowed::FewAnswers(answers.len()));
+    }
+    let mut answers: Vec<&RuleAnswer> = answers.iter().collect();
+    answers.sort_by_key(|answer| answer.event);
+    let (older, newer) = answers.split_at(answers.len() * 2 / 3);
+    let rejected = |of: &[&RuleAnswer]| of.iter().filter(|answer| !answer.is_true).count();
+    if rejected(older) < MIN_REJECTED || rejected(newer) == 0 {
+        return Err(NotNarrowed::FewRejected);
+    }
+    let mut candidates = candidates(rule, older);
+    candidates.retain(|found| found.older.rejected_removed > 0 && is_harmless(found.older));
+    if candidates.is_empty() {
+        return Err(NotNarrowed::NotSeparable);
+    }
+    // Among equals the first, which changes the least.
+    candidates.sort_by_key(|found| std::cmp::Reverse(found.older.rejected_removed));
+    for found in &mut candidates {
+        found.newer = removed(found, newer);
+    }
+    let held = candidates
+        .into_iter()
+        .find(|found| holds(found.older, found.newer));
+    held.ok_or(NotNarrowed::DoesNotHold)
+}
+
+impl Narrowing {
+    /// Changes the rule.
+    pub fn apply(&self, rule: &mut RuleSpec) {
+        rule.ignore.extend(&self.ignore);
+        if let Some(gate) = self.gate {
+            let Gates {
+                act,
+                record,
+                review,
+                ..
+            } = rule.gates;
+            rule.gates = Gates {
+                act: act.max(gate),
+                record: record.max(gate),
+                review: review.max(gate),
+                escalate: gate,
+            };
+        }
+        if let Some(min) = self.min_score {
+            let max = rule.confidence.map_or(1.0, |band| band.max);
+            rule.confidence = Some(Band { min, max });
+        }
+    }
+
+    /// Whether the narrowed rule makes no event like that of `answer`.
+    #[must_use]
+    pub fn removes(&self, answer: &RuleAnswer) -> bool {
+        let is_below = |bound: Option<f64>, value: Option<f64>| matches!((bound, value), (Some(bound), Some(value)) if value < bound);
+        let is_ignored = |area: &[f64; 4]| answer.bbox.is_some_and(|b| is_within(*area, b));
+        is_below(self.gate, answer.raw_confidence)
+            || is_below(self.min_score, answer.score)
+            || self.ignore.iter().any(is_ignored)
+    }
+
+    /// What it removes of the answered events, one sentence for each part of them.
+    #[must_use]
+    pub fn sentences(&self) -> [String; 2] {
+        [
+            format!("chosen on the older answers: {}", self.older.sentence()),
+            format!("checked on the newest: {}", self.newer.sentence()),
+        ]
+    }
+}
+
+impl Removed {
+    fn sentence(self) -> String {
+        let Self {
+            approved,
+            approved_removed,
+            rejected,
+            rejected_removed,
+        } = self;
+        format!(
+            "{} rejected before, {} after; {} approved before, {} after",
+            counted(rejected as u64, "event"),
+            rejected - rejected_removed,
+            approved,
+            approved - approved_removed
+        )
+    }
+}
+
+/// Narrowings that are chosen on these answers, those with fewer parts first.
+fn candidates(rule: &RuleSpec, older: &[&RuleAnswer]) -> Vec<Narrowing> {
+    let mut found = Vec::new();
+    let is_about_objects = !matches!(rule.when, Condition::Value { .. });
+    // A count has no place: it is about several objects.
+    let has_place = is_about_objects && !matches!(rule.when, Condition::Count { .. });
+    let free = MAX_IGNORED_AREAS.saturating_sub(rule.ignore.len());
+    let ignore = match has_place {
+        true => find_areas(older, budget(older), free),
+        false => Vec::new(),
+    };
+    let placed = Narrowing {
+        ignore,
+        ..Narrowing::default()
+    };
+    for base in [Narrowing::default(), placed] {
+        let left: Vec<&RuleAnswer> = older.iter().copied().filter(|a| !base.removes(a)).collect();
+        let allowed = budget(older).saturating_sub(removed(&base, older).approved_removed);
+        // Below the last gate a rule may let people decide; then a gate removes nothing.
+        let gate = (rule.below_gates == BelowGates::Discard)
+            .then(|| bound(&left, |answer| answer.raw_confidence, allowed))
+            .flatten()
+            .filter(|gate| *gate > rule.gates.escalate);
+        let min = rule.confidence.map_or(0.0, |band| band.min);
+        let max = rule.confidence.map_or(1.0, |band| band.max);
+        // A crossing is judged by the score of one frame, which is below the best one of an event.
+        let min_score = (has_place && !matches!(rule.when, Condition::Crosses { .. }))
+            .then(|| bound(&left, |answer| answer.score, allowed))
+            .flatten()
+            .filter(|score| (min..max).contains(score) && *score > min);
+        found.push(base.clone());
+        found.push(Narrowing {
+            gate,
+            ..base.clone()
+        });
+        found.push(Narrowing { min_score, ..base });
+    }
+    for narrowing in &mut found {
+        narrowing.older = removed(narrowing, older);
+    }
+    found
+}
+
+/// The highest bound, in hundredths, below which at most `allowed` approved events are.
+fn bound(
+    answers: &[&RuleAnswer],
+    value: impl Fn(&RuleAnswer) -> Option<f64>,
+    allowed: usize,
+) -> Option<f64> {
+    let approved = answers.iter().filter(|answer| answer.is_true);
+    let mut values: Vec<f64> = approved.filter_map(|answer| value(answer)).collect();
+    values.sort_by(f64::total_cmp);
+    let first_kept = values.get(allowed)?;
+    Some((first_kept * 100.0).floor() / 100.0)
+}
+
+/// Approved events that a narrowing may remove of these.
+fn budget(answers: &[&RuleAnswer]) -> usize {
+    let approved = answers.iter().filter(|answer| answer.is_true).count();
+    (approved as f64 * MAX_LOST).floor() as usize
+}
+
+fn removed(narrowing: &Narrowing, answers: &[&RuleAnswer]) -> Removed {
+    let mut sum = Removed::default();
+    for answer in answers {
+        let is_removed = usize::from(narrowing.removes(answer));
+        if answer.is_true {
+            sum.approved += 1;
+            sum.approved_removed += is_removed;
+        } else {
+            sum.rejected += 1;
+            sum.rejected_removed += is_removed;
+        }
+    }
+    sum
+}
+
+fn is_harmless(of: Removed) -> bool {
+    of.approved_removed as f64 <= of.approved as f64 * MAX_LOST
+}
+
+/// Whether what was chosen on the older answers holds for the newer ones.
+fn holds(older: Removed, newer: Removed) -> bool {
+    let share = |of: Removed| of.rejected_removed as f64 / of.rejected.max(1) as f64;
+    is_harmless(newer) && newer.rejected_removed > 0 && share(newer) >= share(older) / 2.0
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests;

@@ -1,0 +1,143 @@
+//! Proposes to narrow the rules of a pipeline by the answers of people about their events.
+//!
+//! - The proposal is shown with what it removes of the answered events, and with its backtest; it
+//!   waits for a person's yes like one of an LLM, and no auto-approval confirms it.
+//! - Rules in a workflow's event sinks stay as they are.
+
+use serde_json::json;
+use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::review::{PipelineAnswers, RuleAnswer};
+use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_engine::rules::derive;
+use watchkeeper_engine::workflow::compile;
+
+use super::user_session::Session;
+use crate::failure::Error;
+use crate::narrowing::{NotNarrowed, narrow};
+use crate::proposal::backtest::BacktestSummary;
+use crate::proposal::conversation::Reply;
+use crate::proposal::llm_proposal::{LlmProposal, ProposedChange, THIS_BOX};
+use crate::proposal::snapshot::SystemSnapshot;
+
+impl Session {
+    /// Proposes to narrow the rules of a pipeline; an answer says why where none is narrowed.
+    ///
+    /// # Errors
+    /// If there is no such pipeline, its rules are part of its workflow, or the runtime does not
+    /// answer.
+    pub async fn propose_narrowing(
+        &mut self,
+        pipeline: &str,
+    ) -> Result<(Reply, SystemSnapshot), Error> {
+        let here = self.fetch_snapshot().await?;
+        let Some(status) = here.pipeline(pipeline) else {
+            let known: Vec<String> = here
+                .pipelines
+                .iter()
+                .map(|p| p.spec.id.to_string())
+                .collect();
+            let sentence = format!("there is no pipeline {pipeline:?}");
+            return Err(Error::input(sentence).with([format!("pipelines: {}", known.join(", "))]));
+        };
+        let current = status.spec.clone();
+        let request = format!("/narrow {pipeline}");
+        self.trace_event("request", || json!({"text": request}));
+        let answers = self.deps.client.answers(&current.id).await?;
+        let rules = narrowable_rules(&current)?;
+        let before = self.conversation.clone();
+        let mut reply = match narrowed(&current, rules, &answers) {
+            Ok((spec, mut evidence)) => {
+                evidence.extend(self.replayed_as_it_is(&current).await);
+                let proposal = LlmProposal {
+                    model: THIS_BOX.to_owned(),
+                    says: format!("narrow {pipeline} by the answers of people about its events"),
+                    assumed: Vec::new(),
+                    not_possible: Vec::new(),
+                    evidence,
+                    changes: vec![ProposedChange::Replace {
+                        spec: Box::new(spec),
+                    }],
+                };
+                self.conversation.propose_by_llm(&request, proposal, &here)
+            }
+            Err(why) => self.conversation.answer_by_llm(why),
+        };
+        self.is_llm_reply = true;
+        self.update_authors(&reply, &before);
+        self.run_trials(&mut reply, before, &here).await;
+        self.trace_reply(&reply);
+        Ok((reply, here))
+    }
+
+    /// What the pipeline as it is reports of the last hours, to compare the proposal with.
+    async fn replayed_as_it_is(&self, spec: &PipelineSpec) -> Option<String> {
+        let wanted = Backtest {
+            pipeline: spec.clone(),
+            hours: MAX_BACKTEST_HOURS,
+        };
+        let report = self.deps.client.backtest(&wanted).await.ok()?;
+        let summary = BacktestSummary::from_report(&report, spec)?;
+        Some(format!("without the change, {}", summary.sentence()))
+    }
+}
+
+/// The rules of a pipeline, those that follow from its workflow included.
+fn narrowable_rules(spec: &PipelineSpec) -> Result<Vec<RuleSpec>, Error> {
+    if let Some(rules) = &spec.rules {
+        return Ok(rules.clone());
+    }
+    let compiled = compile(&spec.workflow, &spec.parameters)
+        .map_err(|_| Error::input(format!("the workflow of {} does not compile", spec.id)))?;
+    if !compiled.sink_rules().is_empty() {
+        return Err(Error::input(format!(
+            "the rules of {} are in the event sinks of its workflow; change them there",
+            spec.id
+        )));
+    }
+    let (lines, zones) = (compiled.line_steps(), compiled.zone_steps());
+    Ok(derive(&lines, &zones, &compiled.tracker_steps()))
+}
+
+/// The narrowed pipeline and what it removes of the answered events, one sentence each; or why no
+/// rule is narrowed.
+fn narrowed(
+    spec: &PipelineSpec,
+    mut rules: Vec<RuleSpec>,
+    answers: &PipelineAnswers,
+) -> Result<(PipelineSpec, Vec<String>), String> {
+    let (mut evidence, mut reasons) = (Vec::new(), Vec::new());
+    for rule in &mut rules {
+        let given = answers.rules.iter().find(|of| of.rule == rule.name);
+        let given: &[RuleAnswer] = given.map_or(&[], |of| &of.answers);
+        match narrow(rule, given) {
+            Ok(found) => {
+                found.apply(rule);
+                let name = &rule.name;
+                evidence.extend(found.sentences().map(|s| format!("{name}: {s}")));
+            }
+            Err(why) => reasons.push((rule.name.clone(), why)),
+        }
+    }
+    if evidence.is_empty() {
+        return Err(why_none(spec, &reasons));
+    }
+    let spec = PipelineSpec {
+        rules: Some(rules),
+        ..spec.clone()
+    };
+    Ok((spec, evidence))
+}
+
+fn why_none(spec: &PipelineSpec, reasons: &[(String, NotNarrowed)]) -> String {
+    let reasons = reasons.iter().map(|(rule, why)| format!("{rule}: {why}"));
+    let reasons: Vec<String> = reasons.collect();
+    match reasons.as_slice() {
+        [] => format!("{} has no rules to narrow.", spec.id),
+        _ => format!(
+            "No rule of {} is narrowed. {}.",
+            spec.id,
+            reasons.join("; ")
+        ),
+    }
+}
