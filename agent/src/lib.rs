@@ -3,6 +3,7 @@
 //!
 //! - [`run`]: the event loop that connects the parts below.
 //! - [`fleet`]: the MQTT session, the outbox, commands. [`notify`]: notification channels.
+//! - [`review_links`]: links of notifications that answer a review.
 //! - [`connectors`]: effects that workflows request outside the box.
 //! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
 //!   box.
@@ -25,6 +26,7 @@ pub mod heartbeat;
 pub mod log_limiter;
 pub mod notify;
 pub mod program;
+pub mod review_links;
 pub mod run;
 pub mod second_opinion;
 pub mod status;

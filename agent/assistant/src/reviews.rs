@@ -41,6 +41,7 @@ impl PersonAnswer {
                 label,
                 note,
             },
+            only_if_unanswered: false,
             decision: None,
             evidence: None,
         }

@@ -317,6 +317,7 @@ fn api_section(api: &AgentApiConfig) -> Value {
     if let Some(tcp) = &api.tcp {
         section["listen"] = json!(tcp.listen.to_string());
         section["hosts"] = json!(tcp.hosts);
+        set(&mut section, "public_url", tcp.public_url.as_ref());
         match &tcp.token {
             SecretSource::File(file) => section["token_file"] = json!(absolute(file)),
             SecretSource::Credential(name) => section["token_credential"] = json!(name),

@@ -6,7 +6,8 @@
 //!
 //! Invariants:
 //! - Only a confirmed proposal changes what the box does, by a user or `[agent.auto_approve]`.
-//! - The socket's permission is the authority on the box, the token over TCP. A client over TCP
+//! - The socket's permission is the authority on the box, the token over TCP; the link of a
+//!   notification allows one answer. A client over TCP
 //!   sees and answers only what came over TCP; notes are visible to all.
 //! - Conversations, messages, events, idle time, bodies and followers are bounded.
 //! - The API has a thread of its own: nothing here delays the agent's loop.
@@ -30,7 +31,10 @@ use watchkeeper_http::{MAX_BODY, refusal};
 use app::App;
 pub use app::{EntrypointErrors, MAX_FOLLOWERS, MAX_MESSAGE, Shared, StatusSender};
 pub use routes::document;
+use routes::review_link::{self, Pages};
 use token::Token;
+
+use crate::review_links::ReviewLinks;
 use watchkeeper_assistant::permissions::Entrypoint;
 
 /// Parsers of outside data, public for the fuzz targets only.
@@ -45,6 +49,8 @@ pub struct TcpAccess {
     pub token: Token,
     /// Host names besides `localhost` and loopback addresses.
     pub hosts: Vec<String>,
+    /// Links that answer reviews without the token; absent without `public_url`.
+    pub links: Option<Arc<ReviewLinks>>,
 }
 
 /// The API for one entrypoint; `tcp` is what its requests must have over TCP.
@@ -54,11 +60,23 @@ pub fn router(shared: Arc<Shared>, entrypoint: Entrypoint, tcp: Option<TcpAccess
         .fallback(refusal::unknown_route)
         .method_not_allowed_fallback(refusal::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(App { entrypoint, shared });
+        .with_state(App {
+            entrypoint,
+            shared: Arc::clone(&shared),
+        });
     match tcp {
-        Some(TcpAccess { token, hosts }) => router
-            .layer(from_fn_with_state(Arc::new(token), token::require_token))
-            .layer(from_fn_with_state(Arc::from(hosts), host::require_host)),
+        Some(TcpAccess {
+            token,
+            hosts,
+            links,
+        }) => {
+            let client = shared.conversations.deps().client.clone();
+            let pages = links.map(|links| review_link::pages(Pages { links, client }));
+            router
+                .layer(from_fn_with_state(Arc::new(token), token::require_token))
+                .merge(pages.unwrap_or_default())
+                .layer(from_fn_with_state(Arc::from(hosts), host::require_host))
+        }
         None => router,
     }
 }

@@ -20,6 +20,7 @@ use watchkeeper_http::{Server, closed};
 use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::token::Token;
 use super::{Shared, StatusSender, TcpAccess, router};
+use crate::review_links::ReviewLinks;
 use watchkeeper_assistant::active::save_at_start;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -40,6 +41,8 @@ pub struct Setup {
     pub config: AgentApiConfig,
     /// Folder of the service's credentials (systemd).
     pub credentials: Option<PathBuf>,
+    /// Links that answer reviews; absent without `public_url`.
+    pub links: Option<Arc<ReviewLinks>>,
 }
 
 /// The running thread. Dropping it closes the API.
@@ -97,13 +100,21 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
         closing.clone(),
     ));
     let shared = Shared::new(Arc::clone(&conversations), asks, provider, closing.clone());
-    let (config, credentials) = (setup.config, setup.credentials);
+    let (config, credentials, links) = (setup.config, setup.credentials, setup.links);
     let local = keep_open(Entrypoint::Local, &shared, &closing, || {
         on_socket(&config, &shared, &closing)
     });
     let remote = async {
         if let Some(tcp) = &config.tcp {
-            let open = || over_tcp(tcp, credentials.as_deref(), &shared, &closing);
+            let open = || {
+                over_tcp(
+                    tcp,
+                    credentials.as_deref(),
+                    links.as_ref(),
+                    &shared,
+                    &closing,
+                )
+            };
             keep_open(Entrypoint::Remote, &shared, &closing, open).await;
         }
     };
@@ -182,6 +193,7 @@ async fn on_socket(
 async fn over_tcp(
     config: &TcpApiConfig,
     credentials: Option<&std::path::Path>,
+    links: Option<&Arc<ReviewLinks>>,
     shared: &Arc<Shared>,
     closing: &watch::Receiver<bool>,
 ) -> Result<(), String> {
@@ -197,6 +209,7 @@ async fn over_tcp(
     let access = TcpAccess {
         token,
         hosts: config.hosts.clone(),
+        links: links.cloned(),
     };
     let app = router(Arc::clone(shared), Entrypoint::Remote, Some(access));
     let served = serve_connections(listener, Admission::Token, app, closing.clone()).await;

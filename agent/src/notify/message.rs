@@ -177,12 +177,14 @@ const fn severity_prefix(severity: Severity) -> &'static str {
 }
 
 /// Notification of one journal record for `channel`; `None` if it does not receive it. `name` is
-/// the box. A channel in `on_act` receives the record that makes its event certain.
+/// the box, `link` answers the review of the event. A channel in `on_act` receives the record that
+/// makes its event certain.
 #[must_use]
 pub fn event_notification(
     channel: &ChannelConfig,
     name: &str,
     event: &Event,
+    link: Option<&str>,
 ) -> Option<Notification> {
     let is_wanted = match event.phase {
         Phase::New => true,
@@ -221,7 +223,7 @@ pub fn event_notification(
         seq: event.seq,
         id: format!("{}-{}", event.id, phase_name(event.phase)),
         at: event.at,
-        text: event_text(name, event),
+        text: event_text(name, event, link),
         event: payload,
         media,
     })
@@ -292,7 +294,8 @@ fn clip_text(clip: &Clip) -> String {
 }
 
 /// Text of an event in one line: severity, reason, box, camera, rule, confidence, local time.
-fn event_text(name: &str, event: &Event) -> String {
+fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
+    let is_waiting = waits_for_answer(event);
     let mut text = String::new();
     text.push_str(severity_prefix(event.severity));
     match event.phase {
@@ -328,7 +331,7 @@ fn event_text(name: &str, event: &Event) -> String {
             ", confidence {:.2}{doubt}",
             event.decision.confidence
         ));
-        if !doubt.is_empty() && event.phase == Phase::New {
+        if is_waiting && link.is_none() {
             text.push_str(&format!(
                 ", answer with `watchkeeper reviews approve {0}` or `reject {0}`",
                 event.seq
@@ -339,7 +342,18 @@ fn event_text(name: &str, event: &Event) -> String {
         text.push_str(&format!(", {time}"));
     }
     text.push(')');
-    cut(text, MAX_TEXT)
+    match link.filter(|_| is_waiting) {
+        // A cut link is no link.
+        Some(link) => format!("{}, answer: {link}", cut(text, MAX_TEXT)),
+        None => cut(text, MAX_TEXT),
+    }
+}
+
+/// Whether a person should answer the event of this record.
+fn waits_for_answer(event: &Event) -> bool {
+    let is_doubtful = !matches!(event.decision.verdict, Verdict::Act | Verdict::Record);
+    let is_of_rule = matches!(event.body, EventBody::Rule(_));
+    is_of_rule && is_doubtful && event.phase == Phase::New
 }
 
 /// Local time of an event; `None` if the clock was never set.

@@ -25,6 +25,7 @@ use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
 use crate::connectors::Executor;
 use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
+use crate::review_links::ReviewLinks;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 
@@ -51,6 +52,8 @@ pub struct Setup {
     pub sinks: SinksConfig,
     /// Name of the box in texts.
     pub name: String,
+    /// Links that answer reviews; absent where none are configured.
+    pub links: Option<Arc<ReviewLinks>>,
 }
 
 type HealthMap = Arc<Mutex<BTreeMap<ChannelId, ChannelHealth>>>;
@@ -106,6 +109,7 @@ impl Service {
                 pending: Arc::clone(&pending),
                 receiver: Receiver::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
                 name: setup.name.clone(),
+                links: setup.links.clone(),
                 runtime: runtime.clone(),
                 store: Arc::clone(store),
                 health: Arc::clone(&health),
@@ -196,6 +200,7 @@ struct ChannelTask {
     pending: Arc<Mutex<PendingNotices>>,
     receiver: Receiver,
     name: String,
+    links: Option<Arc<ReviewLinks>>,
     runtime: RuntimeClient,
     store: Arc<dyn Store>,
     health: HealthMap,
@@ -321,8 +326,11 @@ impl ChannelTask {
                 }
             }
             FeedItem::Record(JournalRecord::Known(event)) => {
+                let links = self.links.as_deref();
+                let link = links.map(|links| links.link(&event, wall_now().unix_ms));
+                let channel = &self.receiver.channel;
                 let notification =
-                    message::event_notification(&self.receiver.channel, &self.name, &event);
+                    message::event_notification(channel, &self.name, &event, link.as_deref());
                 queue.push_event(event.seq, notification);
             }
             // A record of a newer runtime has no text; MQTT publishes it.

@@ -51,6 +51,7 @@ use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
 use crate::heartbeat;
 use crate::notify;
+use crate::review_links::ReviewLinks;
 use crate::second_opinion::pending::PendingAssessments;
 use crate::second_opinion::{self, Asker};
 use crate::status::StatusRequests;
@@ -98,6 +99,7 @@ struct Shared {
     home: PathBuf,
     llm: Option<Arc<LazyLlmClient>>,
     notes: Notes,
+    links: Option<Arc<ReviewLinks>>,
 }
 
 impl Agent {
@@ -161,6 +163,7 @@ impl Agent {
                 channels: setup.channels,
                 sinks: setup.sinks.clone(),
                 name,
+                links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
             tasks: Some(task_setup(setup.sinks, store, api)),
@@ -272,7 +275,21 @@ impl Shared {
                 .map(|llm| Arc::new(LazyLlmClient::new(llm.clone()))),
             notes: Notes::in_background(&home, &setup.memory),
             home,
+            links: review_links(setup),
         })
+    }
+}
+
+/// Links that answer reviews, where the configuration has an address for them.
+fn review_links(setup: &Setup) -> Option<Arc<ReviewLinks>> {
+    let tcp = setup.api.as_ref()?.config.tcp.as_ref()?;
+    let url = tcp.public_url.as_deref()?;
+    match ReviewLinks::open(&setup.state_dir, url) {
+        Ok(links) => Some(Arc::new(links)),
+        Err(error) => {
+            tracing::error!("notifications carry no links to answer reviews: {error}");
+            None
+        }
     }
 }
 
@@ -308,6 +325,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
         provider: api.llm.map(|llm| llm.provider),
         config: api.config,
         credentials: credentials_folder(),
+        links: shared.links.clone(),
     }
 }
 

@@ -39,6 +39,7 @@ pub fn new_assessment(
             label: None,
             note: Some(one_line(note)),
         },
+        only_if_unanswered: false,
         decision: Some(weighed.decision.clone()),
         evidence: weighed.evidence.clone(),
     }

@@ -29,6 +29,8 @@ pub enum AssessError {
     Invalid(#[from] InvalidField),
     #[error("record {seq} is not of event {event}; the number may be of another journal")]
     OtherEvent { seq: EventSeq, event: EventId },
+    #[error("event {0} has a person's answer already")]
+    Answered(EventId),
     #[error(transparent)]
     Journal(#[from] JournalError),
 }
@@ -67,6 +69,9 @@ impl Journal {
         if !matches!(named.body, EventBody::Rule(_)) {
             return Err(AssessError::NotOfRule(seq));
         }
+        if new.only_if_unanswered && self.has_answer(named.id) {
+            return Err(AssessError::Answered(named.id));
+        }
         if let Some(event) = self.existing(named.id, &new.assessment)? {
             return Ok(Assessed {
                 event,
@@ -80,6 +85,13 @@ impl Journal {
             event,
             is_new: true,
         })
+    }
+
+    fn has_answer(&self, id: EventId) -> bool {
+        let reviews = &self.writer.lock().reviews;
+        reviews
+            .given(id)
+            .is_some_and(|given| given.person.is_some())
     }
 
     /// The record that already holds this assessment.
@@ -123,6 +135,7 @@ impl Journal {
             decision,
             evidence,
             event: _,
+            only_if_unanswered: _,
         } = new;
         let raw_confidence = raw_confidence(&event);
         let (decision, evidence) = match (&assessment.by, decided) {

@@ -86,6 +86,10 @@ impl From<AssessError> for Refusal {
                 Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
                     .at("seq", seq.to_string())
             }
+            AssessError::Answered(event) => {
+                Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
+                    .at("event", event.to_string())
+            }
             AssessError::Invalid(InvalidField { field, value, .. }) => Self::new(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 ProblemCode::InvalidRequest,

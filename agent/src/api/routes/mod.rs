@@ -1,12 +1,14 @@
 //! Routes of the API.
 //!
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
+//!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`about`] and [`observations`]: read-only routes.
 
 mod about;
 mod observations;
 mod problem;
 mod proposals;
+pub(super) mod review_link;
 mod reviews;
 mod talk;
 

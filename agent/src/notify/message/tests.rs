@@ -30,6 +30,27 @@ fn event(phase: Phase, severity: Severity, notify: &[&str]) -> Event {
 }
 
 #[test]
+fn doubtful_event_carries_its_link_instead_of_the_command() {
+    let named = channel(ChannelKind::Slack, None, false);
+    let link = "https://box.example/review/1.2.3.4";
+    let text = |event: &Event, link| event_notification(&named, "box", event, link).unwrap().text;
+    let mut doubtful = event(Phase::New, Severity::Info, &["security"]);
+    assert!(
+        !text(&doubtful, Some(link)).contains(link),
+        "a certain event"
+    );
+    doubtful.decision.verdict = Verdict::Review;
+    let command = "watchkeeper reviews approve 1207";
+    assert!(text(&doubtful, None).contains(command));
+    if let EventBody::Rule(rule) = &mut doubtful.body {
+        rule.reason = "x".repeat(2 * MAX_TEXT);
+        rule.rule = "y".repeat(2 * MAX_TEXT);
+    }
+    let linked = text(&doubtful, Some(link));
+    assert!(linked.ends_with(&format!(", answer: {link}")) && !linked.contains(command));
+}
+
+#[test]
 fn channel_receives_named_and_severe_events() {
     let named = channel(ChannelKind::Slack, None, false);
     let severe = channel(ChannelKind::Slack, Some(Severity::Warning), false);
@@ -41,12 +62,12 @@ fn channel_receives_named_and_severe_events() {
     ] {
         let event = event(Phase::New, severity, notify);
         assert_eq!(
-            event_notification(&named, "box", &event).is_some(),
+            event_notification(&named, "box", &event, None).is_some(),
             by_name,
             "{notify:?}"
         );
         assert_eq!(
-            event_notification(&severe, "box", &event).is_some(),
+            event_notification(&severe, "box", &event, None).is_some(),
             by_severity,
             "{notify:?}"
         );
@@ -62,7 +83,7 @@ fn channel_in_on_act_receives_only_what_makes_an_event_certain() {
         if let EventBody::Rule(rule) = &mut event.body {
             rule.on_act = vec![ChannelId::new("security").unwrap()];
         }
-        event_notification(&siren, "box", &event).map(|one| one.text)
+        event_notification(&siren, "box", &event, None).map(|one| one.text)
     };
     assert!(notified(Phase::New, Verdict::Act).is_some());
     assert!(notified(Phase::Update, Verdict::Act).is_some());
@@ -81,7 +102,9 @@ fn notification_of_a_doubtful_event_says_how_to_answer() {
     let text = |verdict| {
         let mut event = event(Phase::New, Severity::Info, &["security"]);
         event.decision.verdict = verdict;
-        event_notification(&named, "box", &event).unwrap().text
+        event_notification(&named, "box", &event, None)
+            .unwrap()
+            .text
     };
     assert!(text(Verdict::Review).contains("`watchkeeper reviews approve "));
     assert!(!text(Verdict::Act).contains("reviews approve"));
@@ -92,9 +115,9 @@ fn end_is_notified_if_configured_and_event_has_duration() {
     let end = event(Phase::End, Severity::Info, &["security"]);
     let without_end = channel(ChannelKind::Slack, None, false);
     let with_end = channel(ChannelKind::Slack, None, true);
-    assert_eq!(event_notification(&without_end, "box", &end), None);
+    assert_eq!(event_notification(&without_end, "box", &end, None), None);
     assert!(
-        event_notification(&with_end, "box", &end)
+        event_notification(&with_end, "box", &end, None)
             .unwrap()
             .text
             .starts_with("ended: ")
@@ -103,9 +126,9 @@ fn end_is_notified_if_configured_and_event_has_duration() {
     if let EventBody::Rule(rule) = &mut crossed.body {
         rule.condition = "crosses".to_owned();
     }
-    assert_eq!(event_notification(&with_end, "box", &crossed), None);
+    assert_eq!(event_notification(&with_end, "box", &crossed, None), None);
     let update = event(Phase::Update, Severity::Critical, &["security"]);
-    assert_eq!(event_notification(&with_end, "box", &update), None);
+    assert_eq!(event_notification(&with_end, "box", &update, None), None);
 }
 
 #[test]
@@ -113,7 +136,7 @@ fn each_phase_has_a_stable_id_of_its_own() {
     let channel = channel(ChannelKind::Webhook, None, true);
     let begin = event(Phase::New, Severity::Info, &["security"]);
     let end = event(Phase::End, Severity::Info, &["security"]);
-    let id = |event| event_notification(&channel, "box", event).unwrap().id;
+    let id = |event| event_notification(&channel, "box", event, None).unwrap().id;
     let copy = begin.clone();
     assert_eq!(id(&begin), id(&copy));
     assert_ne!(id(&begin), id(&end));
@@ -126,7 +149,7 @@ fn outside_text_makes_no_mention_and_no_line_break() {
         rule.reason = "<!channel> & <https://evil.example|click>\nCRITICAL: fire".to_owned();
     }
     let channel = channel(ChannelKind::Slack, None, false);
-    let notification = event_notification(&channel, "box", &hostile).unwrap();
+    let notification = event_notification(&channel, "box", &hostile, None).unwrap();
     assert!(!notification.text.contains('\n'), "{}", notification.text);
     let HttpBody::Json { document } = body(ChannelKind::Slack, &[notification], None) else {
         panic!("JSON");
@@ -173,7 +196,7 @@ fn notice_is_notified_from_its_minimal_severity_on() {
 fn webhook_receives_mqtt_payload_and_picture() {
     let channel = channel(ChannelKind::Webhook, None, false);
     let event = event(Phase::New, Severity::Info, &["security"]);
-    let notification = event_notification(&channel, "box", &event).unwrap();
+    let notification = event_notification(&channel, "box", &event, None).unwrap();
     assert_eq!(notification.media, media_of(&event));
     let file = Some(("picture", vec![0xff]));
     let sent = body(ChannelKind::Webhook, &[notification], file);
@@ -203,28 +226,31 @@ fn clip_follows_its_event_and_is_attached_if_small() {
             sha256: "00".to_owned(),
         })
     };
-    let small = event_notification(&webhook, "box", &kept(1_200_000)).unwrap();
+    let small = event_notification(&webhook, "box", &kept(1_200_000), None).unwrap();
     assert!(small.id.ends_with("-clip"), "{}", small.id);
     let attached = small.media.as_ref().unwrap();
     assert_eq!(attached.name, "clip");
     for text in [
         &small.text,
-        &event_notification(&slack, "box", &kept(1)).unwrap().text,
+        &event_notification(&slack, "box", &kept(1), None)
+            .unwrap()
+            .text,
     ] {
         assert!(
             text.contains("clip of 15 s") && text.contains(&attached.id),
             "{text}"
         );
     }
-    let large = event_notification(&webhook, "box", &kept(MAX_ATTACHMENT_BYTES + 1)).unwrap();
+    let large = event_notification(&webhook, "box", &kept(MAX_ATTACHMENT_BYTES + 1), None).unwrap();
     assert_eq!(large.media, None);
     let message = "the disk is full".to_owned();
-    let lost = event_notification(&slack, "box", &record(ClipState::Lost { message })).unwrap();
+    let lost =
+        event_notification(&slack, "box", &record(ClipState::Lost { message }), None).unwrap();
     assert!(
         lost.text.contains("clip lost (the disk is full)"),
         "{}",
         lost.text
     );
     let unaddressed = event(Phase::Clip, Severity::Info, &[]);
-    assert_eq!(event_notification(&slack, "box", &unaddressed), None);
+    assert_eq!(event_notification(&slack, "box", &unaddressed, None), None);
 }

@@ -255,6 +255,9 @@ pub struct TcpApiConfig {
     pub listen: SocketAddr,
     /// Host names that requests may have, besides `localhost` and loopback addresses.
     pub hosts: Vec<String>,
+    /// Address by which people reach it, without a slash at its end; links in notifications begin
+    /// with it.
+    pub public_url: Option<String>,
     /// Token that is the authority to use the API there.
     pub token: SecretSource,
 }

@@ -669,6 +669,16 @@ pub const KEYS: &[Key] = &[
          refused.",
     ),
     key(
+        "agent.api.public_url",
+        Kind::Text,
+        None,
+        "",
+        "Address by which people reach the API over TCP, such as `https://box.example.com`. With \
+         it, notifications of doubtful events carry a link that answers the review: valid for \
+         seven days and for one answer. Anybody with the link can answer. Its host is accepted \
+         like those of `hosts`. Needs `listen`. Default: none.",
+    ),
+    key(
         "agent.api.token_file",
         Kind::Path,
         None,

@@ -170,11 +170,27 @@ fn agent_api_over_tcp_needs_loopback_and_token() {
     let good = case(&format!("listen = \"127.0.0.1:8088\"\n{token}")).unwrap();
     let tcp = good.agent_api.tcp.unwrap();
     assert_eq!(tcp.listen.to_string(), "127.0.0.1:8088");
+    assert_eq!(tcp.public_url, None);
+    let url = "public_url = \"https://box.example.com/wk/\"\n";
+    let linked = case(&format!("listen = \"127.0.0.1:8088\"\n{token}{url}")).unwrap();
+    let tcp = linked.agent_api.tcp.unwrap();
+    assert_eq!(
+        tcp.public_url.as_deref(),
+        Some("https://box.example.com/wk")
+    );
+    assert_eq!(tcp.hosts, ["box.example.com"]);
     for (listen, keys, key, part) in [
         ("127.0.0.1:8088", "", "listen", "needs a token"),
         ("0.0.0.0:8088", token, "listen", "a proxy with TLS"),
         ("8088", token, "listen", "127.0.0.1:PORT"),
         ("", token, "token_file", "agent.api.listen is missing"),
+        ("", url, "public_url", "agent.api.listen is missing"),
+        (
+            "127.0.0.1:8088",
+            "token_file = \"t\"\npublic_url = \"box.example.com\"\n",
+            "public_url",
+            "such as https://box.example.com",
+        ),
         (
             "[::1]:8088",
             "token_file = \"t\"\ntoken_credential = \"x\"\n",

@@ -67,6 +67,8 @@ pub enum Via {
     Api,
     Chat,
     Mqtt,
+    /// By the link of a notification.
+    Link,
 }
 
 /// Details of a second opinion.

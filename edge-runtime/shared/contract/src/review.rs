@@ -21,6 +21,9 @@ pub struct NewAssessment {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub event: Option<EventId>,
     pub assessment: Assessment,
+    /// Whether it is refused if a person has answered about the event.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_if_unanswered: bool,
     /// Decision after a second opinion; required for one, refused for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,

@@ -52,6 +52,7 @@ fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
             label: label.map(str::to_owned),
             note: None,
         },
+        only_if_unanswered: false,
         decision: None,
         evidence: None,
     }
@@ -73,6 +74,7 @@ fn of_model(verdict: Verdict) -> NewAssessment {
             label: None,
             note: Some("a person".to_owned()),
         },
+        only_if_unanswered: false,
         decision: Some(Decision {
             verdict,
             confidence: 0.8,
@@ -405,4 +407,33 @@ proptest! {
         let (journal, _) = Journal::open(dir.path(), limits).unwrap();
         prop_assert_eq!(waiting(&journal), before);
     }
+}
+
+#[test]
+fn answer_only_if_unanswered_counts_once_and_calibrates_from_the_raw_confidence() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    journal
+        .append(vec![of_rule(Verdict::Review, Severity::Info)])
+        .unwrap();
+    let once = |answer| NewAssessment {
+        only_if_unanswered: true,
+        ..of_person(answer, None)
+    };
+    let given = journal
+        .assess(EventSeq(1), once(AssessmentAnswer::Reject), &stamp())
+        .unwrap();
+    let decision = &given.event.decision;
+    assert_eq!(
+        (decision.confidence, decision.raw_confidence),
+        (0.0, Some(0.75))
+    );
+    for answer in [AssessmentAnswer::Reject, AssessmentAnswer::Approve] {
+        let again = journal.assess(EventSeq(1), once(answer), &stamp());
+        assert!(matches!(again, Err(AssessError::Answered(_))), "{again:?}");
+    }
+    // A person who answers otherwise may change it, of the record of the answer too.
+    let changed = of_person(AssessmentAnswer::Approve, None);
+    let changed = journal.assess(EventSeq(2), changed, &stamp()).unwrap();
+    assert_eq!(changed.event.decision.raw_confidence, Some(0.75));
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use secrecy::SecretString;
+use url::Url;
 use watchkeeper_contract::id::{BoxId, SiteId};
 
 use super::values::{Values, without_effect};
@@ -235,10 +236,27 @@ fn host_name(text: &str) -> Result<String, &'static str> {
     }
 }
 
+/// The address for links: HTTP or HTTPS, without user, query and fragment.
+fn public_url(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Url> {
+    let key = "agent.api.public_url";
+    let text = values.text(key)?;
+    let url = Url::parse(&text).ok().filter(|url| {
+        let is_plain = url.username().is_empty() && url.password().is_none();
+        let is_base = url.query().is_none() && url.fragment().is_none();
+        matches!(url.scheme(), "https" | "http") && url.has_host() && is_plain && is_base
+    });
+    if url.is_none() {
+        let problem = "is not an address for links; write one such as https://box.example.com";
+        errors.push(ConfigError::new(key, problem, values.origin(key)).found(text));
+    }
+    url
+}
+
 fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiConfig> {
     let Some(text) = values.text("agent.api.listen") else {
         without_effect("agent.api.token_", "agent.api.listen", values, errors);
         without_effect("agent.api.hosts", "agent.api.listen", values, errors);
+        without_effect("agent.api.public_url", "agent.api.listen", values, errors);
         return None;
     };
     let wrong = |problem: &str| {
@@ -278,10 +296,16 @@ fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiC
             None
         }
     };
-    let hosts = values.texts("agent.api.hosts", errors, host_name);
+    let mut hosts = values.texts("agent.api.hosts", errors, host_name);
+    let public_url = public_url(values, errors);
+    let public_host = public_url.as_ref().and_then(Url::host_str);
+    if let Some(host) = public_host.filter(|host| !hosts.iter().any(|own| own == host)) {
+        hosts.push(host.to_owned());
+    }
     Some(TcpApiConfig {
         listen: listen?,
         hosts,
+        public_url: public_url.map(|url| url.as_str().trim_end_matches('/').to_owned()),
         token: token?,
     })
 }

@@ -1,0 +1,222 @@
+//! Links by which a person answers a review, for notifications.
+//!
+//! - A link is for one event, and expires after [`LIFETIME`]. HMAC-SHA256 proves it, with a key of
+//!   this box in `<state>/review-links.key`, mode 0600. Without the file all links are void.
+//! - It answers an event that no person has answered, so once; the journal decides that.
+//! - Not here: its page (`api::routes::review_link`).
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use ring::hmac;
+use ring::rand::{SecureRandom as _, SystemRandom};
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::{EventId, EventSeq};
+
+/// Time for which a link is valid.
+pub const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Path of the links, below which their token stands.
+pub const PATH: &str = "/review/";
+const KEY_FILE: &str = "review-links.key";
+/// Bytes of the key, as many as its digest has.
+const KEY_BYTES: usize = 32;
+/// What is signed begins with this, so that nothing else signed with the key is a link.
+const PURPOSE: &str = "watchkeeper review link v1";
+
+/// Makes and checks links.
+pub struct ReviewLinks {
+    /// Address before [`PATH`].
+    public_url: String,
+    key: hmac::Key,
+}
+
+impl fmt::Debug for ReviewLinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReviewLinks")
+            .field("public_url", &self.public_url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a valid link is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LinkedReview {
+    /// Number of a record of the event.
+    pub seq: EventSeq,
+    pub event: EventId,
+}
+
+/// Why a link is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidLink {
+    #[error("This link is not of this box")]
+    Unknown,
+    #[error("This link has expired")]
+    Expired,
+}
+
+impl ReviewLinks {
+    /// Reads the key in the folder `state`, or makes one.
+    ///
+    /// # Errors
+    /// When the file can't be read or written, or holds no key.
+    pub fn open(state: &Path, public_url: &str) -> io::Result<Self> {
+        let file = state.join(KEY_FILE);
+        let secret = match fs::read(&file) {
+            Ok(secret) => secret,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => new_key(&file)?,
+            Err(error) => return Err(error),
+        };
+        if secret.len() != KEY_BYTES {
+            let why = format!("{} holds no key; delete it", file.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(Self {
+            public_url: public_url.to_owned(),
+            key: hmac::Key::new(hmac::HMAC_SHA256, &secret),
+        })
+    }
+
+    /// Makes the link for the event of a record; `now_ms` is the time in milliseconds since 1970.
+    #[must_use]
+    pub fn link(&self, event: &Event, now_ms: i64) -> String {
+        let expires = now_ms / 1000 + i64::try_from(LIFETIME.as_secs()).unwrap_or(i64::MAX);
+        let signed = signed(event.seq, event.id, expires);
+        let tag = hex(hmac::sign(&self.key, signed.as_bytes()).as_ref());
+        let (url, seq, id) = (&self.public_url, event.seq, event.id);
+        format!("{url}{PATH}{seq}.{id}.{expires}.{tag}")
+    }
+
+    /// Checks the token of a link.
+    ///
+    /// # Errors
+    /// [`InvalidLink`] when it is not one of this box, or has expired.
+    pub fn check(&self, token: &str, now_ms: i64) -> Result<LinkedReview, InvalidLink> {
+        let parts: Vec<&str> = token.split('.').collect();
+        let [seq, event, expires, tag] = parts[..] else {
+            return Err(InvalidLink::Unknown);
+        };
+        let unknown = |_| InvalidLink::Unknown;
+        let seq = EventSeq(seq.parse().map_err(|_| InvalidLink::Unknown)?);
+        let event = EventId(event.parse().map_err(|_| InvalidLink::Unknown)?);
+        let expires: i64 = expires.parse().map_err(|_| InvalidLink::Unknown)?;
+        let tag = bytes(tag).ok_or(InvalidLink::Unknown)?;
+        let signed = signed(seq, event, expires);
+        hmac::verify(&self.key, signed.as_bytes(), &tag).map_err(unknown)?;
+        if now_ms / 1000 >= expires {
+            return Err(InvalidLink::Expired);
+        }
+        Ok(LinkedReview { seq, event })
+    }
+}
+
+fn signed(seq: EventSeq, event: EventId, expires: i64) -> String {
+    format!("{PURPOSE}\n{seq}\n{event}\n{expires}")
+}
+
+fn new_key(file: &Path) -> io::Result<Vec<u8>> {
+    let mut secret = vec![0; KEY_BYTES];
+    let random = SystemRandom::new();
+    random
+        .fill(&mut secret)
+        .map_err(|_| io::Error::other("the system has no random numbers"))?;
+    let mut options = OpenOptions::new();
+    let mut out = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
+    out.write_all(&secret)?;
+    out.sync_all()?;
+    Ok(secret)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes(hex: &str) -> Option<Vec<u8>> {
+    if !hex.len().is_multiple_of(2) || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let pairs = (0..hex.len()).step_by(2);
+    pairs
+        .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::example;
+
+    const NOW_MS: i64 = 1_700_000_000_000;
+
+    fn token(links: &ReviewLinks, event: &Event) -> String {
+        let link = links.link(event, NOW_MS);
+        link.strip_prefix("https://box.example/review/")
+            .unwrap()
+            .to_owned()
+    }
+
+    fn links(state: &Path) -> ReviewLinks {
+        ReviewLinks::open(state, "https://box.example").unwrap()
+    }
+
+    #[test]
+    fn link_is_valid_for_its_event_until_it_expires_and_over_a_restart() {
+        let state = tempfile::tempdir().unwrap();
+        let event = example::example_event();
+        let token = token(&links(state.path()), &event);
+        let restarted = links(state.path());
+        let expected = LinkedReview {
+            seq: event.seq,
+            event: event.id,
+        };
+        assert_eq!(restarted.check(&token, NOW_MS), Ok(expected));
+        let lifetime_ms = i64::try_from(LIFETIME.as_millis()).unwrap();
+        let last_ms = NOW_MS + lifetime_ms - 1;
+        assert_eq!(restarted.check(&token, last_ms), Ok(expected));
+        assert_eq!(
+            restarted.check(&token, last_ms + 1),
+            Err(InvalidLink::Expired)
+        );
+        let other = tempfile::tempdir().unwrap();
+        let of_other = links(other.path()).check(&token, NOW_MS);
+        assert_eq!(of_other, Err(InvalidLink::Unknown));
+    }
+
+    #[test]
+    fn changed_link_is_refused() {
+        let state = tempfile::tempdir().unwrap();
+        let links = links(state.path());
+        let token = token(&links, &example::example_event());
+        let parts: Vec<&str> = token.split('.').collect();
+        let later = format!("{}.{}.9999999999.{}", parts[0], parts[1], parts[3]);
+        let other = format!("{}9.{}.{}.{}", parts[0], parts[1], parts[2], parts[3]);
+        let short = format!("{}.{}.{}.{}", parts[0], parts[1], parts[2], &parts[3][..8]);
+        let unsigned = format!("{}.{}.{}.", parts[0], parts[1], parts[2]);
+        for wrong in [later, other, short, unsigned, String::new()] {
+            assert_eq!(
+                links.check(&wrong, NOW_MS),
+                Err(InvalidLink::Unknown),
+                "{wrong}"
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_check_panic_or_is_a_link(text in ".{0,200}") {
+            let state = tempfile::tempdir().unwrap();
+            prop_assert_eq!(links(state.path()).check(&text, NOW_MS), Err(InvalidLink::Unknown));
+        }
+    }
+}
