@@ -137,6 +137,7 @@ mod tests {
             base_url: Some("http://127.0.0.1:1".to_owned()),
             key: Some("sk-secret-0123456789".to_owned().into()),
             key_file: None,
+            program: None,
             model: None,
             large_model: None,
             models_file: None,

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use url::Url;
 use watchkeeper_config::{
     AgentApiConfig, Backend, BrokerLayers, ChannelConfig, ChannelKind, Config, ConfigError,
-    LlmConfig, LoadRequest, MqttConfig, Origin, SecretSource, SinksConfig, load, load_usable,
-    redact,
+    LlmConfig, LoadRequest, LookConfig, LookedAt, MqttConfig, Origin, SecretSource, SinksConfig,
+    load, load_usable, redact,
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 
@@ -274,13 +274,32 @@ fn agent_section(config: &Config) -> Value {
         let names: Vec<&str> = effects.iter().map(|effect| effect.name()).collect();
         section["tools"][entrypoint] = json!(names);
     }
+    section["audit"] = json!({
+        "max_days": config.agent.audit.max_days, "max_bytes": config.agent.audit.max_bytes,
+    });
     if let Some(interval) = config.agent.heartbeat {
         section["heartbeat"] = json!({"interval_min": interval.as_secs() / 60});
+    }
+    if let Some(look) = &config.look {
+        look_section(look, &mut section["heartbeat"]);
     }
     if let Some(model) = &config.memory.model {
         section["memory"] = json!({"model": model});
     }
     section
+}
+
+/// Adds the looks at frames to the section `[agent.heartbeat]`.
+fn look_section(look: &LookConfig, section: &mut Value) {
+    section["look_at"] = match &look.cameras {
+        LookedAt::All => json!(["*"]),
+        LookedAt::These(cameras) => json!(cameras),
+    };
+    section["look_frames"] = json!(look.frames);
+    if let Some(hours) = &look.schedule {
+        section["look_from"] = json!(hours.from);
+        section["look_to"] = json!(hours.to);
+    }
 }
 
 fn models_section(config: &Config) -> Value {
@@ -369,6 +388,11 @@ fn llm_section(llm: &LlmConfig) -> Value {
         &mut section,
         "key_file",
         llm.key_file.as_deref().map(absolute),
+    );
+    set(
+        &mut section,
+        "program",
+        llm.program.as_deref().map(absolute),
     );
     set(&mut section, "model", llm.model.as_ref());
     set(&mut section, "large_model", llm.large_model.as_ref());

@@ -142,6 +142,7 @@ mod tests {
             timeout_factor: 1,
             key: None,
             key_file: None,
+            program: None,
             model: None,
             large_model: None,
             models_file: None,

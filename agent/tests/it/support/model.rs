@@ -21,6 +21,7 @@ pub(crate) fn llm(model: &Server) -> LlmConfig {
         base_url: Some(model.base_url()),
         key: Some(KEY.to_owned().into()),
         key_file: None,
+        program: None,
         model: None,
         large_model: None,
         models_file: None,

@@ -16,8 +16,8 @@ use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
 use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
-    AgentConfig, Backend, Config, InferenceConfig, JournalConfig, MEMORY_MODEL, MediaConfig,
-    MemoryConfig, ModelsConfig, RecordingsConfig, SkippedSections,
+    AgentConfig, AuditConfig, Backend, Config, InferenceConfig, JournalConfig, MEMORY_MODEL,
+    MediaConfig, MemoryConfig, ModelsConfig, RecordingsConfig, SkippedSections,
 };
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
@@ -74,10 +74,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         media: MediaConfig {
             max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
         },
-        recordings: RecordingsConfig {
-            max_bytes: values.whole("runtime.recording_bytes").unwrap_or_default(),
-            max_age: values.seconds("runtime.recording_days") * 86_400,
-        },
+        recordings: recordings(&values),
         history_bytes: values.whole("runtime.history_bytes").unwrap_or_default(),
         crash_loop_limit: crash_loop_limit(&values),
         sources,
@@ -85,6 +82,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         pipelines,
         mqtt,
         agent: agent_bounds(&values),
+        look: agent::look(&values, &mut errors),
         memory: memory(&values, &models),
         agent_api,
         permissions: agent::permissions(&values),
@@ -110,6 +108,13 @@ fn journal(values: &Values<'_>) -> JournalConfig {
     JournalConfig {
         max_events: values.whole("runtime.journal_events").unwrap_or_default(),
         max_bytes: values.whole("runtime.journal_bytes").unwrap_or_default(),
+    }
+}
+
+fn recordings(values: &Values<'_>) -> RecordingsConfig {
+    RecordingsConfig {
+        max_bytes: values.whole("runtime.recording_bytes").unwrap_or_default(),
+        max_age: values.seconds("runtime.recording_days") * 86_400,
     }
 }
 
@@ -142,6 +147,10 @@ fn agent_bounds(values: &Values<'_>) -> AgentConfig {
         heartbeat: values
             .whole("agent.heartbeat.interval_min")
             .map(|minutes| Duration::from_secs(60 * minutes)),
+        audit: AuditConfig {
+            max_days: values.whole("agent.audit.max_days").unwrap_or_default(),
+            max_bytes: values.whole("agent.audit.max_bytes").unwrap_or_default(),
+        },
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 use serde::Serialize;
-use watchkeeper_contract::id::{BoxId, SiteId};
+use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::privacy::PrivacyMask;
+use watchkeeper_contract::rule::Schedule;
 use watchkeeper_contract::source::SourceSpec;
 
 use crate::channels::ChannelConfig;
@@ -58,6 +59,8 @@ pub struct Config {
     pub mqtt: Option<MqttConfig>,
     /// Bounds and intervals of the agent.
     pub agent: AgentConfig,
+    /// Absent: no frame is looked at.
+    pub look: Option<LookConfig>,
     /// How the agent's notes are searched.
     pub memory: MemoryConfig,
     /// Where the agent serves its API.
@@ -227,6 +230,42 @@ pub struct AgentConfig {
     pub telemetry: Duration,
     /// Interval of the heartbeat; absent: off.
     pub heartbeat: Option<Duration>,
+    pub audit: AuditConfig,
+}
+
+/// Retention of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// Longest time that a record is kept, in days.
+    pub max_days: u64,
+    /// Most bytes of the log.
+    pub max_bytes: u64,
+}
+
+impl Default for AuditConfig {
+    fn default() -> Self {
+        Self {
+            max_days: 365,
+            max_bytes: 64 << 20,
+        }
+    }
+}
+
+/// Which frames a language model looks at in a heartbeat.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LookConfig {
+    pub cameras: LookedAt,
+    /// Most frames of one heartbeat.
+    pub frames: usize,
+    /// When frames are looked at; absent: always.
+    pub schedule: Option<Schedule>,
+}
+
+/// Cameras whose frames a language model looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LookedAt {
+    All,
+    These(Vec<SourceId>),
 }
 
 /// How the agent's notes are searched.
@@ -272,6 +311,8 @@ pub struct LlmConfig {
     pub key: Option<SecretString>,
     /// A file with the key.
     pub key_file: Option<PathBuf>,
+    /// The program of the provider `claude-cli`.
+    pub program: Option<PathBuf>,
     /// Another model than the provider's small one.
     pub model: Option<String>,
     /// Another model than the provider's medium one.

@@ -149,13 +149,22 @@ pub const SECTIONS: &[Section] = &[
                  that the rules understand use no tools.",
     },
     Section {
+        path: "agent.audit",
+        effect: "The audit log: confirmations, what was changed, effects and money spent, chained \
+                 by hash; `watchkeeper audit` shows and verifies it. The agent keeps one, and each \
+                 user of `ask` and `chat` has one. The first bound that is reached deletes the \
+                 oldest part; the rest stays verifiable.",
+    },
+    Section {
         path: "agent.heartbeat",
         effect: "A periodic check of cameras, recent events, undelivered messages and spending \
                  ([blueprints.md](blueprints.md)). The box itself decides what to report: a \
                  camera that is out, far more or fewer events than usual for the hour, waiting \
                  messages, a budget nearly spent. Each finding is reported once, over MQTT, to \
                  the channels whose `min_severity` it reaches, and in the notes. With `[llm]`, \
-                 and within its budget, a model is asked once to comment.",
+                 and within its budget, a model is asked once to comment. With `look_at`, a model \
+                 that takes pictures also looks at frames of these cameras at each heartbeat. \
+                 What it sees becomes an observation in the notes and changes nothing.",
     },
     Section {
         path: "agent.memory",
@@ -760,6 +769,52 @@ pub const KEYS: &[Key] = &[
         "Interval of the heartbeat. Default: off.",
     ),
     key(
+        "agent.heartbeat.look_at",
+        Kind::Texts,
+        None,
+        "",
+        "Cameras whose frames a language model looks at, each a name of `sources`, or `\"*\"` for \
+         all. Their pictures then leave the box without a request, after the privacy mask. \
+         Needs `interval_min` and `[llm]`. Default: none.",
+    ),
+    key(
+        "agent.heartbeat.look_frames",
+        Kind::Integer(1, 8),
+        Some("2"),
+        "frames",
+        "Most frames looked at in one heartbeat; with more cameras they take turns. Each is one \
+         call, and all of them together may use 10 % of `llm.calls_per_hour`.",
+    ),
+    key(
+        "agent.heartbeat.look_from",
+        Kind::Text,
+        None,
+        "",
+        "Local time from which frames are looked at, `HH:MM`. With `look_to`. Default: always.",
+    ),
+    key(
+        "agent.heartbeat.look_to",
+        Kind::Text,
+        None,
+        "",
+        "Local time until which frames are looked at, `HH:MM`; at or before `look_from` it is on \
+         the next day.",
+    ),
+    key(
+        "agent.audit.max_days",
+        Kind::Integer(1, 3_650),
+        Some("365"),
+        "days",
+        "Longest time that the audit log keeps a record.",
+    ),
+    key(
+        "agent.audit.max_bytes",
+        Kind::Integer(1 << 20, 1 << 40),
+        Some("67108864"),
+        "bytes",
+        "Most bytes of the audit log.",
+    ),
+    key(
         "agent.memory.model",
         Kind::Path,
         None,
@@ -798,11 +853,20 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "llm.provider",
-        Kind::Choice(&["claude", "openai", "gemini", "local"]),
+        Kind::Choice(&["claude", "claude-cli", "openai", "gemini", "local"]),
         None,
         "",
         "Provider of the model. `local`: your own server with Claude's protocol, such as Ollama. \
-         Default: no model.",
+         `claude-cli`: the program `claude` of this machine and its login. It takes text only, \
+         without tools and pictures: it rewords requests, and refuses to set up pipelines on its \
+         own, to give second opinions and to comment on findings. Default: no model.",
+    ),
+    key(
+        "llm.program",
+        Kind::Path,
+        None,
+        "",
+        "The program of `claude-cli`. Default: `claude` in the search path of the agent.",
     ),
     key(
         "llm.base_url",
@@ -869,8 +933,8 @@ pub const KEYS: &[Key] = &[
         Some("60"),
         "calls",
         "Most calls within sixty minutes, failed ones included. Set-ups over the agent's API may \
-         use 90 % of them, second opinions 50 %, those of one rule 20 %, heartbeats 20 %; the \
-         rest is left to users. The parts hold for money too, except that of a rule.",
+         use 90 % of them, second opinions 50 %, those of one rule 20 %, heartbeats 20 %, their \
+         looks at frames 10 %; the rest is left to users. The parts hold for money too, except that of a rule.",
     ),
     key(
         "llm.tokens_per_call",

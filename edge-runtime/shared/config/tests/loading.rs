@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
 use watchkeeper_config::{
-    BrokerLayers, ChannelKind, Config, ConfigError, LoadRequest, Origin, SecretSource, load,
+    AuditConfig, BrokerLayers, ChannelKind, Config, ConfigError, LoadRequest, LookedAt, Origin,
+    SecretSource, load,
 };
 use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_contract::rule::Severity;
@@ -435,6 +436,65 @@ fn llm_keys_without_effect_are_reported() {
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].key, key);
         assert!(errors[0].to_string().contains(problem), "{}", errors[0]);
+    }
+}
+
+#[test]
+fn looks_at_frames_are_off_until_cameras_are_named() {
+    let base = "[agent.heartbeat]\ninterval_min = 15\n[llm]\nprovider = \"claude\"\n";
+    let config = Case::new(base).load().unwrap();
+    assert_eq!(config.look, None);
+    assert_eq!(config.agent.audit, AuditConfig::default());
+    let with = |keys: &str| base.replace("15\n", &format!("15\n{keys}\n"));
+    let look = Case::new(&with(
+        "look_at = [\"gate\"]\nlook_from = \"22:00\"\nlook_to = \"06:00\"",
+    ));
+    let look = look.load().unwrap().look.unwrap();
+    assert_eq!(look.frames, 2);
+    assert_eq!(look.schedule.unwrap().to, "06:00");
+    assert!(matches!(look.cameras, LookedAt::These(cameras) if cameras.len() == 1));
+    let all = Case::new(&with("look_at = [\"*\"]")).load().unwrap();
+    assert_eq!(all.look.unwrap().cameras, LookedAt::All);
+    for (keys, key, problem) in [
+        ("look_frames = 3", "look_frames", "look_at is missing"),
+        (
+            "look_at = [\"A gate\"]",
+            "look_at[0]",
+            "no name of a camera",
+        ),
+        (
+            "look_at = [\"*\"]\nlook_from = \"25:00\"\nlook_to = \"06:00\"",
+            "look_from",
+            "write it as 22:00",
+        ),
+        (
+            "look_at = [\"*\"]\nlook_to = \"06:00\"",
+            "look_from",
+            "both ends",
+        ),
+    ] {
+        let errors = Case::new(&with(keys)).load().unwrap_err();
+        assert_eq!(errors[0].key, format!("agent.heartbeat.{key}"));
+        assert!(errors[0].to_string().contains(problem), "{}", errors[0]);
+    }
+    let alone = Case::new("[agent.heartbeat]\ninterval_min = 15\nlook_at = [\"*\"]\n");
+    let errors = alone.load().unwrap_err();
+    assert!(
+        errors[0].to_string().contains("without llm.provider"),
+        "{}",
+        errors[0]
+    );
+}
+
+#[test]
+fn program_belongs_to_the_provider_claude_cli() {
+    let case = Case::new("[llm]\nprovider = \"claude-cli\"\nprogram = \"/opt/claude\"\n");
+    let llm = case.load().unwrap().llm.unwrap();
+    assert_eq!(llm.program.as_deref(), Some(Path::new("/opt/claude")));
+    for (provider, key) in [("claude", "program"), ("claude-cli", "base_url")] {
+        let text = format!("[llm]\nprovider = \"{provider}\"\n{key} = \"/opt/x\"\n");
+        let errors = Case::new(&text).load().unwrap_err();
+        assert_eq!(errors[0].key, format!("llm.{key}"));
     }
 }
 

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
 use url::Url;
-use watchkeeper_contract::id::{BoxId, SiteId};
+use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
+use watchkeeper_contract::rule::Schedule;
 
 use super::values::{Values, without_effect};
 use crate::config::{
-    AgentApiConfig, ClientCert, CommandAccess, LlmConfig, MqttConfig, TcpApiConfig,
+    AgentApiConfig, ClientCert, CommandAccess, LlmConfig, LookConfig, LookedAt, MqttConfig,
+    TcpApiConfig,
 };
 use crate::error::ConfigError;
 use crate::permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
@@ -138,11 +141,13 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
     }
     let whole = |key| values.whole(key).unwrap_or_default();
     let number = |key| values.number(key).unwrap_or_default();
+    let program = program(values, &provider, errors);
     Some(LlmConfig {
         provider,
         base_url: values.text("llm.base_url"),
         key,
         key_file,
+        program,
         model: values.text("llm.model"),
         large_model: values.text("llm.large_model"),
         models_file: values.path("llm.models_file"),
@@ -154,6 +159,89 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
     })
+}
+
+/// Name of the provider that is a program of this machine.
+const PROGRAM_PROVIDER: &str = "claude-cli";
+
+/// Reads the program of the provider `claude-cli`, and refuses keys without effect beside it.
+fn program(values: &Values<'_>, provider: &str, errors: &mut Vec<ConfigError>) -> Option<PathBuf> {
+    let is_program = provider == PROGRAM_PROVIDER;
+    let ineffective: &[&str] = match is_program {
+        true => &["llm.base_url", "llm.key", "llm.key_file"],
+        false => &["llm.program"],
+    };
+    for key in ineffective.iter().copied() {
+        if values.found(key).is_some() {
+            let problem = format!("has no effect with the provider {provider}");
+            errors.push(ConfigError::new(key, problem, values.origin(key)));
+        }
+    }
+    let program = values.path("llm.program")?;
+    is_program.then_some(program)
+}
+
+/// Reads which frames a language model looks at in a heartbeat.
+pub(super) fn look(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LookConfig> {
+    let key = "agent.heartbeat.look_at";
+    if values.found(key).is_none() {
+        without_effect("agent.heartbeat.look_", key, values, errors);
+        return None;
+    }
+    for needed in ["agent.heartbeat.interval_min", "llm.provider"] {
+        if values.found(needed).is_none() {
+            let problem = format!("has no effect without {needed}");
+            errors.push(ConfigError::new(key, problem, values.origin(key)));
+        }
+    }
+    let named = values.texts(key, errors, |text| match text {
+        ALL_CAMERAS => Ok(None),
+        name => SourceId::new(name)
+            .map(Some)
+            .map_err(|_| "is no name of a camera; write a name of [sources], or \"*\" for all"),
+    });
+    let is_all = named.contains(&None);
+    let frames = values.whole("agent.heartbeat.look_frames");
+    Some(LookConfig {
+        cameras: match is_all {
+            true => LookedAt::All,
+            false => LookedAt::These(named.into_iter().flatten().collect()),
+        },
+        frames: frames.and_then(|n| usize::try_from(n).ok()).unwrap_or(1),
+        schedule: look_schedule(values, errors),
+    })
+}
+
+/// Reads the hours of the looks: both ends or none.
+fn look_schedule(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Schedule> {
+    let mut time = |key: &str, other: &str| {
+        let text = values.text(key);
+        let problem = match &text {
+            Some(text) if !is_time_of_day(text) => "is not a time of day; write it as 22:00",
+            None if values.found(other).is_some() => "is missing; give both ends of the hours",
+            _ => return text,
+        };
+        errors.push(ConfigError::new(key, problem, values.origin(key)));
+        None
+    };
+    let from = time("agent.heartbeat.look_from", "agent.heartbeat.look_to");
+    let to = time("agent.heartbeat.look_to", "agent.heartbeat.look_from");
+    Some(Schedule {
+        days: Vec::new(),
+        from: from?,
+        to: to?,
+    })
+}
+
+/// Returns whether `text` is `HH:MM`.
+fn is_time_of_day(text: &str) -> bool {
+    let is_below = |part: &str, bound: u8| {
+        part.len() == 2
+            && part.bytes().all(|byte| byte.is_ascii_digit())
+            && part.parse::<u8>().is_ok_and(|number| number < bound)
+    };
+    text.split_once(':')
+        .is_some_and(|(hour, minute)| is_below(hour, 24) && is_below(minute, 60))
 }
 
 /// Reads the changes confirmed in advance. The words were checked with their keys; duplicates count
@@ -199,6 +287,9 @@ fn tools(values: &Values<'_>) -> ToolsConfig {
         remote: list("remote"),
     }
 }
+
+/// Stands for all cameras in `agent.heartbeat.look_at`.
+const ALL_CAMERAS: &str = "*";
 
 /// Name of the agent's socket, beside the runtime's.
 const AGENT_SOCKET: &str = "agent.sock";
