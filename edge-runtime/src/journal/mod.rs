@@ -15,7 +15,6 @@
 
 mod answers;
 mod assess;
-pub(crate) mod chain;
 mod coverage;
 mod error;
 mod gaps;
@@ -49,7 +48,8 @@ use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 pub(crate) use assess::check_assessment;
 pub use answers::Answers;
 pub use assess::{AssessError, Assessed, InvalidField};
-pub use chain::Hash;
+pub(crate) use watchkeeper_store::chain;
+pub use watchkeeper_store::chain::Hash;
 pub use coverage::CoverageRecords;
 pub use error::JournalError;
 pub use loss::{Loss, Stamp};

@@ -3,7 +3,7 @@
 use watchkeeper_contract::event::{ChainBreak, ChainPart, ChainReport, ChainStart, GapCause};
 use watchkeeper_contract::id::EventSeq;
 
-use super::chain::{Hash, link};
+use super::chain::{self, Hash, link};
 use super::gaps::{Bounds, NamedLosses};
 use super::record::StoredEvent;
 use super::{Journal, JournalError};
@@ -47,7 +47,12 @@ pub fn verify(before: Option<Hash>, events: &[StoredEvent]) -> Result<(), ChainE
 }
 
 fn check_link(previous: &Hash, event: &StoredEvent) -> Result<(), ChainError> {
-    check(event, link(previous, event.canonical()), event.hash())
+    let checked = chain::check_link(previous, event.canonical(), event.hash());
+    checked.map_err(|broken| ChainError {
+        seq: event.seq.0,
+        expected: broken.expected,
+        found: broken.found,
+    })
 }
 
 fn check(event: &StoredEvent, expected: Hash, found: Hash) -> Result<(), ChainError> {

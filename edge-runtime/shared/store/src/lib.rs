@@ -18,6 +18,7 @@
 //! Not here: what the records mean, retention, media files.
 
 mod batch;
+pub mod chain;
 mod disk;
 pub mod durable;
 mod error;

@@ -1,6 +1,6 @@
-//! The hash chain of the journal's records.
+//! Chains of records by hash.
 //!
-//! `hash(n) = SHA-256( hex(hash(n-1)) ++ canonical(n) )`. `canonical` is the event as JSON without
+//! `hash(n) = SHA-256( hex(hash(n-1)) ++ canonical(n) )`. `canonical` is the record as JSON without
 //! its field `hash`, with keys sorted by their bytes and no white space. The hash before the first
 //! record is 64 zeros. The chain shows accidents, and tampering by those who can't recompute it; it
 //! is no signature.
@@ -58,8 +58,31 @@ impl fmt::Display for Hash {
     }
 }
 
+/// A record whose hash does not follow from its content and its predecessor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokenLink {
+    /// The hash that follows.
+    pub expected: Hash,
+    /// The hash in the record.
+    pub found: Hash,
+}
+
+/// Checks that a record with text `canonical` and hash `found` follows the one with hash
+/// `previous`.
+///
+/// # Errors
+/// [`BrokenLink`] if it does not.
+pub fn check_link(previous: &Hash, canonical: &str, found: Hash) -> Result<(), BrokenLink> {
+    let expected = link(previous, canonical);
+    if expected == found {
+        return Ok(());
+    }
+    Err(BrokenLink { expected, found })
+}
+
 /// Hash of the record with text `canonical` after the one with hash `previous`.
-pub(super) fn link(previous: &Hash, canonical: &str) -> Hash {
+#[must_use]
+pub fn link(previous: &Hash, canonical: &str) -> Hash {
     let mut hasher = Sha256::new();
     hasher.update(previous.to_string());
     hasher.update(canonical);
