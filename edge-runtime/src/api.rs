@@ -289,6 +289,7 @@ impl Runtime for Api {
             pid: std::process::id(),
             last_seq: self.manager.parts().journal.head().last,
             effects: self.manager.parts().effects.counts(),
+            review_shares: self.manager.review_shares(),
             channels: self.manager.parts().channels.clone(),
         }
     }

@@ -42,23 +42,24 @@ use tokio::sync::watch;
 use watchkeeper_contract::coverage::JournalHead;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId};
+use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
 pub(crate) use assess::check_assessment;
 pub use answers::Answers;
 pub use assess::{AssessError, Assessed, InvalidField};
-pub(crate) use watchkeeper_store::chain;
-pub use watchkeeper_store::chain::Hash;
 pub use coverage::CoverageRecords;
 pub use error::JournalError;
 pub use loss::{Loss, Stamp};
 pub use record::StoredEvent;
 pub(crate) use reservation::Reservation;
 pub use retention::Limits;
-pub use review_share::ReviewShare;
+pub use review_share::describe as describe_review_share;
 pub use specs::{Kind, LastIntent, Loaded, Specs, StoredSpec, Unreadable, UserIntent};
 pub use verify::{ChainError, verify};
+pub(crate) use watchkeeper_store::chain;
+pub use watchkeeper_store::chain::Hash;
 
 use keyspaces::{EVENTS, HEAD, META};
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::id::{EventId, PipelineId};
+use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::time::TimeQuality;
 
 use super::reviews::Outline;
@@ -23,34 +24,21 @@ const MAX_SHARE: f64 = 0.1;
 const MAX_RULES: usize = 256;
 const MAX_EVENTS: usize = 1000;
 
-/// A rule too many of whose events need a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReviewShare {
-    pub pipeline: PipelineId,
-    pub rule: String,
-    /// Events that need a person.
-    pub doubtful: usize,
-    /// All events, these included.
-    pub events: usize,
-}
-
-impl ReviewShare {
-    /// One sentence: how many, and what to do.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        let Self {
-            pipeline,
-            rule,
-            doubtful,
-            events,
-        } = self;
-        format!(
-            "pipeline {:?}: {doubtful} of {events} events of the rule {rule:?} in the last day need \
-             a person, more than {:.0} %; change its place, its classes or its gates",
-            pipeline.as_str(),
-            MAX_SHARE * 100.0
-        )
-    }
+/// One sentence: how many events need a person, and what to do.
+#[must_use]
+pub fn describe(share: &ReviewShare) -> String {
+    let ReviewShare {
+        pipeline,
+        rule,
+        doubtful,
+        events,
+    } = share;
+    format!(
+        "pipeline {:?}: {doubtful} of {events} events of the rule {rule:?} in the last day need \
+         a person, more than {:.0} %; change its place, its classes or its gates",
+        pipeline.as_str(),
+        MAX_SHARE * 100.0
+    )
 }
 
 #[derive(Debug)]
@@ -135,8 +123,8 @@ impl ReviewShares {
             is_high.then(|| ReviewShare {
                 pipeline: pipeline.clone(),
                 rule: rule.clone(),
-                doubtful,
-                events: all,
+                doubtful: doubtful as u64,
+                events: all as u64,
             })
         };
         rules.filter_map(share).collect()
@@ -171,7 +159,7 @@ mod tests {
         shares
     }
 
-    fn found(shares: &ReviewShares, since_ms: i64, now_ms: i64) -> Option<(usize, usize)> {
+    fn found(shares: &ReviewShares, since_ms: i64, now_ms: i64) -> Option<(u64, u64)> {
         let gate = PipelineId::new("gate").unwrap();
         let high = shares.too_high(&gate, since_ms, now_ms);
         high.first().map(|share| (share.doubtful, share.events))
@@ -208,7 +196,10 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_the_most_silent_rule_gives_way() {
         let mut shares = shares(2 * MAX_EVENTS as u128, 0, 5);
-        assert_eq!(found(&shares, 0, 9), Some((MAX_EVENTS, MAX_EVENTS)));
+        assert_eq!(
+            found(&shares, 0, 9),
+            Some((MAX_EVENTS as u64, MAX_EVENTS as u64))
+        );
         for n in 0..MAX_RULES as u128 {
             let name = format!("rule-{n}");
             shares.add(&record(n, &name, "new", "act", 6));

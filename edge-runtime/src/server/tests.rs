@@ -286,6 +286,7 @@ impl Runtime for Little {
             pid: 1,
             last_seq: self.journal.head().last,
             effects: self.effects.counts(),
+            review_shares: Vec::new(),
             channels: Vec::new(),
         }
     }

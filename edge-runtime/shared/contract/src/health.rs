@@ -31,6 +31,10 @@ pub struct Health {
     /// Effects of workflows. A runtime that is older than this field does not send it.
     #[serde(default)]
     pub effects: crate::spool::EffectCounts,
+    /// Rules whose events need a person too often. A runtime that is older than this field does not
+    /// send it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub review_shares: Vec<crate::review::ReviewShare>,
     /// Channels that rules may name in `notify`.
     #[serde(default)]
     pub channels: Vec<crate::id::ChannelId>,

@@ -11,6 +11,18 @@ pub const MAX_REVIEWS: usize = 1000;
 /// Most answers about events of one rule that are kept for its calibration and for narrowing it.
 pub const MAX_RULE_ANSWERS: usize = 500;
 
+/// A rule too many of whose events of the last day need a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ReviewShare {
+    pub pipeline: PipelineId,
+    pub rule: String,
+    /// Events that need a person.
+    pub doubtful: u64,
+    /// All events, these included.
+    pub events: u64,
+}
+
 /// Request to add an assessment to the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -35,6 +35,7 @@ use watchkeeper_config::PrivacyMasks;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::source::{SourceSpec, SourceState};
 use watchkeeper_vision::frame::Frame;
 
@@ -54,7 +55,7 @@ use crate::effects::Effects;
 use crate::guard::GuardFile;
 use crate::history::DetectionHistory;
 use crate::journal::media::MediaStore;
-use crate::journal::{Journal, ReviewShare};
+use crate::journal::{Journal, describe_review_share};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
@@ -252,15 +253,33 @@ impl Manager {
         }
     }
 
-    /// One sentence for each rule of a pipeline too many of whose events need a person.
-    fn review_shares(&self, id: &PipelineId, worker: &Worker) -> Vec<String> {
+    /// The rules of running pipelines too many of whose events need a person.
+    #[must_use]
+    pub fn review_shares(&self) -> Vec<ReviewShare> {
+        let pipelines = self.pipelines.lock();
+        let running = pipelines
+            .iter()
+            .filter_map(|(id, deployed)| match deployed {
+                Deployed::Running(worker) if matches!(worker.state(), PipelineState::Running) => {
+                    Some((id, worker))
+                }
+                Deployed::Running(_) | Deployed::Idle { .. } => None,
+            });
+        running
+            .flat_map(|(id, worker)| self.worker_review_shares(id, worker))
+            .collect()
+    }
+
+    fn worker_review_shares(&self, id: &PipelineId, worker: &Worker) -> Vec<ReviewShare> {
         let Some(since) = worker.results().counting_since else {
             return Vec::new();
         };
         let (journal, now_ms) = (&self.parts.journal, clock::wall().unix_ms);
         let shares = journal.high_review_shares(id, since.unix_ms, now_ms);
-        let in_force = shares.iter().filter(|share| worker.has_rule(&share.rule));
-        in_force.map(ReviewShare::sentence).collect()
+        let in_force = shares
+            .into_iter()
+            .filter(|share| worker.has_rule(&share.rule));
+        in_force.collect()
     }
 
     /// One sentence for each source or pipeline that should run and does not, and for each rule
@@ -308,7 +327,10 @@ impl Manager {
             PipelineState::Failed { message } => {
                 troubles.push(format!("pipeline {:?}: {message}", id.as_str()));
             }
-            PipelineState::Running => troubles.extend(self.review_shares(id, worker)),
+            PipelineState::Running => {
+                let shares = self.worker_review_shares(id, worker);
+                troubles.extend(shares.iter().map(describe_review_share));
+            }
             PipelineState::Starting | PipelineState::Paused | PipelineState::Ended => {}
         }
         for warning in worker.warnings() {
