@@ -9,6 +9,7 @@
 //! | set-up | 90 % |
 //! | escalation | 50 % |
 //! | heartbeat | 20 % |
+//! | look | 10 % |
 
 use std::fmt;
 
@@ -21,6 +22,8 @@ const RULE_PERCENT: u64 = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallClass {
+    /// A look at a camera's frame in the periodic check.
+    Look,
     /// The remark on findings of the periodic check.
     Heartbeat,
     /// A second opinion.
@@ -33,7 +36,13 @@ pub enum CallClass {
 
 impl CallClass {
     /// All classes, the highest first.
-    pub const ALL: [Self; 4] = [Self::Person, Self::SetUp, Self::Escalation, Self::Heartbeat];
+    pub const ALL: [Self; 5] = [
+        Self::Person,
+        Self::SetUp,
+        Self::Escalation,
+        Self::Heartbeat,
+        Self::Look,
+    ];
 
     /// Returns the most of `limit` that this class may use together with all lower ones.
     #[must_use]
@@ -45,6 +54,7 @@ impl CallClass {
                 Self::SetUp => 90,
                 Self::Escalation => 50,
                 Self::Heartbeat => 20,
+                Self::Look => 10,
             },
         )
     }
@@ -61,6 +71,7 @@ impl CallClass {
             Self::SetUp => "set-ups over the API and automatic calls",
             Self::Escalation => "second opinions and heartbeats",
             Self::Heartbeat => "heartbeats",
+            Self::Look => "looks at frames",
         }
     }
 
@@ -71,6 +82,7 @@ impl CallClass {
             Self::SetUp => "a set-up over the API",
             Self::Escalation => "a second opinion",
             Self::Heartbeat => "a heartbeat",
+            Self::Look => "a look at a frame",
         }
     }
 }
@@ -83,6 +95,7 @@ impl fmt::Display for CallClass {
             Self::SetUp => "set-ups over the API",
             Self::Escalation => "second opinions",
             Self::Heartbeat => "heartbeats",
+            Self::Look => "looks at frames",
         })
     }
 }
@@ -121,7 +134,7 @@ mod tests {
     #[test]
     fn each_ceiling_leaves_a_part_to_higher_classes() {
         let of_an_hour = CallClass::ALL.map(|class| class.ceiling(60));
-        assert_eq!(of_an_hour, [60, 54, 30, 12]);
+        assert_eq!(of_an_hour, [60, 54, 30, 12, 6]);
         for limit in [1, 2, 9, 60, u64::MAX] {
             let ceilings = CallClass::ALL.map(|class| class.ceiling(limit));
             assert_eq!(ceilings[0], limit);

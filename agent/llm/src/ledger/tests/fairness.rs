@@ -215,14 +215,28 @@ proptest! {
     }
 
     #[test]
+    fn looks_leave_half_of_the_heartbeats_share(mut looks in prop::collection::vec(0..60_i64, 0..200)) {
+        let mut bench = Bench::new();
+        looks.sort_unstable();
+        for minute in looks {
+            bench.at_ms = NOON + minute * MINUTE;
+            bench.reserve(CallClass::Look, 0, 0).ok();
+        }
+        prop_assert!(bench.calls(|call| call.class == CallClass::Look) <= 2);
+        for n in 0..2 {
+            prop_assert!(bench.reserve(CallClass::Heartbeat, 0, 0).is_ok(), "call {n}");
+        }
+    }
+
+    #[test]
     fn person_has_half_of_the_hour_whatever_the_box_does(
-        mut automatic in prop::collection::vec((0..2_usize, 0..60_i64), 0..200),
+        mut automatic in prop::collection::vec((0..3_usize, 0..60_i64), 0..200),
     ) {
         let mut bench = Bench::new();
         automatic.sort_by_key(|(_, minute)| *minute);
         for (class, minute) in automatic {
             bench.at_ms = NOON + minute * MINUTE;
-            let class = [CallClass::Escalation, CallClass::Heartbeat][class];
+            let class = [CallClass::Escalation, CallClass::Heartbeat, CallClass::Look][class];
             bench.reserve(class, 0, 0).ok();
         }
         for n in 0..10 {
