@@ -96,6 +96,7 @@ fn open(
         .map_err(|e| e.to_string())?;
     let settings = Settings {
         base_url: config.base_url.clone(),
+        program: config.program.clone(),
         small: config.model.clone(),
         medium: config.large_model.clone(),
         idle_timeout: config.idle_timeout,

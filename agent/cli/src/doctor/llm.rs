@@ -2,6 +2,8 @@
 //!
 //! Invariants: no request is sent, so nothing is spent; the key is never shown.
 
+use std::path::{Path, PathBuf};
+
 use url::Url;
 use watchkeeper_config::{Config, LlmConfig};
 use watchkeeper_llm::ledger::Report;
@@ -66,6 +68,9 @@ fn check_budget(report: &Report) -> Finding {
 }
 
 fn check_server(llm: &LlmConfig) -> Finding {
+    if let Some(program) = program_of(llm) {
+        return check_program(&program);
+    }
     let address = match &llm.base_url {
         Some(text) => Url::parse(text).map_err(|e| e.to_string()),
         None => catalogue(llm).and_then(|catalogue| {
@@ -80,6 +85,31 @@ fn check_server(llm: &LlmConfig) -> Finding {
         Err(why) => Finding::problem(
             format!("language model: {why}"),
             "check the network, the firewall and llm.base_url; the rules work without it",
+        ),
+    }
+}
+
+/// The program of a provider that is one.
+fn program_of(llm: &LlmConfig) -> Option<PathBuf> {
+    let catalogue = catalogue(llm).ok()?;
+    let program = catalogue.provider(&llm.provider).ok()?.program.clone()?;
+    Some(llm.program.clone().unwrap_or(program))
+}
+
+fn check_program(program: &Path) -> Finding {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // A path with a folder replaces the one that it is joined to.
+    let is_there = std::env::split_paths(&path)
+        .chain([PathBuf::from("/")])
+        .any(|folder| folder.join(program).is_file());
+    let program = program.display();
+    match is_there {
+        true => Finding::ok(format!(
+            "language model: the program {program} is installed"
+        )),
+        false => Finding::problem(
+            format!("language model: the program {program} is not installed"),
+            "install Claude Code and log in as the user of the agent, or set llm.program",
         ),
     }
 }

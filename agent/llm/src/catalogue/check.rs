@@ -18,6 +18,7 @@ pub(super) fn checked_provider(name: &str, read: raw::Provider) -> Result<Provid
         name: name.to_owned(),
         protocol: read.protocol,
         base_url,
+        program: read.program,
         needs_key: read.needs_key,
         max_request_bytes: read.max_request_bytes,
         small: read.small,

@@ -1,6 +1,7 @@
 //! Providers and models, checked.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use url::Url;
@@ -77,6 +78,8 @@ pub struct Provider {
     pub name: String,
     pub protocol: Protocol,
     pub base_url: Url,
+    /// Program that is run in place of a request; `protocol` and `base_url` are then its own.
+    pub program: Option<PathBuf>,
     pub needs_key: bool,
     pub max_request_bytes: usize,
     pub(super) small: String,

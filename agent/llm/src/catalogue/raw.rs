@@ -1,6 +1,7 @@
 //! Serde form of the model file.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -29,6 +30,8 @@ pub(super) struct File {
 pub(super) struct Provider {
     pub(super) protocol: Protocol,
     pub(super) base_url: String,
+    #[serde(default)]
+    pub(super) program: Option<PathBuf>,
     pub(super) needs_key: bool,
     pub(super) max_request_bytes: usize,
     pub(super) small: String,

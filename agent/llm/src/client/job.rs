@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::LlmError;
+use super::program::Program;
 use super::progress::{Progress, Shown};
 use super::shared::Shared;
 use super::transport::{Attempt, Spent};
@@ -19,6 +20,8 @@ use crate::picture::Detail;
 use crate::policy::{Retry, RetryDecision};
 use crate::reply::Reply;
 use crate::usage::Usage;
+use crate::wire::claude_program::{self, ProgramCall};
+use crate::wire::{EncodeError, HttpCall, check_turn};
 
 /// Maximum time of a job.
 const MAX_JOB: Duration = Duration::from_secs(24 * 3600);
@@ -36,6 +39,12 @@ pub struct JobSpec {
     pub detail: Detail,
     /// Time for all of its calls.
     pub time: Duration,
+}
+
+/// An encoded request.
+enum Call<'p> {
+    Http(HttpCall),
+    Program(&'p Program, ProgramCall),
 }
 
 /// A running job. It keeps its model to the end: thoughts and caches belong to one model.
@@ -154,10 +163,7 @@ impl Job {
         shown: Shown<'_>,
     ) -> Result<Result<Reply, AttemptError>, LlmError> {
         let shared = self.shared.clone();
-        let provider = &shared.provider;
-        let call = provider
-            .protocol
-            .encode(provider, &self.model, conversation, options)?;
+        let call = self.encode(conversation, options)?;
         let now = shared.clock.now();
         shared.breaker.lock().admit(now, &self.model.id)?;
         let output = u64::from(options.max_output);
@@ -173,11 +179,16 @@ impl Job {
             })
             .await?;
         let remaining = self.deadline.saturating_duration_since(shared.clock.now());
-        let attempt = shared
-            .transport
-            .attempt(call, options, remaining, shared.clock.wall(), shown)
-            .await
-            .judged();
+        let attempt = match call {
+            Call::Http(call) => {
+                let (transport, wall) = (&shared.transport, shared.clock.wall());
+                transport
+                    .attempt(call, options, remaining, wall, shown)
+                    .await
+            }
+            Call::Program(program, call) => program.attempt(call, &self.model, remaining).await,
+        };
+        let attempt = attempt.judged();
         let (usage, cost) = self.cost(&attempt, prompt, worst);
         let outcome = match &attempt.result {
             Ok(_) => CallOutcome::Answered,
@@ -191,6 +202,24 @@ impl Job {
             Err(error) => breaker.record_failure(now, &self.model.id, error.kind),
         }
         Ok(attempt.result)
+    }
+
+    /// Encodes the conversation for the provider.
+    fn encode<'s>(
+        &'s self,
+        conversation: &Conversation,
+        options: &CallOptions,
+    ) -> Result<Call<'s>, EncodeError> {
+        let provider = &self.shared.provider;
+        let Some(program) = &self.shared.program else {
+            let protocol = provider.protocol;
+            let call = protocol.encode(provider, &self.model, conversation, options);
+            return call.map(Call::Http);
+        };
+        check_turn(conversation)?;
+        let max = provider.max_request_bytes;
+        let call = claude_program::encode(&self.model, conversation, options, max)?;
+        Ok(Call::Program(program, call))
     }
 
     /// Waits for the next attempt, or returns why there is none.
@@ -241,6 +270,7 @@ impl Job {
         match attempt.spent {
             Spent::Nothing => (Usage::default(), Money::ZERO),
             Spent::Known(usage) => known(usage),
+            Spent::Priced { usage, cost } => (usage, cost),
             Spent::Partly { usage, bytes } => {
                 let output = usage.output.max(estimate::text_tokens(bytes, &self.model));
                 // Before the server's first event only the prompt is known.

@@ -7,6 +7,7 @@
 mod clock;
 mod error;
 mod job;
+mod program;
 mod progress;
 mod settings;
 mod shared;
@@ -27,6 +28,7 @@ use crate::budget::Economy;
 use crate::catalogue::{Tier, base_url};
 use crate::ledger::Report;
 use crate::policy::{Breaker, BreakerOpen};
+use program::Program;
 use shared::Shared;
 use transport::{Transport, is_loopback};
 
@@ -42,6 +44,9 @@ impl Client {
     /// unencrypted.
     pub fn new(settings: &Settings, parts: Parts) -> Result<Self, SetupError> {
         let mut provider = parts.catalogue.provider(&settings.provider)?.clone();
+        if let (Some(program), Some(path)) = (&mut provider.program, &settings.program) {
+            program.clone_from(path);
+        }
         if let Some(text) = &settings.base_url {
             provider.base_url = base_url(text).map_err(SetupError::BaseUrl)?;
         }
@@ -77,6 +82,7 @@ impl Client {
             large,
             retry: settings.retry,
             transport,
+            program: provider.program.clone().map(Program::new),
             breaker: Mutex::new(Breaker::new(settings.breaker)),
             ledger: parts.ledger,
             clock: parts.clock,

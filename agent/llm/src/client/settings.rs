@@ -1,5 +1,6 @@
 //! Settings of a client, and what it is made of.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ pub struct Settings {
     pub provider: String,
     /// Overrides the model file's address.
     pub base_url: Option<String>,
+    /// Overrides the program of a provider that is one.
+    pub program: Option<PathBuf>,
     /// Overrides the provider's small model.
     pub small: Option<String>,
     /// Overrides the provider's medium model.
@@ -38,6 +41,7 @@ impl Settings {
         Self {
             provider: provider.into(),
             base_url: None,
+            program: None,
             small: None,
             medium: None,
             large: None,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::clock::Clock;
+use super::program::Program;
 use super::transport::Transport;
 use crate::catalogue::{Model, Provider, Tier};
 use crate::ledger::Ledger;
@@ -18,6 +19,8 @@ pub(super) struct Shared {
     pub(super) large: Model,
     pub(super) retry: RetryRules,
     pub(super) transport: Transport,
+    /// The program that is run in place of a request, with the provider `claude-cli`.
+    pub(super) program: Option<Program>,
     pub(super) breaker: Mutex<Breaker>,
     pub(super) ledger: Arc<Ledger>,
     pub(super) clock: Arc<dyn Clock>,

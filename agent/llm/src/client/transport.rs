@@ -19,6 +19,7 @@ use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::call_options::CallOptions;
 use crate::catalogue::Provider;
 use crate::key::Key;
+use crate::money::Money;
 use crate::protocol::Protocol;
 use crate::reply::Reply;
 use crate::usage::Usage;
@@ -48,6 +49,8 @@ pub(super) enum Spent {
     Nothing,
     /// The provider reported it.
     Known(Usage),
+    /// The provider reported it with its cost.
+    Priced { usage: Usage, cost: Money },
     /// It broke: the usage reported and the bytes received until then.
     Partly { usage: Usage, bytes: usize },
     /// The provider may have answered in full, unread.
@@ -62,7 +65,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    const fn failed(error: AttemptError, spent: Spent) -> Self {
+    pub(super) const fn failed(error: AttemptError, spent: Spent) -> Self {
         let result = Err(error);
         Self { result, spent }
     }

@@ -40,6 +40,11 @@ pub enum EncodeError {
         "the request has {found} bytes and the provider takes {max}; send fewer or smaller pictures, or start a new conversation"
     )]
     TooLarge { found: usize, max: usize },
+    /// The provider is a program that takes text only.
+    #[error(
+        "the provider claude-cli takes text only, and this needs {0}; use another provider (`provider` of [llm])"
+    )]
+    TextOnly(&'static str),
     /// The last turn is the model's.
     #[error("the conversation waits for {0}; nothing can be sent before")]
     NotOurTurn(&'static str),

@@ -7,6 +7,7 @@
 
 mod call;
 mod claude;
+pub mod claude_program;
 mod decode;
 mod gemini;
 mod head;
@@ -43,16 +44,7 @@ impl Protocol {
         conversation: &Conversation,
         options: &CallOptions,
     ) -> Result<HttpCall, EncodeError> {
-        match conversation.turns().last() {
-            Some(Turn::User(_) | Turn::Results(_)) => {}
-            Some(Turn::Assistant(_)) if conversation.open_calls().is_empty() => {
-                return Err(EncodeError::NotOurTurn("a user's turn"));
-            }
-            Some(Turn::Assistant(_)) => {
-                return Err(EncodeError::NotOurTurn("the results of its calls"));
-            }
-            None => return Err(EncodeError::NotOurTurn("a first turn")),
-        }
+        check_turn(conversation)?;
         check_pictures(model, conversation)?;
         let call = match self {
             Self::Claude => claude::encode(model, conversation, options),
@@ -91,6 +83,18 @@ impl Protocol {
         error.should_retry = head.should_retry;
         error.request_id = head.request_id.clone().or(error.request_id);
         error
+    }
+}
+
+/// Refuses a conversation that waits for something else than the model.
+pub(crate) fn check_turn(conversation: &Conversation) -> Result<(), EncodeError> {
+    match conversation.turns().last() {
+        Some(Turn::User(_) | Turn::Results(_)) => Ok(()),
+        Some(Turn::Assistant(_)) if conversation.open_calls().is_empty() => {
+            Err(EncodeError::NotOurTurn("a user's turn"))
+        }
+        Some(Turn::Assistant(_)) => Err(EncodeError::NotOurTurn("the results of its calls")),
+        None => Err(EncodeError::NotOurTurn("a first turn")),
     }
 }
 

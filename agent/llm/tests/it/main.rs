@@ -6,6 +6,7 @@ mod decoders;
 mod exchange;
 mod faults;
 mod golden;
+mod program;
 mod secrets;
 mod support;
 mod talk;
