@@ -6,6 +6,7 @@
 //! - [`narrowing`]: what a rule is narrowed by, from people's answers about its events.
 //! - [`past`]: which events there were, and what could have been known.
 //! - [`blueprint`]: the jobs of a language model and their limits; [`router`] chooses one.
+//! - [`audit`]: who confirmed what, what was changed and spent; chained by hash.
 //! - [`permissions`], [`redact`], [`trace`], [`notes`], [`llm`], [`active`]: what those share.
 //!
 //! Invariants:
@@ -16,6 +17,7 @@
 //! (`watchkeeper-agent`).
 
 pub mod active;
+pub mod audit;
 pub mod blueprint;
 pub mod failure;
 pub mod lesson;

@@ -1,7 +1,10 @@
 //! The trace: what was asked, proposed, confirmed and done, one JSON object a line.
 //!
 //! - No credential is written.
-//! - A line has at most [`MAX_LINE`] bytes. Two files have at most [`MAX_BYTES`] each.
+//! - [`role`] decides what an entry is for. The debug log has all entries, the audit log
+//!   ([`crate::audit`]) those that must not be lost.
+//! - A line of the debug log has at most [`MAX_LINE`] bytes. Two files have at most [`MAX_BYTES`]
+//!   each.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -10,9 +13,11 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use watchkeeper_config::AuditConfig;
 use watchkeeper_config::redact::{self, Redactor};
 
 use super::redact::{hidden as redact_definition, structured};
+use crate::audit::AuditLog;
 use crate::permissions::Entrypoint;
 use watchkeeper_store::private_folder::make_private;
 
@@ -43,10 +48,41 @@ pub fn at(entry: &Value) -> Option<Timestamp> {
     entry.get("at")?.as_str()?.parse().ok()
 }
 
+/// What an entry is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// A confirmation, an effect or a spend: kept by the audit log.
+    Audit,
+    /// Explains what happened: kept while there is room.
+    Debug,
+}
+
+/// Returns the role of an entry of the kind `what`.
+///
+/// | audited | debug only |
+/// |---|---|
+/// | `confirmed`, `policy` that confirmed, `done`, `failed` | `request`, `proposal`, … |
+/// | `effect`, `effect_failed`, `monitoring` | `gate`, `tool`, `result`, `thought`, … |
+/// | `model`, `model_away`, `reworded`, `not_reworded` that cost money | those that cost none |
+/// | | `no_opinion`, `doubt`, `heartbeat`; `cost` repeats the sum of calls |
+#[must_use]
+pub fn role(what: &str, details: &Value) -> Role {
+    let is_audited = match what {
+        "confirmed" | "done" | "failed" | "effect" | "effect_failed" | "monitoring" => true,
+        "policy" => details.get("decision").and_then(Value::as_str) == Some("confirmed"),
+        "model" | "model_away" | "reworded" | "not_reworded" => {
+            details.get("usd").and_then(Value::as_f64) > Some(0.0)
+        }
+        _ => false,
+    };
+    if is_audited { Role::Audit } else { Role::Debug }
+}
+
 /// The trace in a folder, as one entrypoint writes it.
 #[derive(Debug, Clone)]
 pub struct Trace {
     folder: PathBuf,
+    audit: AuditLog,
     /// [`Entrypoint::name`], or [`AGENT`].
     channel: &'static str,
 }
@@ -56,27 +92,69 @@ impl Trace {
     pub fn new(folder: &Path, channel: &'static str) -> Self {
         Self {
             folder: folder.to_path_buf(),
+            audit: AuditLog::new(folder, AuditConfig::default()),
             channel,
         }
     }
 
-    /// Appends an entry of the kind `what`.
+    /// Sets the retention of the audit log.
+    #[must_use]
+    pub fn with_audit_limits(mut self, limits: AuditConfig) -> Self {
+        self.audit = AuditLog::new(&self.folder, limits);
+        self
+    }
+
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Appends an entry of the kind `what`. An audited one is on stable storage on return.
     ///
     /// # Errors
-    /// I/O errors.
+    /// I/O errors. Those of the debug log are only logged where the entry is audited.
     pub fn note(&self, now: Timestamp, what: &str, details: Value) -> io::Result<()> {
         let entry = |of: Value| {
-            let mut line = json!({
-                "at": now.to_string(), "channel": self.channel, "what": what, "of": of,
-            })
-            .to_string();
-            line.push('\n');
-            line
+            let mut entry = Map::new();
+            entry.insert("at".to_owned(), json!(now.to_string()));
+            entry.insert("channel".to_owned(), json!(self.channel));
+            entry.insert("what".to_owned(), json!(what));
+            entry.insert("of".to_owned(), of);
+            entry
         };
-        let mut line = entry(redact_value(None, &details));
-        if line.len() > MAX_LINE {
-            line = entry(json!({"left_out_bytes": line.len()}));
+        let is_audited = role(what, &details) == Role::Audit;
+        let whole = entry(redact_value(None, &details));
+        if is_audited {
+            self.audit.append(now, whole.clone())?;
         }
+        let mut line = Value::Object(whole).to_string();
+        if line.len() >= MAX_LINE {
+            line = Value::Object(entry(json!({"left_out_bytes": line.len()}))).to_string();
+        }
+        line.push('\n');
+        match self.append_debug(&line) {
+            Err(error) if is_audited => {
+                tracing::debug!(%error, "cannot write the debug log");
+                Ok(())
+            }
+            written => written,
+        }
+    }
+
+    /// Appends an entry whose loss stops nothing: a failure is logged.
+    pub fn note_or_log(&self, now: Timestamp, what: &str, details: Value) {
+        let role = role(what, &details);
+        match (self.note(now, what, details), role) {
+            (Ok(()), _) => {}
+            (Err(error), Role::Audit) => {
+                let folder = self.folder.display();
+                tracing::error!(%error, %folder, what, "cannot write the audit log");
+            }
+            (Err(error), Role::Debug) => tracing::debug!(%error, "cannot write the trace"),
+        }
+    }
+
+    fn append_debug(&self, line: &str) -> io::Result<()> {
         make_private(&self.folder)?;
         let lock = self.open(LOCK_FILE)?;
         lock.lock()?;
@@ -250,6 +328,42 @@ mod tests {
             .unwrap();
         let latest = trace.latest(1).unwrap();
         assert!(latest[0]["of"]["left_out_bytes"].as_u64() > Some(MAX_LINE as u64));
+    }
+
+    #[test]
+    fn flood_of_no_opinion_evicts_no_audit() {
+        let (_dir, trace) = here();
+        let offer = json!({"changes": [{"pipeline": "gate", "url": "rtsp://a:pa55word@cam"}]});
+        trace.note(NOW, "confirmed", offer).unwrap();
+        let why = "the budget of the hour is used".repeat(900);
+        for _ in 0..120 {
+            let flood = json!({"sentence": why, "event": "01J"});
+            trace.note(NOW, "no_opinion", flood).unwrap();
+            let unpaid = json!({"model": "m", "usd": 0.0, "sentence": why});
+            trace.note(NOW, "model_away", unpaid).unwrap();
+        }
+        let spent = json!({"model": "m", "usd": 0.002});
+        trace.note(NOW, "model", spent).unwrap();
+        let left = trace.latest(usize::MAX).unwrap();
+        assert!(left.iter().all(|entry| entry["what"] != "confirmed"));
+        let audited = trace.audit.latest(usize::MAX).unwrap();
+        let kinds: Vec<_> = audited.iter().map(|entry| &entry["what"]).collect();
+        assert_eq!(kinds, ["confirmed", "model"]);
+        assert_eq!(audited[0]["channel"], "chat");
+        assert!(
+            !audited[0].to_string().contains("pa55word"),
+            "{}",
+            audited[0]
+        );
+    }
+
+    #[test]
+    fn audited_entry_that_cannot_be_stored_is_an_error() {
+        let (_dir, trace) = here();
+        fs::create_dir_all(&trace.folder).unwrap();
+        fs::write(trace.folder.join("audit"), "a file in the way").unwrap();
+        assert!(trace.note(NOW, "confirmed", json!({})).is_err());
+        assert!(trace.note(NOW, "request", json!({})).is_ok());
     }
 
     #[test]

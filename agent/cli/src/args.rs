@@ -1,5 +1,6 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
+mod audit;
 mod coverage;
 mod memory;
 mod pull;
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
+pub use self::audit::{AuditAction, AuditArgs};
 pub use self::coverage::CoverageArgs;
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
@@ -116,6 +118,8 @@ pub enum OnlineCommand {
 pub enum OfflineCommand {
     /// Print the log of requests, proposals, confirmations and calls of language models.
     Trace(TraceArgs),
+    /// Print or verify the audit log: confirmations, effects and money spent [default: list].
+    Audit(AuditArgs),
     /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
     /// List, search and remove notes, such as observations and lessons [default: list].

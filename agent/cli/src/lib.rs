@@ -10,6 +10,7 @@
 mod agent_health;
 pub mod args;
 mod ask;
+mod audit;
 mod blueprints;
 mod chain;
 mod chat;
@@ -122,6 +123,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
             doctor::run(&configuration::read_usable(global), &errors, out)
         }
         OfflineCommand::Trace(args) => trace::run(args, global, out),
+        OfflineCommand::Audit(args) => audit::run(args, global, out),
         OfflineCommand::Blueprints(args) => blueprints::run(args, global, out),
         OfflineCommand::Memory(args) => memory::run(args, global, out),
     }

@@ -67,6 +67,7 @@ pub(super) fn session_deps(
             .ok()
             .map(|home| Notes::checked(home, &config.memory)),
         state_dir: home,
+        audit: config.agent.audit,
         approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         entrypoint,

@@ -31,6 +31,7 @@ fn here(bounds: Bounds) -> Here {
         provider: None,
         policy: Default::default(),
         home: dir.path().join("home"),
+        audit: Default::default(),
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
     };
     let (close, closing) = watch::channel(false);

@@ -11,8 +11,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
+use watchkeeper_assistant::trace::Trace;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::spool::{EffectNumber, EffectOutcome, MAX_EFFECTS_WAIT_S, WaitingEffect};
 
@@ -39,11 +42,12 @@ pub struct Service {
 impl Service {
     /// Starts the task on the current tokio runtime.
     #[must_use]
-    pub fn spawn(client: RuntimeClient, executor: Executor, limits: Limits) -> Self {
+    pub fn spawn(client: RuntimeClient, executor: Executor, trace: Trace, limits: Limits) -> Self {
         let (stop, stopped) = oneshot::channel();
         let work = EffectTask {
             client,
             executor: Arc::new(executor),
+            trace,
             queue: Queue::new(limits, fastrand::u64(..)),
             tasks: JoinSet::new(),
             after: EffectNumber(0),
@@ -77,6 +81,7 @@ type Listed = Result<Vec<WaitingEffect>, ClientError>;
 struct EffectTask {
     client: RuntimeClient,
     executor: Arc<Executor>,
+    trace: Trace,
     queue: Queue,
     tasks: JoinSet<Input>,
     /// Highest number that was listed.
@@ -131,11 +136,13 @@ impl EffectTask {
             match output {
                 Output::Execute(number) => {
                     let executor = Arc::clone(&self.executor);
-                    self.tasks.spawn(execute(client, executor, number));
+                    let trace = self.trace.clone();
+                    self.tasks.spawn(execute(client, executor, trace, number));
                 }
                 Output::Settle(number, outcome) => {
                     // Reported during a stop too: only this task knows the outcome.
-                    self.tasks.spawn(settle(client, number, outcome));
+                    let trace = self.trace.clone();
+                    self.tasks.spawn(settle(client, trace, number, outcome));
                 }
             }
         }
@@ -193,8 +200,13 @@ impl EffectTask {
     }
 }
 
-/// Fetches one effect and executes it.
-async fn execute(client: RuntimeClient, executor: Arc<Executor>, number: EffectNumber) -> Input {
+/// Fetches one effect, executes it and records that it was.
+async fn execute(
+    client: RuntimeClient,
+    executor: Arc<Executor>,
+    trace: Trace,
+    number: EffectNumber,
+) -> Input {
     let spooled = match client.effect(number).await {
         Ok(spooled) => spooled,
         Err(error) if error.is_not_found() => return Input::Gone(number),
@@ -213,7 +225,14 @@ async fn execute(client: RuntimeClient, executor: Arc<Executor>, number: EffectN
         .await
         .unwrap_or_else(|_| Err(Fault::transient("connector panicked")));
     match &outcome {
-        Ok(()) => tracing::debug!(effect = number.0, what, "effect executed"),
+        Ok(()) => {
+            tracing::debug!(effect = number.0, what, "effect executed");
+            let details = json!({
+                "effect": spooled.id, "pipeline": spooled.pipeline, "step": spooled.step,
+                "sentence": format!("{what} of {} was sent or written", spooled.pipeline),
+            });
+            record(trace, "effect", details).await;
+        }
         Err(fault) => tracing::info!(
             effect = number.0, pipeline = %spooled.pipeline, step = spooled.step, what,
             retry = ?fault.retry, why = fault.why, "effect failed"
@@ -223,9 +242,16 @@ async fn execute(client: RuntimeClient, executor: Arc<Executor>, number: EffectN
 }
 
 /// Reports the outcome of an effect to the runtime; retries until the runtime confirms it.
-async fn settle(client: RuntimeClient, number: EffectNumber, outcome: EffectOutcome) -> Input {
+async fn settle(
+    client: RuntimeClient,
+    trace: Trace,
+    number: EffectNumber,
+    outcome: EffectOutcome,
+) -> Input {
     if let EffectOutcome::Failed { why } = &outcome {
         tracing::error!(effect = number.0, why, "effect given up");
+        let details = json!({"number": number.0, "sentence": format!("given up: {why}")});
+        record(trace, "effect_failed", details).await;
     }
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
     loop {
@@ -238,4 +264,12 @@ async fn settle(client: RuntimeClient, number: EffectNumber, outcome: EffectOutc
             }
         }
     }
+}
+
+/// Writes to the audit log. A failure is logged: an effect that was executed is not repeated.
+async fn record(trace: Trace, what: &'static str, details: Value) {
+    let recorded = tokio::task::spawn_blocking(move || {
+        trace.note_or_log(Timestamp::now(), what, details);
+    });
+    recorded.await.ok();
 }

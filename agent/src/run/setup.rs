@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, MqttConfig, PermissionsConfig,
+    AgentApiConfig, AuditConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, MqttConfig, PermissionsConfig,
     SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
@@ -41,6 +41,8 @@ pub struct Setup {
     pub heartbeat: Option<HeartbeatSetup>,
     /// How notes are searched.
     pub memory: MemoryConfig,
+    /// Retention of the audit log.
+    pub audit: AuditConfig,
 }
 
 /// Setup of the heartbeat.
@@ -111,6 +113,7 @@ impl Setup {
                 llm: config.llm.clone(),
             }),
             memory: config.memory.clone(),
+            audit: agent.audit,
         }
     }
 

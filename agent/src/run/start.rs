@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use watchkeeper_assistant::blueprint::BlueprintStore;
 use watchkeeper_assistant::llm::{LazyLlmClient, catalogue};
 use watchkeeper_assistant::notes::Notes;
-use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace};
+use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
-use watchkeeper_config::SinksConfig;
+use watchkeeper_config::{AuditConfig, SinksConfig};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::Wall;
@@ -97,6 +97,9 @@ struct Shared {
     folder: PathBuf,
     /// Folder of traces, notes and blueprints.
     home: PathBuf,
+    /// The agent's own trace.
+    trace: Trace,
+    audit: AuditConfig,
     llm: Option<Arc<LazyLlmClient>>,
     notes: Notes,
     links: Option<Arc<ReviewLinks>>,
@@ -166,7 +169,7 @@ impl Agent {
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            tasks: Some(task_setup(setup.sinks, store, api)),
+            tasks: Some(task_setup(setup.sinks, store, shared.trace.clone(), api)),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
@@ -213,9 +216,11 @@ fn open_outbox(limits: outbox::Limits, restored: outbox::Restored, starts: u64) 
 fn task_setup(
     sinks: SinksConfig,
     store: Arc<dyn Store>,
+    trace: Trace,
     api: Option<api::service::Setup>,
 ) -> TaskSetup {
     TaskSetup {
+        trace,
         effect_limits: connectors::queue::Limits {
             age: sinks.max_age,
             ..connectors::queue::Limits::default()
@@ -274,6 +279,8 @@ impl Shared {
                 .llm()
                 .map(|llm| Arc::new(LazyLlmClient::new(llm.clone()))),
             notes: Notes::in_background(&home, &setup.memory),
+            trace: Trace::new(&home, AGENT).with_audit_limits(setup.audit),
+            audit: setup.audit,
             home,
             links: review_links(setup),
         })
@@ -320,6 +327,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             provider: api.llm.as_ref().map(|llm| llm.provider.clone()),
             policy: api.policy,
             home: shared.home.clone(),
+            audit: shared.audit,
             notes: shared.notes.clone(),
         },
         provider: api.llm.map(|llm| llm.provider),
@@ -339,7 +347,7 @@ fn heartbeat_task(
         llm: setup.llm.as_ref().and(shared.llm.clone()),
         store: Arc::clone(&shared.store),
         folder: shared.folder.clone(),
-        trace: Trace::new(&shared.home, "agent"),
+        trace: shared.trace.clone(),
         notes: shared.notes.clone(),
     };
     HeartbeatTask::new(setup.every, asker, stored, now)
@@ -353,7 +361,7 @@ fn opinion_asker(setup: OpinionSetup, shared: &Shared) -> Option<Arc<Asker>> {
         store: Arc::clone(&shared.store),
         folder: shared.folder.clone(),
         runtime: shared.runtime.clone(),
-        trace: Trace::new(&shared.home, "agent"),
+        trace: shared.trace.clone(),
         blueprints: BlueprintStore::new(&shared.home),
         timeout: setup.time,
     }))

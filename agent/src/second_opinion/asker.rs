@@ -229,9 +229,7 @@ impl Asker {
     pub fn trace_in_background(&self, what: &'static str, particulars: Value) -> JoinHandle<()> {
         let trace = self.trace.clone();
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = trace.note(Timestamp::now(), what, particulars) {
-                tracing::debug!(%error, "cannot write the trace");
-            }
+            trace.note_or_log(Timestamp::now(), what, particulars);
         })
     }
 }

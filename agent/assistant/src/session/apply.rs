@@ -13,7 +13,7 @@ use watchkeeper_plain::Change;
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::active::save_current;
-use crate::failure::Error;
+use crate::failure::{Error, ErrorKind};
 use crate::lesson::mistake::RULES;
 use crate::lesson::{ErrorClass, Lesson, Mistake, store};
 use crate::notes::Notes;
@@ -39,11 +39,13 @@ fn outcome_advice(error: &ClientError, pipeline: &PipelineId) -> Option<String> 
 }
 
 impl Session {
-    /// Applies the changes in order and stops at the first failure.
+    /// Records the confirmation, then applies the changes in order and stops at the first failure.
     ///
     /// # Errors
-    /// With the failed change, and the changes made before it.
+    /// If the confirmation can't be recorded; nothing is changed then. Otherwise with the failed
+    /// change, and the changes made before it.
     pub async fn apply(&self, offer: &CheckedProposal) -> Result<(), Error> {
+        self.record_confirmation(offer)?;
         let mut done = Vec::new();
         for (change, difference) in offer.proposal.changes.iter().zip(&offer.difference) {
             if !difference.has_effect() {
@@ -77,6 +79,22 @@ impl Session {
         self.save_watch_note(offer);
         self.save_correction(offer);
         Ok(())
+    }
+
+    /// Writes the confirmation to the audit log: durable before anything is changed.
+    fn record_confirmation(&self, offer: &CheckedProposal) -> Result<(), Error> {
+        let Some(trace) = &self.trace else {
+            return Ok(());
+        };
+        let recorded = trace.note(Timestamp::now(), "confirmed", offer.to_json());
+        recorded.map_err(|error| {
+            let sentence = format!(
+                "nothing was changed: the confirmation cannot be written to the audit log in {}: \
+                 {error}; free space there, or correct the permissions of the folder",
+                trace.folder().display()
+            );
+            Error::new(ErrorKind::Failed, sentence)
+        })
     }
 
     /// Converts a time of the request to wall-clock time. A request with another assumed time keeps

@@ -21,7 +21,6 @@ impl Session {
                     || json!({"sentence": why, "offer": offer.to_json()}),
                 );
             }
-            Reply::Apply(offer) => self.trace_event("confirmed", || offer.to_json()),
             Reply::Ask(question) => self.trace_event("question", || json!({"text": question.text})),
             Reply::Look(looked) => {
                 self.trace_event("look_up", || json!({"text": describe_look(&looked.look)}));
@@ -38,16 +37,15 @@ impl Session {
             Reply::Remember(_, words) => self.trace_event("remember", || json!({"text": words})),
             Reply::Answer(text) => self.trace_event("answer", || json!({"text": text})),
             Reply::Dropped => self.trace_event("dropped", || json!({})),
-            Reply::ProbeCameras(_) | Reply::NothingPending | Reply::Empty => {}
+            // `apply` records a confirmation before it changes anything.
+            Reply::Apply(_) | Reply::ProbeCameras(_) | Reply::NothingPending | Reply::Empty => {}
         }
     }
 
-    /// Writes to the trace; a failure is only logged.
+    /// Writes to the trace; a failure is only logged, and as an error where it loses an audit.
     pub(super) fn trace_event(&self, what: &str, particulars: impl FnOnce() -> Value) {
-        if let Some(trace) = &self.trace
-            && let Err(error) = trace.note(Timestamp::now(), what, particulars())
-        {
-            tracing::debug!(%error, "cannot write the trace");
+        if let Some(trace) = &self.trace {
+            trace.note_or_log(Timestamp::now(), what, particulars());
         }
     }
 }

@@ -326,10 +326,8 @@ impl SetupRunner<'_> {
     }
 
     fn trace_event(&self, what: &str, particulars: Value) {
-        if let Some(trace) = self.trace
-            && let Err(error) = trace.note(Timestamp::now(), what, particulars)
-        {
-            tracing::debug!(%error, "cannot write the trace");
+        if let Some(trace) = self.trace {
+            trace.note_or_log(Timestamp::now(), what, particulars);
         }
     }
 }

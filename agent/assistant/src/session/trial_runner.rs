@@ -308,10 +308,8 @@ impl<'a> TrialRunner<'a> {
     }
 
     fn trace(&self, what: &str, particulars: impl FnOnce() -> Value) {
-        if let Some(trace) = self.trace
-            && let Err(error) = trace.note(Timestamp::now(), what, particulars())
-        {
-            tracing::debug!(%error, "cannot write the trace");
+        if let Some(trace) = self.trace {
+            trace.note_or_log(Timestamp::now(), what, particulars());
         }
     }
 }

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use serde_json::json;
-use watchkeeper_config::bounded;
+use watchkeeper_config::{AuditConfig, bounded};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::Client;
@@ -62,6 +62,8 @@ pub struct SessionDeps {
     pub provider: Option<String>,
     /// Auto-approval of this entrypoint.
     pub approval: ApprovalRules,
+    /// Retention of the audit log.
+    pub audit: AuditConfig,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
     /// Entrypoint of the requests.
@@ -139,7 +141,9 @@ impl Session {
         let plain = Plain::new().map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
         let home = deps.state_dir.as_ref().ok();
         Ok(Self {
-            trace: home.map(|folder| Trace::new(folder, deps.entrypoint.name())),
+            trace: home.map(|folder| {
+                Trace::new(folder, deps.entrypoint.name()).with_audit_limits(deps.audit)
+            }),
             deps,
             conversation: SessionState::default(),
             plain,

@@ -315,10 +315,8 @@ impl TurnDriver<'_> {
 
     /// Writes to the trace; an error is only logged.
     fn note(&self, what: &str, details: impl FnOnce() -> Value) {
-        if let Some(trace) = self.trace
-            && let Err(error) = trace.note(Timestamp::now(), what, details())
-        {
-            tracing::debug!(%error, "cannot write the trace");
+        if let Some(trace) = self.trace {
+            trace.note_or_log(Timestamp::now(), what, details());
         }
     }
 }

@@ -14,7 +14,7 @@ use watchkeeper_assistant::proposal::pending::PendingProposals;
 use watchkeeper_assistant::session::progress::ProgressSink;
 use watchkeeper_assistant::session::user_session::{OpenLlm, SessionDeps};
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_config::PermissionsConfig;
+use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
 /// Limits of conversations.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,8 @@ pub struct ConversationDeps {
     pub policy: PermissionsConfig,
     /// Folder of traces, proposals and notes.
     pub home: PathBuf,
+    /// Retention of the audit log.
+    pub audit: AuditConfig,
     pub notes: Notes,
 }
 
@@ -80,6 +82,7 @@ impl ConversationDeps {
             open_llm: model.map(|open| Box::new(move || open()) as OpenLlm),
             provider: self.provider.clone(),
             approval: ApprovalRules::for_entrypoint(&self.policy, entrypoint),
+            audit: self.audit,
             other_trace: None,
             notes: Some(self.notes.clone()),
             state_dir: Ok(self.home.clone()),

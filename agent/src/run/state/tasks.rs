@@ -1,5 +1,6 @@
 //! What runs beside the loop: the task that executes effects, and the thread of the API.
 
+use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
 use crate::api::{self, StatusSender};
@@ -12,6 +13,8 @@ use crate::run::error::AgentError;
 #[derive(Debug)]
 pub(crate) struct TaskSetup {
     pub(crate) executor: Executor,
+    /// Records which effects were executed.
+    pub(crate) trace: Trace,
     pub(crate) effect_limits: Limits,
     /// Absent where no API is configured.
     pub(crate) api: Option<api::service::Setup>,
@@ -35,7 +38,12 @@ impl TaskSetup {
             .api
             .map(|api| api::service::Service::spawn(api, status_requests));
         Ok(Tasks {
-            effects: EffectService::spawn(runtime.clone(), self.executor, self.effect_limits),
+            effects: EffectService::spawn(
+                runtime.clone(),
+                self.executor,
+                self.trace,
+                self.effect_limits,
+            ),
             api: api.transpose().map_err(AgentError::ApiThread)?,
         })
     }

@@ -53,6 +53,7 @@ impl EmbeddedAgent {
             api: None,
             memory: Default::default(),
             heartbeat: None,
+            audit: Default::default(),
         };
         change(&mut setup);
         let (stop, stopped) = oneshot::channel();

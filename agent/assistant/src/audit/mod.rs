@@ -1,0 +1,234 @@
+//! The audit log: confirmations, effects and spends, chained by hash.
+//!
+//! Owns the folder `audit`: segments `<first number>.jsonl`, and the file `lock`.
+//! - A record is on stable storage when [`AuditLog::append`] returns.
+//! - Records are numbered without gaps, over all segments.
+//! - Retention deletes whole segments, the oldest first. A record in the log names the hash at
+//!   which the rest begins, and is durable before anything is deleted.
+//! - A last line that a crash left unfinished was never acknowledged: the next append removes it.
+//!
+//! Not here: which entries are audited (`trace`), redaction. The end of the log proves nothing
+//! about records removed after it: compare the last hash with one noted elsewhere.
+
+mod record;
+mod segment;
+mod verify;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value, json};
+use watchkeeper_config::AuditConfig;
+use watchkeeper_store::chain::Hash;
+use watchkeeper_store::durable::sync_folder;
+use watchkeeper_store::private_folder::make_private;
+
+pub use record::MAX_RECORD;
+pub use verify::{AuditReport, Damage, verify};
+
+use record::AuditRecord;
+use segment::Segment;
+
+/// Kind of the record about deleted segments.
+const RETENTION: &str = "retention";
+/// Parts into which both bounds are divided: one part more is kept at most.
+const PARTS: u64 = 16;
+/// Most segments that one append deletes.
+const MAX_DELETED: usize = 64;
+const FOLDER: &str = "audit";
+const LOCK_FILE: &str = "lock";
+
+/// The audit log in a folder. Processes that share it take turns by a file lock.
+#[derive(Debug, Clone)]
+pub struct AuditLog {
+    folder: PathBuf,
+    limits: AuditConfig,
+}
+
+/// The record before the next one.
+#[derive(Debug, Clone, Copy)]
+struct Tail {
+    seq: u64,
+    hash: Hash,
+}
+
+impl AuditLog {
+    /// The log below `home`.
+    #[must_use]
+    pub fn new(home: &Path, limits: AuditConfig) -> Self {
+        Self {
+            folder: home.join(FOLDER),
+            limits,
+        }
+    }
+
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Appends an entry; durable on return.
+    ///
+    /// # Errors
+    /// I/O errors. The entry is then not in the log.
+    pub fn append(&self, now: Timestamp, entry: Map<String, Value>) -> io::Result<()> {
+        make_private(&self.folder)?;
+        let lock = self.open(LOCK_FILE)?;
+        lock.lock()?;
+        let mut segments = segment::list(&self.folder)?;
+        let mut tail = self.repair_tail(&mut segments)?;
+        let deleted = self.expired(now, &segments)?;
+        if !deleted.is_empty() {
+            let notes: Vec<Value> = deleted.iter().map(|(_, last)| last.boundary()).collect();
+            let record =
+                json!({"at": now.to_string(), "what": RETENTION, "of": {"deleted": notes}});
+            if let Value::Object(record) = record {
+                tail = self.write(now, record, tail, &mut segments)?;
+            }
+            for (segment, _) in &deleted {
+                fs::remove_file(&segment.path)?;
+            }
+            sync_folder(&self.folder)?;
+        }
+        self.write(now, entry, tail, &mut segments).map(|_| ())
+    }
+
+    /// Returns the latest `limit` records, oldest first. Lines that are no records are skipped.
+    ///
+    /// # Errors
+    /// I/O errors. A missing folder is empty.
+    pub fn latest(&self, limit: usize) -> io::Result<Vec<Value>> {
+        let mut records: Vec<Value> = Vec::new();
+        for segment in segment::list(&self.folder)?.iter().rev() {
+            let mut older = Vec::new();
+            segment.each_line(|_, line| {
+                older.extend(AuditRecord::decode(line).map(|record| record.value));
+            })?;
+            older.append(&mut records);
+            records = older;
+            if records.len() >= limit {
+                break;
+            }
+        }
+        Ok(records.split_off(records.len().saturating_sub(limit)))
+    }
+
+    /// Removes an unfinished last line, and returns the last record.
+    fn repair_tail(&self, segments: &mut Vec<Segment>) -> io::Result<Tail> {
+        while let Some(last) = segments.last_mut() {
+            last.cut_unfinished_line()?;
+            if let Some(record) = last.last_record()? {
+                return Ok(Tail {
+                    seq: record.seq,
+                    hash: record.hash,
+                });
+            }
+            if last.bytes > 0 {
+                // Damaged throughout: it stays for `verify`; the numbers continue at its name.
+                let seq = last.first.saturating_sub(1);
+                return Ok(Tail {
+                    seq,
+                    hash: Hash::ZERO,
+                });
+            }
+            fs::remove_file(&last.path)?;
+            segments.pop();
+        }
+        Ok(Tail {
+            seq: 0,
+            hash: Hash::ZERO,
+        })
+    }
+
+    /// Returns the segments that retention deletes, each with its last record.
+    fn expired(
+        &self,
+        now: Timestamp,
+        segments: &[Segment],
+    ) -> io::Result<Vec<(Segment, AuditRecord)>> {
+        let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
+        let oldest = now.checked_sub(days(self.limits.max_days)).ok();
+        let mut expired = Vec::new();
+        // The newest segment stays.
+        let candidates = segments.len().saturating_sub(1).min(MAX_DELETED);
+        for segment in segments.iter().take(candidates) {
+            let Some(last) = segment.last_record()? else {
+                break;
+            };
+            let is_old = oldest.is_some_and(|oldest| last.at().is_some_and(|at| at < oldest));
+            if !is_old && bytes <= self.limits.max_bytes {
+                break;
+            }
+            bytes -= segment.bytes;
+            expired.push((segment.clone(), last));
+        }
+        Ok(expired)
+    }
+
+    /// Writes one record after `tail`, into a new segment where the last one is full.
+    fn write(
+        &self,
+        now: Timestamp,
+        entry: Map<String, Value>,
+        tail: Tail,
+        segments: &mut Vec<Segment>,
+    ) -> io::Result<Tail> {
+        let record = AuditRecord::encode(entry, tail.seq.saturating_add(1), &tail.hash);
+        let line = record.line();
+        let is_full = match segments.last() {
+            Some(last) => {
+                last.bytes + line.len() as u64 > self.limits.max_bytes / PARTS
+                    || self.is_too_long(now, last)?
+            }
+            None => true,
+        };
+        if is_full {
+            segments.push(Segment::new(&self.folder, record.seq));
+        }
+        if let Some(last) = segments.last_mut() {
+            let mut file = self.open_path(&last.path)?;
+            file.write_all(line.as_bytes())?;
+            file.sync_data()?;
+            last.bytes += line.len() as u64;
+        }
+        if is_full {
+            sync_folder(&self.folder)?;
+        }
+        Ok(Tail {
+            seq: record.seq,
+            hash: record.hash,
+        })
+    }
+
+    /// Returns whether `segment` covers a part of the longest time, so that days delete it.
+    fn is_too_long(&self, now: Timestamp, segment: &Segment) -> io::Result<bool> {
+        let part = days(self.limits.max_days.div_ceil(PARTS));
+        let first = segment.first_record()?.and_then(|record| record.at());
+        Ok(first.is_some_and(|first| now.duration_since(first) > part))
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        self.open_path(&self.folder.join(name))
+    }
+
+    fn open_path(&self, path: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.create(true).append(true).mode(0o600);
+        options.open(path)
+    }
+}
+
+fn days(days: u64) -> SignedDuration {
+    SignedDuration::from_hours(
+        i64::try_from(days)
+            .unwrap_or(i64::MAX / 24)
+            .saturating_mul(24),
+    )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests;

@@ -1,0 +1,21 @@
+//! Arguments of `watchkeeper audit`.
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Clone, Args)]
+pub struct AuditArgs {
+    #[command(subcommand)]
+    pub action: Option<AuditAction>,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum AuditAction {
+    /// Print the latest records, your own and those of the agent.
+    List {
+        /// Maximum number of records to print.
+        #[arg(long, default_value_t = 50, value_name = "COUNT")]
+        limit: usize,
+    },
+    /// Verify the hash chain of each log and print its last hash; fails if a record was changed.
+    Verify,
+}

@@ -1,0 +1,143 @@
+//! `watchkeeper audit`: the audit logs of the user and of the agent.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use watchkeeper_assistant::audit::{AuditLog, AuditReport, verify};
+use watchkeeper_assistant::trace::{TRACE_FOLDER, at};
+use watchkeeper_config::AuditConfig;
+
+use super::args::{AuditAction, AuditArgs, Global};
+use super::configuration;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use super::state_folder::state_folder;
+use super::trace;
+
+const DEFAULT_LIMIT: usize = 50;
+
+pub(super) fn run(args: AuditArgs, global: &Global, out: &Output) -> Result<(), Failure> {
+    let mut homes: Vec<PathBuf> = vec![state_folder()?];
+    // A broken configuration does not hide the user's own log.
+    if let Ok(config) = configuration::read_without_broker(global) {
+        homes.push(config.state_dir.join(TRACE_FOLDER));
+    }
+    let logs = homes
+        .iter()
+        .map(|home| AuditLog::new(home, AuditConfig::default()));
+    let action = args.action.unwrap_or(AuditAction::List {
+        limit: DEFAULT_LIMIT,
+    });
+    match action {
+        AuditAction::List { limit } => list(logs, limit, out),
+        AuditAction::Verify => verify_all(logs, out),
+    }
+}
+
+fn list(logs: impl Iterator<Item = AuditLog>, limit: usize, out: &Output) -> Result<(), Failure> {
+    let mut records: Vec<Value> = Vec::new();
+    for (nth, log) in logs.enumerate() {
+        match log.latest(limit) {
+            Ok(found) => records.extend(found),
+            Err(error) if nth == 0 => return Err(unreadable(&log, &error)),
+            Err(error) => out.note(unreadable(&log, &error).sentence),
+        }
+    }
+    records.sort_by_key(at);
+    let records = records.split_off(records.len().saturating_sub(limit));
+    if records.is_empty() {
+        out.line("no records yet");
+    }
+    for record in &records {
+        out.both(record, || trace::line(record));
+    }
+    Ok(())
+}
+
+fn verify_all(logs: impl Iterator<Item = AuditLog>, out: &Output) -> Result<(), Failure> {
+    let mut damage = None;
+    for (nth, log) in logs.enumerate() {
+        let report = match verify(&log) {
+            Ok(report) => report,
+            Err(error) if nth == 0 => return Err(unreadable(&log, &error)),
+            Err(error) => {
+                out.note(unreadable(&log, &error).sentence);
+                continue;
+            }
+        };
+        let object = json!({
+            "type": "audit", "folder": log.folder(), "sound": report.damage.is_none(),
+            "report": report,
+        });
+        out.both(&object, || describe(&log, &report));
+        damage = damage.or(report.damage);
+    }
+    let Some(damage) = damage else {
+        return Ok(());
+    };
+    let sentence = format!("{}:{}: {}", damage.file.display(), damage.line, damage.why);
+    Err(Failure::new(Exit::Failed, sentence))
+}
+
+fn describe(log: &AuditLog, report: &AuditReport) -> String {
+    let folder = log.folder().display();
+    let (Some(first), Some(last), Some(hash)) = (report.first, report.last, &report.hash) else {
+        return format!("{folder}: no records");
+    };
+    let state = match report.damage {
+        None => "ok",
+        Some(_) => "DAMAGED",
+    };
+    format!(
+        "{folder}: records {first} to {last} {state}, {} hashes verified\nhash of record {last}: {hash}",
+        report.verified
+    )
+}
+
+fn unreadable(log: &AuditLog, error: &std::io::Error) -> Failure {
+    let folder = log.folder().display();
+    Failure::new(
+        Exit::Failed,
+        format!("cannot read the audit log in {folder}: {error}"),
+    )
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::Map;
+
+    use super::*;
+
+    #[test]
+    fn verification_fails_for_a_changed_record() {
+        let home = tempfile::tempdir().unwrap();
+        let log = AuditLog::new(home.path(), AuditConfig::default());
+        let out = Output::new(false);
+        let verified = || verify_all(std::iter::once(log.clone()), &out);
+        assert!(verified().is_ok(), "an empty log");
+        for what in ["confirmed", "done"] {
+            let mut entry = Map::new();
+            entry.insert("what".to_owned(), json!(what));
+            log.append(Timestamp::UNIX_EPOCH, entry).unwrap();
+        }
+        assert!(verified().is_ok());
+        let report = verify(&log).unwrap();
+        assert!(describe(&log, &report).contains("records 1 to 2 ok, 2 hashes verified"));
+        let files = std::fs::read_dir(log.folder()).unwrap().flatten();
+        let file = files
+            .map(|file| file.path())
+            .find(|path| path.extension().is_some());
+        let file = file.unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, text.replacen("confirmed", "declined", 1)).unwrap();
+        let failure = verified().unwrap_err();
+        assert_eq!(failure.exit, Exit::Failed);
+        assert!(
+            failure.sentence.contains("record 1: hash mismatch"),
+            "{}",
+            failure.sentence
+        );
+    }
+}
