@@ -20,6 +20,7 @@ pub mod active;
 pub mod audit;
 pub mod blueprint;
 pub mod failure;
+pub mod heartbeat_switch;
 pub mod lesson;
 pub mod llm;
 pub mod moment;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_agent::program::NAME as AGENT;
+use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_client::how_to_start;
 use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
@@ -33,6 +34,9 @@ struct Shown {
     version: String,
     mqtt: Mqtt,
     outbox: Outbox,
+    /// An agent that is older than this field does not send it.
+    #[serde(default)]
+    heartbeat: Option<HeartbeatStatus>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -82,6 +86,9 @@ impl AgentHealth {
             shown.version, shown.state
         )];
         lines.extend(shown.reasons.iter().map(|reason| format!("  {reason}")));
+        if let Some(heartbeat) = shown.heartbeat.filter(|heartbeat| heartbeat.paused) {
+            lines.push(format!("  {}", heartbeat.sentence()));
+        }
         if shown.mqtt.refused_requests > 0 {
             let refused = shown.mqtt.refused_requests;
             lines.push(format!(

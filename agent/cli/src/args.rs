@@ -2,6 +2,7 @@
 
 mod audit;
 mod coverage;
+mod heartbeat;
 mod memory;
 mod pull;
 mod reviews;
@@ -18,6 +19,7 @@ use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 pub use self::audit::{AuditAction, AuditArgs};
 pub use self::coverage::CoverageArgs;
+pub use self::heartbeat::HeartbeatAction;
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
@@ -85,6 +87,11 @@ pub enum OnlineCommand {
     Pipelines {
         #[command(subcommand)]
         action: Option<PipelineAction>,
+    },
+    /// Show, pause or resume the periodic check of the agent [default: status].
+    Heartbeat {
+        #[command(subcommand)]
+        action: Option<HeartbeatAction>,
     },
     /// Print events of the journal, or verify their hash chain.
     Events(EventArgs),

@@ -19,6 +19,7 @@ mod coverage;
 mod doctor;
 mod events;
 pub mod exit;
+mod heartbeat;
 mod inspect;
 mod manual;
 mod memory;
@@ -140,6 +141,7 @@ fn configuration_for(
         OnlineCommand::Status
         | OnlineCommand::Sources { .. }
         | OnlineCommand::Pipelines { .. }
+        | OnlineCommand::Heartbeat { .. }
         | OnlineCommand::Events(_)
         | OnlineCommand::Reviews(_)
         | OnlineCommand::Coverage(_)
@@ -164,6 +166,7 @@ async fn online(
         OnlineCommand::Status => remote::status(&client, config, out).await,
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
+        OnlineCommand::Heartbeat { action } => heartbeat::run(action, config, out).await,
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
         OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,
         OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,

@@ -5,10 +5,10 @@
 //!   thread that serves.
 //!
 //! Invariants:
-//! - Only a confirmed proposal changes what the box does, by a user or `[agent.auto_approve]`.
+//! - Only a confirmed proposal changes what the box watches, by a user or `[agent.auto_approve]`.
 //! - The socket's permission is the authority on the box, the token over TCP; the link of a
-//!   notification allows one answer. A client over TCP
-//!   sees and answers only what came over TCP; notes are visible to all.
+//!   notification allows one answer. A client over TCP sees and answers only what came over TCP;
+//!   notes are visible to all.
 //! - Conversations, messages, events, idle time, bodies and followers are bounded.
 //! - The API has a thread of its own: nothing here delays the agent's loop.
 

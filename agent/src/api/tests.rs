@@ -10,6 +10,7 @@ use watchkeeper_http::closed;
 use super::conversations::{
     Bounds, ConversationDeps, ConversationError, Conversations, Handle, Message,
 };
+use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::conversation::ShownProposal;
@@ -32,6 +33,7 @@ fn here(bounds: Bounds) -> Here {
         policy: Default::default(),
         home: dir.path().join("home"),
         audit: Default::default(),
+        heartbeat: HeartbeatSwitch::new(&dir.path().join("home"), None),
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
     };
     let (close, closing) = watch::channel(false);

@@ -65,7 +65,7 @@ impl Asker {
     }
 
     /// Opens the client; absent where no model is configured.
-    async fn client(self: &Arc<Self>) -> Option<Result<Client, String>> {
+    pub(super) async fn client(self: &Arc<Self>) -> Option<Result<Client, String>> {
         let (llm, asker) = (self.llm.clone()?, Arc::clone(self));
         let opened = tokio::task::spawn_blocking(move || {
             llm.client(&asker.folder, || Ok(Arc::clone(&asker.store)))
@@ -208,7 +208,7 @@ impl Asker {
         Ok(())
     }
 
-    async fn note(&self, what: &'static str, particulars: Value) {
+    pub(super) async fn note(&self, what: &'static str, particulars: Value) {
         let trace = self.trace.clone();
         let noted = tokio::task::spawn_blocking(move || {
             trace.note_or_log(Timestamp::now(), what, particulars);

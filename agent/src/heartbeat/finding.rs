@@ -3,13 +3,18 @@
 //! Invariant: a sentence consists of fixed words, numbers and validated names. It contains nothing
 //! that a camera showed or a server answered.
 
+use jiff::civil::Date;
 use serde::Serialize;
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::Blindness;
 
 use super::input::CameraState;
-use watchkeeper_assistant::wording::counted;
+use watchkeeper_assistant::proposal::llm_proposal::words;
+use watchkeeper_assistant::wording::{counted, cut};
+
+/// Limit of a rule's name in a sentence, in characters.
+const MAX_RULE: usize = 60;
 
 /// Something to report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,6 +69,17 @@ pub enum Finding {
         /// Percentage spent, rounded down.
         percent: u64,
     },
+    /// Events of a rule need a person too often. Reported once a day.
+    TooManyReviews {
+        pipeline: PipelineId,
+        rule: String,
+        /// Events of the last day that need a person.
+        doubtful: u64,
+        /// All events of the rule in the last day.
+        events: u64,
+        /// Local day of the report.
+        day: Date,
+    },
     /// Second opinions had no answer.
     OpinionsGivenUp {
         /// Number since the last check.
@@ -85,6 +101,7 @@ impl Finding {
             Self::NotStored { .. } => "not_stored",
             Self::ChannelSilent { .. } => "channel_silent",
             Self::BudgetNearlySpent { .. } => "budget_nearly_spent",
+            Self::TooManyReviews { .. } => "too_many_reviews",
             Self::OpinionsGivenUp { .. } => "opinions_given_up",
         }
     }
@@ -102,6 +119,7 @@ impl Finding {
             | Self::NotStored { .. }
             | Self::ChannelSilent { .. }
             | Self::BudgetNearlySpent { .. }
+            | Self::TooManyReviews { .. }
             | Self::OpinionsGivenUp { .. } => None,
         }
     }
@@ -113,6 +131,9 @@ impl Finding {
             Self::ChannelSilent { channel } => channel.as_str(),
             Self::PipelineFailed { pipeline, .. } => pipeline.as_str(),
             Self::BudgetNearlySpent { period, .. } => *period,
+            Self::TooManyReviews { pipeline, rule, .. } => {
+                return format!("{}/{pipeline}/{rule}", self.kind());
+            }
             other => other.camera().map_or("", SourceId::as_str),
         };
         format!("{}/{about}", self.kind())
@@ -127,6 +148,7 @@ impl Finding {
             Self::PilingUp { events, .. } => format!("{}", events.max(&1).ilog2()),
             Self::Silence { hour, .. } => format!("{hour}"),
             Self::BudgetNearlySpent { percent, .. } => format!("{}", *percent >= 100),
+            Self::TooManyReviews { day, .. } => day.to_string(),
             Self::RuntimeAway
             | Self::PipelineFailed { .. }
             | Self::NotDelivered { .. }
@@ -147,7 +169,8 @@ impl Finding {
             | Self::PilingUp { .. }
             | Self::Silence { .. }
             | Self::NotDelivered { .. }
-            | Self::ChannelSilent { .. } => Severity::Warning,
+            | Self::ChannelSilent { .. }
+            | Self::TooManyReviews { .. } => Severity::Warning,
             Self::BudgetNearlySpent { .. } | Self::OpinionsGivenUp { .. } => Severity::Info,
         }
     }
@@ -201,6 +224,13 @@ impl Finding {
                 "{percent} % of the {period}'s budget for models is spent; llm.{period}_usd is \
                  the limit"
             ),
+            Self::TooManyReviews {
+                pipeline,
+                rule,
+                doubtful,
+                events,
+                ..
+            } => describe_reviews(pipeline, rule, [*doubtful, *events]),
             Self::OpinionsGivenUp { number } => format!(
                 "{} that the box was unsure of had no second opinion; see `watchkeeper trace`",
                 counted(*number, "event")
@@ -250,4 +280,14 @@ fn describe_camera(camera: &SourceId, state: CameraState) -> String {
 fn describe_cause(cause: &impl Serialize) -> String {
     let name = serde_json::to_value(cause).unwrap_or_default();
     name.as_str().unwrap_or("other").replace('_', " ")
+}
+
+/// Describes a rule of which `doubtful` of `events` need a person.
+fn describe_reviews(pipeline: &PipelineId, rule: &str, [doubtful, events]: [u64; 2]) -> String {
+    format!(
+        "{doubtful} of {events} events of the rule {:?} of pipeline {pipeline} in the last day \
+         need a person, more than a tenth; answer them (`watchkeeper reviews`), or change the \
+         rule's place, classes or gates",
+        cut(words(rule), MAX_RULE)
+    )
 }

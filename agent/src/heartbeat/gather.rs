@@ -25,7 +25,8 @@ pub async fn read_runtime(
     runtime: &RuntimeClient,
     cursor: Option<EventSeq>,
 ) -> Result<RuntimeReport, ClientError> {
-    let last = runtime.health().await?.last_seq;
+    let health = runtime.health().await?;
+    let last = health.last_seq;
     let cameras = runtime.sources().await?;
     let pipelines = runtime.pipelines().await?;
     let mut report = RuntimeReport {
@@ -34,6 +35,7 @@ pub async fn read_runtime(
             .iter()
             .filter_map(FailedPipeline::from_status)
             .collect(),
+        review_shares: health.review_shares,
         cursor: last,
         ..RuntimeReport::default()
     };

@@ -4,6 +4,7 @@ use jiff::civil::{Date, DateTime};
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{ChannelId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
+use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::source::{Blindness, LossCause, SourceState, SourceStatus};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_llm::money::Money;
@@ -39,6 +40,8 @@ pub struct RuntimeReport {
     pub failed: Vec<FailedPipeline>,
     /// Events since the last check.
     pub events: Vec<CameraEvent>,
+    /// Rules whose events need a person too often.
+    pub review_shares: Vec<ReviewShare>,
     /// Last journal record that was read.
     pub cursor: EventSeq,
     /// Whether records were skipped: too many, or deleted from the journal.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use jiff::civil::DateTime;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 
@@ -48,6 +49,9 @@ pub struct State {
     /// [`camera_key`] and [`pipeline_key`].
     #[serde(default, rename = "doubted")]
     suspected: BTreeSet<String>,
+    /// Camera whose frame was looked at last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked: Option<SourceId>,
     /// Unanswered second opinions at the last check. The agent counts them from its start, so the
     /// number is not stored.
     #[serde(skip)]
@@ -81,6 +85,14 @@ impl State {
                     .extend(reported.map(|mark| (key.clone(), mark)));
                 self.deferred.insert(key, mark);
             }
+        }
+        // A rule whose share falls and rises again within the day is not reported twice.
+        if let Some(local) = input.local {
+            let today = local.date().to_string();
+            let of_today = before.extract_if(.., |key, mark| {
+                key.starts_with("too_many_reviews/") && *mark == today
+            });
+            self.reported.extend(of_today);
         }
         // While the runtime does not answer, findings of cameras stay as they were reported.
         if input.runtime.is_none() {
@@ -117,6 +129,7 @@ impl State {
         if let Some(runtime) = &input.runtime {
             self.cursor = Some(runtime.cursor);
             self.find_unusual_hours(input, runtime, &mut findings);
+            findings.extend(too_many_reviews(input, runtime));
         }
         let silent = input.failing_channels.iter().cloned();
         findings.extend(silent.map(|channel| Finding::ChannelSilent { channel }));
@@ -258,6 +271,24 @@ fn silences(closed: Closed, now: Hour) -> impl Iterator<Item = Finding> {
         hour: (now.hour + 23) % 24,
         usual: usual.mean,
     })
+}
+
+/// Finds rules whose events need a person too often. Without a set clock there is no day.
+fn too_many_reviews<'r>(
+    input: &CheckInput,
+    runtime: &'r RuntimeReport,
+) -> impl Iterator<Item = Finding> + use<'r> {
+    let today = input.local.map(DateTime::date);
+    let shares = runtime.review_shares.iter().filter_map(move |share| {
+        Some(Finding::TooManyReviews {
+            pipeline: share.pipeline.clone(),
+            rule: share.rule.clone(),
+            doubtful: share.doubtful,
+            events: share.events,
+            day: today?,
+        })
+    });
+    shares
 }
 
 fn of_budget(budget: &Budget) -> Vec<Finding> {

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, AuditConfig, ChannelConfig, Config, LlmConfig, MemoryConfig, MqttConfig, PermissionsConfig,
-    SinksConfig,
+    AgentApiConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig, MemoryConfig,
+    MqttConfig, PermissionsConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -50,6 +50,8 @@ pub struct Setup {
 pub struct HeartbeatSetup {
     /// Time between two checks.
     pub every: Duration,
+    /// Frames that the LLM looks at; absent: none.
+    pub look: Option<LookConfig>,
     /// Asked about findings. Where several setups have an LLM it is the same: they share a ledger.
     pub llm: Option<LlmConfig>,
 }
@@ -110,6 +112,7 @@ impl Setup {
             }),
             heartbeat: agent.heartbeat.map(|every| HeartbeatSetup {
                 every,
+                look: config.look.clone(),
                 llm: config.llm.clone(),
             }),
             memory: config.memory.clone(),

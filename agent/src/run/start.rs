@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_assistant::blueprint::BlueprintStore;
+use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::llm::{LazyLlmClient, catalogue};
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
@@ -32,7 +33,7 @@ use super::state::assessments::Assessments;
 use super::state::channels::Channels;
 use super::state::commands::Commands;
 use super::state::disk_report::DiskReport;
-use super::state::heartbeat::HeartbeatTask;
+use super::state::heartbeat::{HeartbeatParts, HeartbeatTask};
 use super::state::journal::JournalReader;
 use super::state::mqtt::{Identity, Mqtt};
 use super::state::opinions::Opinions;
@@ -100,6 +101,7 @@ struct Shared {
     /// The agent's own trace.
     trace: Trace,
     audit: AuditConfig,
+    switch: HeartbeatSwitch,
     llm: Option<Arc<LazyLlmClient>>,
     notes: Notes,
     links: Option<Arc<ReviewLinks>>,
@@ -281,6 +283,10 @@ impl Shared {
             notes: Notes::in_background(&home, &setup.memory),
             trace: Trace::new(&home, AGENT).with_audit_limits(setup.audit),
             audit: setup.audit,
+            switch: HeartbeatSwitch::new(
+                &home,
+                setup.heartbeat.as_ref().map(|heartbeat| heartbeat.every),
+            ),
             home,
             links: review_links(setup),
         })
@@ -328,6 +334,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             policy: api.policy,
             home: shared.home.clone(),
             audit: shared.audit,
+            heartbeat: shared.switch.clone(),
             notes: shared.notes.clone(),
         },
         provider: api.llm.map(|llm| llm.provider),
@@ -350,7 +357,13 @@ fn heartbeat_task(
         trace: shared.trace.clone(),
         notes: shared.notes.clone(),
     };
-    HeartbeatTask::new(setup.every, asker, stored, now)
+    let parts = HeartbeatParts {
+        interval: setup.every,
+        asker,
+        look: setup.look,
+        switch: shared.switch.clone(),
+    };
+    HeartbeatTask::new(parts, stored, now)
 }
 
 fn opinion_asker(setup: OpinionSetup, shared: &Shared) -> Option<Arc<Asker>> {

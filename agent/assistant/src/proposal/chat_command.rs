@@ -27,6 +27,8 @@ pub enum ChatCommand {
     },
     /// Proposes to narrow the rules of this pipeline by the answers about their events.
     Narrow(String),
+    /// Shows the heartbeat, or pauses and resumes it.
+    Heartbeat(Option<bool>),
     /// Searches the notes for these words.
     Memory(String),
     /// Shows the waiting proposal or question.
@@ -52,7 +54,7 @@ pub enum ChatCommand {
 }
 
 /// Name, argument and description of every command, for help and completion.
-pub const ALL: [(&str, &str, &str); 19] = [
+pub const ALL: [(&str, &str, &str); 20] = [
     (
         "/status",
         "",
@@ -79,6 +81,11 @@ pub const ALL: [(&str, &str, &str); 19] = [
         "/narrow",
         "PIPELINE",
         "proposes what your answers say its rules should ignore",
+    ),
+    (
+        "/heartbeat",
+        "[pause|resume]",
+        "the periodic check: status, pause, resume",
     ),
     ("/memory", "WORDS", "searches the notes"),
     (
@@ -142,6 +149,7 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
             "/narrow needs a pipeline, such as /narrow gate; /streams lists them".to_owned(),
         ),
         "/narrow" => ChatCommand::Narrow(rest.to_owned()),
+        "/heartbeat" => heartbeat(rest),
         "/memory" if rest.is_empty() => ChatCommand::Wrong(
             "/memory needs words to search for, such as /memory loading dock".to_owned(),
         ),
@@ -177,6 +185,15 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
             })
         }
     })
+}
+
+fn heartbeat(rest: &str) -> ChatCommand {
+    match rest {
+        "" => ChatCommand::Heartbeat(None),
+        "pause" => ChatCommand::Heartbeat(Some(true)),
+        "resume" => ChatCommand::Heartbeat(Some(false)),
+        _ => ChatCommand::Wrong("/heartbeat takes pause, resume or nothing".to_owned()),
+    }
 }
 
 /// Parses the number of an event, and a note or a class.
@@ -266,6 +283,7 @@ mod tests {
             let line = match takes {
                 "" => name.to_owned(),
                 "[COUNT]" => format!("{name} 5"),
+                "[pause|resume]" => format!("{name} pause"),
                 "NUMBER CLASS" | "NUMBER [NOTE]" => format!("{name} 5 dog"),
                 "[@NAME] TEXT" => format!("{name} @archive gate"),
                 _ => format!("{name} gate"),

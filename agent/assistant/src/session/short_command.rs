@@ -1,8 +1,9 @@
 //! Runs slash commands such as `/status`, typed at a terminal or sent over the agent's API.
 //!
 //! Invariants:
-//! - Commands that run here only read, or record a person's answer about an event. Stop, pause,
-//!   resume and narrow become proposals that need confirmation.
+//! - Commands that run here only read, record a person's answer about an event, or pause the
+//!   heartbeat. Stop, pause and resume of pipelines, and narrow, become proposals that need
+//!   confirmation.
 //! - No command reads a file that it names.
 
 use std::sync::Arc;
@@ -92,6 +93,7 @@ impl Session {
                     self.propose_narrowing(&pipeline).await?,
                 ));
             }
+            ChatCommand::Heartbeat(paused) => self.set_heartbeat(paused).await?,
             ChatCommand::Memory(words) => {
                 let found = self.search_memory(&words)?;
                 out.report(ProgressEvent::Notes(&found));
@@ -124,6 +126,20 @@ impl Session {
         let record = self.deps.client.assess(seq, &request).await?;
         let text = format!("Event {seq}: {}.", reviews::describe_record(&record));
         self.deps.out.report(ProgressEvent::Text(&text));
+        Ok(())
+    }
+
+    /// Shows, pauses or resumes the heartbeat of the agent.
+    async fn set_heartbeat(&self, paused: Option<bool>) -> Result<(), Error> {
+        let Some(heartbeat) = &self.deps.heartbeat else {
+            return Err(Error::input(
+                "no agent is reached here, so there is no heartbeat",
+            ));
+        };
+        let status = heartbeat.set(paused).await;
+        let status = status.map_err(|why| Error::new(ErrorKind::Failed, why))?;
+        let out = &self.deps.out;
+        out.report(ProgressEvent::Text(&status.sentence()));
         Ok(())
     }
 

@@ -24,6 +24,7 @@ use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::hide_secrets;
 use super::trial_runner::TrialRunner;
 use crate::failure::{Error, ErrorKind};
+use crate::heartbeat_switch::HeartbeatControl;
 use crate::notes::Notes;
 use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalDecision, ApprovalRules, Author};
@@ -64,6 +65,8 @@ pub struct SessionDeps {
     pub approval: ApprovalRules,
     /// Retention of the audit log.
     pub audit: AuditConfig,
+    /// Switch of the agent's heartbeat; `None` where no agent is reached.
+    pub heartbeat: Option<Arc<dyn HeartbeatControl>>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
     /// Entrypoint of the requests.

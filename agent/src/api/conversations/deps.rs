@@ -6,13 +6,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
+use watchkeeper_assistant::heartbeat_switch::{HeartbeatControl, HeartbeatStatus, HeartbeatSwitch};
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::auto_approval::ApprovalRules;
 use watchkeeper_assistant::proposal::pending::PendingProposals;
 use watchkeeper_assistant::session::progress::ProgressSink;
 use watchkeeper_assistant::session::user_session::{OpenLlm, SessionDeps};
+use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
@@ -61,6 +66,8 @@ pub struct ConversationDeps {
     pub home: PathBuf,
     /// Retention of the audit log.
     pub audit: AuditConfig,
+    /// Pauses and resumes the heartbeat.
+    pub heartbeat: HeartbeatSwitch,
     pub notes: Notes,
 }
 
@@ -83,6 +90,7 @@ impl ConversationDeps {
             provider: self.provider.clone(),
             approval: ApprovalRules::for_entrypoint(&self.policy, entrypoint),
             audit: self.audit,
+            heartbeat: Some(Arc::new(self.heartbeat_control(entrypoint))),
             other_trace: None,
             notes: Some(self.notes.clone()),
             state_dir: Ok(self.home.clone()),
@@ -91,10 +99,41 @@ impl ConversationDeps {
         }
     }
 
+    /// The heartbeat's switch, as an entrypoint uses it.
+    pub(in crate::api) fn heartbeat_control(&self, entrypoint: Entrypoint) -> SwitchControl {
+        SwitchControl {
+            switch: self.heartbeat.clone(),
+            trace: Trace::new(&self.home, entrypoint.name()).with_audit_limits(self.audit),
+        }
+    }
+
     /// Opens the folder of pending proposals.
     #[must_use]
     pub fn waiting(&self) -> PendingProposals {
         PendingProposals::new(&self.home)
+    }
+}
+
+/// The heartbeat's switch with the trace of its user.
+#[derive(Debug, Clone)]
+pub(in crate::api) struct SwitchControl {
+    switch: HeartbeatSwitch,
+    trace: Trace,
+}
+
+impl HeartbeatControl for SwitchControl {
+    fn set(&self, paused: Option<bool>) -> BoxFuture<'_, Result<HeartbeatStatus, String>> {
+        let Self { switch, trace } = self.clone();
+        let set = move || match paused {
+            Some(paused) => switch.set(paused, &trace, Timestamp::now()),
+            None => Ok(switch.status()),
+        };
+        async move {
+            let set = tokio::task::spawn_blocking(set).await;
+            let set = set.map_err(|e| e.to_string())?;
+            set.map_err(|e| format!("cannot store the heartbeat's switch: {e}; free disk space"))
+        }
+        .boxed()
     }
 }
 

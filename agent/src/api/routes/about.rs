@@ -19,6 +19,7 @@ use crate::api::app::App;
 use crate::api::conversations::ConversationDeps;
 use crate::second_opinion;
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
+use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::costs::{CostReport, serialized_name};
@@ -64,6 +65,8 @@ pub(super) struct AgentHealth {
     conversations: ConversationCounts,
     /// Status of the notes.
     memory: MemoryStanding,
+    /// Whether the heartbeat runs.
+    heartbeat: HeartbeatStatus,
 }
 
 /// Status of the notes.
@@ -139,6 +142,17 @@ pub(super) struct ConversationCounts {
     most: usize,
 }
 
+/// One sentence, if messages were dropped.
+fn dropped_messages(outbox: &OutboxStatus) -> Option<String> {
+    let dropped = outbox.dropped;
+    (dropped > 0).then(|| {
+        format!(
+            "{dropped} messages were dropped since the start: the broker did not accept them in \
+             time. Check the broker, or raise agent.outbox_events"
+        )
+    })
+}
+
 /// Health of the agent: broker, outbox, runtime, model and budget. The agent's loop itself answers,
 /// so an answer proves that the loop runs.
 #[utoipa::path(get, path = "/health", tag = "agent", responses((status = 200, body = AgentHealth)))]
@@ -150,8 +164,11 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         Err(error) => (None, Some(error.in_full())),
     };
     let provider = app.shared.provider.clone();
-    let model = app
-        .access_files(move |shared| model(provider, shared.conversations.deps()))
+    let (model, heartbeat) = app
+        .access_files(move |shared| {
+            let deps = shared.conversations.deps();
+            (model(provider, deps), deps.heartbeat.status())
+        })
         .await?;
     let mut reasons: Vec<String> = why.into_iter().collect();
     reasons.extend(status.storage.clone());
@@ -160,13 +177,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         let why = mqtt.why.as_deref().unwrap_or("connecting");
         reasons.push(format!("there is no session with the broker: {why}"));
     }
-    if status.outbox.dropped > 0 {
-        let dropped = status.outbox.dropped;
-        reasons.push(format!(
-            "{dropped} messages were dropped since the start: the broker did not accept them in \
-             time. Check the broker, or raise agent.outbox_events"
-        ));
-    }
+    reasons.extend(dropped_messages(&status.outbox));
     reasons.extend(status.channels.iter().filter_map(|c| c.trouble.clone()));
     reasons.extend(model.why.clone());
     reasons.extend(model.refusal.clone());
@@ -197,6 +208,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
             most: app.shared.conversations.bounds().open,
         },
         memory,
+        heartbeat,
     }))
 }
 

@@ -2,9 +2,11 @@
 //!
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
-//!   [`reviews`]: events that wait for a person. [`about`] and [`observations`]: read-only routes.
+//!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`about`] and
+//!   [`observations`]: read-only routes.
 
 mod about;
+mod heartbeat;
 mod observations;
 mod problem;
 mod proposals;
@@ -38,6 +40,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))
+        .routes(routes!(heartbeat::get, heartbeat::put))
         .routes(routes!(about::cost))
         .routes(routes!(about::opinions))
         .routes(routes!(about::trace))

@@ -3,6 +3,7 @@
 use jiff::civil::{DateTime, date};
 use proptest::prelude::*;
 use watchkeeper_contract::id::{ChannelId, PipelineId};
+use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -442,4 +443,42 @@ proptest! {
             prop_assert_eq!(state.judge(&input), []);
         }
     }
+}
+
+#[test]
+fn too_many_reviews_are_reported_once_a_day_and_rule() {
+    let share = |rule: &str| ReviewShare {
+        pipeline: PipelineId::new("gate-people").unwrap(),
+        rule: rule.to_owned(),
+        doubtful: 5,
+        events: 21,
+    };
+    let check = |day: i8, rules: &[&str]| {
+        with(0, |input| {
+            input.local = Some(date(2026, 11, day).at(9, 0, 0, 0));
+            if let Some(runtime) = &mut input.runtime {
+                runtime.review_shares = rules.iter().map(|rule| share(rule)).collect();
+            }
+        })
+    };
+    let mut state = State::default();
+    let found = state.judge(&check(20, &["door"]));
+    assert_eq!(kinds(&found), ["too_many_reviews"]);
+    assert_eq!(found[0].severity(), Severity::Warning);
+    let said = found[0].sentence();
+    assert!(
+        said.starts_with("5 of 21 events of the rule \"door\""),
+        "{said}"
+    );
+    // It falls, rises again and gets company on the same day.
+    assert_eq!(state.judge(&check(20, &[])), []);
+    assert_eq!(kinds(&state.judge(&check(20, &["door", "lift"]))).len(), 1);
+    assert_eq!(state.judge(&check(20, &["lift", "door"])), []);
+    assert_eq!(
+        kinds(&state.judge(&check(21, &["door"]))),
+        ["too_many_reviews"]
+    );
+    let mut undated = check(21, &["door"]);
+    undated.local = None;
+    assert_eq!(State::default().judge(&undated), []);
 }

@@ -5,6 +5,9 @@
 
 use std::time::Instant;
 
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::time::Wall;
+
 use crate::fleet::mqtt::payload::heartbeat_draft;
 use crate::fleet::outbox;
 use crate::heartbeat::CheckInput;
@@ -17,6 +20,13 @@ impl Agent {
     pub(in crate::run) fn start_check_when_due(&mut self, now: Instant) {
         let deadline = self.heartbeat.as_ref().and_then(|task| task.deadline());
         if deadline.is_none_or(|due| now < due) {
+            return;
+        }
+        if self
+            .heartbeat
+            .as_mut()
+            .is_some_and(|task| task.put_off_while_paused(now))
+        {
             return;
         }
         let stats = self.outbox.core().stats();
@@ -36,6 +46,7 @@ impl Agent {
         match event {
             HeartbeatEvent::Checked(input) => self.on_checked(*input),
             HeartbeatEvent::Ready(report) => self.report_findings(*report),
+            HeartbeatEvent::Looked { at, last } => self.on_looked(at, last),
         }
     }
 
@@ -43,6 +54,7 @@ impl Agent {
         let Some(task) = &mut self.heartbeat else {
             return Ok(());
         };
+        task.plan_looks(&input);
         let mut state = task.state.clone();
         let findings = state.judge(&input);
         if !findings.is_empty() {
@@ -50,6 +62,7 @@ impl Agent {
             return Ok(());
         }
         task.state = state.clone();
+        task.start_looking(self.runtime.clone());
         let at = input.at;
         self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
     }
@@ -83,7 +96,18 @@ impl Agent {
         }
         if let Some(task) = &mut self.heartbeat {
             task.state = state.clone();
+            task.start_looking(self.runtime.clone());
         }
+        self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
+    }
+
+    /// Stores whose turn is next.
+    fn on_looked(&mut self, at: Wall, last: Option<SourceId>) -> Result<(), AgentError> {
+        let Some(task) = self.heartbeat.as_mut().filter(|_| last.is_some()) else {
+            return Ok(());
+        };
+        task.state.looked = last;
+        let state = task.state.clone();
         self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
     }
 }

@@ -8,18 +8,25 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Zoned;
+use jiff::civil::DateTime;
+use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::{age, wall_now};
-use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_config::LookConfig;
+use watchkeeper_contract::id::{ChannelId, EventSeq, SourceId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::future_slot::take_output;
 use crate::heartbeat::asker::{Added, Asker};
+use crate::heartbeat::look::next_cameras;
 use crate::heartbeat::on_disk::StoredHeartbeat;
 use crate::heartbeat::{CheckInput, Finding, State, gather};
 
 /// Delay of the first check after a start: services that start with the box are up by then.
 const FIRST_DELAY: Duration = Duration::from_secs(60);
+
+/// How soon a resumed heartbeat is noticed.
+const PAUSED_RECHECK: Duration = Duration::from_secs(60);
 
 /// The heartbeat of a running agent.
 pub(crate) struct HeartbeatTask {
@@ -28,7 +35,26 @@ pub(crate) struct HeartbeatTask {
     /// State of the last finished check.
     pub(crate) state: State,
     asker: Arc<Asker>,
+    look: Option<LookConfig>,
+    /// Cameras that this check looks at, once its findings are reported.
+    planned: Option<PlannedLook>,
+    switch: HeartbeatSwitch,
     running: Option<BoxFuture<'static, HeartbeatEvent>>,
+}
+
+/// The looks that follow a check.
+struct PlannedLook {
+    at: Wall,
+    local: Option<DateTime>,
+    cameras: Vec<SourceId>,
+}
+
+/// What a heartbeat is started with.
+pub(crate) struct HeartbeatParts {
+    pub(crate) interval: Duration,
+    pub(crate) asker: Asker,
+    pub(crate) look: Option<LookConfig>,
+    pub(crate) switch: HeartbeatSwitch,
 }
 
 /// The result of one step of a check.
@@ -37,6 +63,8 @@ pub(crate) enum HeartbeatEvent {
     Checked(Box<CheckInput>),
     /// Findings are ready to be reported.
     Ready(Box<FindingReport>),
+    /// Frames were looked at; the last camera, if one had its turn.
+    Looked { at: Wall, last: Option<SourceId> },
 }
 
 /// Findings of one check, and the state to store once they are reported.
@@ -58,11 +86,16 @@ pub(crate) struct AgentFacts {
 impl HeartbeatTask {
     /// Resumes the schedule of the last run.
     pub(crate) fn new(
-        interval: Duration,
-        asker: Asker,
+        parts: HeartbeatParts,
         stored: Option<StoredHeartbeat>,
         now: Instant,
     ) -> Self {
+        let HeartbeatParts {
+            interval,
+            asker,
+            look,
+            switch,
+        } = parts;
         let passed = stored.as_ref().map(|stored| age(stored.at, wall_now()));
         let left = passed.map_or(Duration::ZERO, |passed| interval.saturating_sub(passed));
         Self {
@@ -70,6 +103,9 @@ impl HeartbeatTask {
             due: now + left.max(FIRST_DELAY.min(interval)),
             state: stored.map(|stored| stored.state).unwrap_or_default(),
             asker: Arc::new(asker),
+            look,
+            planned: None,
+            switch,
             running: None,
         }
     }
@@ -85,6 +121,47 @@ impl HeartbeatTask {
             Some(task) => take_output(&mut task.running).await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Returns whether the heartbeat is paused, and puts off the check if so.
+    pub(crate) fn put_off_while_paused(&mut self, now: Instant) -> bool {
+        let is_paused = self.switch.status().paused;
+        if is_paused {
+            self.due = now + PAUSED_RECHECK.min(self.interval);
+        }
+        is_paused
+    }
+
+    /// Decides which frames are looked at after this check.
+    pub(crate) fn plan_looks(&mut self, input: &CheckInput) {
+        let looked = self.state.looked.as_ref();
+        let cameras = self
+            .look
+            .as_ref()
+            .map(|look| next_cameras(look, input, looked));
+        self.planned = cameras
+            .filter(|cameras| !cameras.is_empty())
+            .map(|cameras| PlannedLook {
+                at: input.at,
+                local: input.local,
+                cameras,
+            });
+    }
+
+    /// Starts the planned looks; [`HeartbeatEvent::Looked`] follows. Nothing happens without a plan
+    /// or while the heartbeat is paused.
+    pub(crate) fn start_looking(&mut self, runtime: RuntimeClient) {
+        let planned = self.planned.take();
+        let Some(plan) = planned.filter(|_| !self.switch.status().paused) else {
+            return;
+        };
+        let looks = Arc::clone(&self.asker).look(runtime, plan.cameras, plan.local);
+        let at = plan.at;
+        self.running = Some(
+            looks
+                .map(move |last| HeartbeatEvent::Looked { at, last })
+                .boxed(),
+        );
     }
 
     /// Starts a check and schedules the next one.

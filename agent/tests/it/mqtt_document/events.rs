@@ -49,8 +49,8 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
         about: "With `agent.heartbeat.interval_min` (docs/ref/configuration.md) the agent checks the box \
                 periodically. It publishes a finding once, and again after the finding changed or was resolved. The last \
                 level is the kind: `camera_out`, `pipeline_failed`, `piling_up`, `silence`, `runtime_away`, \
-                `not_delivered`, `channel_silent`, `budget_nearly_spent` or `opinions_given_up`. Findings are computed \
-                from numbers, with or without an LLM. After a crash a finding may be repeated with another `id`.",
+                `not_delivered`, `channel_silent`, `budget_nearly_spent`, `too_many_reviews` or `opinions_given_up`. \
+                Findings are computed from numbers, with or without an LLM. After a crash a finding may be repeated with another `id`.",
         example: json(&message),
         members: &[
             SCHEMA_ROW,

@@ -138,7 +138,7 @@ impl FakeRuntime {
         self.script.lock().expect("script").more_sources = names;
     }
 
-    /// Serves `file` under every media id.
+    /// Serves `file` under every media id, and as the frame of every camera.
     pub(crate) fn keeps_picture(&self, file: Vec<u8>) {
         self.script.lock().expect("script").picture = Some(file);
     }
@@ -189,6 +189,7 @@ fn router(shared: Shared) -> Router {
         .route("/v1/health", get(health))
         .route("/v1/sources", get(sources))
         .route("/v1/sources/{id}/snapshot", post(snapshot))
+        .route("/v1/sources/{id}/frame.jpg", get(media))
         .route("/v1/pipelines", get(|| async { Json(json!([])) }))
         .route("/v1/models", get(|| async { Json(json!([])) }))
         .route(

@@ -57,6 +57,7 @@ impl<'a> HeartbeatMessage<'a> {
             Finding::NotDelivered { waiting } => (Some(*waiting), None),
             Finding::BudgetNearlySpent { percent, .. } => (Some(*percent), None),
             Finding::OpinionsGivenUp { number } => (Some(*number), None),
+            Finding::TooManyReviews { doubtful, .. } => (Some(*doubtful), None),
             Finding::RuntimeAway
             | Finding::CameraOut { .. }
             | Finding::PipelineFailed { .. }
@@ -68,7 +69,9 @@ impl<'a> HeartbeatMessage<'a> {
             _ => None,
         };
         let pipeline = match finding {
-            Finding::PipelineFailed { pipeline, .. } => Some(pipeline),
+            Finding::PipelineFailed { pipeline, .. } | Finding::TooManyReviews { pipeline, .. } => {
+                Some(pipeline)
+            }
             _ => None,
         };
         Self {

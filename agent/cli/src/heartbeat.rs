@@ -1,0 +1,75 @@
+//! `watchkeeper heartbeat`: the switch of the agent's heartbeat, over the agent's socket.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde_json::json;
+use watchkeeper_assistant::heartbeat_switch::{HeartbeatControl, HeartbeatStatus};
+use watchkeeper_client::tls::install_provider;
+use watchkeeper_config::Config;
+
+use super::args::HeartbeatAction;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// Timeout of the agent's answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The switch behind the agent's socket.
+#[derive(Debug)]
+pub(super) struct AgentHeartbeat(pub(super) PathBuf);
+
+impl HeartbeatControl for AgentHeartbeat {
+    fn set(&self, paused: Option<bool>) -> BoxFuture<'_, Result<HeartbeatStatus, String>> {
+        request(&self.0, paused).boxed()
+    }
+}
+
+pub(super) async fn run(
+    action: Option<HeartbeatAction>,
+    config: &Config,
+    out: &Output,
+) -> Result<(), Failure> {
+    let paused = match action {
+        None | Some(HeartbeatAction::Status) => None,
+        Some(HeartbeatAction::Pause) => Some(true),
+        Some(HeartbeatAction::Resume) => Some(false),
+    };
+    let status = request(&config.agent_api.socket, paused).await;
+    let status = status.map_err(|why| Failure::new(Exit::Failed, why))?;
+    out.both(&json!({"type": "heartbeat", "status": status}), || {
+        status.sentence()
+    });
+    Ok(())
+}
+
+async fn request(socket: &Path, paused: Option<bool>) -> Result<HeartbeatStatus, String> {
+    if !socket.exists() {
+        return Err(format!(
+            "the agent is not running: {} is not there",
+            socket.display()
+        ));
+    }
+    install_provider();
+    let answered = async {
+        let client = reqwest::Client::builder()
+            .unix_socket(socket.to_owned())
+            .timeout(TIMEOUT)
+            .build()?;
+        let address = "http://agent/v1/heartbeat";
+        let request = match paused {
+            Some(paused) => client
+                .put(address)
+                .header("content-type", "application/json")
+                .body(json!({"paused": paused}).to_string()),
+            None => client.get(address),
+        };
+        request.send().await?.error_for_status()?.json().await
+    };
+    answered.await.map_err(|error: reqwest::Error| {
+        let why = watchkeeper_client::error_chain::one_line(&error.without_url());
+        format!("{}: {why}", socket.display())
+    })
+}
