@@ -17,6 +17,7 @@
 //! (`watchkeeper-agent`).
 
 pub mod active;
+pub mod alerts;
 pub mod audit;
 pub mod blueprint;
 pub mod failure;

@@ -112,7 +112,11 @@ pub enum OnlineCommand {
     /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),
     /// Chat with the box in plain English; changes need your confirmation.
-    Chat,
+    Chat {
+        /// With --json, print new events too, as objects of the type `alert`.
+        #[arg(long)]
+        alerts: bool,
+    },
     /// List, download, verify and add models [default: list].
     Models {
         #[command(subcommand)]

@@ -147,7 +147,7 @@ fn configuration_for(
         | OnlineCommand::Coverage(_)
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
-        OnlineCommand::Ask(_) | OnlineCommand::Chat | OnlineCommand::Models { .. } => {
+        OnlineCommand::Ask(_) | OnlineCommand::Chat { .. } | OnlineCommand::Models { .. } => {
             configuration::read_without_broker(global)?
         }
     })
@@ -173,6 +173,6 @@ async fn online(
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,
-        OnlineCommand::Chat => chat::run(client, config, out).await,
+        OnlineCommand::Chat { alerts } => chat::run(client, config, alerts, out).await,
     }
 }

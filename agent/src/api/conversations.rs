@@ -7,6 +7,7 @@
 //! - [`Bounds`] limits their number and messages; an idle conversation, or a dead task's, ends.
 //! - A message is accepted only while none is in progress.
 //! - A confirmed change is carried out to its end, even if the conversation is deleted.
+//! - Alerts reach the feeds of conversations that were opened with them, until those end.
 //! - A proposal is on disk before it is shown. A message reopens its conversation after a
 //!   restart or idle end.
 
@@ -15,13 +16,16 @@ mod handle;
 mod task;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, mpsc, watch};
 use ulid::Ulid;
+use watchkeeper_assistant::alerts::{self, Alert};
 use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
 use watchkeeper_assistant::proposal::pending::{PendingError, PendingProposal};
+use watchkeeper_http::closed;
 
 use self::deps::Shared;
 use self::handle::State;
@@ -73,6 +77,8 @@ pub struct Conversations {
     open: Mutex<BTreeMap<String, Arc<Handle>>>,
     /// Number of open conversations; [`Self::ended`] waits until it is zero.
     number: watch::Sender<usize>,
+    /// Whether the journal is followed for alerts.
+    has_alerts: AtomicBool,
 }
 
 impl Conversations {
@@ -92,6 +98,7 @@ impl Conversations {
             }),
             open: Mutex::default(),
             number: watch::Sender::new(0),
+            has_alerts: AtomicBool::new(false),
         })
     }
 
@@ -119,17 +126,48 @@ impl Conversations {
         open.values().filter(may).cloned().collect()
     }
 
-    /// Opens a conversation.
+    /// Opens a conversation, `with_alerts` in its feed or without.
     ///
     /// # Errors
     /// When the limit of open conversations is reached.
     pub fn begin(
         self: &Arc<Self>,
         entrypoint: Entrypoint,
+        with_alerts: bool,
     ) -> Result<Arc<Handle>, ConversationError> {
         // Ids begin with the time, so the oldest is the first.
         let id = Ulid::new().to_string().to_lowercase();
-        self.open_as(id, entrypoint, None)
+        let handle = self.open_as(id, entrypoint, None)?;
+        if with_alerts {
+            handle.with_alerts.store(true, Ordering::Relaxed);
+            self.follow_alerts();
+        }
+        Ok(handle)
+    }
+
+    /// Follows the journal from the first conversation with alerts until the API closes.
+    fn follow_alerts(self: &Arc<Self>) {
+        if self.has_alerts.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let all = Arc::clone(self);
+        tokio::spawn(async move {
+            let client = all.shared.deps.client.clone();
+            let following = alerts::follow(client, |alert| all.push_alert(&alert));
+            tokio::select! {
+                () = following => {}
+                () = closed(all.shared.closing.clone()) => {}
+            }
+        });
+    }
+
+    fn push_alert(&self, alert: &Alert<'_>) {
+        let json = alert.to_json();
+        for handle in self.open().values() {
+            if handle.with_alerts.load(Ordering::Relaxed) {
+                handle.feed.push(json.clone());
+            }
+        }
     }
 
     /// Finds an open conversation, or reopens the one of a pending proposal.
@@ -219,6 +257,7 @@ impl Conversations {
             entrypoint,
             began: Timestamp::now(),
             feed: Arc::new(Feed::default()),
+            with_alerts: AtomicBool::new(false),
             state: Mutex::new(State {
                 working: false,
                 turns: 0,

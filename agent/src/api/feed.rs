@@ -7,6 +7,7 @@
 //! - At most [`MAX_EVENTS`] events and [`MAX_BYTES`] bytes are kept. The oldest are evicted; a
 //!   follower sees a jump.
 //! - One event has at most [`MAX_EVENT`] bytes.
+//! - At most [`MAX_ALERTS`] alerts are kept, so that they do not evict the conversation.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,6 +27,10 @@ pub const MAX_BYTES: usize = 2 << 20;
 pub const MAX_EVENT: usize = 512 << 10;
 /// Limit of a text in a tool's arguments, in characters.
 const MAX_ARGUMENT: usize = 200;
+/// Limit of kept alerts per conversation.
+pub const MAX_ALERTS: usize = 64;
+/// Type of an alert.
+const ALERT: &str = "alert";
 /// Type of the last event of a turn.
 pub const END: &str = "end";
 
@@ -37,6 +42,7 @@ pub struct Entry {
     pub turn: u64,
     /// Whether it is the last event of its turn.
     pub is_end: bool,
+    is_alert: bool,
     /// The event as a JSON object.
     pub json: Arc<str>,
 }
@@ -49,6 +55,20 @@ struct Buffer {
     plan: Vec<Value>,
     bytes: usize,
     entries: VecDeque<Entry>,
+}
+
+impl Buffer {
+    /// Evicts the oldest alert where as many are kept as may be.
+    fn make_room_for_alert(&mut self) {
+        let mut alerts = self.entries.iter().enumerate();
+        let oldest = alerts.find(|(_, entry)| entry.is_alert).map(|(at, _)| at);
+        let number = self.entries.iter().filter(|entry| entry.is_alert).count();
+        if number >= MAX_ALERTS
+            && let Some(evicted) = oldest.and_then(|at| self.entries.remove(at))
+        {
+            self.bytes -= evicted.json.len();
+        }
+    }
 }
 
 /// The events of one conversation.
@@ -86,7 +106,11 @@ impl Feed {
         let last = {
             let mut kept = self.buffer();
             kept.last += 1;
-            let is_end = event.get("type").and_then(Value::as_str) == Some(END);
+            let kind = event.get("type").and_then(Value::as_str);
+            let (is_end, is_alert) = (kind == Some(END), kind == Some(ALERT));
+            if is_alert {
+                kept.make_room_for_alert();
+            }
             event["seq"] = Value::from(kept.last);
             event["turn"] = Value::from(kept.turn);
             let mut json = event.to_string();
@@ -101,6 +125,7 @@ impl Feed {
                 seq: kept.last,
                 turn: kept.turn,
                 is_end,
+                is_alert,
                 json: json.into(),
             };
             kept.entries.push_back(entry);
@@ -219,6 +244,21 @@ mod tests {
         assert!(kept.iter().map(|entry| entry.json.len()).sum::<usize>() <= MAX_BYTES);
         assert_eq!(kept.last().unwrap().seq, feed.last());
         assert!(kept.windows(2).all(|pair| pair[0].seq + 1 == pair[1].seq));
+    }
+
+    #[test]
+    fn flood_of_alerts_does_not_evict_the_conversation() {
+        let feed = Feed::default();
+        feed.report(ProgressEvent::Note("said before"));
+        for _ in 0..2 * MAX_EVENTS {
+            feed.push(json!({"type": ALERT, "text": "a person at the door"}));
+        }
+        feed.report(ProgressEvent::Note("said after"));
+        let kept = feed.after(0, usize::MAX);
+        assert_eq!(kept.len(), MAX_ALERTS + 2);
+        assert!(kept[0].json.contains("said before"));
+        assert!(kept[MAX_ALERTS + 1].json.contains("said after"));
+        assert!(kept.is_sorted_by(|a, b| a.seq < b.seq));
     }
 
     #[test]

@@ -72,7 +72,7 @@ async fn said(all: &Conversations, handle: &Handle, message: Message) -> Vec<Str
 #[tokio::test]
 async fn failed_message_leaves_the_conversation_open() {
     let here = here(Bounds::default());
-    let handle = here.all.begin(Entrypoint::Local).expect("begun");
+    let handle = here.all.begin(Entrypoint::Local, false).expect("begun");
     for _ in 0..2 {
         let types = said(&here.all, &handle, words("list cameras")).await;
         assert_eq!(types, ["heard", "failure", "end"]);
@@ -86,7 +86,7 @@ async fn second_message_and_excess_messages_are_refused() {
         turns: 2,
         ..Bounds::default()
     });
-    let handle = here.all.begin(Entrypoint::Local).expect("begun");
+    let handle = here.all.begin(Entrypoint::Local, false).expect("begun");
     let first = here.all.send(&handle, words("list cameras"));
     assert!(first.is_ok());
     let second = here.all.send(&handle, words("list cameras"));
@@ -113,16 +113,16 @@ async fn remote_conversations_leave_room_for_local_ones() {
         ..Bounds::default()
     });
     for _ in 0..2 {
-        assert!(here.all.begin(Entrypoint::Remote).is_ok());
+        assert!(here.all.begin(Entrypoint::Remote, false).is_ok());
     }
-    let more = here.all.begin(Entrypoint::Remote);
+    let more = here.all.begin(Entrypoint::Remote, false);
     assert!(matches!(
         more,
         Err(ConversationError::TooMany { limit: 2, .. })
     ));
-    assert!(here.all.begin(Entrypoint::Local).is_ok());
+    assert!(here.all.begin(Entrypoint::Local, false).is_ok());
     assert!(matches!(
-        here.all.begin(Entrypoint::Local),
+        here.all.begin(Entrypoint::Local, false),
         Err(ConversationError::TooMany { limit: 3, .. })
     ));
     assert_eq!(here.all.list(Entrypoint::Remote).len(), 2);
@@ -136,17 +136,17 @@ async fn idle_conversation_ends_and_all_end_at_the_stop() {
         ..Bounds::default()
     };
     let idle = here(bounds);
-    let handle = idle.all.begin(Entrypoint::Local).expect("begun");
+    let handle = idle.all.begin(Entrypoint::Local, false).expect("begun");
     closed(handle.over()).await;
     assert!(idle.all.list(Entrypoint::Local).is_empty());
     let stopped = here(Bounds::default());
     for _ in 0..3 {
-        stopped.all.begin(Entrypoint::Local).expect("begun");
+        stopped.all.begin(Entrypoint::Local, false).expect("begun");
     }
     stopped.close.send_replace(true);
     stopped.all.ended().await;
     assert!(matches!(
-        stopped.all.begin(Entrypoint::Local),
+        stopped.all.begin(Entrypoint::Local, false),
         Err(ConversationError::Closing)
     ));
 }

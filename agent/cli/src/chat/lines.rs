@@ -6,6 +6,8 @@
 
 use std::io::{BufRead, IsTerminal as _, Read as _, stdin, stdout};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -13,7 +15,7 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::{FileHistory, History};
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{CompletionType, Context, Editor, Helper};
+use rustyline::{CompletionType, Context, Editor, ExternalPrinter, Helper};
 use watchkeeper_config::redact;
 
 use watchkeeper_assistant::proposal::chat_command;
@@ -35,8 +37,35 @@ pub(super) enum Line {
 
 /// Source of lines.
 pub(super) enum Lines {
-    Terminal(Box<Editor<ChatHelper, FileHistory>>, Option<PathBuf>),
+    Terminal(Box<Terminal>),
     Plain,
+}
+
+/// A terminal with an editor.
+pub(super) struct Terminal {
+    editor: Editor<ChatHelper, FileHistory>,
+    /// File of the history.
+    history: Option<PathBuf>,
+    /// Whether a line is being typed.
+    is_typing: Arc<AtomicBool>,
+}
+
+/// Prints above the line that is being typed.
+pub(super) struct AlertPrinter {
+    printer: Box<dyn ExternalPrinter + Send>,
+    is_typing: Arc<AtomicBool>,
+}
+
+impl AlertPrinter {
+    pub(super) fn is_typing(&self) -> bool {
+        self.is_typing.load(Ordering::Acquire)
+    }
+
+    /// Prints a line. Waits while the editor has not shown the one before.
+    pub(super) fn print(&mut self, line: String) {
+        // The terminal is gone, and the chat ends.
+        self.printer.print(line).ok();
+    }
 }
 
 impl Lines {
@@ -60,17 +89,33 @@ impl Lines {
             // The first chat has no history file.
             editor.load_history(path).ok();
         }
-        Self::Terminal(Box::new(editor), history)
+        Self::Terminal(Box::new(Terminal {
+            editor,
+            history,
+            is_typing: Arc::default(),
+        }))
+    }
+
+    /// Returns what prints above the line; `None` without a terminal.
+    pub(super) fn alert_printer(&mut self) -> Option<AlertPrinter> {
+        let Self::Terminal(terminal) = self else {
+            return None;
+        };
+        let printer = terminal.editor.create_external_printer().ok()?;
+        Some(AlertPrinter {
+            printer: Box::new(printer),
+            is_typing: Arc::clone(&terminal.is_typing),
+        })
     }
 
     pub(super) fn is_terminal(&self) -> bool {
-        matches!(self, Self::Terminal(..))
+        matches!(self, Self::Terminal(_))
     }
 
     /// Replaces the names for completion; `None` keeps the old ones.
     pub(super) fn set_names(&mut self, names: Option<Vec<String>>) {
-        if let (Self::Terminal(editor, _), Some(names)) = (self, names)
-            && let Some(helper) = editor.helper_mut()
+        if let (Self::Terminal(terminal), Some(names)) = (self, names)
+            && let Some(helper) = terminal.editor.helper_mut()
         {
             helper.names = names;
         }
@@ -78,27 +123,33 @@ impl Lines {
 
     pub(super) fn next(&mut self, prompt: &str) -> Line {
         match self {
-            Self::Terminal(editor, _) => match editor.readline(prompt) {
-                Ok(text) => {
-                    remember(editor.history_mut(), &text);
-                    Line::Text(joined(&text))
+            Self::Terminal(terminal) => {
+                terminal.is_typing.store(true, Ordering::Release);
+                let read = terminal.editor.readline(prompt);
+                terminal.is_typing.store(false, Ordering::Release);
+                match read {
+                    Ok(text) => {
+                        remember(terminal.editor.history_mut(), &text);
+                        Line::Text(joined(&text))
+                    }
+                    Err(ReadlineError::Interrupted) => Line::Interrupted,
+                    Err(ReadlineError::Eof) => Line::End,
+                    Err(error) => Line::Unreadable(format!("can't read the terminal: {error}")),
                 }
-                Err(ReadlineError::Interrupted) => Line::Interrupted,
-                Err(ReadlineError::Eof) => Line::End,
-                Err(error) => Line::Unreadable(format!("can't read the terminal: {error}")),
-            },
+            }
             Self::Plain => read_text(&mut stdin().lock()),
         }
     }
 
     /// Saves the history, ignoring failures.
     pub(super) fn close(self) {
-        if let Self::Terminal(mut editor, Some(path)) = self
+        if let Self::Terminal(mut terminal) = self
+            && let Some(path) = terminal.history.take()
             && path
                 .parent()
                 .is_some_and(|folder| make_private(folder).is_ok())
         {
-            editor.save_history(&path).ok();
+            terminal.editor.save_history(&path).ok();
         }
     }
 }

@@ -1,8 +1,10 @@
 //! `watchkeeper chat`: a session on the terminal, or line by line from a program.
 //!
 //! - A failure does not end the chat; only the user does.
+//! - Alerts appear above the line that is being typed; a program gets them with `--alerts` only.
 //! - On a terminal, Ctrl-C cancels the current request, but never a confirmed change.
 
+mod alerts;
 mod lines;
 
 use std::path::Path;
@@ -28,6 +30,7 @@ use watchkeeper_client::RuntimeClient;
 pub(super) async fn run(
     client: RuntimeClient,
     config: &Config,
+    alerts: bool,
     out: &Output,
 ) -> Result<(), Failure> {
     let history = state_folder()
@@ -38,6 +41,7 @@ pub(super) async fn run(
         out,
     };
     let mut lines = Lines::open(history, out.is_json());
+    alerts::start(config, alerts, &mut lines, out);
     // Without a terminal, the signal ends the process.
     let mut interrupts = match lines.is_terminal() {
         true => signal(SignalKind::interrupt()).ok(),

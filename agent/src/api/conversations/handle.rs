@@ -3,6 +3,7 @@
 //! - Invariant: the inbox has one place, and it is empty while no message is in progress.
 //! - Not here: handling a message (`task`), limits (`deps`).
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -114,6 +115,8 @@ pub struct Handle {
     pub(super) began: Timestamp,
     /// Events of the conversation.
     pub feed: Arc<Feed>,
+    /// Whether alerts are added to `feed`.
+    pub(super) with_alerts: AtomicBool,
     pub(super) state: Mutex<State>,
     pub(super) inbox: mpsc::Sender<Message>,
     /// True once the conversation must end.

@@ -176,14 +176,26 @@ pub(super) async fn list(State(app): State<App>) -> Json<Vec<ConversationStatus>
     Json(all.iter().map(|handle| handle.status()).collect())
 }
 
+/// Query of a new conversation.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct BeginQuery {
+    /// Whether events of the journal become events `alert` of the conversation; default false.
+    #[serde(default)]
+    alerts: bool,
+}
+
 /// Opens a conversation. At most 16 are open, 12 of them over TCP; one that is idle for half an
-/// hour ends.
-#[utoipa::path(post, path = "/conversations", tag = "conversations", responses((status = 201, body = ConversationStatus)))]
-pub(super) async fn begin(State(app): State<App>) -> Result<Response, Refusal> {
+/// hour ends, also while alerts come.
+#[utoipa::path(post, path = "/conversations", tag = "conversations", params(BeginQuery), responses((status = 201, body = ConversationStatus)))]
+pub(super) async fn begin(
+    State(app): State<App>,
+    Query(query): Query<BeginQuery>,
+) -> Result<Response, Refusal> {
     let handle = app
         .shared
         .conversations
-        .begin(app.entrypoint)
+        .begin(app.entrypoint, query.alerts)
         .map_err(refused)?;
     let location = HeaderValue::from_str(&format!("/v1/conversations/{}", handle.id));
     let mut response = (StatusCode::CREATED, Json(handle.status())).into_response();
@@ -334,8 +346,9 @@ pub(super) struct StreamQuery {
 /// `tried`, and its `id`; waits for a `yes`), `confirmed` (the proposal needs no `yes`; `by` names
 /// the key of `[agent.auto_approve]`), `said` and `answer`, `cameras`, `pipelines`, `status`,
 /// `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was
-/// made), `failure`, and `end` of a message with what the conversation waits for now. The stream
-/// ends with the conversation.
+/// made), `alert` (an event of the journal, where the conversation was opened with alerts; with
+/// `left_out` the number of those that came too fast), `failure`, and `end` of a message with what
+/// the conversation waits for now. The stream ends with the conversation.
 #[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation"), StreamQuery),
     responses((status = 200, content_type = "text/event-stream", body = String)))]
