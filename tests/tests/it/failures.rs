@@ -187,8 +187,14 @@ fn exhausted_budget_gives_one_sentence_and_no_call() -> anyhow::Result<()> {
         let out = ask(&site.bench, &["Mach mal"])?;
         let errors = String::from_utf8_lossy(&out.stderr);
         ensure!(out.status.code() == Some(2), "{errors}");
+        // For what, by which limit, and for how long.
+        let why = "no LLM call for a request: all 1 calls of the hour are used, 1 went to requests; wait ";
+        ensure!(errors.contains(why), "{errors}");
         ensure!(errors.contains("raise `calls_per_hour`"), "{errors}");
     }
+    let said = serde_json::to_string(&chat(&site.bench, "Mach mal\n")?)?;
+    ensure!(said.contains("all 1 calls of the hour are used"), "{said}");
+    ensure!(said.contains(" min or raise `calls_per_hour`"), "{said}");
     ensure!(site.model.requests()?.len() == 1);
     site.model.finish()
 }
