@@ -255,6 +255,16 @@ impl Zoo {
         }
     }
 
+    /// Makes the error for a model whose file is not here, with its remedy. A name may be one that a
+    /// model stands for.
+    #[must_use]
+    pub fn absence(&self, name: &str) -> ZooError {
+        match self.answering(name) {
+            Some(manifest) => absent(manifest),
+            None => self.unknown(name),
+        }
+    }
+
     /// Lists every model by name, the built-in motion detector first.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {

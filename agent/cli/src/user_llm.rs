@@ -63,6 +63,7 @@ pub(super) fn session_deps(
         preferred_model: config.models.default.clone(),
         open_llm: opener(config),
         provider: config.llm.as_ref().map(|llm| llm.provider.clone()),
+        second_opinion: config.llm.as_ref().is_some_and(|llm| llm.second_opinion),
         notes: home
             .as_ref()
             .ok()

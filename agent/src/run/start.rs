@@ -331,6 +331,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             preferred: api.preferred,
             model,
             provider: api.llm.as_ref().map(|llm| llm.provider.clone()),
+            second_opinion: api.llm.as_ref().is_some_and(|llm| llm.second_opinion),
             policy: api.policy,
             home: shared.home.clone(),
             audit: shared.audit,

@@ -12,6 +12,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::templates::watch::MOTION;
+use watchkeeper_models::Zoo;
 
 use super::snapshot::SystemSnapshot;
 
@@ -31,6 +32,18 @@ pub struct Check {
 /// Compiles the workflow of `spec`, checks its rules, and compares both with the known models.
 #[must_use]
 pub fn check_spec(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
+    let mut check = check_draft(spec, here);
+    if check.errors.is_empty() && check.rules.is_empty() {
+        check
+            .warnings
+            .push("it has no rules: it counts, but makes no events".to_owned());
+    }
+    check
+}
+
+/// Checks a specification whose rules may still be missing.
+#[must_use]
+pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     let mut check = Check {
         pipeline: spec.id.clone(),
         steps: 0,
@@ -68,13 +81,8 @@ pub fn check_spec(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
         .iter()
         .chain(&asked)
         .filter(|id| !facts.contains_key(*id));
-    check.errors.extend(absent.map(|id| {
-        let names: Vec<&str> = models.iter().map(|m| m.name.as_str()).collect();
-        format!(
-            "model {id:?} is not on this box; available: {}",
-            names.join(", ")
-        )
-    }));
+    let absent = absent.map(|id| absent_model(id, here));
+    check.errors.extend(absent);
     let unknown = unknown_channels(
         spec.rules.as_deref().unwrap_or_default(),
         &here.health.channels,
@@ -84,11 +92,40 @@ pub fn check_spec(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     check.warnings = fit.warnings.into_iter().map(|w| w.message).collect();
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
-    if plan.rule_names.is_empty() {
-        check
-            .warnings
-            .push("it has no rules: it counts, but makes no events".to_owned());
-    }
     check.rules = plan.rule_names;
     check
+}
+
+/// The error of a model that is not on this box, with what brings it and what is here instead.
+#[must_use]
+pub fn absent_model(id: &str, here: &SystemSnapshot) -> String {
+    let names: Vec<&str> = here.present_models().map(|m| m.name.as_str()).collect();
+    format!(
+        "model {id:?} is not on this box: {}; the models here are: {}",
+        Zoo::builtin().absence(id),
+        names.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::snapshot::testing::situation;
+    use super::*;
+
+    #[test]
+    fn absent_model_error_names_what_brings_it() {
+        let here = situation();
+        let known = absent_model("yolox-tiny", &here);
+        assert!(
+            known.contains("`watchkeeper models pull yolox-tiny`"),
+            "{known}"
+        );
+        let unpublished = absent_model("clip/ViT-B-32", &here);
+        assert!(
+            unpublished.contains("models add FILE --like clip-vit-b-32"),
+            "{unpublished}"
+        );
+        let unknown = absent_model("yolo_world/v2-s", &here);
+        assert!(unknown.contains("stands_for"), "{unknown}");
+    }
 }

@@ -266,6 +266,7 @@ impl Session {
             client,
             runtime: &self.deps.client,
             preferred: self.deps.preferred_model.clone(),
+            second_opinion: self.deps.second_opinion,
             folder: self.deps.state_dir.clone()?,
             notes: self.notes()?.clone(),
             at: self.request_time,

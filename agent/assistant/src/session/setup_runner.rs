@@ -80,6 +80,8 @@ pub struct SetupRunner<'s> {
     pub runtime: &'s RuntimeClient,
     /// Detection model preferred by the configuration.
     pub preferred: Option<String>,
+    /// Whether a second opinion of doubtful events is configured.
+    pub second_opinion: bool,
     pub folder: PathBuf,
     pub notes: Notes,
     /// Assumed time of the request; `None`: now.
@@ -128,6 +130,7 @@ impl SetupRunner<'_> {
             preferred: self.preferred.clone(),
             sees: job.model().image_tier,
             detail: job.detail(),
+            second_opinion: self.second_opinion,
             memory: Some(self.notes.clone()),
             pictures: Some(self.folder.join(PREVIEWS_FOLDER)),
             attached: request.attached,

@@ -74,6 +74,7 @@ impl<'a> TrialRunner<'a> {
             preferred: None,
             sees: None,
             detail: Detail::Medium,
+            second_opinion: false,
             memory: None,
             pictures: home.map(|folder| folder.join(PREVIEWS_FOLDER)),
             attached: Vec::new(),

@@ -61,6 +61,8 @@ pub struct SessionDeps {
     pub state_dir: Result<PathBuf, String>,
     /// LLM provider; `None` if no LLM is configured.
     pub provider: Option<String>,
+    /// Whether a second opinion of doubtful events is configured.
+    pub second_opinion: bool,
     /// Auto-approval of this entrypoint.
     pub approval: ApprovalRules,
     /// Retention of the audit log.

@@ -40,6 +40,8 @@ pub struct ToolContext {
     pub sees: Option<ImageTier>,
     /// Detail of the pictures that it gets.
     pub detail: Detail,
+    /// Whether a second opinion of doubtful events is configured.
+    pub second_opinion: bool,
     /// The notes; `None`: there are none.
     pub memory: Option<Notes>,
     /// Folder of pictures for the user; `None`: none are saved.

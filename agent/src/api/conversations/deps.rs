@@ -62,6 +62,8 @@ pub struct ConversationDeps {
     pub provider: Option<String>,
     /// Changes that need no confirmation.
     pub policy: PermissionsConfig,
+    /// Whether a second opinion of doubtful events is configured.
+    pub second_opinion: bool,
     /// Folder of traces, proposals and notes.
     pub home: PathBuf,
     /// Retention of the audit log.
@@ -88,6 +90,7 @@ impl ConversationDeps {
             preferred_model: self.preferred.clone(),
             open_llm: model.map(|open| Box::new(move || open()) as OpenLlm),
             provider: self.provider.clone(),
+            second_opinion: self.second_opinion,
             approval: ApprovalRules::for_entrypoint(&self.policy, entrypoint),
             audit: self.audit,
             heartbeat: Some(Arc::new(self.heartbeat_control(entrypoint))),

@@ -35,8 +35,8 @@ pub use block_api::host::{
 };
 pub use block_api::manifest::MAX_POINTS;
 pub use catalogue::entries::{
-    FamilyState, UnsupportedFamily, catalogue, details, families, missing, nearest_block,
-    unsupported_families, why_unsupported,
+    FamilyState, UnsupportedFamily, catalogue, details, families, missing, models_of_block,
+    nearest_block, unsupported_families, why_unsupported,
 };
 pub use catalogue::property_schema::{Takes, takes};
 pub use catalogue::sinks_and_secrets::{
@@ -57,6 +57,7 @@ pub use run::input::InvalidParameter;
 pub use run::replay;
 pub use run::saved_state::{MAX_STATE_BYTES, Restart, Restored, Saved, StateError};
 pub use run::step_run::StepFailure;
+pub use uql::{OperationNames, operation_names};
 pub use values::image::{ImageValue, Packed, Pixels, RgbPixels, VideoMeta};
 pub use values::json::Pictures;
 pub use values::value::{Array, Value};

@@ -3,8 +3,10 @@
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use watchkeeper_engine::workflow::{models_of_block, operation_names};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
+use super::list_workflow_blocks::BlockModel;
 use crate::permissions::{Effect, ToolScope};
 
 pub(super) const TOOL: Tool = Tool {
@@ -40,13 +42,17 @@ async fn details(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "properties": block.schema.get("properties").map(shorten),
         "required": block.schema.get("required"), "outputs": block.outputs,
     });
+    let models = models_of_block(&block.summary.r#type);
+    if !models.is_empty() {
+        let here = given.context.snapshot().await?;
+        told["model"] = Value::from(match BlockModel::find(&models, &here) {
+            BlockModel::Here(model) => format!("{model} is on this box"),
+            BlockModel::Absent(why) => format!("it can't run here: {why}"),
+        });
+    }
     let schema = block.schema.to_string();
     if OPERATION_MARKS.iter().any(|what| schema.contains(what)) {
-        told["operations"] = json!({
-            "an_operation": "{\"type\": NAME, …}; each takes the result of the previous one. The \
-                error of an unknown name lists all names.",
-            "keeps_persons_and_what_is_fast": example(), "properties_of_a_detection": PROPERTIES,
-        });
+        told["operations"] = describe_operations();
     }
     Ok(ToolOutcome::json(&told))
 }
@@ -54,29 +60,21 @@ async fn details(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
 /// Texts in the schema of a property that takes operations or conditions.
 const OPERATION_MARKS: [&str; 2] = ["operations {", "StatementGroup"];
 
-/// Properties of a detection that operations can read.
-const PROPERTIES: [&str; 20] = [
-    "class_name",
-    "confidence",
-    "x_min",
-    "x_max",
-    "y_min",
-    "y_max",
-    "width",
-    "height",
-    "size",
-    "center",
-    "top_left",
-    "bottom_right",
-    "tracker_id",
-    "time_in_zone",
-    "speed",
-    "smoothed_speed",
-    "velocity",
-    "path_deviation",
-    "area_px",
-    "in_out",
-];
+/// Operations and statements in short.
+fn describe_operations() -> Value {
+    let names = operation_names();
+    json!({
+        "an_operation": "{\"type\": NAME, …}; each takes the result of the previous one. The \
+            error of an unknown name lists all names.",
+        "keeps_persons_and_what_is_fast": example(),
+        "properties_of_a_detection": names.detection_properties,
+        "comparators_of_a_BinaryStatement": names.comparators,
+        "operators_of_a_UnaryStatement": names.operators,
+        "a_UnaryStatement": "{\"type\": \"UnaryStatement\", \"operand\": {…}, \"operator\": \
+            {\"type\": …}}",
+        "to_negate": "\"negate\": true in the statement: not in a list is \"in (Sequence)\" with it",
+    })
+}
 
 /// An example of operations for a `detections_filter`.
 fn example() -> Value {
@@ -142,7 +140,11 @@ mod tests {
             assert!(OPERATION_MARKS.iter().any(|what| schema.contains(what)));
         };
         valid(&example());
-        for name in PROPERTIES {
+        let negated = example()
+            .to_string()
+            .replace("\"comparator\"", "\"negate\":true,\"comparator\"");
+        valid(&serde_json::from_str(&negated).expect("JSON"));
+        for name in operation_names().detection_properties {
             let text = example()
                 .to_string()
                 .replace("\"speed\"", &json!(name).to_string());

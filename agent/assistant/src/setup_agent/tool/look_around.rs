@@ -7,6 +7,7 @@ use futures_util::FutureExt as _;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use watchkeeper_contract::model::ModelState;
+use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::{Kind, Query};
 use watchkeeper_plain::intent::EventsWanted;
@@ -59,6 +60,7 @@ async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "running": list_streams::to_json(&here, MAX_ITEMS),
         "models": models(&here, MAX_ITEMS),
         "channels": here.health.channels,
+        "rules": rule_defaults(context.second_opinion),
         "latest_events": events,
         "notes": notes(given),
         "pictures_of_the_person": pictures(&attached),
@@ -86,6 +88,20 @@ fn clock(now: &Zoned) -> Value {
     json!({
         "local": now.strftime("%Y-%m-%d %H:%M %A %:z").to_string(),
         "zone": zone.iana_name(), "next_change": next,
+    })
+}
+
+/// What holds for a rule that says nothing else.
+fn rule_defaults(second_opinion: bool) -> Value {
+    json!({
+        "default_gates": Gates::default(),
+        "gates": "1 >= act >= record >= review >= escalate >= 0; neighbours may be equal",
+        "default_on_act": [], "default_below_gates": BelowGates::default(),
+        "second_opinion": match second_opinion {
+            true => "configured: asked for events with the verdict escalate",
+            false => "not configured: nobody is asked; events with the verdict escalate wait for \
+                a person",
+        },
     })
 }
 
@@ -155,6 +171,16 @@ mod tests {
             (&utc["zone"], &utc["next_change"]),
             (&json!("UTC"), &Value::Null)
         );
+    }
+
+    #[test]
+    fn default_gates_and_second_opinion_are_told() {
+        let told = rule_defaults(false);
+        assert_eq!(told["default_gates"]["act"], 0.9);
+        assert_eq!(told["default_below_gates"], "discard");
+        let opinion = |told: &Value| told["second_opinion"].to_string();
+        assert!(opinion(&told).contains("not configured"), "{told}");
+        assert!(opinion(&rule_defaults(true)).starts_with("\"configured"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema};
 use super::propose_deployment::spec;
 use crate::permissions::{Effect, ToolScope};
-use crate::proposal::checks::check_spec;
+use crate::proposal::checks::check_draft;
 
 /// Maximum errors in the result.
 const MAX_ERRORS: usize = 12;
@@ -56,7 +56,7 @@ async fn validate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let here = given.context.snapshot().await?;
     let id = PipelineId::new("draft").map_err(|e| e.to_string())?;
     let source = SourceId::new("draft").map_err(|e| e.to_string())?;
-    let checked = check_spec(&spec(id, source, &workflow, Vec::new()), &here);
+    let checked = check_draft(&spec(id, source, &workflow, Vec::new()), &here);
     if !checked.errors.is_empty() {
         return Ok(failed(&json!({
             "compiles": true, "can_run_here": false, "errors": checked.errors,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
 
-use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape};
+use crate::workflow::block_api::manifest::{Default, Manifest, Property, Selects, Shape};
 use crate::workflow::blocks;
 use crate::workflow::language::subworkflow::INNER;
 use crate::workflow::language::types;
@@ -32,6 +32,39 @@ pub fn details(r#type: &str) -> Option<BlockDetails> {
             .map(|o| (o.name.to_owned(), o.kinds.names()))
             .collect::<BTreeMap<_, _>>(),
     })
+}
+
+/// Returns the models that a block asks for by itself, each once, that of its defaults first; empty
+/// if a step names the model, or the block has none.
+#[must_use]
+pub fn models_of_block(r#type: &str) -> Vec<String> {
+    let Some(block) = blocks::find(r#type) else {
+        return Vec::new();
+    };
+    let usual = |name: &str| match block.properties.get(block.property(name)?)?.default {
+        Default::Text(text) => Some(text.to_owned()),
+        _ => None,
+    };
+    let choices = block.properties.iter().filter_map(|p| match p.shape {
+        Shape::Choice(choices) => Some((p.name, choices)),
+        _ => None,
+    });
+    let of_choices = choices.flat_map(|(name, choices)| {
+        choices.iter().filter_map(move |choice| {
+            let known = |asked: &str| match asked == name {
+                true => Some((*choice).to_owned()),
+                false => usual(asked),
+            };
+            (block.model)(&known)
+        })
+    });
+    let mut models: Vec<String> = Vec::new();
+    for model in (block.model)(&usual).into_iter().chain(of_choices) {
+        if !models.contains(&model) {
+            models.push(model);
+        }
+    }
+    models
 }
 
 /// Minimum similarity (Jaro-Winkler, 0 to 1) of a suggested type.
