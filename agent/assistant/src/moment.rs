@@ -27,6 +27,23 @@ pub fn parse_moment(written: &str, here: &TimeZone) -> Option<Timestamp> {
     Some(local.to_zoned(here.clone()).ok()?.timestamp())
 }
 
+/// Parses the argument `name` of a tool; `None` if it is empty.
+///
+/// # Errors
+/// A sentence for the language model, with the accepted forms.
+pub fn parse_argument(
+    name: &str,
+    written: &str,
+    here: &TimeZone,
+) -> Result<Option<Timestamp>, String> {
+    match written.trim() {
+        "" => Ok(None),
+        text => parse_moment(text, here)
+            .map(Some)
+            .ok_or_else(|| format!("{name} must be a time: {FORMS}")),
+    }
+}
+
 /// The day of the week, as schedules name it.
 #[must_use]
 pub fn weekday(day: Day) -> Weekday {

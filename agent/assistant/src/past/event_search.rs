@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use watchkeeper_contract::assessment::{AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent};
-use watchkeeper_contract::id::{EventId, EventSeq, PipelineId};
+use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
@@ -39,6 +39,7 @@ pub struct EventSearch {
     found: Vec<Event>,
     moments: Vec<Timestamp>,
     number: u64,
+    by_camera: BTreeMap<SourceId, u64>,
     other_classes: BTreeMap<String, u64>,
     /// Ends of the events that were seen so far, which are newer than their beginnings.
     ends: BTreeMap<EventId, Timestamp>,
@@ -68,6 +69,8 @@ pub struct EventSearchResult {
     pub moments: Vec<Timestamp>,
     /// Number of all events found.
     pub number: u64,
+    /// Number of all events found, by camera.
+    pub by_camera: BTreeMap<SourceId, u64>,
     /// Numbers of the events that were wanted but for their class, by class.
     pub other_classes: BTreeMap<String, u64>,
     /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
@@ -92,6 +95,7 @@ impl EventSearch {
             found: Vec::new(),
             moments: Vec::new(),
             number: 0,
+            by_camera: BTreeMap::new(),
             other_classes: BTreeMap::new(),
             ends: BTreeMap::new(),
             begun: Vec::new(),
@@ -149,6 +153,9 @@ impl EventSearch {
                     continue;
                 }
                 self.number += 1;
+                if let Some(camera) = &event.source {
+                    *self.by_camera.entry(camera.clone()).or_default() += 1;
+                }
                 let is_dated = event.at.quality != TimeQuality::Unsynced;
                 let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
                 self.moments.extend(moment.filter(|_| is_dated));
@@ -259,6 +266,7 @@ impl EventSearch {
             events: self.found,
             moments: self.moments,
             number: self.number,
+            by_camera: self.by_camera,
             other_classes: self.other_classes,
             begun: self.begun,
             rejected: self.rejected,
@@ -312,7 +320,6 @@ impl EventSearchResult {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use serde_json::json;
-    use watchkeeper_contract::id::SourceId;
 
     use super::*;
 
@@ -356,6 +363,8 @@ mod tests {
     fn search_returns_newest_and_counts_all_once() {
         let (all, pages) = search(wanted(), 1200, 0);
         assert_eq!((all.number, pages, all.cut), (800, 3, false));
+        let cameras: Vec<u64> = all.by_camera.values().copied().collect();
+        assert_eq!(cameras, [400, 400], "all, not only the listed ones");
         assert_eq!(all.events.len(), MAX_SHOWN);
         assert_eq!(all.events.last().unwrap().seq, EventSeq(1200));
         assert_eq!(all.number_sentence(), "800 events.");

@@ -1,8 +1,7 @@
 //! Reads what the notes say about a camera in a span of time.
 
 use futures_util::FutureExt as _;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::json;
 use watchkeeper_memory::{Kind, Query};
@@ -10,7 +9,7 @@ use watchkeeper_memory::{Kind, Query};
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::memory_search;
-use crate::moment::{FORMS, parse_moment};
+use crate::moment::parse_argument;
 use crate::permissions::{Effect, ToolScope};
 
 /// Maximum observations in the result.
@@ -54,8 +53,8 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let here = given.context.snapshot().await?;
     let camera = ToolContext::camera_filter(&arguments.camera, &here)?;
     let zone = here.now.time_zone();
-    let from = moment("from", &arguments.from, zone)?;
-    let until = moment("to", &arguments.to, zone)?;
+    let from = parse_argument("from", &arguments.from, zone)?;
+    let until = parse_argument("to", &arguments.to, zone)?;
     let day_before = || {
         let end = until.unwrap_or_else(|| here.now.timestamp());
         end.checked_sub(SignedDuration::from_hours(DEFAULT_HOURS))
@@ -75,13 +74,4 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "observations": memory_search::to_json(&found, MAX_NOTES),
         "there_are_more": found.len() > MAX_NOTES,
     })))
-}
-
-fn moment(name: &str, text: &str, zone: &TimeZone) -> Result<Option<Timestamp>, String> {
-    match text.trim() {
-        "" => Ok(None),
-        text => parse_moment(text, zone)
-            .map(Some)
-            .ok_or_else(|| format!("{name} must be a time: {FORMS}")),
-    }
 }
