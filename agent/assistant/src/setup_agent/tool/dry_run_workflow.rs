@@ -185,7 +185,8 @@ async fn replay(
     Ok(outcome.with_fact(ToolFact::Tried { draft, sentence }))
 }
 
-fn past_event(event: &BacktestEvent) -> Value {
+/// A replayed event in short.
+pub(super) fn past_event(event: &BacktestEvent) -> Value {
     json!({
         "at": local_time(event.at_ms), "rule": event.event.rule, "reason": event.event.reason,
         "decision": event.decision.verdict, "confidence": event.decision.confidence,

@@ -1,4 +1,4 @@
-//! The latest picture of a camera.
+//! The latest picture of a camera, or the annotated one of a pipeline.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -10,10 +10,16 @@ use crate::permissions::{Effect, ToolScope};
 
 pub(super) const TOOL: Tool = Tool {
     name: "get_snapshot",
-    description: "The latest picture of a camera, to place lines and zones in it. Coordinates of \
-        a workflow are pixels of the camera's own picture: the result has the factors for the \
-        coordinates that you read off the picture you see.",
-    schema: || schema(&json!({"camera": text("name of the camera")}), &["camera"]),
+    description: "The latest picture of a camera, to place lines and zones in it, or the one that a \
+        pipeline drew on. Coordinates of a workflow are pixels of the camera's own picture: the \
+        result has the factors for the coordinates that you read off the picture you see.",
+    schema: || {
+        let properties = json!({
+            "camera": text("name of the camera, or empty"),
+            "pipeline": text("instead: name of a pipeline, for its boxes, lines and zones"),
+        });
+        schema(&properties, &["camera"])
+    },
     effect: Effect::Read,
     scope: ToolScope::Cameras,
     max_uses: 4,
@@ -23,15 +29,32 @@ pub(super) const TOOL: Tool = Tool {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
+    #[serde(default)]
     camera: String,
+    #[serde(default)]
+    pipeline: String,
 }
 
 async fn snapshot(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let context = given.context;
     let here = context.snapshot().await?;
-    let camera = ToolContext::camera(&arguments.camera, &here)?;
-    let frame = context.frame(&camera).await?;
+    let (camera, frame) = match (arguments.camera.as_str(), arguments.pipeline.as_str()) {
+        (_, "") => {
+            let camera = ToolContext::camera(&arguments.camera, &here)?;
+            let frame = context.frame(&camera).await?;
+            (camera, frame)
+        }
+        ("", pipeline) => {
+            let id = ToolContext::pipeline(pipeline, &here)?;
+            let status = here
+                .pipeline(id.as_str())
+                .ok_or("the pipeline was removed")?;
+            let frame = context.client.pipeline_frame(&id).await;
+            (status.spec.source.clone(), frame.map_err(|e| e.in_full())?)
+        }
+        _ => return Err("name a camera or a pipeline, not both".to_owned()),
+    };
     let shown = context.show(frame).await?;
     // Read after the frame: opening the camera sets its size.
     let source = context

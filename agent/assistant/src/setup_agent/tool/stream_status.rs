@@ -1,30 +1,37 @@
-//! One pipeline: its state, its results and its definition.
+//! One pipeline: its state, its results now and in the last hours, and its definition.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use watchkeeper_contract::backtest::{Backtest, BacktestReport, MAX_BACKTEST_HOURS};
+use watchkeeper_contract::pipeline::PipelineSpec;
 
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use super::dry_run_workflow::past_event;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::counts::format_counts;
 use crate::redact;
-use crate::wording::cut;
+use crate::wording::{cut, local_time};
 
 /// Longest text of one output, in characters.
 const MAX_OUTPUT_CHARS: usize = 200;
 /// Maximum outputs in the result.
 const MAX_OUTPUTS: usize = 20;
+/// Maximum past events in the result.
+const MAX_PAST_EVENTS: usize = 10;
 
 pub(super) const TOOL: Tool = Tool {
     name: "stream_status",
     description: "The details of one pipeline: state, warnings, counts, latest outputs in short, \
-        rules, when it ends by itself, and with `definition` its workflow (to change it: validate \
-        a changed copy and propose it under the same name; leave a secret as ***).",
+        rules, when it ends by itself; with `past_hours` its results in these hours, by the hour; \
+        with `definition` its workflow (to change it: validate a changed copy and propose it under \
+        the same name; leave a secret as ***).",
     schema: || {
         let properties = json!({
             "pipeline": text("name of the pipeline"),
             "definition": {"type": "boolean", "description": "whether to include the workflow"},
+            "past_hours": {"type": "number", "description": "at most 24; leave out: only now"},
         });
         schema(&properties, &["pipeline", "definition"])
     },
@@ -40,6 +47,8 @@ struct Arguments {
     pipeline: String,
     #[serde(default)]
     definition: bool,
+    #[serde(default)]
+    past_hours: f64,
 }
 
 async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
@@ -68,6 +77,9 @@ async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         told["stop_after_s"] = seconds.into();
         told["left_s"] = status.results.left_s.map(f64::round).into();
     }
+    if arguments.past_hours > 0.0 {
+        told["past"] = past_results(given, &status.spec, arguments.past_hours).await?;
+    }
     if arguments.definition {
         // Secrets in the specification are only for the runtime.
         let mut spec = redact::spec(&status.spec);
@@ -77,6 +89,43 @@ async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         }
     }
     Ok(ToolOutcome::json(&told))
+}
+
+/// The results of a pipeline in the last hours: its detections, replayed with its present rules.
+async fn past_results(
+    given: ToolInput<'_>,
+    spec: &PipelineSpec,
+    hours: f64,
+) -> Result<Value, String> {
+    let wanted = Backtest {
+        pipeline: spec.clone(),
+        hours: hours.min(MAX_BACKTEST_HOURS),
+    };
+    let report = given.context.client.backtest(&wanted).await;
+    Ok(past_to_json(&report.map_err(|e| e.in_full())?))
+}
+
+fn past_to_json(report: &BacktestReport) -> Value {
+    if let Some(why) = &report.not_replayed {
+        return json!({"unknown": why});
+    }
+    let rules = report.rules.iter().map(|rule| {
+        let hours = rule.by_hour.iter();
+        let hours: Vec<Value> = hours.map(|(at, n)| json!([local_time(*at), n])).collect();
+        json!({
+            "rule": rule.name, "events": rule.events, "by_class": rule.by_class, "by_hour": hours,
+        })
+    });
+    let latest = report.events.iter().rev().take(MAX_PAST_EVENTS);
+    json!({
+        "about_this": "what its detector saw in this time, replayed with its present rules; the \
+            events that people were told of are in query_events",
+        "from": local_time(report.from_ms), "to": local_time(report.to_ms),
+        "covered_s": report.covered_s.round(), "tracks": report.results.tracks,
+        "lines": report.results.lines, "zones": report.results.zones,
+        "rules": rules.collect::<Vec<_>>(), "limits": report.limits,
+        "latest_events": latest.map(past_event).collect::<Vec<_>>(),
+    })
 }
 
 /// Shortens a value: detections to their number and classes.
@@ -96,7 +145,41 @@ fn shorten(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_contract::backtest::RuleBacktest;
+
     use super::*;
+
+    #[test]
+    fn past_results_are_by_hour_or_say_why_not() {
+        let none = BacktestReport {
+            not_replayed: Some("there is no history".to_owned()),
+            ..BacktestReport::default()
+        };
+        assert_eq!(
+            past_to_json(&none),
+            json!({"unknown": "there is no history"})
+        );
+        let rule = RuleBacktest {
+            name: "in".to_owned(),
+            events: 3,
+            by_class: [("car".to_owned(), 3)].into(),
+            by_hour: [(0, 1), (3_600_000, 2)].into(),
+            ..RuleBacktest::default()
+        };
+        let told = past_to_json(&BacktestReport {
+            covered_s: 7_100.4,
+            rules: vec![rule],
+            ..BacktestReport::default()
+        });
+        assert_eq!(told["covered_s"], 7_100.0);
+        let rule = &told["rules"][0];
+        assert_eq!(
+            (&rule["events"], &rule["by_class"]["car"]),
+            (&json!(3), &json!(3))
+        );
+        assert_eq!(rule["by_hour"].as_array().map(Vec::len), Some(2));
+        assert_eq!(rule["by_hour"][1][1], 2);
+    }
 
     #[test]
     fn detections_and_long_values_are_shortened() {
