@@ -59,15 +59,11 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
         }
     };
     let models: Vec<&ModelInfo> = here.present_models().collect();
-    let facts = |model: &ModelInfo| match model.name.as_str() {
-        MOTION => ModelFacts::motion(),
-        _ => ModelFacts::network(&model.task, model.labels.iter().cloned()),
-    };
     let facts: BTreeMap<String, ModelFacts> = models
         .iter()
         .flat_map(|&model| {
             let names = std::iter::once(&model.name).chain(&model.stands_for);
-            names.map(|name| (name.clone(), facts(model)))
+            names.map(|name| (name.clone(), model_facts(model)))
         })
         .collect();
     let fit = deploy::fit(spec, &plan, &facts);
@@ -94,6 +90,15 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     check.steps = steps.map_or(0, Vec::len);
     check.rules = plan.rule_names;
     check
+}
+
+/// What workflows depend on of a model.
+#[must_use]
+pub fn model_facts(model: &ModelInfo) -> ModelFacts {
+    match model.name.as_str() {
+        MOTION => ModelFacts::motion(),
+        _ => ModelFacts::network(&model.task, model.labels.iter().cloned()),
+    }
 }
 
 /// The error of a model that is not on this box, with what brings it and what is here instead.

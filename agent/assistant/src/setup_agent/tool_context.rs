@@ -13,7 +13,7 @@ use bytes::Bytes;
 use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
-use watchkeeper_contract::workflow::WorkflowRun;
+use watchkeeper_contract::workflow::{WorkflowRun, WorkflowRunResult};
 use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::catalogue::ImageTier;
 use watchkeeper_llm::conversation::UserPart;
@@ -160,19 +160,31 @@ impl ToolContext {
         })
     }
 
-    /// Runs a preview on a still picture.
+    /// Runs a workflow on a still picture.
     ///
     /// # Errors
     /// A sentence, if the runtime refuses.
-    pub async fn look(&self, drawn: &PreviewSpec, file: &Bytes) -> Result<DetectedPicture, String> {
+    pub async fn run_workflow(
+        &self,
+        workflow: &Value,
+        file: &Bytes,
+    ) -> Result<WorkflowRunResult, String> {
         let run = WorkflowRun {
-            workflow: drawn.definition.clone(),
+            workflow: workflow.clone(),
             images: vec![codec::to_base64(file)],
             parameters: Default::default(),
             model: None,
         };
         let ran = self.client.run_workflow(&run).await;
-        let ran = ran.map_err(|e| e.in_full())?;
+        ran.map_err(|e| e.in_full())
+    }
+
+    /// Runs a preview on a still picture.
+    ///
+    /// # Errors
+    /// A sentence, if the runtime refuses.
+    pub async fn look(&self, drawn: &PreviewSpec, file: &Bytes) -> Result<DetectedPicture, String> {
+        let ran = self.run_workflow(&drawn.definition, file).await?;
         let row = ran.results.into_iter().next().unwrap_or_default();
         let picture = row.get(PICTURE).and_then(|p| p.get("value"));
         let picture = picture.and_then(Value::as_str);

@@ -77,7 +77,8 @@ impl ModelFacts {
     }
 
     /// Returns whether the model supports a task. Unknown manifest tasks are accepted.
-    fn does(&self, task: Task) -> bool {
+    #[must_use]
+    pub fn does(&self, task: Task) -> bool {
         let known = TASKS.iter().find(|(word, _)| *word == self.task);
         known.is_none_or(|(_, tasks)| tasks.contains(&task))
     }
