@@ -22,7 +22,12 @@ pub const MAX_PLAN: usize = 12;
 #[serde(tag = "fact", rename_all = "snake_case")]
 pub enum ToolFact {
     /// A workflow that compiled.
-    Draft { workflow: Value },
+    Draft {
+        workflow: Value,
+        /// Its text as the model wrote it; absent: it gave an object.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
     /// A draft was drawn on a camera's picture.
     Previewed {
         /// Name of the draft.
@@ -84,6 +89,17 @@ impl TurnFacts {
     /// The workflow of the draft `name`, such as `d1`.
     #[must_use]
     pub fn draft(&self, name: &str) -> Option<&Value> {
+        self.find_draft(name).map(|(workflow, _)| workflow)
+    }
+
+    /// The text of the draft `name`, as edits of it see it.
+    #[must_use]
+    pub fn draft_text(&self, name: &str) -> Option<String> {
+        let (workflow, text) = self.find_draft(name)?;
+        Some(text.map_or_else(|| workflow.to_string(), str::to_owned))
+    }
+
+    fn find_draft(&self, name: &str) -> Option<(&Value, Option<&str>)> {
         let number: usize = name.strip_prefix('d')?.parse().ok()?;
         self.drafts().nth(number.checked_sub(1)?)
     }
@@ -93,9 +109,9 @@ impl TurnFacts {
         self.drafts().count()
     }
 
-    fn drafts(&self) -> impl Iterator<Item = &Value> {
+    fn drafts(&self) -> impl Iterator<Item = (&Value, Option<&str>)> {
         self.0.iter().filter_map(|fact| match fact {
-            ToolFact::Draft { workflow } => Some(workflow),
+            ToolFact::Draft { workflow, text } => Some((workflow, text.as_deref())),
             _ => None,
         })
     }
@@ -264,9 +280,12 @@ mod tests {
         for n in 1..=2 {
             facts.add(ToolFact::Draft {
                 workflow: json!({"n": n}),
+                text: (n == 1).then(|| "{ \"n\": 1 }".to_owned()),
             });
         }
         assert_eq!(facts.draft("d2"), Some(&json!({"n": 2})));
+        assert_eq!(facts.draft_text("d1").as_deref(), Some("{ \"n\": 1 }"));
+        assert_eq!(facts.draft_text("d2").as_deref(), Some("{\"n\":2}"));
         for wrong in ["d0", "d3", "2", "", "d-1"] {
             assert_eq!(facts.draft(wrong), None, "{wrong}");
         }

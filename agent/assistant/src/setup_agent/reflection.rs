@@ -326,8 +326,14 @@ mod tests {
             turn.apply(begins(id)).unwrap();
             let steps = json!([{"name": "middle", "line_segment": [[x, 0], [x, 360]]}]);
             let workflow = json!({"steps": steps});
-            turn.apply(came(id, vec![ToolFact::Draft { workflow }]))
-                .unwrap();
+            turn.apply(came(
+                id,
+                vec![ToolFact::Draft {
+                    workflow,
+                    text: None,
+                }],
+            ))
+            .unwrap();
         }
         for (id, draft) in [("c", "d1"), ("d", "d2")] {
             let call = json!({"draft": draft, "camera": "test", "says": format!("It is {draft}")});

@@ -117,6 +117,13 @@ impl ToolOutcome {
         self
     }
 
+    /// Adds a fact, if there is one.
+    #[must_use]
+    pub fn with_optional_fact(mut self, fact: Option<ToolFact>) -> Self {
+        self.facts.extend(fact);
+        self
+    }
+
     /// Puts a picture before the text.
     #[must_use]
     pub fn with_picture(mut self, picture: Option<UserPart>) -> Self {

@@ -13,8 +13,9 @@ use watchkeeper_engine::rules::{LocalTime, is_awake};
 
 use super::super::facts::ToolFact;
 use super::super::tool_context::ToolContext;
+use super::chosen_draft::ChosenDraft;
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
-use super::preview_workflow::no_draft;
+use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::propose_deployment::{rules, spec};
 use crate::moment::weekday;
 use crate::permissions::{Effect, ToolScope};
@@ -45,7 +46,7 @@ pub(super) const TOOL: Tool = Tool {
         scene proves nothing.",
     schema: || {
         let properties = json!({
-            "draft": text("such as d1"),
+            "draft": text("such as d1"), "edits": short_schema_of_edits(),
             "camera": text("name of the camera"),
             "rules": text("the rules as JSON text: a list, or []"),
             "seconds": {"type": "number", "description": "of the camera's time, at most 30; \
@@ -69,6 +70,8 @@ pub(super) const TOOL: Tool = Tool {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     draft: String,
+    #[serde(default)]
+    edits: Vec<DraftEdit>,
     camera: String,
     rules: Value,
     seconds: f64,
@@ -83,8 +86,7 @@ struct Arguments {
 async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let here = given.context.snapshot().await?;
-    let workflow = given.facts.draft(&arguments.draft);
-    let workflow = workflow.ok_or_else(|| no_draft(&arguments.draft, given))?;
+    let chosen = ChosenDraft::new(given, arguments.draft, &arguments.edits).await?;
     let camera = ToolContext::camera(&arguments.camera, &here)?;
     let is_replay = arguments.hours > 0.0;
     let fits = arguments.seconds > 0.0 && arguments.seconds <= MAX_SECONDS;
@@ -92,7 +94,12 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         return Err(format!("seconds must be above 0 and at most {MAX_SECONDS}"));
     }
     let id = PipelineId::new(PIPELINE_ID).map_err(|e| e.to_string())?;
-    let pipeline = spec(id, camera.clone(), workflow, rules(arguments.rules)?);
+    let pipeline = spec(
+        id,
+        camera.clone(),
+        &chosen.workflow,
+        rules(arguments.rules)?,
+    );
     if is_replay {
         let hours = arguments.hours.min(MAX_BACKTEST_HOURS);
         let wanted = Backtest {
@@ -100,7 +107,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             hours,
             pictures: given.context.sees.is_some(),
         };
-        return replay(given, &wanted, arguments.draft).await;
+        return replay(given, &wanted, chosen).await;
     }
     let seconds = arguments.seconds;
     let clip = Some(arguments.clip).filter(|clip| !clip.is_empty());
@@ -121,7 +128,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     });
     let zones: serde_json::Map<String, Value> = zones.collect();
     let mut told = json!({
-        "summary": sentence, "detector": report.detector, "rules": report.rules, "lines": lines,
+        "summary": sentence, "draft": chosen.name, "detector": report.detector, "rules": report.rules, "lines": lines,
         "zones": zones,
         "events": events,
         "more_events": report.more_events + (report.events.len() - events.len()) as u64,
@@ -146,8 +153,9 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
                 \"schedule\" and propose them with it", here.now.strftime("%a %H:%M")),
         });
     }
-    Ok(ToolOutcome::json(&told).with_fact(ToolFact::Tried {
-        draft: arguments.draft,
+    let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
+    Ok(outcome.with_fact(ToolFact::Tried {
+        draft: chosen.name,
         sentence,
     }))
 }
@@ -156,7 +164,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
 async fn replay(
     given: ToolInput<'_>,
     wanted: &Backtest,
-    draft: String,
+    chosen: ChosenDraft,
 ) -> Result<ToolOutcome, String> {
     let report = given.context.client.backtest(wanted).await;
     let report = report.map_err(|e| e.in_full())?;
@@ -171,8 +179,8 @@ async fn replay(
         .map(past_event)
         .collect();
     let told = json!({
-        "about_this": FROM_OUTSIDE,
-        "summary": sentence, "rules": report.rules, "lines": report.results.lines,
+        "about_this": FROM_OUTSIDE, "summary": sentence, "draft": chosen.name,
+        "rules": report.rules, "lines": report.results.lines,
         "latest_events": events, "covered_s": report.covered_s, "limits": report.limits,
         "remark": summary.remark(), "note": VERDICTS,
         "picture": report.strip.as_ref().map(|_| STRIP),
@@ -181,8 +189,13 @@ async fn replay(
         Some(strip) => given.context.show(strip).await?.part,
         None => None,
     };
-    let outcome = ToolOutcome::json(&told).with_picture(picture);
-    Ok(outcome.with_fact(ToolFact::Tried { draft, sentence }))
+    let outcome = ToolOutcome::json(&told)
+        .with_picture(picture)
+        .with_optional_fact(chosen.fact);
+    Ok(outcome.with_fact(ToolFact::Tried {
+        draft: chosen.name,
+        sentence,
+    }))
 }
 
 /// A replayed event in short.

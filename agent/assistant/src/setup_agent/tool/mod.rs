@@ -7,7 +7,9 @@
 //! - A workflow is written once and becomes a named draft; later calls use the name.
 //! - Every error is a sentence that says what would work.
 
+mod chosen_draft;
 pub mod definition;
+mod draft_edit;
 mod dry_run_workflow;
 mod get_block_details;
 mod get_observations;

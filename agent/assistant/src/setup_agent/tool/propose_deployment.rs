@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::RuleSpec;
-use watchkeeper_engine::workflow::compile;
+use watchkeeper_engine::workflow::{Overlay, compile};
 
 use super::super::facts::{ModelWords, ToolFact};
 use super::super::tool_context::ToolContext;
+use super::chosen_draft::ChosenDraft;
 use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
-use super::preview_workflow::no_draft;
+use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::checks::check_spec;
 use crate::proposal::describe::all_steps;
@@ -36,7 +37,7 @@ pub(super) const TOOL: Tool = Tool {
         event; with an empty list it only counts.",
     schema: || {
         let properties = json!({
-            "draft": text("such as d1, or running"),
+            "draft": text("such as d1, or running"), "edits": short_schema_of_edits(),
             "camera": text("name of the camera"),
             "pipeline": text("name of the pipeline: a-z, 0-9 and -"),
             "rules": text("the rules as JSON text: a list as in the instructions, or []"),
@@ -72,6 +73,8 @@ pub(super) const TOOL: Tool = Tool {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     draft: String,
+    #[serde(default)]
+    edits: Vec<DraftEdit>,
     camera: String,
     pipeline: String,
     rules: Value,
@@ -94,9 +97,13 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         Err(_) => PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?,
     };
     let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
-    let draft = (arguments.draft != RUNNING).then_some(arguments.draft);
-    let workflow = match &draft {
-        Some(draft) => drafted(draft, &camera, replaced, given)?,
+    let chosen = match (arguments.draft.as_str(), arguments.edits.as_slice()) {
+        (RUNNING, []) => None,
+        (RUNNING, _) => return Err("edits need a draft of validate_workflow".to_owned()),
+        (base, edits) => Some(ChosenDraft::new(given, base.to_owned(), edits).await?),
+    };
+    let workflow = match &chosen {
+        Some(chosen) => drafted(chosen, &camera, replaced, given)?,
         None => running(&id, &camera, replaced)?,
     };
     check_length(&workflow)?;
@@ -108,7 +115,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         // `check` rejects invalid times.
         spec.stop_after_s = (seconds != 0.0).then_some(seconds);
     }
-    if draft.is_none() {
+    if chosen.is_none() {
         spec.model = replaced.and_then(|old| old.model.clone());
     }
     let checked = check_spec(&spec, &here);
@@ -130,7 +137,12 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "next": "Nothing has changed. The user sees this and says yes or no. End with one short \
             sentence, or propose more first.",
     });
-    Ok(ToolOutcome::json(&result).with_fact(ToolFact::Proposed {
+    let (draft, edited) = match chosen {
+        Some(chosen) => (Some(chosen.name), chosen.fact),
+        None => (None, None),
+    };
+    let outcome = ToolOutcome::json(&result).with_optional_fact(edited);
+    Ok(outcome.with_fact(ToolFact::Proposed {
         change: Box::new(change),
         draft,
         words: ModelWords {
@@ -159,16 +171,22 @@ fn difference_lines(change: &ProposedChange, here: &SystemSnapshot) -> Vec<Strin
 /// The workflow of a draft that was previewed on this camera, with the secrets of the replaced
 /// pipeline.
 fn drafted(
-    draft: &str,
+    chosen: &ChosenDraft,
     camera: &SourceId,
     replaced: Option<&PipelineSpec>,
     given: ToolInput<'_>,
 ) -> Result<Value, String> {
-    let workflow = given.facts.draft(draft);
-    let workflow = workflow.ok_or_else(|| no_draft(draft, given))?;
-    let compiled = compile(workflow, &BTreeMap::new()).map_err(|e| first_message(&e))?;
-    if !compiled.overlays().is_empty() {
-        match given.facts.wrong_on(draft, camera) {
+    let workflow = &chosen.workflow;
+    let draft = &chosen.name;
+    let places = places(workflow)?;
+    if !places.is_empty() {
+        match wrong_places(&places, camera, given) {
+            None if chosen.fact.is_some() => {
+                return Err(format!(
+                    "these edits move lines or zones: make them with validate_workflow, and look \
+                        at the new draft with preview_workflow on {camera}"
+                ));
+            }
             None => {
                 return Err(format!(
                     "{draft} has lines or zones: look at it with preview_workflow on {camera} first"
@@ -183,6 +201,30 @@ fn drafted(
         }
     }
     restore_secrets(workflow, replaced.map(|spec| &spec.workflow))
+}
+
+/// The lines and zones of a workflow.
+fn places(workflow: &Value) -> Result<Vec<Overlay>, String> {
+    let compiled = compile(workflow, &BTreeMap::new()).map_err(|e| first_message(&e))?;
+    Ok(compiled.overlays())
+}
+
+/// Errors of these lines and zones, by the last preview on the camera of a draft with all of them;
+/// `None`: there was none.
+fn wrong_places<'f>(
+    places: &[Overlay],
+    camera: &SourceId,
+    given: ToolInput<'f>,
+) -> Option<&'f [String]> {
+    let names = (1..=given.facts.draft_count())
+        .rev()
+        .map(|n| format!("d{n}"));
+    let with_places = |name: &String| {
+        let other = given.facts.draft(name).map(self::places);
+        other.is_some_and(|other| other.is_ok_and(|other| other == places))
+    };
+    let mut same = names.filter(with_places);
+    same.find_map(|name| given.facts.wrong_on(&name, camera))
 }
 
 /// The current workflow of a pipeline, which the user confirmed on this camera.

@@ -7,7 +7,8 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::workflow::WorkflowError;
 
 use super::super::facts::{MAX_DRAFTS, ToolFact};
-use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema};
+use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
+use super::draft_edit::{DraftEdit, edited_text, schema_of_edits};
 use super::propose_deployment::spec;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::checks::check_draft;
@@ -23,11 +24,14 @@ pub(super) const TOOL: Tool = Tool {
     name: "validate_workflow",
     description: "Checks a workflow definition. If it compiles, it becomes a draft with a name \
         (d1, d2, …), which the other tools take. Otherwise, or if it needs a model that is not \
-        here, the result lists all errors. Write a definition once; a change of it is a new draft.",
+        here, the result lists all errors. Write a definition once and change it by edits.",
     schema: || {
-        let properties =
-            json!({"workflow": {"type": "string", "description": "the definition as JSON text"}});
-        schema(&properties, &["workflow"])
+        let properties = json!({
+            "workflow": text("the definition as JSON text; or leave it out and give draft and edits"),
+            "draft": text("the draft to change, such as d1"),
+            "edits": schema_of_edits(),
+        });
+        schema(&properties, &[])
     },
     effect: Effect::Read,
     scope: ToolScope::Turn,
@@ -39,16 +43,57 @@ pub(super) const TOOL: Tool = Tool {
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// JSON text, or the object from a model that ignores the schema.
+    #[serde(default)]
     workflow: Value,
+    #[serde(default)]
+    draft: String,
+    #[serde(default)]
+    edits: Vec<DraftEdit>,
 }
 
 async fn validate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
-    let workflow = read_definition(given.arguments()?)?;
+    let Arguments {
+        workflow,
+        draft,
+        edits,
+    } = given.arguments()?;
+    let written = match (workflow, draft.as_str()) {
+        (Value::Null, "") => return Err("give a workflow, or a draft with edits".to_owned()),
+        (Value::Null, draft) => Value::from(edited_text(given, draft, &edits)?),
+        (workflow, "") if edits.is_empty() => workflow,
+        _ => return Err("give a workflow, or a draft with edits, not both".to_owned()),
+    };
+    Ok(match check_definition(given, written).await? {
+        CheckedDraft::Draft { result, fact, .. } => ToolOutcome::json(&result).with_fact(fact),
+        CheckedDraft::Refused(why) => failed(&why),
+    })
+}
+
+/// A definition that became a draft, or why it did not.
+#[derive(Debug)]
+pub(super) enum CheckedDraft {
+    Draft {
+        name: String,
+        workflow: Value,
+        /// What the language model is told.
+        result: Value,
+        fact: ToolFact,
+    },
+    Refused(Value),
+}
+
+/// Checks a definition: JSON text, or the object of a model that ignores the schema.
+pub(super) async fn check_definition(
+    given: ToolInput<'_>,
+    written: Value,
+) -> Result<CheckedDraft, String> {
+    let text = written.as_str().map(str::to_owned);
+    let workflow = read_definition(written)?;
     let report = given.context.client.validate_workflow(&workflow).await;
     let report = report.map_err(|e| e.in_full())?;
     if !report.ok {
         let errors: Vec<Value> = report.errors.iter().take(MAX_ERRORS).map(to_json).collect();
-        return Ok(failed(&json!({
+        return Ok(CheckedDraft::Refused(json!({
             "compiles": false, "errors": errors,
             "more_errors": report.errors.len().saturating_sub(MAX_ERRORS),
         })));
@@ -58,7 +103,7 @@ async fn validate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let source = SourceId::new("draft").map_err(|e| e.to_string())?;
     let checked = check_draft(&spec(id, source, &workflow, Vec::new()), &here);
     if !checked.errors.is_empty() {
-        return Ok(failed(&json!({
+        return Ok(CheckedDraft::Refused(json!({
             "compiles": true, "can_run_here": false, "errors": checked.errors,
         })));
     }
@@ -78,12 +123,17 @@ async fn validate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     if !checked.warnings.is_empty() {
         result["mind"] = json!(checked.warnings);
     }
-    Ok(ToolOutcome::json(&result).with_fact(ToolFact::Draft { workflow }))
+    Ok(CheckedDraft::Draft {
+        name,
+        result,
+        workflow: workflow.clone(),
+        fact: ToolFact::Draft { workflow, text },
+    })
 }
 
-/// The workflow of the arguments, if it is a JSON object within the size limit.
-fn read_definition(Arguments { workflow }: Arguments) -> Result<Value, String> {
-    let workflow = match workflow {
+/// The workflow, if it is a JSON object within the size limit.
+fn read_definition(written: Value) -> Result<Value, String> {
+    let workflow = match written {
         Value::String(text) => serde_json::from_str(&text)
             .map_err(|e| format!("the definition is not JSON: {e}; send all of it again"))?,
         other => other,
