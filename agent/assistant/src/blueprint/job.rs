@@ -31,6 +31,7 @@ const SET_UP: &[&str] = &[
     "list_available_models",
     "list_workflow_blocks",
     "get_block_details",
+    "get_example",
     "validate_workflow",
     "preview_workflow",
     "dry_run_workflow",

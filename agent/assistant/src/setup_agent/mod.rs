@@ -2,7 +2,7 @@
 //!
 //! - State, sans-IO: [`job_spec`] (a blueprint with permissions), [`turn`] and [`turn_record`] (one
 //!   request), [`facts`] (what tools left), [`prompt`], [`context_window`], [`geometry`],
-//!   [`preview_spec`], `sentences`, [`reflection`] (the lessons of a turn).
+//!   [`preview_spec`], [`example`], `sentences`, [`reflection`] (the lessons of a turn).
 //! - I/O: [`turn_log`] (write-ahead log), [`tool_context`], [`tool`], `reminder`, and [`drive`],
 //!   the loop.
 //!
@@ -15,6 +15,7 @@
 
 pub mod context_window;
 pub mod drive;
+pub mod example;
 pub mod facts;
 pub mod geometry;
 pub mod job_spec;

@@ -10,13 +10,14 @@ use watchkeeper_engine::workflow::models_of_block;
 use watchkeeper_models::{Zoo, ZooError};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use super::get_example;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::snapshot::SystemSnapshot;
 
 pub(super) const TOOL: Tool = Tool {
     name: "list_workflow_blocks",
     description: "The blocks of workflows. Without a category: the categories with their number \
-        of blocks. With one: its blocks in their newest version, a line each, and which can't run \
+        of blocks, and the examples of get_example. With one: its blocks in their newest version, a line each, and which can't run \
         because their model is not here. Blocks whose model can't be had are not listed.",
     schema: || {
         schema(
@@ -47,7 +48,9 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     }
     let wanted = arguments.category.trim();
     if wanted.is_empty() {
-        return Ok(ToolOutcome::json(&json!({"categories": categories})));
+        return Ok(ToolOutcome::json(&json!({
+            "categories": categories, "get_example": get_example::names(),
+        })));
     }
     if !categories.contains_key(wanted) {
         let names: Vec<&str> = categories.into_keys().collect();

@@ -12,6 +12,7 @@ pub mod definition;
 mod draft_edit;
 mod dry_run_workflow;
 mod get_block_details;
+mod get_example;
 mod get_observations;
 mod get_snapshot;
 mod infer_image;

@@ -5,21 +5,22 @@ use watchkeeper_llm::tool::{InvalidTool, Tool as LlmTool};
 
 use super::definition::Tool;
 use super::{
-    dry_run_workflow, get_block_details, get_observations, get_snapshot, infer_image, keep_pattern,
-    list_available_models, list_cameras, list_streams, list_workflow_blocks, look_around,
-    memory_note, memory_search, preview_workflow, propose_control, propose_deployment,
+    dry_run_workflow, get_block_details, get_example, get_observations, get_snapshot, infer_image,
+    keep_pattern, list_available_models, list_cameras, list_streams, list_workflow_blocks,
+    look_around, memory_note, memory_search, preview_workflow, propose_control, propose_deployment,
     query_events, stream_status, update_plan, validate_workflow,
 };
 use crate::permissions::ToolPermissions;
 
 /// Every tool, in the order of the prompt. A change of the order empties the providers' caches.
-const ALL: [&Tool; 20] = [
+const ALL: [&Tool; 21] = [
     &look_around::TOOL,
     &list_cameras::TOOL,
     &get_snapshot::TOOL,
     &list_available_models::TOOL,
     &list_workflow_blocks::TOOL,
     &get_block_details::TOOL,
+    &get_example::TOOL,
     &validate_workflow::TOOL,
     &preview_workflow::TOOL,
     &dry_run_workflow::TOOL,

@@ -1,0 +1,171 @@
+//! A whole workflow with its rules to adapt: an example, or a template of the commonest watches
+//! filled in for a camera of the box.
+
+use std::collections::BTreeMap;
+
+use futures_util::FutureExt as _;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_plain::answer::Change;
+use watchkeeper_plain::templates::ParameterKind;
+use watchkeeper_plain::{Answer, Plain};
+
+use super::super::example::{self, EXAMPLES, MODEL};
+use super::super::tool_context::ToolContext;
+use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use crate::permissions::{Effect, ToolScope};
+use crate::proposal::snapshot::SystemSnapshot;
+
+/// Value of a place without a default.
+const PLACE: &str = "the left half";
+
+pub(super) const TOOL: Tool = Tool {
+    name: "get_example",
+    description: "A whole workflow with its rules to adapt, of those that list_workflow_blocks \
+        lists. Take one that fits rather than writing from nothing.",
+    schema: || {
+        let properties = json!({
+            "name": text("such as both-at-once"), "camera": text("for a template: its camera"),
+        });
+        schema(&properties, &["name"])
+    },
+    effect: Effect::Read,
+    scope: ToolScope::Catalogue,
+    max_uses: 4,
+    run: |given| async move { show(given).await.into() }.boxed(),
+};
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    name: String,
+    #[serde(default)]
+    camera: String,
+}
+
+/// The examples and templates, and what each is for.
+pub(super) fn names() -> Value {
+    let examples = EXAMPLES.iter();
+    let examples = examples.map(|e| (e.name.to_owned(), Value::from(e.when)));
+    let templates = Plain::new().ok().into_iter().flat_map(|plain| {
+        let all = plain.templates().all().iter();
+        let named = all.map(|t| (t.name.clone(), Value::from(t.title.as_str())));
+        named.collect::<Vec<_>>()
+    });
+    let (examples, templates): (Map<_, _>, Map<_, _>) = (examples.collect(), templates.collect());
+    json!({"examples": examples, "templates": templates})
+}
+
+async fn show(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
+    let Arguments { name, camera } = given.arguments()?;
+    if let Some(example) = example::find(&name) {
+        return Ok(ToolOutcome::json(&json!({
+            "when": example.when, "workflow": (example.workflow)(), "rules": (example.rules)(),
+            "adapt": format!("a model of this box in place of {MODEL}; classes that it knows; \
+                lines and zones in pixels of the camera's own picture"),
+        })));
+    }
+    let here = given.context.snapshot().await?;
+    let camera = ToolContext::camera_filter(&camera, &here)?;
+    fill_template(&name, camera.as_ref(), &here).map(|filled| ToolOutcome::json(&filled))
+}
+
+/// The workflow and the rules that a template makes for a camera; without one for the first.
+fn fill_template(
+    name: &str,
+    camera: Option<&SourceId>,
+    here: &SystemSnapshot,
+) -> Result<Value, String> {
+    let plain = Plain::new().map_err(|e| e.to_string())?;
+    let templates = plain.templates();
+    let Some(template) = templates.all().iter().find(|t| t.name == name) else {
+        let examples = EXAMPLES.iter().map(|example| example.name);
+        let known = examples.chain(templates.all().iter().map(|t| t.name.as_str()));
+        return Err(format!(
+            "there is no example {name:?}; there are: {}",
+            known.collect::<Vec<_>>().join(", ")
+        ));
+    };
+    let first = here.sources.first().map(|source| &source.spec.id);
+    let camera = camera.or(first).ok_or("the box has no camera")?;
+    let mut values = BTreeMap::new();
+    for (name, parameter) in &template.parameters {
+        match parameter.kind {
+            ParameterKind::Camera => {
+                values.insert(name.clone(), camera.to_string());
+            }
+            ParameterKind::Place if parameter.default.is_none() => {
+                values.insert(name.clone(), PLACE.to_owned());
+            }
+            _ => {}
+        }
+    }
+    let request = templates.fill(name, &values).map_err(|e| e.to_string())?;
+    let answer = plain.understand(&request, &here.scene(&here.now));
+    let answer = answer.map_err(|e| e.to_string())?;
+    let proposal = match answer {
+        Answer::Propose(proposal) => proposal,
+        Answer::Look(_) | Answer::Ask(_) | Answer::Unknown(_) => {
+            return Err(format!(
+                "the template {name} can't be filled in here: no model of this box knows its \
+                 classes, or the camera's picture size is not known yet (get_snapshot opens it)"
+            ));
+        }
+    };
+    let spec = proposal
+        .changes
+        .into_iter()
+        .find_map(|change| match change {
+            Change::Deploy(spec) | Change::Replace(spec) => Some(spec),
+            Change::Stop(_) | Change::Pause { .. } | Change::Resume(_) => None,
+        });
+    let spec = spec.ok_or("the template proposes no pipeline")?;
+    Ok(json!({
+        "request": request, "camera": spec.source, "workflow": spec.workflow, "rules": spec.rules,
+    }))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_contract::pipeline::PipelineSpec;
+    use watchkeeper_engine::deploy;
+
+    use super::super::MAX_TEXT;
+    use super::*;
+    use crate::proposal::snapshot::testing::{model, situation, source};
+
+    #[test]
+    fn every_example_fits_into_a_result() {
+        for example in &EXAMPLES {
+            let text = json!([(example.workflow)(), (example.rules)()]).to_string();
+            assert!(text.len() < MAX_TEXT - 500, "{}", example.name);
+        }
+        assert!(names()["templates"]["loitering"].is_string());
+    }
+
+    #[test]
+    fn every_template_is_filled_in_with_a_valid_pipeline() {
+        let mut here = situation();
+        here.sources = vec![source("gate", "rtsp://cam/1", Some([640, 360]))];
+        here.models[1] = model("yolox-nano", &["person", "car", "truck", "bus", "dog"]);
+        let plain = Plain::new().unwrap();
+        for template in plain.templates().all() {
+            let name = template.name.as_str();
+            let filled = fill_template(name, None, &here).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(filled.to_string().len() < MAX_TEXT, "{name}");
+            let spec: PipelineSpec = serde_json::from_value(json!({
+                "id": "p", "source": filled["camera"], "workflow": filled["workflow"],
+                "rules": filled["rules"],
+            }))
+            .unwrap();
+            assert!(deploy::plan(&spec).is_ok(), "{name}");
+        }
+        let unknown = fill_template("loiter", None, &here).unwrap_err();
+        assert!(
+            unknown.contains("both-at-once") && unknown.contains("loitering"),
+            "{unknown}"
+        );
+    }
+}
