@@ -80,7 +80,7 @@ fn list(store: &BlueprintStore, out: &Output) -> Result<(), Failure> {
                     "{} calls, ${:.2}, {}",
                     b.steps,
                     b.cost.dollars(),
-                    b.model.name()
+                    b.model_name()
                 ),
                 cut(b.when.clone(), MAX_SHOWN),
             ),
@@ -128,7 +128,8 @@ fn object(listed: &BlueprintEntry) -> Value {
         object["job"] = json!(b.job);
         object["when"] = json!(b.when);
         object["tools"] = json!(b.tools);
-        object["model"] = json!(b.model);
+        object["model"] = json!(b.model_name());
+        object["plan_required"] = json!(b.plan_required);
         object["limits"] = json!({"steps": b.steps, "cost_usd": b.cost.dollars()});
     }
     if !listed.flaws.is_empty() {
@@ -152,12 +153,12 @@ fn report_change(made: &Blueprint, what: &str, out: &Output) {
     let done = json!({what: made.name, "job": made.job, "tools": made.tools});
     out.both(&done, || {
         format!(
-            "{}: {what}. Job {}, {} tools; limits per request: {} calls of a {} model, ${:.2}",
+            "{}: {what}. Job {}, {} tools; limits per request: {} calls of the model {}, ${:.2}",
             made.name,
             made.job.name(),
             made.tools.len(),
             made.steps,
-            made.model.name(),
+            made.model_name(),
             made.cost.dollars()
         )
     });

@@ -66,6 +66,15 @@ impl ModelSize {
     }
 }
 
+/// A model that a blueprint names instead of a size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NamedModel {
+    /// The provider; it must be that of `llm.provider`.
+    pub provider: String,
+    /// Id of the model, as its provider names it.
+    pub id: String,
+}
+
 /// A valid blueprint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blueprint {
@@ -78,9 +87,24 @@ pub struct Blueprint {
     pub instructions: String,
     /// Names of its tools, in the order of the job.
     pub tools: Vec<&'static str>,
+    /// The size of its model; has no effect with [`Self::named_model`].
     pub model: ModelSize,
+    pub named_model: Option<NamedModel>,
+    /// Whether a plan must exist before a proposal.
+    pub plan_required: bool,
     /// Maximum calls of the language model for one request or event.
     pub steps: u32,
     /// No further call is made for one request or event after this was spent on it.
     pub cost: Money,
+}
+
+impl Blueprint {
+    /// The size of its model, or `PROVIDER/ID`.
+    #[must_use]
+    pub fn model_name(&self) -> String {
+        match &self.named_model {
+            Some(NamedModel { provider, id }) => format!("{provider}/{id}"),
+            None => self.model.name().to_owned(),
+        }
+    }
 }

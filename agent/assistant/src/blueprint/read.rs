@@ -5,7 +5,8 @@
 //! job = "question"
 //! when = "The user asks about the loading dock."
 //! tools = ["look_around", "query_events"]
-//! model = "small"
+//! model = "small"           # or "large"; or, with `provider = "claude"`, the id of a model
+//! plan_required = false     # true: a proposal is refused before update_plan was called
 //!
 //! [limits]
 //! steps = 4
@@ -20,11 +21,24 @@ use toml::{Table, Value};
 use watchkeeper_llm::money::Money;
 
 use super::{
-    Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN, ModelSize,
+    Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, MAX_INSTRUCTIONS, MAX_WHEN,
+    ModelSize, NamedModel,
 };
 
 const FENCE: &str = "+++";
-const KEYS: [&str; 5] = ["job", "when", "tools", "model", "limits"];
+const KEYS: [&str; 7] = [
+    "job",
+    "when",
+    "tools",
+    "provider",
+    "model",
+    "plan_required",
+    "limits",
+];
+/// Tool that makes a plan.
+const PLAN_TOOL: &str = "update_plan";
+/// Longest name of a provider or a model, in characters.
+const MAX_MODEL_NAME: usize = 100;
 const LIMITS: [&str; 2] = ["steps", "cost_usd"];
 
 /// Parses the blueprint `name` from the text of its file.
@@ -106,13 +120,20 @@ impl BlueprintParser {
             }
         };
         self.known(limits, "limits.", &LIMITS);
+        let tools = self.tools(job, table.get("tools"));
+        let named_model = self.named_model(job, table.get("provider"), table.get("model"));
         Some(Blueprint {
             name: name.clone(),
             job,
             when: self.when(table.get("when")),
             instructions: self.instructions(body),
-            tools: self.tools(job, table.get("tools")),
-            model: self.model(table.get("model")),
+            model: match &named_model {
+                Some(_) => ModelSize::Small,
+                None => self.model(table.get("model")),
+            },
+            named_model,
+            plan_required: self.plan_required(table.get("plan_required"), &tools),
+            tools,
             steps: self.steps(job, limits.get("steps")),
             cost: self.cost(job, limits.get("cost_usd")),
         })
@@ -248,12 +269,77 @@ impl BlueprintParser {
         all.iter().copied().filter(|name| is_wanted(name)).collect()
     }
 
+    /// The model that the blueprint names by `provider` and `model`; `None` without a provider.
+    fn named_model(
+        &mut self,
+        job: Job,
+        provider: Option<&Value>,
+        model: Option<&Value>,
+    ) -> Option<NamedModel> {
+        let provider = provider?;
+        let is_name = |text: &&str| {
+            let is_short = (1..=MAX_MODEL_NAME).contains(&text.chars().count());
+            is_short && !text.contains(|c: char| c.is_control() || c.is_whitespace())
+        };
+        let name = |value: &Value| value.as_str().filter(is_name).map(str::to_owned);
+        let named = name(provider);
+        if named.is_none() || job == Job::Triage {
+            let (problem, remedy) = match job {
+                Job::Triage => (
+                    "the second opinion asks the model of a size",
+                    "remove it, and write model = \"small\" or \"large\"",
+                ),
+                _ => (
+                    "it is no name of a provider",
+                    "write that of llm.provider, such as \"claude\"",
+                ),
+            };
+            self.flaw(BlueprintError::new("provider", provider, problem, remedy));
+        }
+        let id = model.and_then(name);
+        let id = id.filter(|id| !["small", "large"].contains(&id.as_str()));
+        if id.is_none() {
+            let found = model.map(ToString::to_string).unwrap_or_default();
+            let remedy = "write the id of a model, or remove provider";
+            let problem = "a provider needs the id of one of its models";
+            self.flaw(BlueprintError::new("model", found, problem, remedy));
+        }
+        Some(NamedModel {
+            provider: named?,
+            id: id?,
+        })
+    }
+
+    fn plan_required(&mut self, value: Option<&Value>, tools: &[&str]) -> bool {
+        let Some(value) = value else {
+            return false;
+        };
+        let Some(required) = value.as_bool() else {
+            let remedy = "write true or false";
+            let problem = "it is neither true nor false";
+            self.flaw(BlueprintError::new("plan_required", value, problem, remedy));
+            return false;
+        };
+        if required && !tools.contains(&PLAN_TOOL) {
+            let problem = format!("without {PLAN_TOOL} there is no plan");
+            let remedy = format!("add {PLAN_TOOL} to tools, or remove plan_required");
+            self.flaw(BlueprintError::new(
+                "plan_required",
+                value,
+                &problem,
+                &remedy,
+            ));
+        }
+        required
+    }
+
     fn model(&mut self, value: Option<&Value>) -> ModelSize {
         match value.map(Value::as_str) {
             None | Some(Some("small")) => ModelSize::Small,
             Some(Some("large")) => ModelSize::Large,
             Some(other) => {
-                let remedy = "write \"small\" (llm.model) or \"large\" (llm.large_model)";
+                let remedy = "write \"small\" (llm.model) or \"large\" (llm.large_model), or name a \
+                    provider too";
                 let found = other.unwrap_or("no text");
                 let flaw = BlueprintError::new(
                     "model",
@@ -348,6 +434,32 @@ mod tests {
             (read.model, read.instructions.as_str()),
             (ModelSize::Small, "Answer in Polish.")
         );
+    }
+
+    #[test]
+    fn blueprint_may_name_a_model_and_require_a_plan() {
+        let text = "+++\njob = \"set-up\"\nwhen = \"x\"\nprovider = \"claude\"\nmodel = \
+            \"claude-opus-5\"\nplan_required = true\n+++";
+        let read = read(&name("dock"), text).unwrap();
+        assert_eq!(read.model_name(), "claude/claude-opus-5");
+        assert!(read.plan_required);
+        let planless = flaws("job = \"question\"\nwhen = \"x\"\nplan_required = true", "");
+        assert!(
+            planless[0].contains("add update_plan to tools"),
+            "{planless:?}"
+        );
+        let vague = flaws(
+            "job = \"question\"\nwhen = \"x\"\nprovider = \"claude\"",
+            "",
+        );
+        assert!(
+            vague[0].starts_with("model: a provider needs the id"),
+            "{vague:?}"
+        );
+        let sized = "job = \"question\"\nwhen = \"x\"\nprovider = \"claude\"\nmodel = \"small\"";
+        assert!(flaws(sized, "")[0].contains("id of a model"));
+        let triage = "job = \"triage\"\nwhen = \"x\"\nprovider = \"claude\"\nmodel = \"m\"";
+        assert!(flaws(triage, "")[0].contains("second opinion"));
     }
 
     #[test]

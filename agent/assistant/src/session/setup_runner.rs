@@ -15,11 +15,11 @@ use ulid::Ulid;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::conversation::ToolCall;
 use watchkeeper_llm::picture::Detail;
-use watchkeeper_llm::{Client, JobSpec};
+use watchkeeper_llm::{Client, Job, JobSpec};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
-use crate::blueprint::Job;
+use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::lesson::{Lesson, store};
 use crate::notes::Notes;
 use crate::permissions::{Entrypoint, ToolPermissions};
@@ -117,14 +117,7 @@ impl SetupRunner<'_> {
             "turn": turn_log.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
             "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
         }));
-        let mut job = self.client.start_job(JobSpec {
-            name: format!("{}/{}", blueprint.name, turn_log.turn.head().id),
-            class: call_class(blueprint.job, entrypoint),
-            rule: None,
-            tier: blueprint.model.tier(),
-            detail: Detail::Medium,
-            time: REQUEST_TIMEOUT,
-        });
+        let mut job = self.start_job(blueprint, &turn_log, entrypoint)?;
         let tools = ToolContext {
             client: self.runtime.clone(),
             preferred: self.preferred.clone(),
@@ -164,6 +157,28 @@ impl SetupRunner<'_> {
                 Err(stopped.to_string())
             }
         }
+    }
+
+    /// Starts the job of a turn, with the model of its blueprint.
+    fn start_job(
+        &self,
+        blueprint: &Blueprint,
+        turn_log: &TurnLog,
+        entrypoint: Entrypoint,
+    ) -> Result<Job, String> {
+        let spec = JobSpec {
+            name: format!("{}/{}", blueprint.name, turn_log.turn.head().id),
+            class: call_class(blueprint.job, entrypoint),
+            rule: None,
+            tier: blueprint.model.tier(),
+            detail: Detail::Medium,
+            time: REQUEST_TIMEOUT,
+        };
+        let Some(named) = &blueprint.named_model else {
+            return Ok(self.client.start_job(spec));
+        };
+        let job = self.client.start_job_with(spec, &named.provider, &named.id);
+        job.map_err(|e| format!("blueprint {}: {e}", blueprint.name))
     }
 
     /// Resumes an interrupted turn of the same request, or begins one.
@@ -207,6 +222,7 @@ impl SetupRunner<'_> {
             context,
             steps: blueprint.steps,
             cost: Some(blueprint.cost),
+            plan_required: blueprint.plan_required,
         };
         let conversation = Box::new(brief.conversation(text)?);
         let first = TurnRecord::Started {
@@ -337,10 +353,13 @@ impl SetupRunner<'_> {
 
 /// Returns the class of the calls of a job. Only a set-up that a program asks for is below a user's
 /// requests, because it takes many calls; a question over the API takes few.
-const fn call_class(job: Job, entrypoint: Entrypoint) -> CallClass {
+const fn call_class(job: BlueprintJob, entrypoint: Entrypoint) -> CallClass {
     match job {
-        Job::SetUp if entrypoint.is_api() => CallClass::SetUp,
-        Job::SetUp | Job::Triage | Job::Question | Job::Archive => CallClass::Person,
+        BlueprintJob::SetUp if entrypoint.is_api() => CallClass::SetUp,
+        BlueprintJob::SetUp
+        | BlueprintJob::Triage
+        | BlueprintJob::Question
+        | BlueprintJob::Archive => CallClass::Person,
     }
 }
 

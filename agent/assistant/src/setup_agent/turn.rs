@@ -350,6 +350,14 @@ impl Turn {
             ));
         };
         permissions.allows(tool.effect)?;
+        let proposes = matches!(tool.effect, Effect::Propose | Effect::ProposeLoss);
+        if proposes && self.head.plan_required && self.facts.plan().is_empty() {
+            return Err(format!(
+                "the blueprint {} requires a plan before a proposal: call update_plan with your \
+                    steps, then {} again",
+                self.head.blueprint, tool.name
+            ));
+        }
         let times =
             |counts: &BTreeMap<String, u32>| counts.get(tool.name).copied().unwrap_or_default();
         // Failed runs are not counted, up to the same number: a mistake costs no use.

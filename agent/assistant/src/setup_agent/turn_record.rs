@@ -41,6 +41,9 @@ pub struct TurnHead {
     /// No further call is made after this was spent; `None`: only the limits of `[llm]` apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Money>,
+    /// Whether a plan must exist before a proposal, by the blueprint.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plan_required: bool,
 }
 
 /// Blueprint of a turn log from before blueprints existed.

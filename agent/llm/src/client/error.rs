@@ -23,6 +23,11 @@ pub enum SetupError {
     NoKey(String),
     #[error("the key would be sent unencrypted to {0}; use https:// in the base URL")]
     PlainKey(String),
+    /// A model of another provider than the configured one.
+    #[error(
+        "the provider {wanted} is not configured: llm.provider is {configured}; name a model of that one"
+    )]
+    NotConfigured { wanted: String, configured: String },
     /// The HTTP client fails to start: a fault of this installation.
     #[error(
         "the HTTP client could not be set up ({0}); check that the system's certificates are installed"

@@ -25,7 +25,7 @@ pub use settings::{Parts, Settings};
 pub use transport::root_cause;
 
 use crate::budget::Economy;
-use crate::catalogue::{Tier, base_url};
+use crate::catalogue::{Model, Tier, base_url};
 use crate::ledger::Report;
 use crate::policy::{Breaker, BreakerOpen};
 use program::Program;
@@ -87,6 +87,7 @@ impl Client {
             ledger: parts.ledger,
             clock: parts.clock,
             timeout_factor: settings.timeout_factor.max(1),
+            catalogue: parts.catalogue,
             provider,
         })))
     }
@@ -94,7 +95,33 @@ impl Client {
     /// Starts a job. Above the soft limit of the budget it gets the next smaller model and less
     /// detail than it asks for.
     #[must_use]
-    pub fn start_job(&self, mut spec: JobSpec) -> Job {
+    pub fn start_job(&self, spec: JobSpec) -> Job {
+        self.start(spec, None)
+    }
+
+    /// Starts a job with this model in place of that of its tier. Above the soft limit of the
+    /// budget it gets less detail.
+    ///
+    /// # Errors
+    /// If the provider is not that of this client, or the model is unknown.
+    pub fn start_job_with(
+        &self,
+        spec: JobSpec,
+        provider: &str,
+        id: &str,
+    ) -> Result<Job, SetupError> {
+        let configured = &self.0.provider.name;
+        if provider != configured {
+            return Err(SetupError::NotConfigured {
+                wanted: provider.to_owned(),
+                configured: configured.clone(),
+            });
+        }
+        let model = self.0.catalogue.model(provider, id)?;
+        Ok(self.start(spec, Some(model)))
+    }
+
+    fn start(&self, mut spec: JobSpec, model: Option<Model>) -> Job {
         let shared = &self.0;
         spec.time = spec.time.saturating_mul(shared.timeout_factor);
         let now = shared.clock.now();
@@ -103,7 +130,7 @@ impl Client {
             Economy::Full => (spec.tier, spec.detail),
             Economy::Reduced => (spec.tier.below(), spec.detail.below()),
         };
-        let model = shared.model(tier).clone();
+        let model = model.unwrap_or_else(|| shared.model(tier).clone());
         Job::new(shared.clone(), spec, model, detail, economy, now)
     }
 

@@ -7,13 +7,14 @@ use parking_lot::Mutex;
 use super::clock::Clock;
 use super::program::Program;
 use super::transport::Transport;
-use crate::catalogue::{Model, Provider, Tier};
+use crate::catalogue::{Catalogue, Model, Provider, Tier};
 use crate::ledger::Ledger;
 use crate::policy::{Breaker, RetryRules};
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) provider: Provider,
+    pub(super) catalogue: Catalogue,
     pub(super) small: Model,
     pub(super) medium: Model,
     pub(super) large: Model,

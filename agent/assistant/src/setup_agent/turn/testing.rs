@@ -22,6 +22,7 @@ pub(crate) fn head(request: &str) -> TurnHead {
         context: String::new(),
         steps: MAX_STEPS,
         cost: None,
+        plan_required: false,
     }
 }
 

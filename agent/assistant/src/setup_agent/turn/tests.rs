@@ -352,3 +352,49 @@ proptest! {
         prop_assert!(turn.conversation().open_calls().is_empty());
     }
 }
+
+#[test]
+fn proposal_waits_for_the_plan_where_the_blueprint_requires_one() {
+    let brief = super::testing::brief();
+    let TurnRecord::Started {
+        format,
+        mut head,
+        conversation,
+    } = begun("count the goats")
+    else {
+        unreachable!("a turn begins so");
+    };
+    head.plan_required = true;
+    let mut turn = Turn::start(TurnRecord::Started {
+        format,
+        head,
+        conversation,
+    })
+    .unwrap();
+    turn.apply(begins(FIRST_CALL)).unwrap();
+    turn.apply(came(FIRST_CALL, Vec::new())).unwrap();
+    let check = |turn: &Turn, name: &str| {
+        let call = ToolCall {
+            id: "c".to_owned(),
+            name: name.to_owned(),
+            arguments: watchkeeper_llm::raw_json::RawJson::from_value(&nothing()),
+        };
+        let checked = turn.check_call(&call, &brief.tools, &brief.permissions);
+        checked.map(|tool| tool.name)
+    };
+    for name in ["propose_deployment", "propose_control"] {
+        let refused = check(&turn, name).unwrap_err();
+        assert!(refused.contains("call update_plan"), "{refused}");
+    }
+    assert!(check(&turn, "validate_workflow").is_ok());
+    turn.apply(says("", &[("p", "update_plan", nothing())]))
+        .unwrap();
+    turn.apply(begins("p")).unwrap();
+    let steps = vec![super::super::facts::PlanStep {
+        step: "look".to_owned(),
+        done: false,
+    }];
+    turn.apply(came("p", vec![ToolFact::Plan { steps }]))
+        .unwrap();
+    assert_eq!(check(&turn, "propose_deployment"), Ok("propose_deployment"));
+}
