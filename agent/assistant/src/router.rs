@@ -28,6 +28,8 @@ pub enum ChosenBy {
     Pictures,
     /// The small model.
     Model,
+    /// A question that its model handed over.
+    HandOver,
     /// The fallback: the model named no known blueprint.
     Nobody,
 }

@@ -58,6 +58,7 @@ const QUESTION: &[&str] = &[
     "query_events",
     "memory_search",
     "get_observations",
+    "start_setup",
 ];
 /// Tools of the archive: they read pipelines and the journal, and write notes.
 const ARCHIVE: &[&str] = &[

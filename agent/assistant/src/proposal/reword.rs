@@ -11,6 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_llm::call_options::OutputSchema;
 use watchkeeper_llm::conversation::ConversationError;
 use watchkeeper_llm::raw_json::{RawJson, object_in};
@@ -19,8 +21,10 @@ use watchkeeper_plain::{MAX_CHARS, Scene};
 
 /// Most names of one kind in the prompt.
 const MAX_NAMES: usize = 40;
-/// Most classes in the prompt: those of COCO and as many more.
-const MAX_CLASSES: usize = 160;
+/// Most classes in the prompt: those of COCO and some more.
+const MAX_CLASSES: usize = 100;
+/// Shortest word of a request that a class may be near, in characters.
+const MIN_WORD_CHARS: usize = 3;
 /// Most tokens of the answer.
 const MAX_OUTPUT: u32 = 1_000;
 /// Most parts that the LLM may report as left out.
@@ -47,7 +51,7 @@ Answer with JSON: {"language": "...", "request": "...", "left_out": ["..."], "jo
 
 Keep to what the person said: add no camera, class, place, number or time of your own. Where something is missing, leave it open; the box asks back. What no sentence of these kinds can say goes into "left_out", in the person's own words. Where no sentence of these kinds says any of it, or the text holds no request for the box at all, "request" is empty.
 
-"job" is the name of the one of "jobs" that fits the text best by its "when": it gets the text where your sentences do not say all of it. One that only looks goes before one that changes something, where the person asks for no change."#;
+"job" is the name of the one of "jobs" that fits the text best by its "when": it gets the text where your sentences do not say all of it. A request to count, tell or watch from now on is a set-up, also where it asks "how many" or says what to ignore; a question is only about what happened, what runs, or what can be seen now."#;
 
 /// A parsed answer of the LLM.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -122,26 +126,62 @@ pub fn build_conversation(
         .collect();
     let places = scene.cameras.iter().flat_map(|c| &c.places);
     let places = places.map(|p| p.name.clone()).collect();
-    // Models with few classes first: a special model is installed for a reason, and one with a
-    // thousand classes must not hide it.
-    let mut models: Vec<_> = scene.models.iter().collect();
-    models.sort_by_key(|model| model.labels.len());
-    let mut classes: Vec<String> = Vec::new();
-    for label in models.iter().flat_map(|m| &m.labels) {
-        if !classes.contains(label) {
-            classes.push(label.clone());
-        }
-    }
     let said = json!({
         "text": text.chars().take(MAX_CHARS).collect::<String>(),
         "cameras": names(cameras), "pipelines": pipelines, "places": names(places),
-        "classes": classes.into_iter().take(MAX_CLASSES).collect::<Vec<_>>(),
+        "classes": classes(text, scene),
         "channels": names(scene.channels.iter().map(ToString::to_string).collect()),
         "jobs": jobs,
     });
     let mut talk = Conversation::new(vec![SYSTEM.to_owned()], Vec::new())?;
     talk.push_user(vec![said.to_string().as_str().into()])?;
     Ok(talk)
+}
+
+/// The classes near a word of the request, then those of the models that watch, or of the preferred
+/// one if none does.
+fn classes(text: &str, scene: &Scene) -> Vec<String> {
+    let all: Vec<&str> = scene
+        .models
+        .iter()
+        .flat_map(|model| &model.labels)
+        .map(String::as_str)
+        .collect();
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| word.chars().count() >= MIN_WORD_CHARS);
+    let near = words.flat_map(|word| {
+        let has_word = |label: &&str| label.to_lowercase().split_whitespace().any(|w| w == word);
+        let whole: Vec<&str> = all.iter().copied().filter(has_word).collect();
+        whole.into_iter().chain(nearest(word, all.iter().copied()))
+    });
+    let watching: Vec<String> = scene
+        .pipelines
+        .iter()
+        .flat_map(|p| models_of(&p.spec))
+        .collect();
+    let is_used = |name: &String| watching.contains(name);
+    let mut used: Vec<_> = scene.models.iter().filter(|m| is_used(&m.name)).collect();
+    if used.iter().all(|model| model.labels.is_empty()) {
+        used.extend(scene.models.first());
+    }
+    let of_used = used.into_iter().flat_map(|model| &model.labels);
+    let mut classes: Vec<String> = Vec::new();
+    for label in near.chain(of_used.map(String::as_str)) {
+        if classes.len() < MAX_CLASSES && !classes.iter().any(|known| known == label) {
+            classes.push(label.to_owned());
+        }
+    }
+    classes
+}
+
+/// The models that a pipeline names.
+fn models_of(spec: &PipelineSpec) -> Vec<String> {
+    let steps = spec.workflow.get("steps").and_then(Value::as_array);
+    let named = steps.into_iter().flatten();
+    let named = named.filter_map(|step| step.get("model_id")?.as_str());
+    let named = named.map(str::to_owned);
+    spec.model.clone().into_iter().chain(named).collect()
 }
 
 /// Returns the id, with a different display name in brackets.
@@ -194,6 +234,7 @@ pub fn parse_reply(answer: &str) -> Result<Rewording, RewordError> {
 mod tests {
     use watchkeeper_llm::conversation::{Turn, UserPart};
 
+    use super::super::snapshot::SystemSnapshot;
     use super::super::snapshot::testing::{situation, status};
     use super::*;
 
@@ -226,6 +267,30 @@ mod tests {
         assert_eq!(said["classes"], json!(["person", "car", "dog"]));
         assert_eq!(said["jobs"][0]["name"], "dock");
         assert_eq!(said["pipelines"], json!({"gate-people": "gate"}));
+    }
+
+    #[test]
+    fn classes_are_those_in_use_or_near_the_words() {
+        let mut here = situation();
+        let model =
+            |name: &str, labels: &[&str]| super::super::snapshot::testing::model(name, labels);
+        let many: Vec<String> = (0..1_000).map(|n| format!("species {n} of bird")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        here.models.push(model("birds", &many));
+        here.models
+            .push(model("helmets", &["hard hat", "no hard hat"]));
+        let told = |here: &SystemSnapshot, text: &str| classes(text, &here.scene(&here.now));
+        let usual = ["person", "car", "dog"];
+        assert_eq!(told(&here, "Leute zählen"), usual, "the preferred model's");
+        let near = told(&here, "a worker without a Hat, or a persn");
+        assert_eq!(near[..3], ["hard hat", "no hard hat", "person"], "{near:?}");
+        assert_eq!(near.len(), 5, "{near:?}");
+        assert!(told(&here, "which bird").len() <= MAX_CLASSES);
+        let spec = serde_json::from_value(json!({
+            "id": "p", "source": "gate", "workflow": {"steps": [{"model_id": "helmets"}]},
+        }));
+        here.pipelines.push(status(&spec.unwrap()));
+        assert_eq!(told(&here, "Leute"), ["hard hat", "no hard hat"]);
     }
 
     #[test]

@@ -273,16 +273,25 @@ impl Session {
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.deps.out),
         };
-        let request = SetupRequest {
+        let request = |routed, attached| SetupRequest {
             text,
             routed,
             permissions: self.deps.approval.permissions().clone(),
             attached,
             earlier: self.history.to_json(),
         };
-        let (end, turn_log) = runner.run(request).await?;
+        let (mut end, mut turn_log) = runner.run(request(routed, attached.clone())).await?;
+        if end == TurnEnd::HandOver {
+            turn_log.remove();
+            self.report_note("this needs a set-up, which takes over");
+            let routed = router::route_to_setup(&self.list_blueprints(), ChosenBy::HandOver);
+            let routed = routed.map_err(|flaws| error::sentence(&flaws))?;
+            (end, turn_log) = runner.run(request(routed, attached)).await?;
+        }
         self.finished_turn = Some(turn_log);
         match end {
+            // No set-up has a tool that hands over.
+            TurnEnd::HandOver => Err("the set-up handed the request over to itself".to_owned()),
             TurnEnd::Answer { text } => Ok(self.conversation.answer_by_llm(text)),
             TurnEnd::NoResult { why } => Err(why),
             TurnEnd::Proposal {

@@ -56,6 +56,8 @@ pub enum ToolFact {
     Withdrawn { pipeline: PipelineId },
     /// The plan was replaced.
     Plan { steps: Vec<PlanStep> },
+    /// The request goes to the set-up.
+    HandOver,
 }
 
 /// What a language model says about its proposal.
@@ -128,6 +130,12 @@ impl TurnFacts {
             } if draft == name && camera == on => Some(wrong.as_slice()),
             _ => None,
         })
+    }
+
+    /// Whether the request goes to the set-up.
+    #[must_use]
+    pub fn is_handed_over(&self) -> bool {
+        self.0.contains(&ToolFact::HandOver)
     }
 
     /// The current plan.

@@ -78,8 +78,9 @@ const QUESTION: &str = r#"You answer questions about a box with cameras. A rule-
 not understand the question. You look at what the box knows and what its cameras show, and answer
 the user.
 
-- You only look. Nothing you can call changes anything: if the user wants a change, say in one
-  sentence what they would have to ask for.
+- You only look. Nothing you can call changes anything: if the user wants something watched, told,
+  counted from now on, changed or stopped, call start_setup and end.
+- A picture file that they speak of is not here: `watchkeeper ask --image FILE "..."` brings it.
 - Answer in the user's language, in at most four short sentences, with the numbers and times that
   you found. What you did not look up you do not know: say so. A picture shows one moment and no
   past.

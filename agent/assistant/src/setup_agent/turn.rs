@@ -7,7 +7,7 @@
 //!   ([`Turn::records_on_resume`]).
 //! - Calls of an answer that did not stop for them never run.
 //! - A turn ends: after its blueprint's maximum of model calls, at most [`MAX_STEPS`], the last
-//!   without tools; after the call that spent its money; or when the conversation is full
+//!   without tools; when it is handed over; after the call that spent its money; or when the conversation is full
 //!   ([`super::context_window`]). The conversation is never shortened.
 //!
 //! Sans-IO. Not here: writing records ([`super::turn_log`]), the calls ([`super::drive`]).
@@ -256,6 +256,9 @@ impl Turn {
         }
         if let Some(open) = self.open_calls.iter().find(|open| open.result.is_none()) {
             return TurnStep::Run(open.call.clone());
+        }
+        if self.facts.is_handed_over() {
+            return TurnStep::End(TurnEnd::HandOver);
         }
         let most = self.head.steps.clamp(1, MAX_STEPS);
         let may_ask = self.spent.asks < most && !self.has_spent_its_money();

@@ -115,6 +115,8 @@ pub enum TurnEnd {
         /// The model's text with it; may be empty.
         text: String,
     },
+    /// The set-up takes over with the user's own words.
+    HandOver,
     /// Neither answer nor proposal.
     #[serde(rename = "nothing")]
     NoResult {
@@ -140,7 +142,8 @@ mod tests {
         let read: TurnHead = serde_json::from_value(head.clone()).unwrap();
         assert_eq!(read.entrypoint, Entrypoint::Chat);
         assert_eq!(serde_json::to_value(read).unwrap(), head);
-        let records: [Value; 3] = [
+        let records: [Value; 4] = [
+            json!({"record": "ended", "end": {"end": "hand_over"}}),
             json!({"record": "begins", "call": "c"}),
             json!({"record": "ended", "end": {"end": "nothing", "why": "w"}}),
             json!({"record": "ended", "end": {"end": "answer", "text": "t"}}),

@@ -28,6 +28,7 @@ mod preview_workflow;
 mod propose_control;
 mod propose_deployment;
 mod query_events;
+mod start_setup;
 mod stream_status;
 pub mod tool_set;
 mod update_plan;

@@ -398,3 +398,13 @@ fn proposal_waits_for_the_plan_where_the_blueprint_requires_one() {
         .unwrap();
     assert_eq!(check(&turn, "propose_deployment"), Ok("propose_deployment"));
 }
+
+#[test]
+fn turn_ends_once_it_is_handed_over() {
+    let mut turn = looked();
+    turn.apply(says("", &[("h", "start_setup", nothing())]))
+        .unwrap();
+    turn.apply(begins("h")).unwrap();
+    turn.apply(came("h", vec![ToolFact::HandOver])).unwrap();
+    assert_eq!(turn.next(), TurnStep::End(TurnEnd::HandOver));
+}
