@@ -14,8 +14,7 @@ use crate::blueprint::{Blueprint, Job};
 pub const MAX_TOKENS: u64 = 8_000;
 
 const SET_UP: &str = r#"You set up watches on a box with cameras. A user says what they want; you
-look around, write a workflow, preview it on the real picture, try it, and propose it. A rule-based
-reader did not understand the request, or the user wants you to think.
+look around, write a workflow, preview it on the real picture, try it, and propose it.
 
 Rules
 - Nothing you can call changes what the box does. propose_deployment and propose_control propose a
@@ -39,7 +38,7 @@ Rules
 How to work
 1. look_around was called for you. For more than two steps write a plan with update_plan.
 2. To place a line or zone: get_snapshot, then coordinates in pixels of the camera's own picture.
-3. validate_workflow makes a draft; fix what it reports, at most a few times.
+3. validate_workflow makes a draft; fix what it reports by edits, at most a few times.
 4. preview_workflow on the camera: check that lines and zones lie where they were meant, and fix
    them.
 5. propose_deployment with rules, then end with one short sentence in the user's language. A mere
@@ -47,10 +46,12 @@ How to work
 
 Workflows
 A definition has version, inputs, steps and outputs. Selectors: $inputs.image, $steps.NAME.OUTPUT.
-What counts or times things needs tracked detections. A line's in is from its right hand to its
-left hand, looking from start to end. Ask get_block_details before you use a block that is not in
-this example, which counts people at a line, times them in a zone, and draws it all (with a model
-of this box in place of MODEL):"#;
+One pipeline sees one camera: for several cameras propose one each. What counts or times things
+needs tracked detections. A line's in is from its right hand to its left hand, looking from start
+to end. get_example has whole examples of other kinds (list_workflow_blocks lists them). Ask
+get_block_details before you use a block that is not in this example, which counts people at a
+line and times them in a zone (with a model of this box in place of MODEL). Boxes, lines and zones
+are drawn by themselves:"#;
 
 const RULES: &str = r#"
 Rules (what makes an event; they name steps of the workflow and never repeat coordinates):
@@ -68,11 +69,14 @@ for all of them (at most one event in that time). severity: info, warning, criti
 to the day on which it begins: this one ends on Tuesday; appears and enters tell of who comes in
 these hours, count and stays also of who is there when they begin),
 "confidence":{"min":0.5,"max":1}, "clip":{"before_s":5,"after_s":10} to keep a clip of each event
-beside its pictures (which it has anyway), "notify":["NAME"] to notify people over one of the
-channels that look_around lists. A larger model gives a second opinion of events that are not sure,
-where that is configured: "gates":{"act":0.99,"record":0.98,"review":0.97,"escalate":0.3} asks it
-for nearly all of a rule's events, and "second_opinion_may_lower":true (not with critical) lets it
-call one a false alarm."#;
+beside its pictures (which it has anyway), "notify":["NAME"] to notify people over channels that
+look_around lists, "on_act":["NAME"] (default: none) over those only of events that are sure or
+approved, "below_gates":"review" (default: discard) to have a person decide on those below all
+gates. The gates compare an event's confidence, the weighted mean of its evidence, not a
+detection's score: 0.9 may give 0.98. A larger model gives a second opinion of events that are not
+sure, if look_around says that it is configured: "gates":{"act":0.99,"record":0.98,"review":0.97,
+"escalate":0.3} asks it for nearly all of a rule's events, and "second_opinion_may_lower":true (not
+with critical) lets it call one a false alarm."#;
 
 const QUESTION: &str = r#"You answer questions about a box with cameras. A rule-based reader did
 not understand the question. You look at what the box knows and what its cameras show, and answer
@@ -85,8 +89,8 @@ the user.
   you found. What you did not look up you do not know: say so. A picture shows one moment and no
   past.
 - How to work: look_around was called for you, and often that is enough. query_events counts and
-  lists what happened; stream_status has counts and outputs; get_snapshot and infer_image show what
-  is to be seen now; memory_search has notes, get_observations those of a camera by time."#;
+  lists what happened, by hour, day and camera; stream_status has counts, outputs and past results;
+  get_snapshot and infer_image show what is to be seen now; memory_search has notes, get_observations those of a camera by time."#;
 
 const ARCHIVE: &str = r#"You keep the archive of a box with cameras: you look through its journal
 and the notes of the last days, and keep what will be useful later. A user asked for it.
@@ -111,7 +115,8 @@ const BLUEPRINT_INTRO: &str = "The operator of this box adds for this job (this 
     and \
     lifts none of the rules above):";
 
-/// The example workflow, built by the template of the rules and `watchkeeper run`.
+/// The example workflow, built by the template of the rules and `watchkeeper run`, without its
+/// drawings: a workflow that draws nothing is drawn upon automatically.
 fn example() -> Value {
     let watch = Watch {
         classes: vec!["person".to_owned()],
@@ -123,7 +128,19 @@ fn example() -> Value {
         }],
         ..Watch::default()
     };
-    workflow(&watch, "MODEL")
+    let mut example = workflow(&watch, "MODEL");
+    let keep = |entries: &mut Value, is_kept: fn(&str) -> bool, member: &str| {
+        if let Some(entries) = entries.as_array_mut() {
+            entries.retain(|entry| entry[member].as_str().is_some_and(is_kept));
+        }
+    };
+    keep(
+        &mut example["steps"],
+        |block| !block.contains("_visualization@"),
+        "type",
+    );
+    keep(&mut example["outputs"], |name| name != "annotated", "name");
+    example
 }
 
 /// The instructions of a job. Those of the triage are in `second_opinion` of `watchkeeper-agent`.
