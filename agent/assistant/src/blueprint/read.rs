@@ -338,8 +338,8 @@ impl BlueprintParser {
             None | Some(Some("small")) => ModelSize::Small,
             Some(Some("large")) => ModelSize::Large,
             Some(other) => {
-                let remedy = "write \"small\" (llm.model) or \"large\" (llm.large_model), or name a \
-                    provider too";
+                let remedy = "write \"small\" (llm.model) or \"large\" (llm.large_model), or \
+                    name a provider too";
                 let found = other.unwrap_or("no text");
                 let flaw = BlueprintError::new(
                     "model",

@@ -26,8 +26,8 @@ pub(super) struct DraftEdit {
 pub(super) fn schema_of_edits() -> Value {
     let text = json!({"type": "string"});
     json!({
-        "type": "array", "description": "changes of the draft, which become a new one; each find is \
-            a piece of your text that stands in it exactly once",
+        "type": "array", "description": "changes of the draft, which become a new one; each \
+            find is a piece of your text that stands in it exactly once",
         "items": {
             "type": "object", "additionalProperties": false, "required": ["find", "replace"],
             "properties": {"find": text, "replace": text},
@@ -81,8 +81,8 @@ fn apply(text: &str, draft: &str, edits: &[DraftEdit]) -> Result<String, String>
             }
             many => {
                 return Err(format!(
-                    "edits[{at}].find {quoted:?} was found {many} times in {draft}; add what stands \
-                     beside it, so that it is found once"
+                    "edits[{at}].find {quoted:?} was found {many} times in {draft}; add what \
+                     stands beside it, so that it is found once"
                 ));
             }
         }

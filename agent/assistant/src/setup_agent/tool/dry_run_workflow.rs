@@ -16,7 +16,7 @@ use super::super::tool_context::ToolContext;
 use super::chosen_draft::ChosenDraft;
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
-use super::propose_deployment::{rules, spec};
+use super::draft_spec::{rules, spec};
 use crate::moment::weekday;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::backtest::{BacktestSummary, strip};

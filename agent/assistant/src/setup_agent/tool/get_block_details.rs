@@ -72,7 +72,8 @@ fn describe_operations() -> Value {
         "operators_of_a_UnaryStatement": names.operators,
         "a_UnaryStatement": "{\"type\": \"UnaryStatement\", \"operand\": {…}, \"operator\": \
             {\"type\": …}}",
-        "to_negate": "\"negate\": true in the statement: not in a list is \"in (Sequence)\" with it",
+        "to_negate": "\"negate\": true in the statement: not in a list is \"in (Sequence)\" \
+            with it",
     })
 }
 

@@ -10,8 +10,8 @@ use crate::permissions::{Effect, ToolScope};
 
 pub(super) const TOOL: Tool = Tool {
     name: "get_snapshot",
-    description: "The latest picture of a camera, to place lines and zones in it, or the one that a \
-        pipeline drew on. Coordinates of a workflow are pixels of the camera's own picture: the \
+    description: "The latest picture of a camera, to place lines and zones in it, or the one that \
+        a pipeline drew on. Coordinates of a workflow are pixels of the camera's own picture: the \
         result has the factors for the coordinates that you read off the picture you see.",
     schema: || {
         let properties = json!({

@@ -17,8 +17,9 @@ use crate::proposal::snapshot::SystemSnapshot;
 pub(super) const TOOL: Tool = Tool {
     name: "list_workflow_blocks",
     description: "The blocks of workflows. Without a category: the categories with their number \
-        of blocks, and the examples of get_example. With one: its blocks in their newest version, a line each, and which can't run \
-        because their model is not here. Blocks whose model can't be had are not listed.",
+        of blocks, and the examples of get_example. With one: its blocks in their newest \
+        version, a line each, with those that lack their model; without those whose model can't \
+        be had.",
     schema: || {
         schema(
             &json!({"category": text("a category, or empty for the list of them")}),

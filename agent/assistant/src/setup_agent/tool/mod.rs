@@ -10,6 +10,7 @@
 mod chosen_draft;
 pub mod definition;
 mod draft_edit;
+mod draft_spec;
 mod dry_run_workflow;
 mod get_block_details;
 mod get_example;

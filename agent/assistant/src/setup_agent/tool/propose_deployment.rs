@@ -6,8 +6,7 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
-use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::workflow::{Overlay, compile};
 
 use super::super::facts::{ModelWords, ToolFact};
@@ -15,6 +14,7 @@ use super::super::tool_context::ToolContext;
 use super::chosen_draft::ChosenDraft;
 use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
+use super::draft_spec::{rules, spec};
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::checks::check_spec;
 use crate::proposal::describe::all_steps;
@@ -97,11 +97,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         Err(_) => PipelineId::new(arguments.pipeline.as_str()).map_err(|e| e.to_string())?,
     };
     let replaced = here.pipeline(id.as_str()).map(|p| &p.spec);
-    let chosen = match (arguments.draft.as_str(), arguments.edits.as_slice()) {
-        (RUNNING, []) => None,
-        (RUNNING, _) => return Err("edits need a draft of validate_workflow".to_owned()),
-        (base, edits) => Some(ChosenDraft::new(given, base.to_owned(), edits).await?),
-    };
+    let chosen = choose_draft(given, arguments.draft, &arguments.edits).await?;
     let workflow = match &chosen {
         Some(chosen) => drafted(chosen, &camera, replaced, given)?,
         None => running(&id, &camera, replaced)?,
@@ -127,10 +123,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         Some(_) => ProposedChange::Replace { spec },
         None => ProposedChange::Deploy { spec },
     };
-    let mut all = given.facts.changes();
-    all.retain(|other| other.pipeline() != change.pipeline());
-    all.push(change.clone());
-    fits(&all)?;
+    check_fits(&change, given)?;
     let result = json!({
         "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules,
         "difference": difference_lines(&change, &here),
@@ -151,6 +144,27 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             not_possible: arguments.not_possible,
         },
     }))
+}
+
+/// The draft to propose; `None` for the current workflow of the pipeline.
+async fn choose_draft(
+    given: ToolInput<'_>,
+    draft: String,
+    edits: &[DraftEdit],
+) -> Result<Option<ChosenDraft>, String> {
+    match (draft.as_str(), edits) {
+        (RUNNING, []) => Ok(None),
+        (RUNNING, _) => Err("edits need a draft of validate_workflow".to_owned()),
+        (_, edits) => ChosenDraft::new(given, draft, edits).await.map(Some),
+    }
+}
+
+/// Checks that a change fits into the proposal so far.
+fn check_fits(change: &ProposedChange, given: ToolInput<'_>) -> Result<(), String> {
+    let mut all = given.facts.changes();
+    all.retain(|other| other.pipeline() != change.pipeline());
+    all.push(change.clone());
+    fits(&all)
 }
 
 /// The difference of a change to the current state, as the user sees it.
@@ -279,38 +293,6 @@ fn keep_settings(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> Pipeline
         rules: new.rules,
         ..old.clone()
     }
-}
-
-/// The specification of a new pipeline.
-pub(super) fn spec(
-    id: PipelineId,
-    source: SourceId,
-    workflow: &Value,
-    rules: Vec<RuleSpec>,
-) -> PipelineSpec {
-    PipelineSpec {
-        id,
-        name: None,
-        source,
-        workflow: workflow.clone(),
-        parameters: BTreeMap::new(),
-        model: None,
-        rules: Some(rules),
-        detect: DetectMode::Always,
-        record: false,
-        show: false,
-        stop_after_s: None,
-        paused: false,
-    }
-}
-
-/// Parses rules: JSON text, or the list from a model that ignores the schema.
-pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
-    let read = match given {
-        Value::String(text) => serde_json::from_str(&text),
-        other => serde_json::from_value(other),
-    };
-    read.map_err(|e| format!("rules: {e}; give a list as in the instructions"))
 }
 
 /// Checks the number and size of changes.

@@ -28,8 +28,8 @@ const MAX_HOURS: f64 = 8_784.0;
 
 pub(super) const TOOL: Tool = Tool {
     name: "query_events",
-    description: "Searches the journal: the number of events in a span, also per camera and by hour \
-        or day, the latest of them, newest last, and the coverage: when the camera was watched for \
+    description: "Searches the journal: the number of events in a span, also per camera and by \
+        hour or day, the latest of them, newest last, and the coverage: when the camera was watched for \
         that class. No event means that it did not happen only for the known times; say that you \
         cannot know the others.",
     schema: || {

@@ -9,7 +9,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
 use super::draft_edit::{DraftEdit, edited_text, schema_of_edits};
-use super::propose_deployment::spec;
+use super::draft_spec::spec;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::checks::check_draft;
 
@@ -27,7 +27,7 @@ pub(super) const TOOL: Tool = Tool {
         here, the result lists all errors. Write a definition once and change it by edits.",
     schema: || {
         let properties = json!({
-            "workflow": text("the definition as JSON text; or leave it out and give draft and edits"),
+            "workflow": text("the definition as JSON text; or draft and edits instead"),
             "draft": text("the draft to change, such as d1"),
             "edits": schema_of_edits(),
         });
