@@ -71,7 +71,7 @@ pub(crate) const POLITE: [&str; 38] = [
 ];
 
 /// Words that begin a question.
-pub(crate) const QUESTIONS: [&str; 33] = [
+pub(crate) const QUESTIONS: [&str; 34] = [
     "what",
     "what's",
     "which",
@@ -105,6 +105,7 @@ pub(crate) const QUESTIONS: [&str; 33] = [
     "models",
     "whose",
     "explain",
+    "compare",
 ];
 
 /// Words that mean a pipeline.
@@ -179,7 +180,7 @@ fn leading_verb(reader: &Reader, start: usize, lexicon: &Lexicon) -> Option<Asks
 fn is_question(reader: &Reader, start: usize) -> bool {
     let lead = reader.word(start);
     let alerts = "number of alerts|alarms|events|warnings|incidents";
-    if reader.fits(alerts, start).is_some() {
+    if reader.fits(alerts, start).is_some() || reader.find(&["busiest"]).is_some() {
         return true;
     }
     let asked = reader.tokens.last().is_some_and(|t| t.text == "?");
@@ -194,6 +195,14 @@ fn is_question(reader: &Reader, start: usize) -> bool {
         "yesterday|ago|earlier",
         "last|past night|hour|week|minutes|hours",
     ];
+    let compares = reader.fits("more|fewer|less", start).is_some();
+    if compares
+        && reader
+            .find(&["than|or yesterday|today|this|last"])
+            .is_some()
+    {
+        return true;
+    }
     let state = ["camera|cam ok|okay|working|online|alive|up"];
     if asked
         && ((who && start == 0) || reader.find(&past).is_some() || reader.find(&state).is_some())

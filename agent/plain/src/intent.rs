@@ -159,4 +159,8 @@ pub struct EventsWanted {
     pub pictures: bool,
     /// So many of the newest are enough; absent: as many as are shown.
     pub most: Option<usize>,
+    /// Their number is wanted for each hour.
+    pub by_hour: bool,
+    /// Another span whose number is compared with that of this one; its ends may be open.
+    pub compared_with: Option<(Option<Timestamp>, Option<Timestamp>)>,
 }

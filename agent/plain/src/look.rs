@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Zoned;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::deployed;
@@ -34,14 +35,14 @@ pub(crate) fn look(
         [one] => Some(one.clone()),
         _ => None,
     };
-    let most = latest(r);
-    let range: Option<Range> = moments::past(r, &scene.now, &mut notes.assumed);
-    let range = range.map(|range| span::been(r, range, &scene.now, &mut notes.assumed));
+    let most = latest(r).or(pictures.filter(|one| *one).map(|_| 1));
+    let (range, compared_with) = its_spans(r, &scene.now, &mut notes.assumed);
+    let by_hour = wants_hours(r);
     let many = r.take(&["how many", "how often", "number of"]).is_some();
     if many && has(r, "how many|often") {
         return Err("Those are two questions. Please ask them one at a time.".to_owned());
     }
-    let past = has(r, HAPPENED) || has(r, WAS) || most.is_some();
+    let past = has(r, HAPPENED) || has(r, WAS) || most.is_some() || pictures.is_some() || by_hour;
     // `how many things crossed` is about what happened.
     let able = has(
         r,
@@ -64,14 +65,26 @@ pub(crate) fn look(
         "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
     ) || r.find(&["set up"]).is_some();
     if range.is_some() || (past && !deployed) {
+        if cameras.len() > 1 {
+            return Err(
+                "Ask about one camera at a time, or about all of them: each is counted then."
+                    .to_owned(),
+            );
+        }
         let wanted = EventsWanted {
             camera,
             pipelines,
-            only_number: many,
-            pictures,
+            only_number: many || by_hour || compared_with.is_some(),
+            pictures: pictures.is_some(),
             most,
+            by_hour,
+            compared_with,
             ..EventsWanted::default()
         };
+        let range = range.or_else(|| {
+            let today = || moments::today(&scene.now, &mut notes.assumed);
+            by_hour.then(today)
+        });
         return events(r, wanted, range, scene, lexicon);
     }
     let is_any = !cameras.is_empty();
@@ -123,6 +136,32 @@ fn refuse_what_no_table_answers(r: &Reader) -> Result<(), String> {
     Ok(())
 }
 
+/// The span that a question is about, and the one that it is compared with.
+fn its_spans(
+    r: &mut Reader,
+    now: &Zoned,
+    assumed: &mut Vec<String>,
+) -> (Option<Range>, Option<Range>) {
+    let (first, second) = match moments::compared(r, now, assumed) {
+        Some((first, second)) => (Some(first), Some(second)),
+        None => (moments::past(r, now, assumed), None),
+    };
+    let mut been = |range| span::been(r, range, now, assumed);
+    (first.map(&mut been), second.map(&mut been))
+}
+
+/// Whether a number is asked for each hour, or for the hour with most events.
+fn wants_hours(r: &mut Reader) -> bool {
+    r.take_all(&[
+        "at|in|during? what|which hour|hours|time was|were|is|are? it? the? busiest",
+        "at|in|during? what|which|the? busiest|peak hour|hours|time|times?",
+        "per|each|every|an hour",
+        "hour by hour",
+        "by the? hour",
+        "hourly",
+    ])
+}
+
 /// The cameras that a question names, and whether it means all of them.
 fn its_cameras(
     r: &mut Reader,
@@ -170,9 +209,10 @@ fn events(
     lexicon: &Lexicon,
 ) -> Result<(Look, String), String> {
     let many = wanted.only_number;
+    refuse_other_comparisons(r, &wanted)?;
     let of_events = has(r, "events|event|alerts|alarms|warnings|incidents");
     // Before classes: a place may be named like one.
-    if let Some((camera, place)) = its_place(r, wanted.camera.as_ref(), scene) {
+    if let Some((camera, place)) = its_place(r, wanted.camera.as_ref(), scene, lexicon) {
         wanted.camera = Some(camera);
         wanted.place = Some(place);
     }
@@ -180,7 +220,7 @@ fn events(
     let mentions = names::classes(r, &with_all_classes(scene), lexicon);
     let labels = labels_of(&mentions, scene);
     r.take_all(&[
-        "happened|happen|events|event|alerts|alarms|warnings|incidents|came|seen|passed|appeared",
+        "happened|happen|events|event|alerts|alarms|warnings|incidents|came|come|comes|seen|passed|appeared",
         "went|anything|counted|recorded|altogether|total",
         SHOWN,
         "last|latest|recent",
@@ -200,7 +240,10 @@ fn events(
     }
     let (from, to) = range.unwrap_or((None, None));
     told.extend(names::substitutions(&mentions));
-    told.push(span::told((from, to), &scene.now));
+    // The answer names the spans of a comparison itself.
+    if wanted.compared_with.is_none() {
+        told.push(span::told((from, to), &scene.now));
+    }
     told.retain(|sentence| !sentence.is_empty());
     wanted.labels = labels;
     wanted.conditions = conditions;
@@ -209,17 +252,69 @@ fn events(
     Ok((Look::Events(wanted), told.join(" ")))
 }
 
+/// Refuses to compare anything but two spans of time.
+fn refuse_other_comparisons(r: &Reader, wanted: &EventsWanted) -> Result<(), String> {
+    let compares = has(r, "compare|compared|busier|quieter")
+        || has(r, "more|fewer|less") && r.find(&["than <n>"]).is_none() && has(r, "than|or");
+    if wanted.compared_with.is_none() && compares {
+        return Err(
+            "I compare the numbers of two times, such as \"more cars today than yesterday\" or \
+             \"how many this morning against yesterday morning\"; ask for others one by one."
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// Hides the names of places that stand as classes, such as the first `car` of `was a car in the
+/// car zone`. Returns the reader without them.
+fn without_class_names(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Reader {
+    let mut view = r.clone();
+    let mentions = names::classes(&mut r.clone(), &with_all_classes(scene), lexicon);
+    for mention in mentions {
+        let (start, end) = (mention.at.start, mention.at.end);
+        let article =
+            usize::from(start > 0 && matches!(r.any_word(start - 1), "the" | "my" | "our"));
+        let before = start
+            .checked_sub(1 + article)
+            .map_or("", |at| r.any_word(at));
+        if !BEFORE_PLACES.contains(&before) && !PLACES.contains(&r.any_word(end)) {
+            view.mark(start..end);
+        }
+    }
+    view
+}
+
+/// Words before the name of a place.
+const BEFORE_PLACES: [&str; 14] = [
+    "in", "at", "on", "inside", "into", "onto", "within", "through", "across", "over", "near",
+    "around", "from", "to",
+];
+/// Words behind the name of a place.
+const PLACES: [&str; 5] = ["zone", "area", "line", "region", "place"];
+
 /// The named place that a question is about, with its camera.
 fn its_place(
     r: &mut Reader,
     camera: Option<&SourceId>,
     scene: &Scene,
+    lexicon: &Lexicon,
 ) -> Option<(SourceId, String)> {
     let cameras = scene.cameras.iter();
     let cameras: Vec<&Camera> = cameras
         .filter(|known| camera.is_none_or(|camera| known.id == *camera))
         .collect();
-    let (camera, place) = names::known_place(r, &cameras)?;
+    let mut view = without_class_names(r, scene, lexicon);
+    let before = view.used.clone();
+    let (camera, place) = names::known_place(&mut view, &cameras)?;
+    for at in (0..before.len()).filter(|at| !before[*at] && view.used[*at]) {
+        r.mark(at..at + 1);
+    }
+    if let Some(at) = (1..before.len())
+        .find(|at| view.used[at - 1] && !before[at - 1] && PLACES.contains(&r.word(*at)))
+    {
+        r.mark(at..at + 1);
+    }
     Some((camera.id.clone(), place.name.clone()))
 }
 
@@ -302,11 +397,20 @@ const HAPPENED: &str = "happened|happen|events|event|alerts|alarms|warnings|inci
 /// Words that say only that something is past.
 const WAS: &str = "was|were|did|has|have|had";
 
-/// Whether pictures of events are asked for: `show me the picture of the last event`.
-fn its_pictures(r: &mut Reader) -> bool {
+/// Whether pictures of events are asked for, and only one: `show me the picture of the last
+/// visitor`.
+fn its_pictures(r: &mut Reader) -> Option<bool> {
+    const ONE: &str = "picture|photo|image|snapshot";
+    const SEVERAL: &str = "pictures|photos|images|snapshots";
     let events = "event|events|alert|alerts|alarm|alarms|warning|warnings";
-    let of_it = "picture|pictures|photo|photos|image|images|snapshot|snapshots of|from|for";
-    has(r, events) && r.take(&[of_it]).is_some()
+    if has(r, events) {
+        let any = format!("{ONE}|{SEVERAL} of|from|for");
+        return r.take(&[&any]).map(|_| false);
+    }
+    let shows = "show|see|display|give|send me|us? the|its|their last|latest|newest?";
+    let of = "of|from|for?";
+    let is_one = r.take(&[&format!("{shows} {ONE} {of}")]).is_some();
+    (is_one || r.take(&[&format!("{shows} {SEVERAL} {of}")]).is_some()).then_some(is_one)
 }
 
 /// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.

@@ -133,6 +133,66 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
     Some((stamp(at(now, date, 0.0)), stamp(end)))
 }
 
+/// The current day until now, for a question that names no time.
+pub(crate) fn today(now: &Zoned, assumed: &mut Vec<String>) -> Range {
+    assumed.push("No time was named: today is taken.".to_owned());
+    (stamp(at(now, now.date(), 0.0)), None)
+}
+
+/// Words between two spans that are compared.
+const AGAINST: [&str; 4] = ["against", "than", "versus", "vs"];
+/// Words between two days that are compared.
+const BETWEEN_DAYS: [&str; 4] = ["and", "or", "with", "to"];
+
+/// Reads the two spans that a question compares: `today than yesterday`, `monday and tuesday`.
+pub(crate) fn compared(
+    r: &mut Reader,
+    now: &Zoned,
+    assumed: &mut Vec<String>,
+) -> Option<(Range, Range)> {
+    let is_span = r.find(&["between|from|since|until"]).is_some();
+    let is_between = |i: &usize| {
+        let word = r.word(*i);
+        AGAINST.contains(&word) || !is_span && BETWEEN_DAYS.contains(&word)
+    };
+    let separators: Vec<usize> = (1..r.tokens.len()).filter(is_between).collect();
+    for at in separators {
+        let mut both = r.clone();
+        let mut said = Vec::new();
+        let end = r.tokens.len();
+        let first = past_within(&mut both, 0..at, now, &mut said);
+        let second = past_within(&mut both, at + 1..end, now, &mut said);
+        if let (Some(first), Some(second)) = (first, second) {
+            both.mark(at..at + 1);
+            both.take_all(&[
+                "compare|compared|comparison",
+                "more|fewer|less|busier|quieter|difference",
+            ]);
+            *r = both;
+            assumed.extend(said);
+            return Some((first, second));
+        }
+    }
+    None
+}
+
+/// Reads a span of the past in a part of the tokens.
+fn past_within(
+    r: &mut Reader,
+    part: std::ops::Range<usize>,
+    now: &Zoned,
+    assumed: &mut Vec<String>,
+) -> Option<Range> {
+    let mut view = r.clone();
+    view.mark(0..part.start);
+    view.mark(part.end..r.tokens.len());
+    let range = past(&mut view, now, assumed)?;
+    for at in part.filter(|at| view.word(*at).is_empty()) {
+        r.mark(at..at + 1);
+    }
+    Some(range)
+}
+
 fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
 }

@@ -1,14 +1,19 @@
 //! An answer about the past, in words.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::tz::TimeZone;
 use watchkeeper_contract::coverage::CoverageReport;
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_plain::intent::EventsWanted;
 
-use super::describe::{duration, moment, reason};
+use super::describe::{duration, moment, reason, zone_name};
 use super::event_search::EventSearchResult;
-use super::knowledge::{Knowledge, Unknown};
+use super::hours::{HourCount, count_by_hour};
+use super::knowledge::{CameraKnowledge, Knowledge, Unknown};
+use super::question::PastQuestion;
 use super::why::Why;
+use super::{compare, hours};
 use crate::wording::counted;
 
 /// Unknown times that an answer names.
@@ -21,7 +26,7 @@ const MAX_CLASSES: usize = 6;
 const SHORT_MS: i64 = 120_000;
 
 /// Range in which a weekday names one day.
-const MAX_WEEK_MS: i64 = 6 * 86_400_000;
+pub(super) const MAX_WEEK_MS: i64 = 6 * 86_400_000;
 
 /// Events, and what else could have been known.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,17 +35,66 @@ pub struct PastAnswer {
     pub knowledge: Knowledge,
     /// What the knowledge was computed from.
     pub report: CoverageReport,
+    /// Numbers of events by the hour, where they are asked for.
+    pub hours: Vec<HourCount>,
+    /// Whether the number of each camera is asked for.
+    pub by_camera: bool,
+    /// The answer for the span that this one is compared with.
+    pub compared_with: Option<Box<PastAnswer>>,
 }
 
 impl PastAnswer {
+    /// Computes the answer for one span on a box with these `cameras` and their names; times are in
+    /// `zone`.
+    #[must_use]
+    pub fn new(
+        wanted: &EventsWanted,
+        found: EventSearchResult,
+        report: CoverageReport,
+        cameras: &BTreeMap<SourceId, String>,
+        zone: &TimeZone,
+    ) -> Self {
+        let ids: Vec<SourceId> = cameras.keys().cloned().collect();
+        let question = PastQuestion::new(wanted, &ids, &report);
+        let mut knowledge = Knowledge::of(&question, &report, &found.begun, zone);
+        for known in &mut knowledge.cameras {
+            if let Some(name) = cameras.get(&known.camera) {
+                known.name.clone_from(name);
+            }
+        }
+        let hours = if wanted.by_hour {
+            count_by_hour(&found.moments, zone)
+        } else {
+            Vec::new()
+        };
+        Self {
+            by_camera: wanted.only_number && knowledge.cameras.len() > 1,
+            found,
+            knowledge,
+            report,
+            hours,
+            compared_with: None,
+        }
+    }
+
     /// The answer in words; without the list of events.
     #[must_use]
     pub fn sentence(&self, zone: &TimeZone) -> String {
+        match &self.compared_with {
+            Some(other) => compare::sentence(self, other, zone),
+            None => self.of_span(zone),
+        }
+    }
+
+    /// The answer for its own span in words.
+    pub(super) fn of_span(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
         let is_empty = found.number == 0 && !found.cut && found.unreadable == 0;
         if !is_empty {
             parts.push(found.number_sentence());
+            parts.extend(self.cameras_sentence());
+            parts.extend(hours::sentence(self, zone));
         } else if knowledge.is_none() {
             parts.push(format!("I could not have known: {}.", self.unknown(zone)));
         } else if knowledge.is_whole() && self.only().is_none() {
@@ -63,11 +117,25 @@ impl PastAnswer {
         parts.join(" ")
     }
 
+    /// The number of each camera.
+    fn cameras_sentence(&self) -> Option<String> {
+        let number = |camera: &CameraKnowledge| {
+            let number = self.found.by_camera.get(&camera.camera).copied();
+            match number {
+                None if camera.known.is_empty() => format!("{} not known", camera.name),
+                number => format!("{} {}", camera.name, number.unwrap_or(0)),
+            }
+        };
+        let cameras: Vec<String> = self.knowledge.cameras.iter().map(number).collect();
+        self.by_camera
+            .then(|| format!("By camera: {}.", cameras.join(", ")))
+    }
+
     /// Which cameras watched, for what and how often.
     fn watched(&self, when: &str) -> String {
         let cameras = self.knowledge.cameras.iter();
         let seeing = cameras.filter(|camera| !camera.known.is_empty());
-        let names: Vec<&str> = seeing.clone().map(|c| c.camera.as_str()).collect();
+        let names: Vec<&str> = seeing.clone().map(|c| c.name.as_str()).collect();
         let asked = self.knowledge.question.labels.iter();
         let told = seeing.clone().flat_map(|camera| &camera.classes);
         let classes: BTreeSet<&str> = asked.chain(told).map(String::as_str).collect();
@@ -94,7 +162,7 @@ impl PastAnswer {
         let only: Vec<String> = only
             .map(|c| {
                 let told: Vec<&str> = c.only.iter().map(String::as_str).collect();
-                format!("{} ({})", told.join(", "), c.camera)
+                format!("{} ({})", told.join(", "), c.name)
             })
             .collect();
         (!only.is_empty()).then(|| format!("Only {} are recorded.", only.join("; ")))
@@ -124,8 +192,8 @@ impl PastAnswer {
         for camera in &self.knowledge.cameras {
             for gap in &camera.unknown {
                 match gaps.iter_mut().find(|(_, known)| *known == gap) {
-                    Some((cameras, _)) => cameras.push(camera.camera.as_str()),
-                    None => gaps.push((vec![camera.camera.as_str()], gap)),
+                    Some((cameras, _)) => cameras.push(camera.name.as_str()),
+                    None => gaps.push((vec![camera.name.as_str()], gap)),
                 }
             }
         }
@@ -155,7 +223,8 @@ impl PastAnswer {
             let is_short = gap.to_ms - gap.from_ms < SHORT_MS;
             let is_long = to - from > MAX_WEEK_MS;
             let shown = |ms| moment(ms, is_short, is_long, zone);
-            format!(" from {} to {}", shown(gap.from_ms), shown(gap.to_ms))
+            let (from, to) = (shown(gap.from_ms), shown(gap.to_ms));
+            format!(" from {from} to {to} {}", zone_name(gap.to_ms, zone))
         };
         format!("{}{when}, because {}", cameras.join(", "), reason(&gap.why))
     }

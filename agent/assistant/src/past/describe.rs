@@ -28,7 +28,7 @@ impl Knowledge {
                 })
                 .collect();
             json!({
-                "camera": camera.camera, "known": known, "unknown": unknown,
+                "camera": camera.camera, "name": camera.name, "known": known, "unknown": unknown,
                 "known_times": camera.known.as_slice().len(), "unknown_times": camera.unknown.len(),
                 "recorded_only": camera.only, "pictures_per_s": camera.rate,
             })
@@ -155,6 +155,24 @@ pub(super) fn moment(ms: i64, with_seconds: bool, with_date: bool, zone: &TimeZo
         (true, true) => "%a %-d %b %T",
     };
     zoned(ms, zone).map_or_else(String::new, |at| at.strftime(format).to_string())
+}
+
+/// The abbreviation of a time zone at a moment, such as `CET`.
+pub(super) fn zone_name(ms: i64, zone: &TimeZone) -> String {
+    zoned(ms, zone).map_or_else(String::new, |at| at.strftime("%Z").to_string())
+}
+
+/// A span in local time, with its dates and zone.
+pub(super) fn span((from, to): (i64, i64), zone: &TimeZone) -> String {
+    let shown = |ms| moment(ms, false, true, zone);
+    format!("{} to {} {}", shown(from), shown(to), zone_name(to, zone))
+}
+
+/// An hour in local time, with its date in a long range.
+pub(super) fn hour(from_ms: i64, with_date: bool, zone: &TimeZone) -> String {
+    const HOUR_MS: i64 = 3_600_000;
+    let end = zoned(from_ms + HOUR_MS, zone).map(|at| at.strftime("–%R").to_string());
+    moment(from_ms, false, with_date, zone) + &end.unwrap_or_default()
 }
 
 /// A moment in local time, with its date.

@@ -26,6 +26,8 @@ pub const MAX_SHOWN: usize = 50;
 pub const LOOKBACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most classes of which other events are counted.
 const MAX_CLASSES: usize = 32;
+/// Most cameras whose events are counted one by one.
+const MAX_CAMERAS: usize = 256;
 
 /// A search in progress.
 #[derive(Debug, Clone)]
@@ -69,7 +71,7 @@ pub struct EventSearchResult {
     pub moments: Vec<Timestamp>,
     /// Number of all events found.
     pub number: u64,
-    /// Number of all events found, by camera.
+    /// Number of all events of each camera that has some.
     pub by_camera: BTreeMap<SourceId, u64>,
     /// Numbers of the events that were wanted but for their class, by class.
     pub other_classes: BTreeMap<String, u64>,
@@ -152,10 +154,7 @@ impl EventSearch {
                     self.rejected += 1;
                     continue;
                 }
-                self.number += 1;
-                if let Some(camera) = &event.source {
-                    *self.by_camera.entry(camera.clone()).or_default() += 1;
-                }
+                self.count(&event);
                 let is_dated = event.at.quality != TimeQuality::Unsynced;
                 let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
                 self.moments.extend(moment.filter(|_| is_dated));
@@ -172,6 +171,15 @@ impl EventSearch {
         }
         self.pages += 1;
         self.end = self.below();
+    }
+
+    fn count(&mut self, event: &Event) {
+        self.number += 1;
+        if let Some(camera) = &event.source
+            && (self.by_camera.len() < MAX_CAMERAS || self.by_camera.contains_key(camera))
+        {
+            *self.by_camera.entry(camera.clone()).or_default() += 1;
+        }
     }
 
     /// Keeps the ends of events, and the beginnings of those of rules.
@@ -230,6 +238,8 @@ impl EventSearch {
             only_number: _,
             pictures: _,
             most: _,
+            by_hour: _,
+            compared_with: _,
         } = &self.wanted;
         let rule = match &event.body {
             EventBody::Rule(rule) => Some(&**rule),

@@ -24,6 +24,8 @@ pub struct Knowledge {
 #[derive(Debug, Clone, PartialEq)]
 pub struct CameraKnowledge {
     pub camera: SourceId,
+    /// What people call it; its id where it has no name.
+    pub name: String,
     /// When an event would have been recorded.
     pub known: Intervals,
     /// The rest of the range, rising.
@@ -141,6 +143,7 @@ impl Given<'_> {
         };
         CameraKnowledge {
             camera: camera.clone(),
+            name: camera.to_string(),
             unknown: explain(&gaps, &found.reasons, &dated, &otherwise),
             known,
             only: if part.is_empty() {

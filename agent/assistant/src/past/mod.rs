@@ -9,8 +9,10 @@
 //! Not here: understanding a question (`plain`), the spans of coverage (the runtime).
 
 mod answer;
+mod compare;
 mod describe;
 pub mod event_search;
+mod hours;
 mod intervals;
 mod knowledge;
 mod question;
@@ -20,23 +22,41 @@ mod tests;
 mod why;
 
 pub use self::answer::PastAnswer;
+pub use self::hours::HourCount;
 pub use self::intervals::Intervals;
 pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown};
 pub use self::question::PastQuestion;
 pub use self::why::Why;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_plain::intent::EventsWanted;
 
 use self::event_search::{EventSearch, EventSearchResult};
+use crate::proposal::snapshot::display_name;
 
-/// Answers a question about the past.
+/// Answers a question about the past, and computes what it is compared with.
 ///
 /// # Errors
 /// [`ClientError`], as for every request.
 pub async fn answer(
+    client: &RuntimeClient,
+    wanted: &EventsWanted,
+) -> Result<PastAnswer, ClientError> {
+    let Some((wanted, other)) = compare::spans(wanted, Timestamp::now()) else {
+        return answer_span(client, wanted).await;
+    };
+    let other = answer_span(client, &other).await?;
+    Ok(PastAnswer {
+        compared_with: Some(Box::new(other)),
+        ..answer_span(client, &wanted).await?
+    })
+}
+
+/// Answers a question about one span.
+async fn answer_span(
     client: &RuntimeClient,
     wanted: &EventsWanted,
 ) -> Result<PastAnswer, ClientError> {
@@ -48,15 +68,22 @@ pub async fn answer(
     // Before the search: each event of its spans is in the journal when it is answered.
     let report = client.coverage(&range).await?;
     let found = search_events(client, wanted).await?;
-    let sources = client.sources().await?;
-    let cameras: Vec<_> = sources.into_iter().map(|source| source.spec.id).collect();
-    let question = PastQuestion::new(wanted, &cameras, &report);
-    let knowledge = Knowledge::of(&question, &report, &found.begun, &TimeZone::system());
-    Ok(PastAnswer {
+    let sources = client
+        .sources()
+        .await?
+        .into_iter()
+        .map(|source| source.spec);
+    let cameras = sources.map(|spec| {
+        let name = display_name(spec.name.as_ref(), spec.id.as_str());
+        (spec.id, name)
+    });
+    Ok(PastAnswer::new(
+        wanted,
         found,
-        knowledge,
         report,
-    })
+        &cameras.collect(),
+        &TimeZone::system(),
+    ))
 }
 
 /// Searches the journal.

@@ -219,7 +219,7 @@ fn points(value: &Value, [w, h]: [u32; 2]) -> Option<Vec<[f64; 2]>> {
 }
 
 /// Returns the display name, or the id without one.
-fn display_name(name: Option<&DisplayName>, id: &str) -> String {
+pub(crate) fn display_name(name: Option<&DisplayName>, id: &str) -> String {
     name.map_or_else(|| id.to_owned(), DisplayName::to_string)
 }
 

@@ -4,7 +4,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Looked};
 use watchkeeper_plain::intent::{EventsWanted, Look};
-use watchkeeper_plain::scene::Deployed;
+use watchkeeper_plain::scene::{Deployed, Place, Shape};
 
 use crate::support::{ask, deployed, scene};
 
@@ -234,7 +234,6 @@ fn how_long_is_not_answered_by_how_often() {
 #[test]
 fn a_number_of_something_else_is_no_answer() {
     for (text, word) in [
-        ("what was the busiest hour", "busiest"),
         ("how many red cars were seen in the yard today", "red"),
         (
             "how many people crossed the line from left to right in the yard today",
@@ -324,7 +323,7 @@ fn number_of_one_class_and_any_of_another_are_two_watches() {
 fn question_with_words_left_over_is_not_answered_without_them() {
     for text in [
         "was a postman in the yard today",
-        "did anything happen in the yard yesterday against today",
+        "did anything happen in the yard yesterday against a week before",
     ] {
         let Answer::Unknown(unknown) = ask(text, &site()) else {
             panic!("{text}");
@@ -373,4 +372,147 @@ fn watch_is_found_by_its_class_where_no_other_has_it() {
     assert_eq!(deleted("pause the car alarm"), ["yard-car-appears"]);
     // Two watch for people.
     assert_eq!(deleted("delete the person watch"), [""; 0]);
+}
+
+#[test]
+fn two_days_are_compared_and_anything_else_is_refused() {
+    for (text, first, second) in [
+        ("how many yesterday against today", "yesterday", "today"),
+        (
+            "were there more cars in the yard today than yesterday?",
+            "today",
+            "yesterday",
+        ),
+        (
+            "more cars this morning than yesterday morning?",
+            "this morning",
+            "yesterday morning",
+        ),
+        ("compare today with yesterday", "today", "yesterday"),
+        (
+            "did more people come today or yesterday",
+            "today",
+            "yesterday",
+        ),
+    ] {
+        let (wanted, _) = events(text);
+        let span = |words: &str| {
+            let (alone, _) = events(&format!("how many events {words}"));
+            (alone.from, alone.to)
+        };
+        assert!(wanted.only_number, "{text}");
+        assert_eq!((wanted.from, wanted.to), span(first), "{text}");
+        assert_eq!(wanted.compared_with, Some(span(second)), "{text}");
+    }
+    for text in [
+        "were there more cars than trucks today",
+        "were there more people today than usual",
+        "was it busier today",
+    ] {
+        match ask(text, &site()) {
+            Answer::Unknown(unknown) => {
+                assert!(unknown.text.contains("two times"), "{text}: {unknown:?}");
+            }
+            other => panic!("{text}: {other:#?}"),
+        }
+    }
+    let (wanted, _) = events("how many cars between 8 and 9 today");
+    assert_eq!(wanted.compared_with, None);
+}
+
+#[test]
+fn numbers_by_the_hour_are_asked_for() {
+    for text in [
+        "how many cars per hour today",
+        "how many cars each hour in the yard today",
+        "when was it busiest",
+        "when was it busiest yesterday?",
+        "what was the busiest hour today",
+        "which hour was the busiest today",
+    ] {
+        let (wanted, _) = events(text);
+        assert!(
+            wanted.by_hour && wanted.from.is_some(),
+            "{text}: {wanted:?}"
+        );
+    }
+    let (wanted, _) = events("how many cars in the last hour");
+    assert!(!wanted.by_hour);
+}
+
+#[test]
+fn pictures_are_asked_for_without_the_word_event() {
+    for text in [
+        "show me the picture",
+        "show me the picture of the last visitor",
+        "show the latest photo of a car in the yard",
+    ] {
+        let (wanted, _) = events(text);
+        assert!(
+            wanted.pictures && wanted.most == Some(1),
+            "{text}: {wanted:?}"
+        );
+    }
+    let (wanted, _) = events("show me the pictures of today");
+    assert!(wanted.pictures && wanted.most.is_none(), "{wanted:?}");
+    for text in ["what is in the picture", "describe the picture of the yard"] {
+        assert!(matches!(ask(text, &site()), Answer::Unknown(_)), "{text}");
+    }
+}
+
+/// The scene with zones of these names on the yard.
+fn with_places(names: &[&str]) -> Scene {
+    let mut scene = site();
+    let yard = scene.cameras.iter_mut().find(|c| c.id.as_str() == "yard");
+    let places = names.iter().map(|name| Place {
+        name: (*name).to_owned(),
+        shape: Shape::Zone(vec![[0.1, 0.1], [0.5, 0.1], [0.5, 0.5]]),
+    });
+    yard.unwrap().places.extend(places);
+    scene
+}
+
+#[test]
+fn place_named_like_a_class_is_a_place_only_where_one_stands() {
+    let scene = with_places(&["car", "dog"]);
+    for (text, place, labels) in [
+        ("was a car in the yard today", None, ["car"].as_slice()),
+        (
+            "was a person in the car zone today",
+            Some("car"),
+            &["person"],
+        ),
+        ("was a dog in the dog zone today", Some("dog"), &["dog"]),
+        (
+            "did anything happen in the dog zone today",
+            Some("dog"),
+            &[],
+        ),
+        (
+            "how many cars were in the dog zone today",
+            Some("dog"),
+            &["car"],
+        ),
+    ] {
+        let Answer::Look(looked) = ask(text, &scene) else {
+            panic!("{text}: {:#?}", ask(text, &scene));
+        };
+        let Look::Events(wanted) = looked.look else {
+            panic!("{text}: {looked:#?}");
+        };
+        assert_eq!(wanted.place.as_deref(), place, "{text}");
+        assert_eq!(wanted.labels, labels, "{text}");
+    }
+}
+
+#[test]
+fn two_cameras_are_not_answered_for_all_of_them() {
+    let said = ask(
+        "how many people were in the yard and at the gate today",
+        &site(),
+    );
+    let Answer::Unknown(unknown) = said else {
+        panic!("{said:#?}");
+    };
+    assert!(unknown.text.contains("one camera at a time"), "{unknown:?}");
 }
