@@ -1,10 +1,8 @@
 //! Prints the progress of a session: as text, or with `--json` as objects without signs of life.
 
 use jiff::tz::TimeZone;
-use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
-use watchkeeper_plain::intent::EventsWanted;
 
 use super::events::{self, Clock};
 use super::output::Output;
@@ -81,7 +79,8 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
         ProgressEvent::Camera(sources, name, pipelines) => {
             show_camera(sources, name, pipelines, out);
         }
-        ProgressEvent::Events(answer, wanted, head) => show_events(answer, wanted, head, out),
+        ProgressEvent::Events(answer, _, head) => show_events(answer, head, out),
+        ProgressEvent::Picture(_, file) => out.line(format!("Saved {}", file.display())),
         ProgressEvent::Record(record) => events::show_record(record, Clock::Wall, out),
         ProgressEvent::Cost(cost) => out.line(cost.lines().join("\n")),
         ProgressEvent::TraceEntry(entry) => out.line(trace::line(entry)),
@@ -110,27 +109,16 @@ fn print_counts(pipelines: &[PipelineStatus], out: &Output) {
     lines.iter().for_each(|line| out.line(line));
 }
 
-fn show_events(answer: &PastAnswer, wanted: &EventsWanted, head: &str, out: &Output) {
+fn show_events(answer: &PastAnswer, head: &str, out: &Output) {
     let sentence = answer.sentence(&TimeZone::system());
     let head: Vec<&str> = [head, &sentence]
         .into_iter()
         .filter(|text| !text.is_empty())
         .collect();
     out.line(head.join(" "));
-    for event in &answer.found.events {
-        if let Some(line) = events::line(event, Clock::Wall) {
-            out.line(line);
-        }
-        let media = event.media.iter().filter(|_| wanted.pictures);
-        for Media { id, kind, .. } in media {
-            let kind = match kind {
-                MediaKind::Clean => "picture",
-                MediaKind::Annotated => "annotated picture",
-            };
-            out.line(format!(
-                "          {kind}: watchkeeper media get {id} -o FILE.jpg"
-            ));
-        }
+    let lines = answer.found.events.iter();
+    for line in lines.filter_map(|event| events::line(event, Clock::Wall)) {
+        out.line(line);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Output;
 
+use anyhow::Context as _;
 use serde_json::Value;
 use watchkeeper_tests::daemons::{Bench, wait_for};
 use watchkeeper_tests::person::{ask, command};
@@ -96,6 +97,11 @@ fn statement_is_verified_and_a_changed_one_is_not() -> anyhow::Result<()> {
     wait_for("an event", || {
         (!bench.events().ok()?.is_empty()).then_some(())
     })?;
+    let shown = answer(&bench, "show me the picture")?;
+    let picture = shown.lines().find_map(|line| line.strip_prefix("Saved "));
+    let picture = picture.with_context(|| format!("no picture: {shown}"))?;
+    assert!(fs::read(picture)?.starts_with(&[0xff, 0xd8]), "{picture}");
+
     let file = bench.path("statement.json");
     let path = file.to_string_lossy().into_owned();
     let saved = run(&bench, &["coverage", "--statement", &path])?;

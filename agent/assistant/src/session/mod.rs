@@ -2,8 +2,8 @@
 //! - [`user_session`]: one session; handles a text with the current state of the runtime.
 //! - `llm_fallback`, [`rewording`], [`setup_runner`]: an LLM where the rules do not understand.
 //! - `trial_runner`: runs the trial of a proposal before it is shown.
-//! - `answering`, `apply`, `note_keeping`: deliver a reply, apply a confirmed proposal, save a
-//!   note.
+//! - `answering`, `apply`, `note_keeping`, `pictures`: deliver a reply, apply a confirmed proposal,
+//!   save a note or the pictures of events.
 //! - `narrowing_proposal`: proposes to narrow rules by the answers of people.
 //! - [`short_command`]: slash commands; [`progress`]: events of a session; [`secrets`]: hides
 //!   passwords and keys.
@@ -19,6 +19,7 @@ mod apply;
 mod llm_fallback;
 mod narrowing_proposal;
 mod note_keeping;
+mod pictures;
 pub mod progress;
 mod reply_trace;
 pub mod rewording;

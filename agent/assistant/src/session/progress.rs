@@ -2,8 +2,11 @@
 //!
 //! Invariant: events flow one way; a session never waits for their receiver.
 
+use std::path::Path;
+
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
+use watchkeeper_contract::event::Media;
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_memory::Found;
@@ -94,6 +97,8 @@ pub enum ProgressEvent<'a> {
     Camera(&'a [SourceStatus], &'a str, &'a [PipelineStatus]),
     /// An answer about the past, and the beginning of the sentence about it.
     Events(&'a PastAnswer, &'a EventsWanted, &'a str),
+    /// A picture of an event, and the file in which it was saved.
+    Picture(&'a Media, &'a Path),
     Record(&'a JournalRecord),
     /// Costs and budget of the LLM.
     Cost(&'a CostReport),
@@ -160,13 +165,9 @@ impl ProgressEvent<'_> {
             Self::Camera(sources, _, on_it) => {
                 json!({"type": "status", "sources": sources, "pipelines": hide_secrets(on_it)})
             }
-            Self::Events(answer, _, _) => {
-                let (found, zone) = (&answer.found, TimeZone::system());
-                let events: Vec<Value> = found.events.iter().map(event_json).collect();
-                json!({
-                    "type": "events", "number": found.number, "complete": !found.cut, "events": events,
-                    "text": answer.sentence(&zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
-                })
+            Self::Events(answer, _, _) => events_json(answer),
+            Self::Picture(media, file) => {
+                json!({"type": "saved", "media": media, "file": file})
             }
             Self::Record(JournalRecord::Known(known)) => event_json(known),
             Self::Record(JournalRecord::Newer(record)) => event_json(&record.raw),
@@ -189,6 +190,30 @@ impl ProgressEvent<'_> {
             }),
         }
     }
+}
+
+/// Returns an answer about the past, and below `compared_with` what it is compared with.
+fn events_json(answer: &PastAnswer) -> Value {
+    let (found, zone) = (&answer.found, TimeZone::system());
+    let events: Vec<Value> = found.events.iter().map(event_json).collect();
+    let mut object = json!({
+        "type": "events", "number": found.number, "complete": !found.cut, "events": events,
+        "text": answer.sentence(&zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
+    });
+    if answer.by_camera {
+        object["by_camera"] = json!(found.by_camera);
+    }
+    if !answer.hours.is_empty() {
+        object["by_hour"] = answer
+            .hours
+            .iter()
+            .map(|hour| hour.to_json(&zone))
+            .collect();
+    }
+    if let Some(other) = &answer.compared_with {
+        object["compared_with"] = events_json(other);
+    }
+    object
 }
 
 /// Returns the pipelines without secrets, since the receiver may pass them on.

@@ -283,7 +283,7 @@ fn find_by_name<'i, I>(name: &str, known: &[(&'i I, &str, Option<&str>)]) -> Opt
 
 /// Writes a picture into `folder` under the next number, and deletes the lowest numbers over
 /// [`MAX_PICTURES`]. Other files stay.
-fn save_numbered(folder: &Path, name: &str, file: &[u8]) -> io::Result<PathBuf> {
+pub(crate) fn save_numbered(folder: &Path, name: &str, file: &[u8]) -> io::Result<PathBuf> {
     let mut kept: Vec<(u64, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,0 +1,62 @@
+//! Pictures of events that a user asked to see, in the folder `pictures` of the user's home.
+//!
+//! - At most [`MAX_SAVED`] of an answer are saved, the newest; the oldest files are deleted.
+//! - A picture that cannot be saved is reported with the command that fetches it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use watchkeeper_contract::event::{Event, Media, MediaKind};
+
+use super::progress::ProgressEvent;
+use super::user_session::Session;
+use crate::setup_agent::tool_context::save_numbered;
+
+/// Name of the folder in a user's home.
+const FOLDER: &str = "pictures";
+/// Most pictures that are saved for one answer.
+const MAX_SAVED: usize = 10;
+
+impl Session {
+    /// Saves the pictures of these events, oldest first, and reports their files.
+    pub(super) async fn show_pictures(&self, events: &[Event]) {
+        let Ok(home) = &self.deps.state_dir else {
+            return;
+        };
+        let folder = home.join(FOLDER);
+        let newest = events.get(events.len().saturating_sub(MAX_SAVED)..);
+        for event in newest.unwrap_or_default() {
+            let Some(media) = best_picture(event) else {
+                self.report_note(&format!("event {} has no picture", event.seq));
+                continue;
+            };
+            match self.save_picture(&folder, media).await {
+                Ok(file) => self.deps.out.report(ProgressEvent::Picture(media, &file)),
+                Err(why) => self.report_note(&format!(
+                    "{why}; `watchkeeper media get {} -o FILE.jpg` fetches the picture",
+                    media.id
+                )),
+            }
+        }
+        let others = events.len().saturating_sub(MAX_SAVED);
+        if others > 0 {
+            self.report_note(&format!(
+                "{others} older pictures are not saved; `watchkeeper events --json` has their ids"
+            ));
+        }
+    }
+
+    async fn save_picture(&self, folder: &Path, media: &Media) -> Result<PathBuf, String> {
+        let bytes = self.deps.client.media(&media.id).await;
+        let bytes = bytes.map_err(|error| error.in_full())?;
+        let saved =
+            fs::create_dir_all(folder).and_then(|()| save_numbered(folder, "event.jpg", &bytes));
+        saved.map_err(|error| format!("cannot save a picture in {}: {error}", folder.display()))
+    }
+}
+
+/// The picture that shows an event best: the annotated one.
+fn best_picture(event: &Event) -> Option<&Media> {
+    let pictures = event.media.iter();
+    pictures.max_by_key(|media| media.kind == MediaKind::Annotated)
+}
