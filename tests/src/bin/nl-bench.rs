@@ -1,15 +1,13 @@
-//! Sends the tasks of a file to a box and grades what it deploys, or checks the grades with mutants
-//! of hand-written solutions.
+//! Sends the tasks of a file to a box and grades what it deploys.
 //!
 //!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE [--runs K] [--only ID] [--json OUT]
 //!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE --provider URL --model ID
 //!         [--wire claude|openai|gemini|ollama] [--key-env NAME]
-//!     cargo run -p watchkeeper-tests --bin nl-bench -- FILE --mutate
 //!
 //! Build the programs before: `cargo build --workspace`. Exit codes:
-//! - 0: it ran; with `--gate` the gate is reached; with `--mutate` every solution passes.
+//! - 0: it ran; with `--gate` the gate is reached.
 //! - 1: one of these failed, or an LLM was configured and never answered.
-//! - 2: it could not run.
+//! - 2: it could not run, or a task of the file could not be read; the others ran.
 //!
 //! `tests/README.md` has the details.
 #![allow(
@@ -26,7 +24,6 @@ use clap::Parser;
 use secrecy::SecretString;
 use serde_json::Value;
 use watchkeeper_tests::nl::bench;
-use watchkeeper_tests::nl::oracle;
 use watchkeeper_tests::nl::provider::{Agent, Wire};
 use watchkeeper_tests::nl::task::TaskFile;
 
@@ -60,24 +57,13 @@ struct Args {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Exits with 1 if the gate of the file is not reached.
-    #[arg(long, conflicts_with = "mutate")]
-    gate: bool,
-    /// Grades mutants of hand-written solutions instead.
     #[arg(long)]
-    mutate: bool,
-    /// File of hand-written solutions.
-    #[arg(long, value_name = "FILE", default_value_os_t = oracles())]
-    oracles: PathBuf,
-}
-
-fn oracles() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("nl/oracles.json")
+    gate: bool,
 }
 
 fn main() -> ExitCode {
     match run(&Args::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
+        Ok(code) => ExitCode::from(code),
         Err(error) => {
             eprintln!("{error:#}");
             ExitCode::from(2)
@@ -85,27 +71,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(args: &Args) -> anyhow::Result<bool> {
+/// Runs the command and returns its exit code.
+fn run(args: &Args) -> anyhow::Result<u8> {
     let mut file = TaskFile::read(&args.file)?;
     if !args.only.is_empty() {
         if let Some(unknown) = args
             .only
             .iter()
-            .find(|id| file.tasks.iter().all(|t| t.id != **id))
+            .find(|id| !file.ids().any(|known| known == **id))
         {
-            let ids: Vec<&str> = file.tasks.iter().map(|t| t.id.as_str()).collect();
+            let ids: Vec<&str> = file.ids().collect();
             bail!(
                 "--only names {unknown:?}, which is no task of the file; there are: {}",
                 ids.join(", ")
             );
         }
         file.tasks.retain(|task| args.only.contains(&task.id));
-    }
-    if args.mutate {
-        let mutation = bench::mutate(&file, &oracle::read(&args.oracles)?)?;
-        print!("{}", mutation.table());
-        write(args.json.as_deref(), &mutation.json())?;
-        return Ok(mutation.wrong.is_empty());
+        file.unreadable.retain(|(id, _)| args.only.contains(id));
     }
     let agent = match args.provider.as_str() {
         RULES if args.model.is_some() => {
@@ -130,7 +112,11 @@ fn run(args: &Args) -> anyhow::Result<bool> {
     let score = bench::run(&file, &agent, usize::from(args.runs), &mut told)?;
     print!("{}", score.table());
     write(args.json.as_deref(), &score.json())?;
-    Ok(!score.is_llm_silent() && (!args.gate || score.is_released()))
+    if !score.unreadable.is_empty() {
+        return Ok(2);
+    }
+    let is_reached = !score.is_llm_silent() && (!args.gate || score.is_released());
+    Ok(u8::from(!is_reached))
 }
 
 /// Reads the key from an environment variable.

@@ -1,12 +1,9 @@
-//! Runs a file of tasks, or the mutants of their solutions.
+//! Runs a file of tasks.
 
-use super::grade::{Graded, grade};
-use super::mutate::mutants;
-use super::oracle::Oracles;
+use super::grade::grade;
 use super::provider::Agent;
-use super::report::{MutantResult, Mutation, Score, TaskRun, TaskScore};
+use super::report::{Score, TaskRun, TaskScore};
 use super::site;
-use super::stand_in;
 use super::task::{Task, TaskFile};
 
 /// Sends every task `runs` times to `agent` and grades the outcomes. Calls `done` after each task.
@@ -29,6 +26,7 @@ pub fn run(
         agent: agent.name(),
         has_model: agent.is_model(),
         tasks,
+        unreadable: file.unreadable.clone(),
         gate: file.gate,
     })
 }
@@ -50,60 +48,4 @@ fn run_task(task: &Task, agent: &Agent, runs: usize) -> anyhow::Result<TaskScore
         runs: ran,
         absent,
     })
-}
-
-/// Grades the solution of each task, and each of its mutants.
-///
-/// # Errors
-/// If a pipeline of a scene is invalid.
-pub fn mutate(file: &TaskFile, oracles: &Oracles) -> anyhow::Result<Mutation> {
-    let mut mutation = Mutation::default();
-    for task in &file.tasks {
-        let Some(oracle) = oracles.get(&task.id) else {
-            mutation.unsolved.push(task.id.clone());
-            continue;
-        };
-        if let Some(why) = &oracle.impossible {
-            mutation.impossible.push((task.id.clone(), why.clone()));
-            continue;
-        }
-        let (models, _) = stand_in::models(&task.scene.models);
-        let outcome = oracle.outcome(&task.scene)?;
-        let graded = grade(task, &outcome, &models);
-        if !graded.passed {
-            mutation
-                .wrong
-                .push((task.id.clone(), failed(&graded).join("; ")));
-            continue;
-        }
-        for mutant in mutants(&outcome, task, &models) {
-            let graded = grade(task, &mutant.outcome, &models);
-            let caught_by = match graded.passed {
-                true => Vec::new(),
-                false => caught_by(&graded),
-            };
-            mutation.tried.push(MutantResult {
-                task: task.id.clone(),
-                mutant,
-                caught_by,
-            });
-        }
-    }
-    Ok(mutation)
-}
-
-fn failed(graded: &Graded) -> Vec<String> {
-    let failed = graded.grades.iter().filter(|g| !g.holds);
-    failed.map(|g| format!("{}: {}", g.op, g.found)).collect()
-}
-
-/// Lists the operations that do not hold; if all hold, the bound on refused submissions.
-fn caught_by(graded: &Graded) -> Vec<String> {
-    let failed = graded.grades.iter().filter(|g| !g.holds);
-    let mut ops: Vec<String> = failed.map(|g| g.op.clone()).collect();
-    ops.dedup();
-    if ops.is_empty() {
-        ops.push("refusals".to_owned());
-    }
-    ops
 }

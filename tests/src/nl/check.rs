@@ -1,16 +1,14 @@
 //! The checks of a task as written in a file.
 //!
-//! Every operation of the format has a variant with all of its arguments. [`Check::unread`] lists
-//! the fields that nothing reads.
+//! Every operation of the format has a variant with all of its arguments. An unknown operation or
+//! argument is an error; a `note` is for people.
 
 use std::collections::BTreeMap;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-use super::unread::Rest;
 
 /// One check of a task.
 #[derive(Debug, Clone)]
@@ -47,18 +45,15 @@ pub enum Check {
     Memory(Memory),
     /// LLM calls, time and cost.
     Budget(Budget),
-    /// An operation that this program does not know; it never holds.
-    Unknown(String),
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Bare {
-    #[serde(flatten)]
-    rest: Rest,
-}
+#[serde(deny_unknown_fields)]
+pub struct Bare {}
 
 /// Arguments of `deployed`.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Deployed {
     /// Exact number of pipelines.
     #[serde(default)]
@@ -70,12 +65,11 @@ pub struct Deployed {
     /// Exact set of cameras.
     #[serde(default)]
     pub cameras: Option<Vec<String>>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `has`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Has {
     /// Families, separated by `|`.
     pub family: String,
@@ -91,8 +85,6 @@ pub struct Has {
     /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 fn one() -> u64 {
@@ -101,6 +93,7 @@ fn one() -> u64 {
 
 /// Arguments of `lacks`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Lacks {
     /// Families, separated by `|`.
     pub family: String,
@@ -110,24 +103,22 @@ pub struct Lacks {
     /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `path`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Path {
     /// Families in order, each with `|` between alternatives.
     pub via: Vec<String>,
     /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// A predicate on a setting.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Predicate {
     /// Name of the setting.
     pub key: String,
@@ -146,6 +137,7 @@ fn eq() -> String {
 
 /// Arguments of `param`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Param {
     /// Families, separated by `|`.
     pub family: String,
@@ -160,12 +152,11 @@ pub struct Param {
     /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `geom`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Geom {
     /// Families, separated by `|`.
     pub family: String,
@@ -187,8 +178,6 @@ pub struct Geom {
     /// Restricts the check to pipelines on this camera.
     #[serde(default)]
     pub camera: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 fn polygon() -> String {
@@ -197,6 +186,7 @@ fn polygon() -> String {
 
 /// Bounds of a number, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bounds {
     #[serde(default)]
     pub min: Option<f64>,
@@ -225,16 +215,23 @@ impl std::fmt::Display for Bounds {
 
 /// Arguments of `behaviour`.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Behaviour {
     /// Number of rule events.
     #[serde(default)]
     pub events: Option<Bounds>,
-    /// Number of rule events on one camera.
+    /// Number of rule events on one camera; of `*other`, on all cameras that are not named.
     #[serde(default)]
     pub by_camera: BTreeMap<String, Bounds>,
-    /// Counts at the end, such as `park.cars`.
+    /// Counts at the end, such as `park.cars`; `*other` is every count that is not named.
     #[serde(default)]
     pub counter: BTreeMap<String, Value>,
+    /// Number of crossings of the lines, in both directions.
+    #[serde(default)]
+    pub crossings_total: Option<Value>,
+    /// Number of objects in the zone at the end.
+    #[serde(default)]
+    pub occupancy: Option<Value>,
     /// Start of the first event, in seconds of the script.
     #[serde(default)]
     pub first_event_s: Option<Bounds>,
@@ -247,32 +244,29 @@ pub struct Behaviour {
     /// Number of events that ask for a second opinion.
     #[serde(default)]
     pub escalations: Option<Bounds>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `state`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct State {
     /// Pipeline, or the camera of the pipelines.
     pub id: String,
     /// `running`, `paused` or `stopped`.
     pub is: String,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of checks on one pipeline.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OfPipeline {
     /// Id of the pipeline.
     pub id: String,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `tools`.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tools {
     /// Tools used at least once each; `a|b` is either.
     #[serde(default)]
@@ -292,12 +286,11 @@ pub struct Tools {
     /// Arguments of some call of each tool.
     #[serde(default)]
     pub args: BTreeMap<String, BTreeMap<String, Value>>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `reply`.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Reply {
     /// The reply holds one word of each list, in any case.
     #[serde(default)]
@@ -314,23 +307,21 @@ pub struct Reply {
     /// Language code of the reply, such as `de`.
     #[serde(default)]
     pub language: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `memory`.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Memory {
     /// `preference`, `observation`, `knowledge` or `config`, separated by `|`.
     pub source: String,
     /// Pattern that an entry matches.
     pub regex: String,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Arguments of `budget`.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Budget {
     /// Largest number of LLM calls.
     #[serde(default)]
@@ -341,13 +332,12 @@ pub struct Budget {
     /// Highest cost in dollars.
     #[serde(default)]
     pub max_cost_usd: Option<f64>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 fn arguments<T: DeserializeOwned>(written: &Value) -> anyhow::Result<T> {
     let mut fields = written.as_object().cloned().unwrap_or_default();
     fields.remove("op");
+    fields.remove("note");
     let op = written["op"].as_str().unwrap_or_default();
     serde_json::from_value(Value::Object(fields)).with_context(|| format!("op {op:?}"))
 }
@@ -376,7 +366,7 @@ impl Check {
             "reply" => Self::Reply(arguments(written)?),
             "memory" => Self::Memory(arguments(written)?),
             "budget" => Self::Budget(arguments(written)?),
-            other => Self::Unknown(other.to_owned()),
+            other => bail!("op is {other:?}, which is no operation of a check"),
         })
     }
 
@@ -400,7 +390,6 @@ impl Check {
             Self::Reply(_) => "reply",
             Self::Memory(_) => "memory",
             Self::Budget(_) => "budget",
-            Self::Unknown(op) => op,
         }
     }
 
@@ -418,26 +407,12 @@ impl Check {
         )
     }
 
-    /// Lists the fields that nothing reads.
-    pub(super) fn unread(&self) -> Vec<String> {
-        let rest = match self {
-            Self::Valid(c) | Self::NoDeploy(c) => &c.rest,
-            Self::Deployed(c) => &c.rest,
-            Self::Has(c) => &c.rest,
-            Self::Lacks(c) => &c.rest,
-            Self::Path(c) => &c.rest,
-            Self::Param(c) => &c.rest,
-            Self::Geom(c) => &c.rest,
-            Self::Behaviour(c) => &c.rest,
-            Self::State(c) => &c.rest,
-            Self::Unchanged(c) | Self::Updated(c) => &c.rest,
-            Self::Tools(c) => &c.rest,
-            Self::Reply(c) => &c.rest,
-            Self::Memory(c) => &c.rest,
-            Self::Budget(c) => &c.rest,
-            Self::Unknown(_) => return Vec::new(),
-        };
-        // A note is for people.
-        rest.keys().filter(|k| *k != "note").cloned().collect()
+    /// Whether it concerns what was deployed, changed or stopped.
+    #[must_use]
+    pub fn is_about_effects(&self) -> bool {
+        !matches!(
+            self,
+            Self::Tools(_) | Self::Reply(_) | Self::Memory(_) | Self::Budget(_)
+        )
     }
 }

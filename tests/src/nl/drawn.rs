@@ -58,6 +58,21 @@ pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
     labels.draw(canvas);
     let name = of_scene.and_then(|c| c.name.as_deref()).unwrap_or(camera);
     words(canvas, Point::new(8.0, h - 40.0), &[name]);
+    // What no attached picture shows.
+    let stubs = if scene.attachments.is_empty() {
+        stub_lines(scene)
+    } else {
+        Vec::new()
+    };
+    let sign: Vec<&str> = scene
+        .sign_text
+        .iter()
+        .chain(&stubs)
+        .map(String::as_str)
+        .collect();
+    if !sign.is_empty() {
+        words(canvas, Point::new(w * 0.3, 24.0), &sign);
+    }
     picture
 }
 
@@ -86,10 +101,22 @@ fn ground(width: u32, height: u32, nth: u32) -> RgbImage {
 pub fn attachment(scene: &Scene) -> RgbImage {
     let mut picture = RgbImage::from_pixel(960, 540, image::Rgb([GROUND.r, GROUND.g, GROUND.b]));
     let canvas = &mut Canvas::new(&mut picture, 960, 540);
-    let seen = scene.stub_results.values().filter_map(|v| v.as_str());
-    let lines: Vec<&str> = ["This picture shows:"].into_iter().chain(seen).collect();
+    let mut lines = vec!["This picture shows:".to_owned()];
+    lines.extend(stub_lines(scene));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     words(canvas, Point::new(40.0, 200.0), &lines);
     picture
+}
+
+/// The stubbed results of a scene as lines of text.
+fn stub_lines(scene: &Scene) -> Vec<String> {
+    let results = scene.stub_results.iter();
+    results
+        .map(|(name, value)| match value.as_str() {
+            Some(text) => text.to_owned(),
+            None => format!("{name}: {value}"),
+        })
+        .collect()
 }
 
 fn words(canvas: &mut Canvas<'_>, at: Point, lines: &[&str]) {

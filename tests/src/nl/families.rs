@@ -400,7 +400,8 @@ impl<'s> Reader<'s> {
         };
         let confidence = self.value(step, "custom_confidence");
         let settings = json!({
-            "classes": classes, "confidence": confidence, "model": self.value(step, "model_id"),
+            "classes": classes, "confidence": confidence, "threshold": confidence,
+            "model": self.value(step, "model_id"),
         });
         node.add("classification", settings);
     }
@@ -445,7 +446,10 @@ impl<'s> Reader<'s> {
         };
         node.add(
             family,
-            json!({"classes": classes, "confidence": confidence, "model": model}),
+            json!({
+                "classes": classes, "confidence": confidence, "threshold": confidence,
+                "model": model,
+            }),
         );
         if classes.as_array().is_some_and(|c| !c.is_empty()) {
             node.add("class_filter", json!({"classes": classes}));
@@ -453,7 +457,7 @@ impl<'s> Reader<'s> {
         if !classes.is_null() || !confidence.is_null() {
             node.add(
                 "detections_filter",
-                json!({"classes": classes, "confidence": confidence}),
+                json!({"classes": classes, "confidence": confidence, "threshold": confidence}),
             );
         }
     }
@@ -461,6 +465,16 @@ impl<'s> Reader<'s> {
     fn filter(&self, node: &mut Node, step: &'s Value) {
         let mut settings = Settings::new();
         compared_settings(&step["operations"], &mut settings);
+        // Pixels, and the share of the picture.
+        if let Some(area) = settings.get("min_area_px").and_then(Value::as_f64) {
+            settings.insert(
+                "min_area".to_owned(),
+                json!(area / (self.size[0] * self.size[1])),
+            );
+        }
+        if let Some(confidence) = settings.get("confidence").cloned() {
+            settings.insert("threshold".to_owned(), confidence);
+        }
         let thresholds = step["per_class_confidence"].as_object();
         if let Some(thresholds) = thresholds {
             let classes: Vec<&String> = thresholds.keys().collect();
@@ -510,7 +524,10 @@ impl<'s> Reader<'s> {
         if let Some(band) = rule.confidence {
             node.add(
                 "detections_filter",
-                json!({"confidence": band.min, "max_confidence": band.max}),
+                json!({
+                    "confidence": band.min, "max_confidence": band.max,
+                    "confidence_band": [band.min, band.max],
+                }),
             );
         }
         self.condition(&mut node, &rule.when);
@@ -518,7 +535,13 @@ impl<'s> Reader<'s> {
             node.add("schedule", schedule_settings(schedule));
         }
         if rule.cooldown_s > 0.0 {
-            node.add("cooldown", duration_settings(&json!(rule.cooldown_s)));
+            let mut settings = duration_settings(&json!(rule.cooldown_s));
+            let is_of_rule = matches!(rule.when, Condition::Count { .. } | Condition::Value { .. });
+            if !rule.shared_cooldown && !is_of_rule {
+                // Each track has a cool-down of its own.
+                settings["max_per_hour"] = Value::Null;
+            }
+            node.add("cooldown", settings);
         }
         let severity = json!(rule.severity);
         node.add(
@@ -536,7 +559,9 @@ impl<'s> Reader<'s> {
             node.add(
                 "escalate",
                 json!({
-                    "from": rule.gates.escalate, "to": rule.gates.review, "may_lower": rule.second_opinion_may_lower,
+                    "from": rule.gates.escalate, "to": rule.gates.review,
+                    "confidence_band": [rule.gates.escalate, rule.gates.review],
+                    "may_lower": rule.second_opinion_may_lower,
                 }),
             );
         }
@@ -577,7 +602,9 @@ impl<'s> Reader<'s> {
                 if let Some(step) = step_of(detections) {
                     from(node, step);
                 }
-                node.add("count", json!({"zone": zone}));
+                let mut count = bound_settings(*bound);
+                count["zone"] = zone;
+                node.add("count", count);
                 node.add("condition", bound_settings(*bound));
                 add_hold(node, *for_s);
             }
@@ -621,7 +648,11 @@ fn add_hold(node: &mut Node, for_s: f64) {
 }
 
 fn duration_settings(seconds: &Value) -> Value {
-    json!({"duration_s": seconds, "seconds": seconds, "cooldown_s": seconds, "period_s": seconds})
+    let per_hour = seconds.as_f64().filter(|s| *s > 0.0).map(|s| 3600.0 / s);
+    json!({
+        "duration_s": seconds, "seconds": seconds, "cooldown_s": seconds, "period_s": seconds,
+        "max_per_hour": per_hour,
+    })
 }
 
 fn direction_name(direction: CrossDirection) -> &'static str {
@@ -634,9 +665,13 @@ fn direction_name(direction: CrossDirection) -> &'static str {
 
 fn bound_settings(bound: CountBound) -> Value {
     match bound {
-        CountBound::Over(n) => json!({"op": ">", "value": n, "over": n, "min": u64::from(n) + 1}),
+        CountBound::Over(n) => {
+            let min = u64::from(n) + 1;
+            json!({"op": ">", "value": n, "over": n, "min": min, "threshold": n, "at_least": min})
+        }
         CountBound::Under(n) => {
-            json!({"op": "<", "value": n, "under": n, "max": n.saturating_sub(1)})
+            let max = n.saturating_sub(1);
+            json!({"op": "<", "value": n, "under": n, "max": max, "threshold": n, "at_most": max})
         }
     }
 }
@@ -644,8 +679,8 @@ fn bound_settings(bound: CountBound) -> Value {
 fn test_settings(test: ValueTest) -> Value {
     match test {
         ValueTest::Is(value) => json!({"op": "==", "value": value}),
-        ValueTest::Over(n) => json!({"op": ">", "value": n, "over": n}),
-        ValueTest::Under(n) => json!({"op": "<", "value": n, "under": n}),
+        ValueTest::Over(n) => json!({"op": ">", "value": n, "over": n, "threshold": n}),
+        ValueTest::Under(n) => json!({"op": "<", "value": n, "under": n, "threshold": n}),
     }
 }
 
@@ -681,6 +716,13 @@ fn zone_in(operations: &Value) -> Option<&Value> {
     }
 }
 
+/// Whether a comparator accepts what is larger than its right side.
+fn is_lower_bound(comparator: &Value) -> bool {
+    comparator["type"]
+        .as_str()
+        .is_some_and(|kind| kind.contains('>'))
+}
+
 /// Collects what statements compare with. A list of texts are classes, a number is a confidence if
 /// the statement names it, else a value.
 fn compared_settings(statement: &Value, settings: &mut Settings) {
@@ -699,6 +741,9 @@ fn compared_settings(statement: &Value, settings: &mut Settings) {
                     Value::Array(_) if about.contains("class") => "classes",
                     Value::String(_) if about.contains("class") => "classes",
                     Value::Number(_) if about.contains("confidence") => "confidence",
+                    Value::Number(_) if about.contains("size") && is_lower_bound(comparator) => {
+                        "min_area_px"
+                    }
                     Value::Null | Value::Array(_) | Value::Object(_) => "",
                     Value::Number(_) | Value::Bool(_) | Value::String(_) => "value",
                 };
@@ -837,5 +882,36 @@ mod tests {
             zones[0]["zone"],
             json!([[0.0, 0.0], [0.1, 0.0], [0.1, 0.1]])
         );
+    }
+
+    #[test]
+    fn bounds_bands_areas_and_rates_have_their_keys() {
+        let rules = json!([{
+            "name": "r", "when": {"kind": "count", "detections": "$steps.tracker.tracked_detections", "bound": {"over": 2}},
+            "cooldown_s": 600.0, "confidence": {"min": 0.5, "max": 0.8},
+            "gates": {"act": 0.9, "record": 0.8, "review": 0.7, "escalate": 0.4},
+        }]);
+        let filter = json!({"type": "roboflow_core/detections_filter@v1", "name": "large", "predictions": "$steps.detect.predictions",
+        "operations": [{"type": "DetectionsFilter", "filter_operation": {"type": "StatementGroup", "operator": "and", "statements": [
+            {"type": "BinaryStatement",
+                "left_operand": {"type": "DynamicOperand", "operations": [{"type": "ExtractDetectionProperty", "property_name": "size"}]},
+                "comparator": {"type": "(Number) >="}, "right_operand": {"type": "StaticOperand", "value": 5000}},
+        ]}}]});
+        let graph = graph(&[filter], rules);
+        let has = |families: &str, key: &str, value: Value| {
+            let steps = graph.steps(families);
+            assert!(
+                steps.iter().any(|s| s.get(key) == Some(&value)),
+                "{families} {key}: {steps:?}"
+            );
+        };
+        has("count", "threshold", json!(2));
+        has("condition", "at_least", json!(3));
+        has("cooldown", "max_per_hour", json!(6.0));
+        has("detections_filter", "confidence_band", json!([0.5, 0.8]));
+        has("escalate", "confidence_band", json!([0.4, 0.7]));
+        // Of 1000 × 500 pixels.
+        has("detections_filter", "min_area", json!(0.01));
+        has("object_detection", "threshold", json!(0.6));
     }
 }

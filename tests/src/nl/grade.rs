@@ -25,6 +25,12 @@ use super::task::{Task, alternatives};
 
 /// Largest difference of equal numbers.
 const NEAR: f64 = 1e-9;
+/// Name for all cameras or counts that a check does not name.
+const OTHER: &str = "*other";
+/// Counter of the crossings of lines.
+const CROSSINGS: &str = "crossings_total";
+/// Counter of what is in a zone.
+const OCCUPANCY: &str = "occupancy";
 /// Words of a counter that must be asked for, besides its name.
 const SIDES: [&str; 4] = ["in", "out", "visit", "present"];
 
@@ -39,6 +45,8 @@ pub struct Grade {
     pub found: String,
     /// Whether the check concerns a specification.
     pub about_specification: bool,
+    /// Whether the check concerns what was deployed, changed or stopped.
+    pub about_effects: bool,
 }
 
 /// Grades of one run.
@@ -47,8 +55,14 @@ pub struct Graded {
     /// One grade for each check, in their order.
     pub grades: Vec<Grade>,
     /// Whether the product's validator accepted the first specification; `None` if the task deploys
-    /// none.
+    /// none, or none was submitted.
     pub first_valid: Option<bool>,
+    /// Whether the task has to deploy something and nothing was submitted.
+    pub declined: bool,
+    /// Whether what was changed is not what the task asks for.
+    pub wrong_change: bool,
+    /// Whether an offer of the rules is not what the task asks for, or leaves words out.
+    pub wrong_offer: bool,
     /// Whether every check on specifications holds of the first submitted one; `None` if the task
     /// has none.
     pub first_try: Option<bool>,
@@ -76,17 +90,26 @@ pub fn grade(task: &Task, outcome: &Outcome, models: &Models) -> Graded {
                 holds,
                 found,
                 about_specification: check.is_about_the_specification(),
+                about_effects: check.is_about_effects(),
             }
         })
         .collect();
     let wants_one = task.checks.iter().any(|c| matches!(c, Check::Valid(_)));
     let valid = grades.iter().filter(|g| g.op == "valid").all(|g| g.holds);
     let first = outcome.refused == 0;
+    let is_submitted = outcome.submitted > 0 || outcome.changed().next().is_some();
+    let is_changed = outcome.before != outcome.after;
+    let effects = grades.iter().filter(|g| g.about_effects);
+    let has_effects = effects.clone().next().is_some();
+    let is_right = has_effects && effects.clone().all(|g| g.holds);
     let mut specified = grades.iter().filter(|g| g.about_specification).peekable();
     let is_specified = specified.peek().is_some();
     let specified = specified.all(|g| g.holds);
     Graded {
-        first_valid: wants_one.then_some(first && valid),
+        first_valid: (wants_one && is_submitted).then_some(outcome.invalid == 0 && valid),
+        declined: wants_one && !is_submitted,
+        wrong_change: is_changed && !is_right,
+        wrong_offer: outcome.offers_of_rules > 0 && !(is_changed && is_right),
         first_try: is_specified.then_some(first && specified),
         passed: grades.iter().all(|g| g.holds) && outcome.refused <= MAX_REFUSED,
         grades,
@@ -167,24 +190,26 @@ impl<'g> Grader<'g> {
             Check::Reply(check) => self.reply(check),
             Check::Memory(check) => self.memory(check),
             Check::Budget(check) => self.budget(check),
-            Check::Unknown(op) => Err(format!("no such check here: {op:?}")),
         }
     }
 
     /// Counts the steps of a family for which all predicates hold.
     fn count(&self, family: &str, and: &[Predicate], camera: Option<&str>) -> u64 {
         let holds = |s: &Settings| {
-            and.iter()
-                .all(|p| predicate(&p.pred, s.get(&p.key), &p.value))
+            and.iter().all(|p| {
+                let mut keys = spellings(&p.key, &p.value).into_iter();
+                keys.any(|key| predicate(&p.pred, s.get(key), &p.value))
+            })
         };
         self.on(camera).map(|g| g.count(family, holds)).sum()
     }
 
     fn param(&self, check: &Param) -> Finding {
         let graphs = self.on(check.camera.as_deref());
+        let keys = spellings(&check.key, &check.value);
         let values: Vec<Option<Value>> = graphs
             .flat_map(|g| g.steps(&check.family))
-            .map(|s| s.get(&check.key).cloned())
+            .flat_map(|s| keys.iter().map(|key| s.get(*key).cloned()))
             .collect();
         let mut given = values.iter();
         let holds = given.any(|v| predicate(&check.pred, v.as_ref(), &check.value));
@@ -328,7 +353,11 @@ impl<'g> Grader<'g> {
         let count = |n: usize| Some(n as f64);
         bound("events", count(played.events.len()), check.events);
         for (camera, bounds) in &check.by_camera {
-            let here = played.events.iter().filter(|e| e.camera == *camera);
+            let is_named = |e: &&super::play::PlayedEvent| check.by_camera.contains_key(&e.camera);
+            let here = played.events.iter().filter(|e| match camera.as_str() {
+                OTHER => !is_named(e),
+                camera => e.camera == camera,
+            });
             bound(
                 &format!("events on {camera}"),
                 count(here.count()),
@@ -359,13 +388,27 @@ impl<'g> Grader<'g> {
         found: &mut Vec<String>,
         wrong: &mut Vec<String>,
     ) {
-        for (name, wanted) in &check.counter {
-            let all = counted(played, name, self.scene());
-            let holds = all.iter().any(|value| match wanted {
+        let named = |name: &str, value: &Option<Value>| Some((name.to_owned(), value.clone()?));
+        let asked = check.counter.clone().into_iter();
+        let asked = asked
+            .chain(named("crossings_total", &check.crossings_total))
+            .chain(named("occupancy", &check.occupancy));
+        let asked: Vec<(String, Value)> = asked.collect();
+        for (name, wanted) in &asked {
+            let is_it = |value: &f64| match wanted {
                 Value::Object(_) => serde_json::from_value(wanted.clone())
                     .is_ok_and(|bounds: Bounds| bounds.hold(*value)),
                 _ => wanted.as_f64().is_some_and(|w| (w - value).abs() < NEAR),
-            });
+            };
+            let (all, holds) = if name == OTHER {
+                let all = uncounted(played, &asked, self.scene());
+                let holds = !all.is_empty() && all.iter().all(is_it);
+                (all, holds)
+            } else {
+                let all = counted(played, name, self.scene());
+                let holds = all.iter().any(is_it);
+                (all, holds)
+            };
             let shown = format!("{name} {all:?}");
             if !holds {
                 wrong.push(format!("{shown}, wanted {wanted}"));
@@ -592,25 +635,67 @@ fn distance_of_ends(shape: &[Point], region: &[Point]) -> Option<f64> {
     Some(same.min(apart(a, d).max(apart(b, c))))
 }
 
-/// Returns the values of the counters that this name may mean.
-fn counted(played: &Played, name: &str, scene: &Scene) -> Vec<f64> {
+/// Keys of the settings that a key of a check may mean. `more than 2` and `at least 3` are one
+/// bound; an area over 1 is in pixels.
+fn spellings<'k>(key: &'k str, value: &Value) -> Vec<&'k str> {
+    let is_over_one = |v: &Value| v.as_f64().is_some_and(|v| v > 1.0);
+    let mut numbers = value.as_array().into_iter().flatten().chain([value]);
+    match key {
+        "threshold" => vec!["threshold", "at_least", "at_most"],
+        "min_area" if numbers.any(is_over_one) => vec!["min_area_px"],
+        key => vec![key],
+    }
+}
+
+/// Returns the counters that this name may mean.
+fn fitting<'p>(
+    played: &'p Played,
+    name: &str,
+    scene: &Scene,
+) -> impl Iterator<Item = &'p super::play::Counter> {
     let (camera, rest) = match name.split_once('.') {
         Some((camera, rest)) if scene.camera(camera).is_some() => (Some(camera), rest),
         _ => (None, name),
     };
-    let wanted = words(rest);
-    let fits = |counter: &&super::play::Counter| {
-        let sides = SIDES.iter().filter(|side| counter.words.contains(**side));
-        camera.is_none_or(|c| counter.camera == c)
+    let (camera, wanted) = (camera.map(str::to_owned), words(rest));
+    played.counters.iter().filter(move |counter| {
+        let mut sides = SIDES.iter().filter(|side| counter.words.contains(**side));
+        camera.as_deref().is_none_or(|c| counter.camera == c)
             && wanted.is_subset(&counter.words)
-            && sides.into_iter().all(|side| wanted.contains(*side))
-    };
-    played
+            && sides.all(|side| wanted.contains(*side))
+    })
+}
+
+/// Returns the values of the counters that this name may mean. `crossings_total` is also the sum
+/// over the lines, `occupancy` what is in a zone.
+fn counted(played: &Played, name: &str, scene: &Scene) -> Vec<f64> {
+    let values =
+        |name: &str| -> Vec<f64> { fitting(played, name, scene).map(|c| c.value).collect() };
+    let mut all = values(name);
+    if name.contains(CROSSINGS) {
+        let totals = values(&name.replace(CROSSINGS, "total"));
+        all.extend(totals.iter().copied().chain([totals.iter().sum()]));
+    }
+    if name.contains(OCCUPANCY) {
+        all.extend(values(&name.replace(OCCUPANCY, "present")));
+    }
+    all
+}
+
+/// Returns the values of the counters that none of these names may mean.
+fn uncounted(played: &Played, names: &[(String, Value)], scene: &Scene) -> Vec<f64> {
+    let names = names
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| *name != OTHER);
+    let named: Vec<_> = names
+        .flat_map(|name| fitting(played, name, scene))
+        .collect();
+    let other = played
         .counters
         .iter()
-        .filter(fits)
-        .map(|c| c.value)
-        .collect()
+        .filter(|counter| !named.contains(counter));
+    other.map(|counter| counter.value).collect()
 }
 
 /// Describes the tools without a call that has the wanted arguments.
@@ -644,6 +729,9 @@ fn is_equal(a: &Value, b: &Value) -> bool {
     if let (Some(a), Some(b)) = (a.as_f64(), b.as_f64()) {
         return (a - b).abs() < NEAR;
     }
+    if let (Some(a), Some(b)) = (a.as_array(), b.as_array()) {
+        return a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_equal(a, b));
+    }
     if let (Some(a), Some(b)) = (a.as_str(), b.as_str()) {
         let moments = (a.parse::<Timestamp>(), b.parse::<Timestamp>());
         return a == b || matches!(moments, (Ok(a), Ok(b)) if a == b);
@@ -676,10 +764,16 @@ pub fn predicate(pred: &str, found: Option<&Value>, wanted: &Value) -> bool {
             .is_some_and(|all| all.iter().any(|w| is_equal(found, w))),
         "between" => {
             let bound = |i: usize| wanted.get(i).and_then(Value::as_f64);
-            found.as_f64().is_some_and(|v| {
-                bound(0).is_none_or(|min| v >= min - NEAR)
-                    && bound(1).is_none_or(|max| v <= max + NEAR)
-            })
+            let is_between = |found: &Value| {
+                found.as_f64().is_some_and(|v| {
+                    bound(0).is_none_or(|min| v >= min - NEAR)
+                        && bound(1).is_none_or(|max| v <= max + NEAR)
+                })
+            };
+            match found {
+                Value::Array(both) => !both.is_empty() && both.iter().all(is_between),
+                one => is_between(one),
+            }
         }
         "contains" => match (found, wanted) {
             (Value::String(text), Value::String(part)) => {
@@ -741,6 +835,9 @@ mod tests {
             ("between", json!(3.5), json!([3, 3.5]), true),
             ("between", json!(3.6), json!([3, 3.5]), false),
             ("between", json!(9), json!([3, null]), true),
+            ("between", json!([0.4, 0.6]), json!([0.3, 0.7]), true),
+            ("between", json!([0.2, 0.6]), json!([0.3, 0.7]), false),
+            ("eq", json!([1, 2.0]), json!([1.0, 2]), true),
             ("contains", json!(["car", "bus"]), json!("car"), true),
             ("contains", json!("Security"), json!("secur"), true),
             ("contains", json!(["car"]), json!("bus"), false),
@@ -788,5 +885,33 @@ mod tests {
             numbers("Stop three pipelines: 4, 5.5 and x9."),
             [3.0, 4.0, 5.5]
         );
+    }
+
+    #[test]
+    fn other_cameras_lines_and_zones_are_counted() {
+        let scene: Scene =
+            serde_json::from_value(json!({"cameras": [{"id": "a"}, {"id": "b"}]})).unwrap();
+        let counter = |camera: &str, name: &str, value: f64| super::super::play::Counter {
+            camera: camera.to_owned(),
+            words: words(name),
+            value,
+        };
+        let played = Played {
+            counters: vec![
+                counter("a", "gate total", 3.0),
+                counter("b", "door total", 4.0),
+                counter("b", "room present", 2.0),
+            ],
+            ..Played::default()
+        };
+        assert!(counted(&played, "crossings_total", &scene).contains(&7.0));
+        assert!(counted(&played, "b.crossings_total", &scene).contains(&4.0));
+        assert!(!counted(&played, "b.crossings_total", &scene).contains(&7.0));
+        assert_eq!(counted(&played, "b.occupancy", &scene), [2.0]);
+        let named = [
+            ("gate.total".to_owned(), json!(3)),
+            ("*other".to_owned(), json!(0)),
+        ];
+        assert_eq!(uncounted(&played, &named, &scene), [4.0, 2.0]);
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! task ──► site: real runtime and command, drawn cameras, stand-in models ──► outcome ──► grade
-//!          oracle: hand-written solution; mutate: its mutants ────────────────┘           │
+//!          oracle: hand-written solution ─────────────────────────────────────┘           │
 //!                families: specification in the words of the checks ──────────────────────┤
 //!                play: deployed specification on the script ──────────────────────────────┘
 //! ```
@@ -20,7 +20,6 @@ pub mod drawn;
 pub mod families;
 pub mod grade;
 pub mod language;
-pub mod mutate;
 pub mod oracle;
 pub mod outcome;
 pub mod play;
@@ -31,4 +30,3 @@ pub mod seeing;
 pub mod site;
 pub mod stand_in;
 pub mod task;
-mod unread;

@@ -1,8 +1,7 @@
 //! Hand-written solutions, as outcomes of a run.
 //!
-//! They show that the product can pass a task at all. Their mutants ([`super::mutate`]) show
-//! whether the checks of the task reject defects. If the product can't do what a task asks, the
-//! solution says so in `impossible`.
+//! They show that the product can pass a task at all. If it can't do what a task asks, the solution
+//! says so in `impossible`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -128,8 +127,7 @@ impl Oracle {
                 wall_s,
             },
             submitted: self.deploy.len() as u64,
-            refused: 0,
-            drawn: None,
+            ..Outcome::default()
         })
     }
 }

@@ -116,8 +116,14 @@ pub struct Outcome {
     pub spent: Cost,
     /// Number of submitted specifications.
     pub submitted: u64,
-    /// Number of refused ones among them.
+    /// Number of refused ones among them, for any reason.
     pub refused: u64,
+    /// Number of submitted specifications that the validator refused.
+    pub invalid: u64,
+    /// Number of offers by the rules alone.
+    pub offers_of_rules: u64,
+    /// Words that the last offer left out, so that the user said no.
+    pub left_out: Vec<String>,
     /// Region that was drawn as the answer to a question about a place.
     pub drawn: Option<String>,
 }

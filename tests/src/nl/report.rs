@@ -1,4 +1,4 @@
-//! Scores of every run of every task, as a table and as JSON, and the results of mutants.
+//! Scores of every run of every task, as a table and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::grade::{Grade, Graded};
-use super::mutate::Mutant;
 use super::outcome::Outcome;
 use super::task::{Gate, Task};
 
@@ -54,6 +53,10 @@ impl TaskScore {
                 nth + 1
             )?;
             writeln!(out, "      \"{}\"", ran.words)?;
+            if !ran.outcome.left_out.is_empty() {
+                let words = ran.outcome.left_out.join(", ");
+                writeln!(out, "      said no: the offer leaves out {words}")?;
+            }
             for Grade {
                 op, holds, found, ..
             } in &ran.graded.grades
@@ -65,9 +68,6 @@ impl TaskScore {
         }
         for absent in &self.absent {
             writeln!(out, "      mind: the box can't have the model {absent:?}")?;
-        }
-        if !self.task.unread.is_empty() {
-            writeln!(out, "      mind: not read: {}", self.task.unread.join(", "))?;
         }
         Ok(())
     }
@@ -85,13 +85,14 @@ impl TaskScore {
             json!({
                 "words": ran.words, "passed": ran.graded.passed, "first_try": ran.graded.first_try,
                 "first_valid": ran.graded.first_valid, "checks": ran.graded.grades.iter().map(grade).collect::<Vec<_>>(),
+                "wrong_offer": ran.graded.wrong_offer, "wrong_change": ran.graded.wrong_change, "left_out": ran.outcome.left_out,
                 "said": ran.outcome.said.text, "calls": calls, "drawn": ran.outcome.drawn, "deployed": deployed,
                 "model_calls": ran.outcome.spent.model_calls, "usd": ran.outcome.spent.usd, "wall_s": ran.outcome.spent.wall_s,
             })
         };
         json!({
             "id": self.task.id, "category": self.task.category, "core": self.task.core, "every_run": self.every_run(),
-            "runs": self.runs.iter().map(run).collect::<Vec<_>>(), "not_read": self.task.unread, "absent_models": self.absent,
+            "runs": self.runs.iter().map(run).collect::<Vec<_>>(), "absent_models": self.absent,
         })
     }
 }
@@ -102,6 +103,8 @@ pub struct Score {
     /// Name of the agent.
     pub agent: String,
     pub tasks: Vec<TaskScore>,
+    /// Tasks that cannot be read, with the reason.
+    pub unreadable: Vec<(String, String)>,
     /// Whether an LLM was configured.
     pub has_model: bool,
     pub gate: Gate,
@@ -118,10 +121,16 @@ pub struct Shares {
     pub first_try: usize,
     /// Runs that pass.
     pub passed: usize,
-    /// Runs that have to deploy something.
+    /// Runs that have to deploy something and submitted a specification.
     pub to_deploy: usize,
     /// Runs among them whose first specification is valid.
     pub first_valid: usize,
+    /// Runs that have to deploy something and submitted nothing.
+    pub declined: usize,
+    /// Runs in which something was changed that the task does not ask for.
+    pub wrong_changes: usize,
+    /// Runs in which the rules offered what the task does not ask for.
+    pub wrong_offers: usize,
     /// Number of tasks.
     pub tasks: usize,
     /// Tasks of which all runs pass.
@@ -163,6 +172,9 @@ impl Score {
             passed: count(&|g| g.passed),
             to_deploy: count(&|g| g.first_valid.is_some()),
             first_valid: count(&|g| g.first_valid == Some(true)),
+            declined: count(&|g| g.declined),
+            wrong_changes: count(&|g| g.wrong_change),
+            wrong_offers: count(&|g| g.wrong_offer),
             tasks: self.tasks.len(),
             every_run: self.tasks.iter().filter(|t| t.every_run()).count(),
         }
@@ -172,7 +184,8 @@ impl Score {
     #[must_use]
     pub fn is_released(&self) -> bool {
         let s = self.shares();
-        share(s.first_valid, s.to_deploy) >= self.gate.first_try_valid
+        self.unreadable.is_empty()
+            && share(s.first_valid, s.to_deploy) >= self.gate.first_try_valid
             && share(s.passed, s.runs) >= self.gate.final_pass
             && share(s.every_run, s.tasks) >= self.gate.every_run
     }
@@ -189,6 +202,9 @@ impl Score {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for task in &self.tasks {
             task.table(out)?;
+        }
+        for (task, why) in &self.unreadable {
+            writeln!(out, "{task:5} UNREADABLE: {why}")?;
         }
         let s = self.shares();
         let k = self.tasks.iter().map(|t| t.runs.len()).max().unwrap_or(0);
@@ -235,6 +251,9 @@ impl Score {
             s.tasks,
             Some(self.gate.every_run),
         )?;
+        line("declined", s.declined, s.declined + s.to_deploy, None)?;
+        line("wrong offers of the rules", s.wrong_offers, s.runs, None)?;
+        line("wrong changes", s.wrong_changes, s.runs, None)?;
         for (category, (passed, all)) in self.by_category() {
             line(&format!("  {category}"), passed, all, None)?;
         }
@@ -262,101 +281,10 @@ impl Score {
             "agent": self.agent, "calls_answered": self.answered(),
             "first_try_valid": share(s.first_valid, s.to_deploy), "first_try": share(s.first_try, s.specified),
             "after_self_correction": share(s.passed, s.runs), "pass^k": share(s.every_run, s.tasks),
+            "declined": s.declined, "wrong_offers": s.wrong_offers, "wrong_changes": s.wrong_changes,
+            "unreadable": self.unreadable,
             "k": self.tasks.iter().map(|t| t.runs.len()).max(), "released": self.is_released(),
             "tasks": self.tasks.iter().map(TaskScore::json).collect::<Vec<_>>(),
-        })
-    }
-}
-
-/// Result of a mutant.
-#[derive(Debug, Clone)]
-pub struct MutantResult {
-    /// Id of the task.
-    pub task: String,
-    pub mutant: Mutant,
-    /// Checks that rejected it.
-    pub caught_by: Vec<String>,
-}
-
-/// Results of all mutants.
-#[derive(Debug, Clone, Default)]
-pub struct Mutation {
-    /// Solutions that do not pass, with the reason.
-    pub wrong: Vec<(String, String)>,
-    /// Tasks that the product can't pass, with the reason.
-    pub impossible: Vec<(String, String)>,
-    /// Tasks without a solution.
-    pub unsolved: Vec<String>,
-    pub tried: Vec<MutantResult>,
-}
-
-impl Mutation {
-    /// Returns the number of rejected mutants.
-    #[must_use]
-    pub fn caught(&self) -> usize {
-        self.tried
-            .iter()
-            .filter(|t| !t.caught_by.is_empty())
-            .count()
-    }
-
-    /// Formats the results as a table.
-    #[must_use]
-    pub fn table(&self) -> String {
-        let mut out = String::new();
-        // Writing to a string can't fail.
-        self.write(&mut out).ok();
-        out
-    }
-
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        let mut kinds: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-        for tried in &self.tried {
-            let by = match tried.caught_by.as_slice() {
-                [] => "NOT CAUGHT".to_owned(),
-                by => format!("caught by {}", by.join(", ")),
-            };
-            writeln!(
-                out,
-                "{:5} {:22} {:28} {by}",
-                tried.task, tried.mutant.kind, tried.mutant.place
-            )?;
-            let entry = kinds.entry(tried.mutant.kind).or_insert((0, 0));
-            entry.0 += usize::from(!tried.caught_by.is_empty());
-            entry.1 += 1;
-        }
-        writeln!(out, "\n{:22} caught", "what is wrong")?;
-        for (kind, (caught, all)) in kinds {
-            writeln!(out, "{kind:22} {caught:3} of {all:3}")?;
-        }
-        for (task, why) in &self.wrong {
-            writeln!(out, "{task}: its solution does not pass: {why}")?;
-        }
-        for (task, why) in &self.impossible {
-            writeln!(out, "{task}: no solution passes on this product: {why}")?;
-        }
-        for task in &self.unsolved {
-            writeln!(out, "{task}: no solution is written")?;
-        }
-        writeln!(
-            out,
-            "\n{} of {} mutants are turned down",
-            self.caught(),
-            self.tried.len()
-        )
-    }
-
-    /// Formats the results as JSON.
-    #[must_use]
-    pub fn json(&self) -> Value {
-        let tried = |t: &MutantResult| {
-            json!({
-                "task": t.task, "kind": t.mutant.kind, "place": t.mutant.place, "caught_by": t.caught_by,
-            })
-        };
-        json!({
-            "mutants": self.tried.iter().map(tried).collect::<Vec<_>>(), "caught": self.caught(), "of": self.tried.len(),
-            "wrong_solutions": self.wrong, "impossible": self.impossible, "without_solution": self.unsolved,
         })
     }
 }
@@ -369,6 +297,7 @@ mod tests {
         Score {
             agent: "somebody".to_owned(),
             tasks: Vec::new(),
+            unreadable: Vec::new(),
             has_model,
             gate: Gate::default(),
         }

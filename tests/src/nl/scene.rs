@@ -7,20 +7,21 @@
 //!
 //! The same moment always shows the same boxes, in the order of the script.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use jiff::civil::Time;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_vision::geometry::{BBox, Point};
 
-use super::unread::Rest;
-
 /// Folder of the time zone database.
 const ZONES: &str = "/usr/share/zoneinfo";
+/// Default start of a script.
+const USUAL_START: &str = "2026-06-01T12:00:00Z";
 /// Default size of a picture in pixels.
 const USUAL_SIZE: [u32; 2] = [1280, 720];
 /// Default size of an actor's box in shares.
@@ -30,6 +31,7 @@ const USUAL_SCORE: f64 = 0.9;
 
 /// Scene of a task.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scene {
     #[serde(default)]
     pub cameras: Vec<Camera>,
@@ -57,18 +59,23 @@ pub struct Scene {
     /// Names of pictures that are attached to the request.
     #[serde(default)]
     pub attachments: Vec<String>,
-    /// Description of the attached pictures, by name.
+    /// Files of the user: pictures by name, other files with their text.
+    #[serde(default)]
+    pub files: Files,
+    /// What the attached pictures show, or the cameras without one: texts by name.
     #[serde(default)]
     pub stub_results: Map<String, Value>,
+    /// Text on a sign in view of every camera.
+    #[serde(default)]
+    pub sign_text: Option<String>,
     /// For readers of the file.
     #[serde(default, rename = "note")]
     _note: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Camera of a scene.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Camera {
     /// Id of the camera, which is the name of the source.
     pub id: String,
@@ -82,8 +89,6 @@ pub struct Camera {
     /// instead.
     #[serde(default, rename = "still")]
     _still: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 impl Camera {
@@ -98,6 +103,7 @@ impl Camera {
 
 /// Pipeline that exists before the request.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Existing {
     pub id: String,
     /// Id of the camera.
@@ -111,12 +117,11 @@ pub struct Existing {
     /// Settings of the pipeline.
     #[serde(default)]
     pub params: Params,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Settings of an existing pipeline.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Params {
     #[serde(default)]
     pub classes: Vec<String>,
@@ -132,12 +137,11 @@ pub struct Params {
     /// Corners of a zone, or the name of a region.
     #[serde(default)]
     pub zone: Option<Value>,
-    #[serde(flatten)]
-    rest: Rest,
 }
 
 /// Script of a scene.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Fixture {
     /// Length in seconds.
     pub duration_s: f64,
@@ -149,15 +153,18 @@ pub struct Fixture {
     /// Actors by camera.
     #[serde(default)]
     pub by_camera: BTreeMap<String, Vec<Actor>>,
-    /// Local time at the start, RFC 3339; default: the scene's `now`.
-    #[serde(default, alias = "starts_at", alias = "now")]
+    /// Local time at the start, RFC 3339 or a time of the scene's day such as `21:59:30`; default:
+    /// the scene's `now`.
+    #[serde(default, alias = "starts_at", alias = "now", alias = "clock")]
     pub start: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
+    /// Actors that are there from the start; they stay to the end unless they have a `t`.
+    #[serde(default)]
+    pub initial: Vec<Actor>,
 }
 
 /// Actor of a script.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Actor {
     /// For readers of the file.
     #[serde(default, rename = "id")]
@@ -165,6 +172,7 @@ pub struct Actor {
     /// Class that a detector reports.
     pub class: String,
     /// Times of arrival and departure; the actor is present at both.
+    #[serde(default = "always")]
     pub t: [f64; 2],
     /// Centre at the start.
     #[serde(default)]
@@ -184,8 +192,41 @@ pub struct Actor {
     /// Id of the camera that sees it.
     #[serde(default)]
     pub camera: Option<String>,
-    #[serde(flatten)]
-    rest: Rest,
+}
+
+/// From the start of a script to its end.
+const fn always() -> [f64; 2] {
+    [0.0, f64::MAX]
+}
+
+/// Files of a scene: names, or names with texts.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Files {
+    Names(Vec<String>),
+    Texts(BTreeMap<String, String>),
+}
+
+impl Default for Files {
+    fn default() -> Self {
+        Self::Names(Vec::new())
+    }
+}
+
+impl Files {
+    /// The names with their texts; a file without one is a picture.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(&str, Option<&str>)> {
+        match self {
+            Self::Names(names) => names.iter().map(|name| (name.as_str(), None)).collect(),
+            Self::Texts(texts) => {
+                let texts = texts.iter();
+                texts
+                    .map(|(name, text)| (name.as_str(), Some(text.as_str())))
+                    .collect()
+            }
+        }
+    }
 }
 
 /// Box of the script at a moment.
@@ -239,6 +280,22 @@ impl Actor {
 }
 
 impl Scene {
+    /// Checks what the types of the fields do not.
+    ///
+    /// # Errors
+    /// If a file is neither a picture nor has a text.
+    pub fn check(&self) -> anyhow::Result<()> {
+        const PICTURES: [&str; 3] = [".jpg", ".jpeg", ".png"];
+        for (name, text) in self.files.entries() {
+            let is_picture = PICTURES.iter().any(|ending| name.ends_with(ending));
+            anyhow::ensure!(
+                is_picture || text.is_some(),
+                "files: {name:?} is no picture and has no text"
+            );
+        }
+        Ok(())
+    }
+
     /// Returns the camera of this id.
     #[must_use]
     pub fn camera(&self, id: &str) -> Option<&Camera> {
@@ -253,8 +310,9 @@ impl Scene {
         };
         let own = fixture.by_camera.get(camera).into_iter().flatten();
         let everywhere = fixture
-            .actors
+            .initial
             .iter()
+            .chain(&fixture.actors)
             .filter(|a| a.camera.as_deref().is_none_or(|c| c == camera));
         own.chain(everywhere).cloned().collect()
     }
@@ -268,7 +326,8 @@ impl Scene {
             .flat_map(|c| self.actors(&c.id))
             .collect();
         let seen = |t: f64| actors.iter().filter(|a| a.at(t).is_some()).count();
-        let middles = actors.iter().map(|a| a.t[0].midpoint(a.t[1]));
+        let duration = self.fixture.as_ref().map_or(0.0, |f| f.duration_s);
+        let middles = actors.iter().map(|a| a.t[0].midpoint(a.t[1].min(duration)));
         middles.rev().max_by_key(|t| seen(*t)).unwrap_or(0.0)
     }
 
@@ -294,10 +353,13 @@ impl Scene {
     /// If time or zone is invalid.
     pub fn start(&self) -> anyhow::Result<Zoned> {
         let written = self.fixture.as_ref().and_then(|f| f.start.as_deref());
-        match written.or(self.now.as_deref()) {
-            Some(at) => self.zoned(at),
-            None => self.zoned("2026-06-01T12:00:00Z"),
+        let day = self.now.as_deref().unwrap_or(USUAL_START);
+        // A time of day is read from a whole date too.
+        let clock = written.filter(|at| !at.contains('T'));
+        if let Some(clock) = clock.and_then(|at| at.parse::<Time>().ok()) {
+            return Ok(self.zoned(day)?.with().time(clock).build()?);
         }
+        self.zoned(written.unwrap_or(day))
     }
 
     /// Parses an RFC 3339 time in the scene's zone.
@@ -334,32 +396,6 @@ impl Scene {
             file.display()
         );
         Ok(Some(file))
-    }
-
-    /// Lists the fields that nothing reads.
-    pub(super) fn unread(&self) -> Vec<String> {
-        let mut unread: BTreeSet<String> = self.rest.keys().cloned().collect();
-        let mut note = |what: &str, rest: &Rest| {
-            unread.extend(rest.keys().map(|key| format!("{what}.{key}")));
-        };
-        for camera in &self.cameras {
-            note("cameras", &camera.rest);
-        }
-        for existing in &self.existing {
-            note("existing", &existing.rest);
-            note("existing.params", &existing.params.rest);
-        }
-        if let Some(fixture) = &self.fixture {
-            note("fixture", &fixture.rest);
-            for actor in fixture
-                .actors
-                .iter()
-                .chain(fixture.by_camera.values().flatten())
-            {
-                note("fixture.actors", &actor.rest);
-            }
-        }
-        unread.into_iter().collect()
     }
 }
 
@@ -416,5 +452,33 @@ mod tests {
             ..scene
         };
         assert!(format!("{:#}", bad.now().unwrap_err()).contains("Mars/Olympus"));
+    }
+
+    #[test]
+    fn clock_and_initial_actors_begin_the_script() {
+        let scene: Scene = serde_json::from_value(json!({
+            "cameras": [{"id": "park"}], "timezone": "Europe/Berlin",
+            "now": "2026-06-01T12:00:00+02:00",
+            "fixture": {"duration_s": 20, "fps": 5, "clock": "21:59:30",
+                "initial": [{"class": "car"}], "actors": [{"class": "dog", "t": [5, 6]}]},
+        }))
+        .unwrap();
+        assert_eq!(
+            scene.start().unwrap().to_string(),
+            "2026-06-01T21:59:30+02:00[Europe/Berlin]"
+        );
+        let dated = Fixture {
+            start: Some("2026-06-06T15:00:00+02:00".to_owned()),
+            ..scene.fixture.clone().unwrap()
+        };
+        let other = Scene {
+            fixture: Some(dated),
+            ..scene.clone()
+        };
+        assert_eq!(other.start().unwrap().day(), 6);
+        let actors = scene.actors("park");
+        let seen = |t: f64| actors.iter().filter(|actor| actor.at(t).is_some()).count();
+        assert_eq!([seen(0.0), seen(5.5), seen(20.0)], [1, 2, 1]);
+        assert!((scene.busiest() - 5.5).abs() < 0.01, "{}", scene.busiest());
     }
 }

@@ -5,7 +5,7 @@
 //! [`super::play`]. Everything else is forwarded unchanged.
 //!
 //! If the task injects it, the first preview and the first dry run use the workflow mirrored left
-//! to right: an error that the LLM can see and correct.
+//! to right, or the first validation is refused: errors that the LLM can see and correct.
 //!
 //! Everything that is deployed passes to the runtime unchanged.
 
@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use serde_json::Value;
+use serde_json::{Value, json};
 use watchkeeper_contract::workflow::{DryRun, FailedStep, WorkflowRun, WorkflowRunResult};
 use watchkeeper_engine::workflow::{
     self, DetectRequest, Host, ImageValue, Packed, Pictures, RuntimeInput, VideoMeta, codec,
@@ -47,6 +47,8 @@ pub struct Script {
     pub moment: f64,
     /// Whether the first preview is mirrored.
     pub mirrors: bool,
+    /// Why the first validation is refused.
+    pub refuses: Option<String>,
 }
 
 /// Proxy socket; nothing listens once it is dropped.
@@ -62,6 +64,7 @@ struct Between {
     script: Script,
     previewed: AtomicBool,
     tried: AtomicBool,
+    validated: AtomicBool,
     /// Pictures that the command received, each with its camera.
     shown: Mutex<Vec<(Vec<u8>, String)>>,
 }
@@ -79,6 +82,7 @@ impl ScriptProxy {
             script,
             previewed: AtomicBool::new(false),
             tried: AtomicBool::new(false),
+            validated: AtomicBool::new(false),
             shown: Mutex::default(),
         });
         let over = Arc::clone(&is_over);
@@ -131,6 +135,7 @@ impl Between {
         {
             ["POST", "/v1/workflows/run"] => self.preview(&request.body)?,
             ["POST", "/v1/workflows/dry-run"] => Some(self.dry_run(&request.body)?),
+            ["POST", "/v1/workflows/validate"] => self.refusal()?,
             _ => None,
         };
         if let Some((status, body)) = answer {
@@ -244,6 +249,19 @@ impl Between {
             notes: Vec::new(),
         };
         Ok(Some((200, serde_json::to_vec(&result)?)))
+    }
+
+    /// The injected answer to the first validation.
+    fn refusal(&self) -> anyhow::Result<Option<(u16, Vec<u8>)>> {
+        let Some(message) = &self.script.refuses else {
+            return Ok(None);
+        };
+        if self.validated.swap(true, Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let error = json!({"class": "InvalidDefinition", "message": message});
+        let report = json!({"ok": false, "errors": [error], "steps": {}, "outputs": {}});
+        Ok(Some((200, serde_json::to_vec(&report)?)))
     }
 
     fn dry_run(&self, body: &[u8]) -> anyhow::Result<(u16, Vec<u8>)> {

@@ -5,7 +5,7 @@
 //!   an LLM has to see the same picture twice.
 //! - Models are stand-ins ([`super::stand_in`]); previews and dry runs see the script
 //!   ([`super::seeing`]).
-//! - The user confirms every proposal. It answers only questions about a place, with the region of
+//! - The user confirms every proposal that leaves no words out. It answers only questions about a place, with the region of
 //!   the scene whose name is most similar; the outcome records that.
 //!
 //! Every run has a box of its own, which is deleted afterwards.
@@ -65,6 +65,7 @@ pub struct Site<'t> {
 }
 
 /// Output of one use of the command.
+#[derive(Default)]
 struct CommandOutput {
     objects: Vec<Value>,
     errors: String,
@@ -98,7 +99,8 @@ impl<'t> Site<'t> {
             scene: scene.clone(),
             models: models.clone(),
             moment: scene.busiest(),
-            mirrors: task.inject.mirrored_preview,
+            mirrors: task.inject.first_preview.is_some(),
+            refuses: task.inject.first_submission.clone(),
         };
         let socket = bench.path("seen.sock");
         let seeing = (
@@ -151,8 +153,17 @@ impl<'t> Site<'t> {
         let mut drawn = None;
         if let Some((region, answer)) = output.last("question").and_then(|q| self.place(q)) {
             drawn = Some(region);
-            output = self.talk(&[&said, &answer, "yes"])?;
-        } else if let Some(id) = output.last("proposal").and_then(|p| p["id"].as_str()) {
+            // An LLM is asked once; the rules offer the same again.
+            output = match self.agent.is_model() {
+                true => CommandOutput::default(),
+                false => self.talk(&[&said, &answer])?,
+            };
+            if left_out(output.last("proposal")).is_empty() {
+                output = self.talk(&[&said, &answer, "yes"])?;
+            }
+        } else if let Some(id) = output.last("proposal").and_then(|p| p["id"].as_str())
+            && left_out(output.last("proposal")).is_empty()
+        {
             let confirmed = self.speak(&["--confirm", id])?;
             output.objects.extend(confirmed.objects);
             output.ok &= confirmed.ok;
@@ -165,7 +176,11 @@ impl<'t> Site<'t> {
         let calls = calls(&trace, &before);
         let submissions = ["validate_workflow", "propose_deployment"];
         let submissions = calls.iter().filter(|c| c.is(&submissions));
-        let refused = submissions.clone().filter(|c| c.failed).count() as u64;
+        let refused = submissions.clone().filter(|c| c.failed);
+        let invalid = refused.clone().filter(|c| c.is(&["validate_workflow"]));
+        let (refused, invalid) = (refused.count() as u64, invalid.count() as u64);
+        let offers = output.objects.iter().filter(|o| o["type"] == "proposal");
+        let offers = offers.filter(|o| o["by_model"].is_null());
         Ok(Outcome {
             after: self.pipelines()?,
             before,
@@ -177,6 +192,9 @@ impl<'t> Site<'t> {
             },
             submitted: submissions.count() as u64,
             refused,
+            invalid,
+            offers_of_rules: offers.count() as u64,
+            left_out: left_out(output.last("proposal")),
             calls,
             drawn,
         })
@@ -185,13 +203,20 @@ impl<'t> Site<'t> {
     /// Runs `watchkeeper ask` with the request of the task, its pictures and its time.
     fn ask(&self, words: &str) -> anyhow::Result<CommandOutput> {
         let mut arguments: Vec<String> = Vec::new();
-        for name in &self.task.scene.attachments {
+        let scene = &self.task.scene;
+        let attached = scene.attachments.iter().map(|name| (name.as_str(), None));
+        let folder = self.bench.path("attached");
+        std::fs::create_dir_all(&folder)?;
+        for (name, text) in attached.chain(scene.files.entries()) {
             let name = Path::new(name)
                 .file_name()
                 .context("an attachment without a name")?;
-            let path = self.bench.path("attached").join(name);
-            std::fs::create_dir_all(self.bench.path("attached"))?;
-            let picture = drawn::attachment(&self.task.scene);
+            let path = folder.join(name);
+            if let Some(text) = text {
+                std::fs::write(&path, text)?;
+                continue;
+            }
+            let picture = drawn::attachment(scene);
             std::fs::write(&path, jpeg::encode(&picture, 85)?)?;
             arguments.extend(["--image".to_owned(), path.display().to_string()]);
         }
@@ -217,6 +242,8 @@ impl<'t> Site<'t> {
 
     fn speak(&self, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
         let mut command = self.command()?;
+        // The folder of the user's files.
+        command.current_dir(self.bench.path("attached"));
         command.args(["ask", "--json"]);
         if let Some(now) = self.task.scene.now()? {
             command.args(["--at", &now.timestamp().to_string()]);
@@ -313,6 +340,13 @@ impl<'t> Site<'t> {
         }
         Ok(notes)
     }
+}
+
+/// The words that a proposal leaves out.
+fn left_out(proposal: Option<&Value>) -> Vec<String> {
+    let words = proposal.and_then(|p| p["not_understood"].as_array());
+    let words = words.into_iter().flatten().filter_map(Value::as_str);
+    words.map(str::to_owned).collect()
 }
 
 /// Returns a file, or the files of a folder; empty if nothing exists there.
@@ -445,9 +479,8 @@ fn reply(output: &CommandOutput) -> AgentReply {
             "proposal" => ["understood", "assumed", "not_possible"]
                 .iter()
                 .for_each(|f| say(&object[*f])),
-            "question" | "answer" | "said" => say(&object["text"]),
+            "question" | "answer" | "said" | "events" => say(&object["text"]),
             "failure" => say(&object["message"]),
-            "events" => said.push(format!("{} events", object["number"])),
             "pipelines" | "status" | "cameras" => {
                 for list in ["pipelines", "sources"] {
                     let rows = object[list].as_array().into_iter().flatten();

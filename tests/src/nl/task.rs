@@ -1,14 +1,13 @@
 //! File of tasks: the request of a user, the scene, and the checks that have to hold afterwards.
 //!
-//! Nothing in a file is ignored silently. A check of an unknown kind fails and says so.
-//! [`Task::unread`] lists fields that nothing reads, so that a table never claims more than was
-//! graded.
+//! Nothing in a file is ignored: a task with an unknown operation, field or injected error is
+//! unreadable and does not pass, so that a table never claims more than was graded.
 
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::check::Check;
 use super::scene::Scene;
@@ -23,6 +22,8 @@ pub struct TaskFile {
     pub gate: Gate,
     /// Tasks in the order of the file.
     pub tasks: Vec<Task>,
+    /// Tasks that cannot be read, with the reason; none of them passes.
+    pub unreadable: Vec<(String, String)>,
 }
 
 /// Shares of runs or tasks, `0.0..=1.0`.
@@ -62,8 +63,6 @@ pub struct Task {
     /// Errors that the harness injects for the LLM.
     pub inject: Inject,
     pub checks: Vec<Check>,
-    /// Fields that nothing reads, such as `scene.weather`.
-    pub unread: Vec<String>,
 }
 
 impl Task {
@@ -78,13 +77,19 @@ impl Task {
 }
 
 /// Errors that the harness injects, so that the LLM has something to correct.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Inject {
     /// The first preview is mirrored left to right, and so is the draft of the first dry run.
-    pub mirrored_preview: bool,
+    #[serde(default)]
+    pub first_preview: Option<String>,
+    /// The first validation is refused with this reason.
+    #[serde(default)]
+    pub first_submission: Option<String>,
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawTask {
     id: String,
     #[serde(default)]
@@ -96,17 +101,27 @@ struct RawTask {
     #[serde(default)]
     scene: Scene,
     #[serde(default)]
-    inject: Map<String, Value>,
+    inject: Inject,
     checks: Vec<Value>,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
+    /// For readers of the file.
+    #[serde(default, rename = "note")]
+    _note: Option<String>,
 }
 
 impl TaskFile {
+    /// The ids of all tasks, also of those that cannot be read.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        let unreadable = self.unreadable.iter().map(|(id, _)| id.as_str());
+        self.tasks
+            .iter()
+            .map(|task| task.id.as_str())
+            .chain(unreadable)
+    }
+
     /// Reads a file of tasks.
     ///
     /// # Errors
-    /// If it is invalid; the message names task and field.
+    /// If it is no file of tasks.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("can't read the tasks in {}", path.display()))?;
@@ -130,9 +145,16 @@ impl TaskFile {
             bail!("tasks is missing; it is a list of tasks");
         };
         let mut read: Vec<Task> = Vec::with_capacity(tasks.len());
+        let mut unreadable = Vec::new();
         for (nth, task) in tasks.iter().enumerate() {
             let name = task["id"].as_str().unwrap_or("without an id").to_owned();
-            let task = read_task(task).with_context(|| format!("task {nth} ({name})"))?;
+            let task = match read_task(task).with_context(|| format!("task {nth} ({name})")) {
+                Ok(task) => task,
+                Err(error) => {
+                    unreadable.push((name, format!("{error:#}")));
+                    continue;
+                }
+            };
             if read.iter().any(|other| other.id == task.id) {
                 bail!("task {nth}: the id {name:?} is used twice; every task has one of its own");
             }
@@ -141,6 +163,7 @@ impl TaskFile {
         Ok(Self {
             gate: gate(&file["scoring"]["release_gate"]),
             tasks: read,
+            unreadable,
         })
     }
 }
@@ -157,24 +180,11 @@ fn gate(written: &Value) -> Gate {
 
 fn read_task(task: &Value) -> anyhow::Result<Task> {
     let raw: RawTask = serde_json::from_value(task.clone())?;
-    let mut unread: Vec<String> = raw.rest.keys().cloned().collect();
-    unread.extend(raw.scene.unread().into_iter().map(|f| format!("scene.{f}")));
-    let mut checks = Vec::with_capacity(raw.checks.len());
-    for (nth, written) in raw.checks.iter().enumerate() {
-        let check = Check::read(written).with_context(|| format!("checks[{nth}]"))?;
-        unread.extend(
-            check
-                .unread()
-                .into_iter()
-                .map(|f| format!("checks[{nth}].{f}")),
-        );
-        checks.push(check);
-    }
-    let inject = Inject {
-        mirrored_preview: raw.inject.contains_key("first_preview"),
-    };
-    let others = raw.inject.keys().filter(|k| *k != "first_preview");
-    unread.extend(others.map(|k| format!("inject.{k}")));
+    raw.scene.check()?;
+    let checks = raw.checks.iter().enumerate();
+    let checks = checks
+        .map(|(nth, written)| Check::read(written).with_context(|| format!("checks[{nth}]")))
+        .collect::<anyhow::Result<Vec<Check>>>()?;
     Ok(Task {
         paraphrase: raw.paraphrase.unwrap_or_else(|| raw.instruction.clone()),
         id: raw.id,
@@ -182,9 +192,8 @@ fn read_task(task: &Value) -> anyhow::Result<Task> {
         core: raw.core,
         instruction: raw.instruction,
         scene: raw.scene,
-        inject,
+        inject: raw.inject,
         checks,
-        unread,
     })
 }
 
@@ -206,7 +215,9 @@ mod tests {
     }
 
     fn reason(task: &Value) -> String {
-        format!("{:#}", file(task).unwrap_err())
+        let file = file(task).unwrap();
+        assert!(file.tasks.is_empty(), "{task}");
+        file.unreadable.into_iter().map(|(_, why)| why).collect()
     }
 
     #[test]
@@ -221,17 +232,57 @@ mod tests {
     }
 
     #[test]
-    fn unread_fields_are_listed_and_unknown_checks_fail() {
-        let odd = json!({
-            "id": "A", "instruction": "x", "scene": {"weather": "rain", "fixture": {"duration_s": 1, "fps": 1, "fog": 1}},
-            "checks": [{"op": "smell", "of": "smoke"}, {"op": "valid", "loudly": true}],
-        });
-        let file = file(&odd).unwrap();
-        let task = &file.tasks[0];
-        for field in ["scene.weather", "scene.fixture.fog", "checks[1].loudly"] {
-            assert!(task.unread.contains(&field.to_owned()), "{:?}", task.unread);
+    fn unknown_field_or_operation_is_refused_by_name() {
+        let task = |part: &str, value: Value| {
+            let mut task = json!({
+                "id": "A", "instruction": "x", "scene": {"fixture": {"duration_s": 1, "fps": 1}},
+                "checks": [{"op": "valid", "note": "for people"}],
+            });
+            assert!(file(&task).unwrap().unreadable.is_empty());
+            *task.pointer_mut(part).unwrap() = value;
+            task
+        };
+        for (part, value, field) in [
+            ("/scene", json!({"weather": "rain"}), "weather"),
+            (
+                "/scene/fixture",
+                json!({"duration_s": 1, "fps": 1, "fog": 1}),
+                "fog",
+            ),
+            (
+                "/checks/0",
+                json!({"op": "valid", "loudly": true}),
+                "loudly",
+            ),
+            ("/checks/0", json!({"op": "smell", "of": "smoke"}), "smell"),
+            (
+                "/checks/0",
+                json!({"op": "behaviour", "events": {"most": 1}}),
+                "most",
+            ),
+            (
+                "/checks/0",
+                json!({"op": "has", "family": "clip", "where": [{"key": "a", "is": 1}]}),
+                "is",
+            ),
+        ] {
+            let said = reason(&task(part, value));
+            assert!(
+                said.contains(field) && said.contains("task 0 (A)"),
+                "{said}"
+            );
         }
-        assert!(matches!(&task.checks[0], Check::Unknown(op) if op == "smell"));
-        assert_eq!(task.words(1), "x", "no paraphrase: the same words");
+        let mut odd =
+            json!({"id": "A", "instruction": "x", "checks": [], "inject": {"last_preview": "x"}});
+        assert!(reason(&odd).contains("last_preview"));
+        odd["inject"] = json!({});
+        odd["mood"] = json!("good");
+        assert!(reason(&odd).contains("mood"));
+        odd.as_object_mut().unwrap().remove("mood");
+        assert_eq!(
+            file(&odd).unwrap().tasks[0].words(1),
+            "x",
+            "no paraphrase: the same words"
+        );
     }
 }
