@@ -9,6 +9,7 @@ mod reviews;
 mod run;
 mod tune;
 mod value;
+mod watch;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub use self::run::RunArgs;
 pub use self::tune::TuneArgs;
 use self::value::{positive, until};
+pub use self::watch::{FLAGS, WatchArgs};
 
 /// Local video analytics for cameras: detect, count, alert.
 #[derive(Debug, Parser)]
@@ -111,6 +113,8 @@ pub enum OnlineCommand {
     },
     /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),
+    /// Set up a watch by a template, with the proposal that `ask` makes.
+    Watch(Box<WatchArgs>),
     /// Chat with the box in plain English; changes need your confirmation.
     Chat {
         /// With --json, print new events too, as objects of the type `alert`.

@@ -3,7 +3,7 @@
 //! - [`args`] declares the flags, [`exit`] the exit codes; [`output`] alone writes to the terminal.
 //! - [`run`] starts its own daemons for one watch.
 //! - `remote` and `events` query a running runtime.
-//! - `ask` and `chat` open a [`watchkeeper_assistant::session`], which `render` prints; `trace`,
+//! - `ask`, `watch` and `chat` open a [`watchkeeper_assistant::session`], which `render` prints; `trace`,
 //!   `blueprints` and `memory` manage its log, blueprints and notes below `state_folder`.
 //! - The other commands need no runtime.
 
@@ -34,6 +34,7 @@ mod state_folder;
 mod trace;
 mod tune;
 mod user_llm;
+mod watch;
 mod workflow;
 
 /// Parsers of outside data, public for the fuzz targets in `tests` only.
@@ -78,6 +79,7 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         Command::Online(OnlineCommand::Sources {
             action: Some(SourceAction::Tune(args)),
         }) => tune::run(&args, &cli.global, out),
+        Command::Online(OnlineCommand::Watch(args)) if args.list => watch::list(out),
         Command::Online(command) => {
             let config = configuration_for(&command, &cli.global, out)?;
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -147,9 +149,10 @@ fn configuration_for(
         | OnlineCommand::Coverage(_)
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
-        OnlineCommand::Ask(_) | OnlineCommand::Chat { .. } | OnlineCommand::Models { .. } => {
-            configuration::read_without_broker(global)?
-        }
+        OnlineCommand::Ask(_)
+        | OnlineCommand::Watch(_)
+        | OnlineCommand::Chat { .. }
+        | OnlineCommand::Models { .. } => configuration::read_without_broker(global)?,
     })
 }
 
@@ -173,6 +176,7 @@ async fn online(
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,
+        OnlineCommand::Watch(args) => watch::run(&args, client, config, out).await,
         OnlineCommand::Chat { alerts } => chat::run(client, config, alerts, out).await,
     }
 }

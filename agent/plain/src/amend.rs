@@ -9,6 +9,7 @@ use watchkeeper_contract::rule::{CountBound, Severity};
 
 use crate::answer::Missing;
 use crate::asks::Asks;
+use crate::closed;
 use crate::edit::{self, wanted};
 use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
 use crate::lexicon::Lexicon;
@@ -17,14 +18,14 @@ use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces;
 use crate::place::{self, Way};
-use crate::reader::{Reader, left_over};
+use crate::reader::Reader;
 use crate::request::{
-    TOO_FEW_S, direction, drawn, ending, is_for_a_time, named_place, whole_picture,
+    DEFAULT_COOLDOWN_S, TOO_FEW_S, direction, drawn, ending, is_for_a_time, named_place,
+    whole_picture,
 };
 use crate::scene::{Scene, Shape};
 use crate::token::Token;
 use crate::wanted::Wanted;
-use crate::weighty;
 
 /// What says only that something is corrected.
 const LEADS: [&str; 7] = [
@@ -39,6 +40,8 @@ const LEADS: [&str; 7] = [
 /// What a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
     "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring|existing|running";
+/// Words that say nothing in a correction.
+const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
 /// What is done about an event besides.
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
 
@@ -75,6 +78,12 @@ pub(crate) fn amend(
     notes: &mut Notes,
 ) -> Result<Vec<Intent>, Need> {
     let mut r = Reader::new(tokens);
+    // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
+    const GOES_ON: &str =
+        "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry";
+    if r.fits(GOES_ON, 0).is_some() {
+        r.mark(0..1);
+    }
     let is_one = intents.len() == 1;
     let target = intents.iter_mut().find(|intent| match intent {
         Intent::Watch(_) => true,
@@ -97,15 +106,7 @@ pub(crate) fn amend(
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
     });
-    // `no, for cars` turns down what was proposed; `no more than five` says something of what is
-    // wanted.
-    let first = Reader::new(r.tokens.get(..2).unwrap_or_default().to_vec());
-    const GOES_ON: &str = ",|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry";
-    if first.find(&[&format!("no|nope|nah {GOES_ON}")]).is_some() {
-        r.mark(0..1);
-    }
-    weighty::refuse(&r)?;
-    match left_over(&r, lexicon).is_empty() {
+    match closed::left_over(&r, SMALL, lexicon).is_empty() {
         true => Ok(intents),
         false => Err(not_read(&r)),
     }
@@ -161,7 +162,7 @@ fn of_edit(
 fn bare_time(r: &mut Reader, said: &mut Wanted) {
     if said.stays_s.is_none()
         && let Some(found) = r.find(&["<d>"])
-        && is_for_a_time(r, &found).is_ok()
+        && is_for_a_time(r, &found)
     {
         r.mark(found.at.clone());
         said.stays_s = Some(found.value(0));
@@ -362,8 +363,8 @@ fn other_classes(
             .all(|m| m.labels.is_empty() && m.stand == Stand::Wanted)
         {
             watch.objects = crate::intent::Objects {
-                labels: Vec::new(),
                 said: "anything".to_owned(),
+                ..Default::default()
             };
             return Ok(());
         }
@@ -482,7 +483,7 @@ fn how_long(watch: &mut WatchFor, seconds: f64, notes: &mut Notes) -> Option<()>
         *for_s = seconds;
         return Some(());
     }
-    if watch.cooldown_s > 0.0 {
+    if watch.cooldown_s > 0.0 && watch.cooldown_s != DEFAULT_COOLDOWN_S {
         watch.cooldown_s = seconds;
         return Some(());
     }

@@ -8,7 +8,7 @@ use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
 
 /// Words that mean a pipeline and say nothing else.
-pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|streams|stream|rules|rule|cameras|jobs|everything|counting|counter|counters|it|that|detection";
+pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|streams|stream|cameras|jobs|everything|counting|counter|counters|it|that|detection";
 
 /// Words that say only that the rest stays as it is.
 pub(crate) const OTHERS: [&str; 2] = [
@@ -37,15 +37,6 @@ pub(crate) fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, le
 /// Ids of all pipelines.
 pub(crate) fn ids_of(scene: &Scene) -> Vec<PipelineId> {
     scene.pipelines.iter().map(|p| p.spec.id.clone()).collect()
-}
-
-/// Ids of all pipelines as the choices of a question.
-pub(crate) fn ids(scene: &Scene) -> Vec<String> {
-    scene
-        .pipelines
-        .iter()
-        .map(|p| p.spec.id.to_string())
-        .collect()
 }
 
 /// Lists all pipelines in a sentence.

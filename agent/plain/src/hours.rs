@@ -2,7 +2,7 @@
 
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
-use crate::reader::{Found, Reader};
+use crate::reader::{Found, Reader, one_of};
 use crate::token::{Kind, number_word};
 
 const WEEK: [(Weekday, [&str; 3]); 7] = [
@@ -17,6 +17,14 @@ const WEEK: [(Weekday, [&str; 3]); 7] = [
 
 pub(crate) fn weekday(word: &str) -> Option<usize> {
     WEEK.iter().position(|(_, names)| names.contains(&word))
+}
+
+/// Words about time, which are no places and no things.
+const TIMES: &str = "am|pm|o'clock|noon|midday|midnight|dawn|dusk|sunset|sunrise|dark|darkness|daylight|daytime|nighttime|morning|mornings|afternoon|afternoons|evening|evenings|night|nights|tonight|today|tomorrow|yesterday|weekend|weekends|weekday|weekdays|monday|mondays|tuesday|tuesdays|wednesday|wednesdays|thursday|thursdays|friday|fridays|saturday|saturdays|sunday|sundays|january|february|april|june|july|august|september|october|november|december|christmas|holiday|holidays|since|until|before|after";
+
+/// Whether a word is about time.
+pub(crate) fn is_time(word: &str) -> bool {
+    one_of(TIMES, word)
 }
 
 fn day_names(days: &[usize]) -> Vec<Weekday> {
@@ -248,7 +256,12 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
         let (from, to) = ends(r, &found, assumed);
         return vec![span(&days, from, to)];
     }
-    match hours(r, assumed) {
+    let hours = hours(r, assumed);
+    // `at night, weekends all day` is no one span.
+    if hours.is_none() {
+        r.take_all(&["all day"]);
+    }
+    match hours {
         Some((from, to)) => vec![span(&days, from, to)],
         None if days.is_empty() => Vec::new(),
         None => vec![span(&days, 0.0, 0.0)],
@@ -258,7 +271,7 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
 fn days(r: &mut Reader) -> Vec<usize> {
     let mut days = Vec::new();
     if r.take_all(&[
-        "on|during? the? weekdays|workdays|weekday",
+        "on|during|every|each? the? weekdays|workdays|weekday",
         "on? working days",
     ]) {
         days.extend(0..5);
@@ -267,7 +280,8 @@ fn days(r: &mut Reader) -> Vec<usize> {
         days.extend(5..7);
     }
     r.take_all(&[
-        "on|at? every|each|any|all day|days",
+        "on|at? every|each|any day|days",
+        "on? all days",
         "daily",
         "24 / 7",
         "round|around the clock",
@@ -300,7 +314,9 @@ fn days(r: &mut Reader) -> Vec<usize> {
                 at += 1;
             }
         }
-        if matches!(r.word(before), "on" | "every" | "from" | "and" | ",") {
+        let day_before = before > 0 && weekday(r.any_word(before - 1)).is_some();
+        if one_of("on|every|from", r.word(before)) || day_before && one_of("and|,", r.word(before))
+        {
             r.mark(before..before + 1);
         }
     }

@@ -73,6 +73,8 @@ pub struct Objects {
     pub labels: Vec<String>,
     /// As the person said it, such as `people or cars`.
     pub said: String,
+    /// Whether these are said to be the only ones.
+    pub only: bool,
 }
 
 /// What has to happen.

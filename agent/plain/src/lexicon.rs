@@ -51,7 +51,12 @@ struct Classes {
 struct Words {
     anything: Vec<String>,
     vague: BTreeSet<String>,
-    filler: BTreeSet<String>,
+    /// Words without a meaning of their own in a request to watch.
+    function: BTreeSet<String>,
+    /// Small words of questions.
+    asked: BTreeSet<String>,
+    /// Nouns of place.
+    places: BTreeSet<String>,
 }
 
 /// How words are written by those who write in a hurry.
@@ -111,8 +116,7 @@ pub(crate) struct Lexicon {
     narrower: BTreeSet<String>,
     occupants: BTreeMap<String, Vec<String>>,
     anything: BTreeSet<String>,
-    vague: BTreeSet<String>,
-    filler: BTreeSet<String>,
+    words: Words,
     pub(crate) spelling: Spelling,
     pub(crate) verbs: Verbs,
 }
@@ -155,8 +159,7 @@ impl Lexicon {
             classes,
             narrower,
             anything: file.words.anything.iter().map(|w| folded(w)).collect(),
-            vague: file.words.vague,
-            filler: file.words.filler,
+            words: file.words,
             spelling: file.spelling,
             verbs,
         })
@@ -180,7 +183,7 @@ impl Lexicon {
     /// Whether a word means something here, by itself or in a verb of several words.
     pub(crate) fn has(&self, word: &str) -> bool {
         self.class(word).is_some()
-            || self.is_filler(word)
+            || self.is_everyday(word)
             || self.is_vague(word)
             || self.is_anything(word)
             || self.occupants.contains_key(word)
@@ -204,11 +207,21 @@ impl Lexicon {
     }
 
     pub(crate) fn is_vague(&self, word: &str) -> bool {
-        self.vague.contains(word)
+        self.words.vague.contains(word)
     }
 
-    pub(crate) fn is_filler(&self, word: &str) -> bool {
-        self.filler.contains(word)
+    /// Whether a word stands anywhere in a request to watch and changes nothing.
+    pub(crate) fn is_function(&self, word: &str) -> bool {
+        self.words.function.contains(word)
+    }
+
+    /// Whether a word is a small one, which no name is by itself.
+    pub(crate) fn is_everyday(&self, word: &str) -> bool {
+        self.is_function(word) || self.words.asked.contains(word)
+    }
+
+    pub(crate) fn is_place(&self, word: &str) -> bool {
+        self.words.places.contains(word)
     }
 }
 

@@ -14,22 +14,17 @@
 //! - The text is bounded ([`MAX_CHARS`]), no text causes a panic, and one text in one [`Scene`] has
 //!   one answer.
 
-mod against;
 mod amend;
 pub mod answer;
-mod apart;
 mod asks;
-mod audience;
-mod beyond;
 mod chosen;
+mod closed;
 mod control;
-mod crossed;
 mod data;
 mod deployed;
 mod edit;
 mod english;
 mod hours;
-mod instead;
 pub mod intent;
 mod keeping;
 mod kinds;
@@ -47,13 +42,10 @@ mod request;
 pub mod scene;
 mod span;
 mod spelling;
-mod states;
 pub mod templates;
 mod token;
-mod tongue;
 mod understand;
 mod wanted;
-mod weighty;
 
 pub use answer::{Answer, Change, Missing, Proposal, Question};
 pub use data::DataError;

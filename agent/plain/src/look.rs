@@ -8,6 +8,7 @@ use jiff::Zoned;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::deployed;
+use crate::hours;
 use crate::intent::{EventsWanted, Look};
 use crate::kinds;
 use crate::lexicon::Lexicon;
@@ -18,7 +19,6 @@ use crate::reader::{Reader, left_over};
 use crate::scene::{Camera, Model, Scene, quoted};
 use crate::span;
 use crate::token::Kind;
-use crate::weighty;
 
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.
 pub(crate) fn look(
@@ -471,7 +471,7 @@ fn another_time(r: &Reader) -> Result<(), String> {
         let number = r.tokens.get(*i).is_some_and(|t| {
             matches!(t.kind, Kind::Number(_) | Kind::Clock(_)) && !r.word(*i).is_empty()
         });
-        number || weighty::is_time(r.word(*i)) || matches!(r.word(*i), "between" | "ago")
+        number || hours::is_time(r.word(*i)) || matches!(r.word(*i), "between" | "ago")
     });
     let Some(at) = time else {
         return Ok(());

@@ -14,7 +14,7 @@ use crate::answer::Missing;
 use crate::asks::{Asks, WATCHES, asks};
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
 use crate::token::{Kind, number_word};
 
@@ -67,7 +67,7 @@ fn everyday(name: &str, lexicon: &Lexicon) -> bool {
     let words: Vec<&str> = name.split(' ').collect();
     let one = words.len() == 1;
     let common = |w: &str| {
-        lexicon.is_filler(w)
+        lexicon.is_everyday(w)
             || lexicon.is_anything(w)
             || number_word(w).is_some()
             || w.parse::<f64>().is_ok()
@@ -190,12 +190,6 @@ pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
 
 /// Takes words that mean every camera.
 fn take_all_cameras(reader: &mut Reader) -> bool {
-    if reader
-        .take(&["on|for|at|from? all|every|each|both of? the? cameras|camera|cams"])
-        .is_some()
-    {
-        return true;
-    }
     // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
     let all = ALL_OF_THEM
         .iter()
@@ -206,7 +200,9 @@ fn take_all_cameras(reader: &mut Reader) -> bool {
         reader.mark(all.at);
         return true;
     }
-    false
+    reader
+        .take(&["on|for|at|from? all|every|each|both of? the? cameras|camera|cams"])
+        .is_some()
 }
 
 /// Takes the names of known cameras, in the order in which they stand.
@@ -219,7 +215,10 @@ fn take_named_cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
             continue;
         };
         let Range { mut start, mut end } = named.at;
-        if matches!(reader.word(end), "camera" | "cam" | "cameras") {
+        while one_of(
+            "camera|cam|cameras|video|recording|footage|feed|stream",
+            reader.word(end),
+        ) {
             end += 1;
         }
         while start > 0
@@ -244,7 +243,7 @@ fn unknown_camera(reader: &Reader, lexicon: &Lexicon) -> Option<(Range<usize>, R
     let foreign = |i: usize| {
         let token = reader.tokens.get(i).filter(|_| !reader.word(i).is_empty());
         token.is_some_and(|t| {
-            (t.is_word() || t.text.parse::<f64>().is_ok()) && !lexicon.is_filler(&t.text)
+            (t.is_word() || t.text.parse::<f64>().is_ok()) && !lexicon.is_everyday(&t.text)
         })
     };
     (0..reader.tokens.len()).find_map(|i| {
@@ -422,6 +421,16 @@ impl Mention {
             "nobody" | "no one" | "noone" | "no-one" | NOTHING
         )
     }
+
+    /// Whether there is to be none of it.
+    pub(crate) fn is_none(&self) -> bool {
+        self.stand == Stand::None || self.is_nobody()
+    }
+
+    /// Whether it means all of them together: `everybody`.
+    pub(crate) fn is_all(&self) -> bool {
+        one_of("everybody|everyone|everything", &self.said.to_lowercase())
+    }
 }
 
 /// What is said where there is none of anything.
@@ -593,13 +602,6 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
             break;
         };
         match reader.any_word(i) {
-            // `a dog, but no person`
-            "no" if i
-                .checked_sub(1)
-                .is_some_and(|b| reader.any_word(b) == "but") =>
-            {
-                return Stand::Excluded;
-            }
             "but" => return Stand::Excluded,
             "than" | "from"
                 if i.checked_sub(1)
@@ -631,16 +633,9 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
     Stand::Wanted
 }
 
-/// Whether a class is named here, be it behind one word that describes it: `three white cars`.
+/// Whether a class is named here.
 pub(crate) fn class_begins(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> bool {
-    // `30 seconds for persons, 60 for trucks`
-    let joins = matches!(
-        reader.any_word(at),
-        "for" | "in" | "on" | "at" | "with" | "to" | "by" | "from" | "and" | "or" | "when" | "if"
-    );
-    let described = !joins && reader.tokens.get(at).is_some_and(|t| t.is_word());
     mention_at(reader, at, scene, lexicon).is_some()
-        || (described && mention_at(reader, at + 1, scene, lexicon).is_some())
 }
 
 /// Whether a class is named anywhere.
@@ -648,8 +643,15 @@ pub(crate) fn mentions_class(reader: &Reader, scene: &Scene, lexicon: &Lexicon) 
     (0..reader.tokens.len()).any(|i| mention_at(reader, i, scene, lexicon).is_some())
 }
 
-/// The classes that a request names; their words are used.
+/// The classes that a text names; their words are used.
 pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<Mention> {
+    let found = find_classes(reader, scene, lexicon);
+    mark_classes(reader, &found);
+    found
+}
+
+/// The classes that a text names, in their order.
+pub(crate) fn find_classes(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<Mention> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < reader.tokens.len() {
@@ -673,37 +675,32 @@ pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
             }
         }
     }
-    for mention in &found {
+    found
+}
+
+/// Marks the words of classes, and those that leave them out.
+pub(crate) fn mark_classes(reader: &mut Reader, found: &[Mention]) {
+    for mention in found {
         let start = mention.at.start;
         if let Some(words) = no_matter(reader, &mention.at) {
             reader.mark(words);
         }
         reader.mark(mention.at.clone());
-        if mention.stand == Stand::Excluded {
-            for i in start.saturating_sub(4)..start {
-                let word = reader.word(i);
-                let out = word == "out" || OUT.contains(&word) && reader.any_word(i + 1) == "out";
-                if out
-                    || EXCLUDES.contains(&word)
-                    || matches!(word, "but" | "no" | "other" | "than" | "apart" | "aside")
-                {
-                    reader.mark(i..i + 1);
-                }
-            }
+        if mention.stand == Stand::Wanted {
+            continue;
         }
-        for i in start.saturating_sub(3)..start {
-            if mention.stand != Stand::Wanted
-                && matches!(
-                    reader.word(i),
-                    "no" | "without" | "missing" | "lacking" | "lacks"
-                )
-                || (mention.stand == Stand::None && reader.word(i) == "not")
-            {
+        for i in start.saturating_sub(4)..start {
+            let word = reader.word(i);
+            let out = word == "out" || OUT.contains(&word) && reader.any_word(i + 1) == "out";
+            let none = one_of("no|without|missing|lacking|lacks", word)
+                || (mention.stand == Stand::None && word == "not");
+            let excludes = mention.stand == Stand::Excluded
+                && (out || EXCLUDES.contains(&word) || one_of("but|other|than|apart|aside", word));
+            if none || excludes {
                 reader.mark(i..i + 1);
             }
         }
     }
-    found
 }
 
 /// The class word that is most like what was written: a label, or a word for one that a model here

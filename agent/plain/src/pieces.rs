@@ -4,13 +4,13 @@
 //! another.
 
 use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, asks, leads, skip_polite};
-use crate::audience;
+use crate::closed::left_over;
+use crate::deployed::OTHERS;
 use crate::lexicon::Lexicon;
 use crate::names;
-use crate::reader::{Reader, left_over};
-use crate::request::{end_of_watch, one_way, quietly};
+use crate::reader::{Reader, Slot, one_of};
+use crate::request::{end_of_watch, quietly};
 use crate::scene::Scene;
-use crate::states;
 use crate::token::{Kind, Token};
 
 /// A request: its kind and its words.
@@ -26,10 +26,6 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
     let mut sentence = true;
     for piece in pieces(tokens, scene, lexicon) {
         let begins = std::mem::replace(&mut sentence, ends_sentence(&piece));
-        if states::is_kept(&piece, scene) {
-            collected.leave(piece);
-            continue;
-        }
         let last = collected.found.last();
         let asks = asks_beside(&piece, last.is_none(), scene, lexicon);
         // `On the pool camera, tell me …`
@@ -69,19 +65,9 @@ struct Collected {
     found: Vec<Request>,
     /// Clauses that ask for nothing and belong to the next request.
     pending: Vec<Token>,
-    /// Clauses that leave something as it is, for the next request that controls.
-    kept: Vec<Token>,
 }
 
 impl Collected {
-    /// Adds a clause that leaves something as it is. Only a request that controls needs it.
-    fn leave(&mut self, piece: Vec<Token>) {
-        match self.found.last_mut() {
-            Some(last) if last.asks.is_control() => last.tokens.extend(piece),
-            _ => self.kept.extend(piece),
-        }
-    }
-
     /// Begins a request with the clauses that waited for it.
     fn begin(&mut self, asks: Asks, piece: Vec<Token>, scene: &Scene, lexicon: &Lexicon) {
         let mut tokens = std::mem::take(&mut self.pending);
@@ -94,9 +80,6 @@ impl Collected {
             tokens.extend(heading.tokens);
         }
         tokens.extend(piece);
-        if asks.is_control() {
-            tokens.append(&mut self.kept);
-        }
         self.found.push(Request { asks, tokens });
     }
 
@@ -120,15 +103,17 @@ fn asks_beside(piece: &[Token], is_first: bool, scene: &Scene, lexicon: &Lexicon
     if of_a_pipeline(piece, scene) {
         return Asks::Change;
     }
-    if is_first && is_no_alerts(piece) {
-        return Asks::Not;
-    }
     // `I don't want to be told` limits a watch and is no request.
     if is_quietly(piece, lexicon) || (!is_first && leaves_out(piece, scene, lexicon)) {
         return Asks::Nothing;
     }
-    let said = states::without_kept(piece).unwrap_or(piece);
-    asks(&without_cameras(said, scene, lexicon), lexicon)
+    // `… but leave the others on`
+    let others = Reader::new(piece.to_vec()).find(&OTHERS);
+    let end = others
+        .filter(|found| found.at.start > 1)
+        .map_or(piece.len(), |f| f.at.start);
+    let piece = piece.get(..end).unwrap_or_default();
+    asks(&without_cameras(piece, scene, lexicon), lexicon)
 }
 
 /// Whether a clause names a camera and no class: `On the pool camera`.
@@ -141,11 +126,11 @@ fn names_only_camera(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool 
 
 /// Whether a request that asks for a watch, or for nothing, changes an existing watch.
 fn changes_existing(request: &Request, scene: &Scene, lexicon: &Lexicon) -> bool {
-    let tells = || audience::tells_others_too(&request.tokens, scene, lexicon);
+    let tells = || tells_others_too(&request.tokens, scene, lexicon);
     match request.asks {
         Asks::Watch => sets_a_watch(&request.tokens, scene, lexicon) || tells(),
         // `post the bench watch to #all`
-        Asks::Nothing => audience::sends(&request.tokens) && tells(),
+        Asks::Nothing => sends(&request.tokens) && tells(),
         _ => false,
     }
 }
@@ -197,25 +182,13 @@ pub(crate) fn ends_sentence(piece: &[Token]) -> bool {
     matches!(last, "." | "!" | "?" | "\n" | ";")
 }
 
-/// Whether a text begins with what is not to be told: `no alerts from the gate`.
-fn is_no_alerts(piece: &[Token]) -> bool {
-    let reader = Reader::new(piece.to_vec());
-    let start = usize::from(matches!(reader.any_word(0), "please" | "and"));
-    let no = "no more? alerts|alert|alarms|alarm|messages|message|notifications|notification|warnings|events";
-    reader
-        .fits(no, start)
-        .is_some_and(|found| !matches!(reader.any_word(found.at.end), "" | "." | "," | "!" | ";"))
-}
-
-/// Whether a clause only says what of the request before it does not count: `not lorries`,
-/// `I don't care about those coming in`.
+/// Whether a clause only says what of the request before it does not count: `not lorries`.
 fn leaves_out(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let mut reader = Reader::new(piece.to_vec());
-    let way = one_way(&mut reader);
     let classes = names::classes(&mut reader, scene, lexicon);
-    let only_left_out = classes.iter().all(|m| m.stand == names::Stand::Excluded);
-    let none = reader.find(&["not|don't|dont"]).is_none();
-    (way || !classes.is_empty()) && only_left_out && none && left_over(&reader, lexicon).is_empty()
+    !classes.is_empty()
+        && classes.iter().all(|m| m.stand == names::Stand::Excluded)
+        && left_over(&reader, "and|or|but", lexicon).is_empty()
 }
 
 /// A clause whose cameras are only cameras: one called `Watch tower` asks for nothing.
@@ -225,7 +198,8 @@ fn without_cameras(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> Vec<Tok
         let named = reader.tokens.iter_mut().zip(&reader.used);
         // The little words before it are still those of the sentence.
         let little = ["the", "on", "at", "my", "our", "from", "in"];
-        let names = named.filter(|(t, used)| **used && !little.contains(&t.text.as_str()));
+        let names =
+            named.filter(|(t, used)| **used != Slot::Free && !little.contains(&t.text.as_str()));
         names.for_each(|(token, _)| token.text = "camera".to_owned());
     }
     reader.tokens
@@ -243,7 +217,7 @@ fn is_heading(request: &Request, scene: &Scene, lexicon: &Lexicon) -> bool {
 /// Whether a clause says that nobody is to be told, and nothing else.
 fn is_quietly(piece: &[Token], lexicon: &Lexicon) -> bool {
     let mut reader = Reader::new(piece.to_vec());
-    quietly(&mut reader) && left_over(&reader, lexicon).is_empty()
+    quietly(&mut reader) && left_over(&reader, "and|but", lexicon).is_empty()
 }
 
 /// Whether a clause says how a pipeline that it names should be:
@@ -258,43 +232,9 @@ fn of_a_pipeline(piece: &[Token], scene: &Scene) -> bool {
     })
 }
 
-/// Whether a note sets a watch that there is: `Yard watch: confidence 0.7`,
-/// `Yard watch: only dogs`.
-fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
-    if limits_what_runs(tokens, scene, lexicon) {
-        return true;
-    }
-    let ends = |t: &Token| matches!(t.text.as_str(), ":" | "-" | "–");
-    let Some(colon) = tokens.iter().position(ends) else {
-        return false;
-    };
-    let (head, rest) = tokens.split_at(colon);
-    let (mut head, rest) = (Reader::new(head.to_vec()), Reader::new(rest.to_vec()));
-    let is_watch =
-        head.find(&[WATCHES]).is_some() || !names::pipelines(&mut head, scene).is_empty();
-    let runs = match names::cameras(&mut head, scene, lexicon) {
-        names::Cameras::These(on) => scene.pipelines.iter().any(|p| on.contains(&p.spec.source)),
-        _ => scene.pipelines.len() == 1 || head.used.contains(&true),
-    };
-    let setting = rest
-        .find(&["confidence|threshold|cooldown|cool-down|score"])
-        .is_some();
-    let sets = setting && !names::mentions_class(&rest, scene, lexicon);
-    // With a verb of its own, or where it happens, it is a watch: `Yard watch: tell me about dogs`.
-    let verbs = lexicon.verbs.watch.iter().chain(&lexicon.verbs.count);
-    let mut verbs = verbs.filter(|verb| rest.find(&[verb]).is_some());
-    let only = rest.find(&["only|just|also|add"]).is_some();
-    let leaves_out = rest.find(&["no|not|without|except"]).is_some()
-        && names::mentions_class(&rest, scene, lexicon);
-    let limits = (only || leaves_out)
-        && verbs.next().is_none()
-        && rest.find(&["when|if|whenever|=|>"]).is_none();
-    is_watch && runs && (sets || limits)
-}
-
 /// Whether a note begins with a watch that runs and says how it should be, without a verb:
 /// `gate watch only cars`, `Gate watch: 30 seconds for cars`.
-fn limits_what_runs(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+fn sets_a_watch(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let reader = Reader::new(tokens.to_vec());
     let start = skip_polite(&reader, 0);
     let mut named = reader.clone();
@@ -316,19 +256,9 @@ fn limits_what_runs(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool 
     let end = end + usize::from(reader.fits(WATCHES, end).is_some());
     let colon = matches!(reader.any_word(end), ":" | "-" | "–");
     let mark = colon || reader.any_word(end) == ",";
-    let limits = matches!(
+    let limits = one_of(
+        "only|just|also|no|not|without|except|excluding|minus|ignore",
         reader.any_word(end + usize::from(mark)),
-        "only"
-            | "just"
-            | "also"
-            | "no"
-            | "not"
-            | "without"
-            | "except"
-            | "excluding"
-            | "minus"
-            | "ignore"
-            | "off"
     );
     let rest = Reader::new(tokens.get(end..).unwrap_or_default().to_vec());
     let verbs = lexicon.verbs.watch.iter().chain(&lexicon.verbs.count);
@@ -341,6 +271,45 @@ fn limits_what_runs(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool 
                 .find(&["<d> for", "too|only", "as well", SETTINGS])
                 .is_some());
     is_watch && sets && !has_verb && rest.find(&["when|if|whenever|=|>|#"]).is_none()
+}
+
+/// Whether a clause begins with a verb of sending.
+fn sends(tokens: &[Token]) -> bool {
+    let reader = Reader::new(tokens.to_vec());
+    let start = skip_polite(&reader, 0);
+    one_of("send|post|forward|route|push|report", reader.word(start))
+}
+
+/// Whether it is said of a watch that there is whom it tells: `send the bench watch to #all too`,
+/// `let #all know about the bench watch`.
+fn tells_others_too(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
+    let mut reader = Reader::new(tokens.to_vec());
+    let when = reader.find(&["when|if|whenever|as soon as"]).is_some();
+    if when || reader.find(&["#"]).is_none() {
+        return false;
+    }
+    // `watch` is a verb too: it is a thing with an article before it.
+    let article = |i: usize| {
+        one_of(
+            "the|my|our|this|that|all|every|each|both",
+            reader.any_word(i),
+        )
+    };
+    let is_thing =
+        |at: usize| reader.fits(WATCHES, at).is_some() && (at.saturating_sub(4)..at).any(article);
+    let names_watch = (0..tokens.len()).any(is_thing) && !scene.pipelines.is_empty();
+    // A place or a camera of that name is no watch.
+    let is_place = |name: &str| {
+        let mut cameras = scene.cameras.iter();
+        cameras
+            .any(|c| c.id.as_str() == name || c.name == name || names::place_on(c, name).is_some())
+    };
+    let named = names::pipelines(&mut reader, scene);
+    // With a class of its own it is what is watched for: a watch may be called like one.
+    if names::mentions_class(&reader, scene, lexicon) {
+        return false;
+    }
+    names_watch || named.iter().any(|id| !is_place(id.as_str()))
 }
 
 /// Whether a clause that asks to watch only adds to the watch before it.

@@ -5,18 +5,46 @@
 //! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
 //! minutes, `<h>` the same or a bare hour, `<p>` proportion.
 //!
-//! Invariant: one phrase uses a word; what no phrase used was not understood.
+//! - One phrase uses a word; what no phrase used was not understood.
+//! - A used word has the [`Slot`] of its phrase.
 
 use std::ops::Range;
 
 use crate::lexicon::Lexicon;
 use crate::token::{Kind, Token, number_word};
 
+/// Part of a request to which a word belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Slot {
+    /// No phrase used it.
+    #[default]
+    Free,
+    /// A phrase used it that has no slot of its own.
+    Other,
+    /// A verb of watching or counting.
+    Verb,
+    /// What an event keeps, who is told of it and how often.
+    Wish,
+    Camera,
+    Place,
+    /// Which way something goes.
+    Way,
+    /// Hours, or a duration.
+    Time,
+    /// How many there have to be.
+    Bound,
+    Class,
+    /// What happens.
+    Act,
+}
+
 /// Tokens with a note of which ones are used.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader {
     pub(crate) tokens: Vec<Token>,
-    pub(crate) used: Vec<bool>,
+    pub(crate) used: Vec<Slot>,
+    /// Slot of the words that are used from now on.
+    pub(crate) slot: Slot,
 }
 
 /// Where a pattern matched, and the values of its holes.
@@ -57,14 +85,15 @@ fn items(pattern: &str) -> Vec<Item<'_>> {
 
 impl Reader {
     pub(crate) fn new(tokens: Vec<Token>) -> Self {
-        let used = vec![false; tokens.len()];
-        Self { tokens, used }
+        let used = vec![Slot::Free; tokens.len()];
+        let slot = Slot::Other;
+        Self { tokens, used, slot }
     }
 
     /// The text of a token that is still free; empty where there is none.
     pub(crate) fn word(&self, at: usize) -> &str {
         match (self.tokens.get(at), self.used.get(at)) {
-            (Some(token), Some(false)) => &token.text,
+            (Some(token), Some(Slot::Free)) => &token.text,
             _ => "",
         }
     }
@@ -75,11 +104,26 @@ impl Reader {
     }
 
     pub(crate) fn mark(&mut self, at: Range<usize>) {
+        self.set(at, self.slot);
+    }
+
+    /// Sets the slot of words; [`Slot::Free`] makes them unread again.
+    pub(crate) fn set(&mut self, at: Range<usize>, slot: Slot) {
         for i in at {
             if let Some(used) = self.used.get_mut(i) {
-                *used = true;
+                *used = slot;
             }
         }
+    }
+
+    /// Slot of a word; free behind the last one.
+    pub(crate) fn slot_of(&self, at: usize) -> Slot {
+        self.used.get(at).copied().unwrap_or_default()
+    }
+
+    /// Text of the token before this one, free or not.
+    pub(crate) fn before(&self, at: usize) -> &str {
+        at.checked_sub(1).map_or("", |i| self.any_word(i))
     }
 
     /// What a person wrote there.
@@ -154,7 +198,7 @@ impl Reader {
             "<p>" => hole(self.proportion(at)),
             words => {
                 let word = self.word(at);
-                let fits = !word.is_empty() && words.split('|').any(|w| w == word);
+                let fits = !word.is_empty() && one_of(words, word);
                 fits.then_some((at + 1, None))
             }
         }
@@ -175,68 +219,10 @@ impl Reader {
 
     /// Whether a second is one of several and no time: `a second person`, `every second car`.
     fn is_ordinal(&self, at: usize) -> bool {
-        const GO_ON: [&str; 48] = [
-            "or",
-            "and",
-            "when",
-            "if",
-            "whenever",
-            "while",
-            "once",
-            "on",
-            "in",
-            "at",
-            "near",
-            "by",
-            "for",
-            "from",
-            "to",
-            "with",
-            "before",
-            "after",
-            "later",
-            "ago",
-            "until",
-            "till",
-            "then",
-            "long",
-            "longer",
-            "of",
-            "is",
-            "are",
-            "it",
-            "there",
-            "that",
-            "the",
-            "a",
-            "an",
-            "delay",
-            "cooldown",
-            "cool-down",
-            "cool",
-            "i",
-            "you",
-            "we",
-            "they",
-            "between",
-            "but",
-            "only",
-            "each",
-            "please",
-            "passes",
-        ];
+        const GO_ON: &str = "or|and|when|if|whenever|while|once|on|in|at|near|by|for|from|to|with|before|after|later|ago|until|till|then|long|longer|of|is|are|it|there|that|the|a|an|delay|cooldown|cool-down|cool|i|you|we|they|between|but|only|each|please|passes";
         let next = self.any_word(at + 1);
         let is_word = self.tokens.get(at + 1).is_some_and(|t| t.is_word());
-        self.any_word(at) == "second" && is_word && !GO_ON.contains(&next)
-    }
-
-    /// Whether a number stands here, used or not.
-    pub(crate) fn fits_any_number(&self, at: usize) -> bool {
-        self.tokens.get(at).is_some_and(|t| match t.kind {
-            Kind::Number(_) => true,
-            Kind::Word => number_word(&t.text).is_some_and(|n| n > 1.0),
-            Kind::Clock(_) | Kind::Mark => false,
-        })
+        self.any_word(at) == "second" && is_word && !one_of(GO_ON, next)
     }
 
     fn bare_unit(&self, at: usize) -> Option<(f64, usize)> {
@@ -473,6 +459,11 @@ impl Reader {
     }
 }
 
+/// Whether a word is one of these, which `|` separates.
+pub(crate) fn one_of(words: &str, word: &str) -> bool {
+    words.split('|').any(|one| one == word)
+}
+
 /// Seconds of a unit of time.
 fn unit(word: &str) -> Option<f64> {
     Some(match word {
@@ -497,7 +488,7 @@ pub(crate) fn left_over(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
                     .all(|c| c.is_ascii_digit() || c == '.' || c == ':')
                     && t.text != "."
                     && t.text != ":";
-            counts && !r.word(i).is_empty() && !lexicon.is_filler(&t.text)
+            counts && !r.word(i).is_empty() && !lexicon.is_everyday(&t.text)
         });
         match (content, start) {
             (true, None) => start = Some(i),

@@ -6,12 +6,12 @@
 //! - Only its position makes a name a channel: a camera or place of that name stays one elsewhere.
 //! - A name that no channel has is rewritten too, and the answer says that the channel is missing.
 
+use crate::hours;
 use crate::lexicon::{Lexicon, folded};
 use crate::names;
 use crate::reader::Reader;
 use crate::scene::Scene;
 use crate::token::{Kind, Token, number_word};
-use crate::weighty;
 
 /// Verbs with somebody behind them.
 const TELL: &str = "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz";
@@ -110,7 +110,7 @@ fn receivers(
 /// its mark.
 fn channel(r: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<usize> {
     let names = scene.channels.iter().map(|c| folded(c.as_str()));
-    let names = names.filter(|name| !lexicon.is_filler(name));
+    let names = names.filter(|name| !lexicon.is_everyday(name));
     names.filter_map(|name| r.name_at(&name, at)).max()
 }
 
@@ -126,8 +126,8 @@ fn ends(r: &Reader, at: usize, lexicon: &Lexicon) -> bool {
     r.fits(GOES_ON, at).is_none()
         && (token.kind == Kind::Mark
             || r.fits(ENDS, at).is_some()
-            || lexicon.is_filler(&token.text)
-            || weighty::is_time(&token.text))
+            || lexicon.is_everyday(&token.text)
+            || hours::is_time(&token.text))
 }
 
 /// Where somebody ends who is no channel: some words that mean nothing else here, directly before
@@ -142,9 +142,9 @@ fn stranger(r: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<u
         let is_word = r.tokens.get(i).is_some_and(Token::is_word);
         is_word
             && r.fits(NOBODY, i).is_none()
-            && !lexicon.is_filler(word)
+            && !lexicon.is_everyday(word)
             // `the night guards`
-            && (!weighty::is_weighty(word) || (weighty::is_time(word) && i + 1 < end))
+            && (!hours::is_time(word) || i + 1 < end)
             && !word.ends_with("ly")
             && number_word(word).is_none()
             && !names::camera_at(r, i, scene, lexicon)

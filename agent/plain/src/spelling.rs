@@ -5,10 +5,10 @@
 //! - The answer says each correction ([`Slip::told`]), so a wrong guess is seen before the user
 //!   confirms.
 
+use crate::hours;
 use crate::lexicon::{Lexicon, folded};
 use crate::scene::{Scene, quoted};
 use crate::token::{Kind, Token, number_word};
-use crate::weighty;
 
 /// Shortest word of which a letter may be missing.
 const SHORT: usize = 5;
@@ -54,7 +54,7 @@ pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexico
         let replaced: Vec<Token> = tokens.splice(at..=at, meant).collect();
         let written = replaced.into_iter().map(|t| t.written).collect();
         // Nobody has to be told that `pls` is please.
-        if count == 1 && !lexicon.is_filler(&right) {
+        if count == 1 && !lexicon.is_everyday(&right) {
             slips.push(Slip { written, right });
         }
         at += count;
@@ -96,7 +96,7 @@ fn meant(word: &str, names: &[String], lexicon: &Lexicon) -> Option<String> {
     if let Some(right) = lexicon.spelling.written.get(word) {
         return Some(right.clone());
     }
-    let is_known = lexicon.has(word) || weighty::is_weighty(word) || number_word(word).is_some();
+    let is_known = lexicon.has(word) || hours::is_time(word) || number_word(word).is_some();
     if is_known || !word.chars().all(char::is_alphabetic) {
         return None;
     }

@@ -17,6 +17,19 @@ use crate::scene::Shape;
 use crate::token::{Token, tokens};
 
 const BUILTIN: &str = include_str!("templates.toml");
+/// Names of the templates, in the order of the file.
+pub const NAMES: [&str; 10] = [
+    "intruder",
+    "zone-entry",
+    "loitering",
+    "line-crossing",
+    "traffic-count",
+    "occupancy",
+    "crowd",
+    "unattended",
+    "parking",
+    "arrival",
+];
 /// Longest value of a parameter in characters.
 const MAX_VALUE: usize = 200;
 
@@ -283,7 +296,8 @@ mod tests {
     #[test]
     fn a_template_is_filled_with_values_and_defaults() {
         let templates = Templates::builtin().unwrap();
-        assert_eq!(templates.all().len(), 10);
+        let names: Vec<&str> = templates.all().iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, NAMES);
         let request = templates
             .fill(
                 "loitering",

@@ -3,33 +3,30 @@
 //! - Several requests in one text are one proposal or none.
 //! - A question among requests has to be asked by itself.
 
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_engine::templates::watch;
+
 use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::asks::Asks;
-use crate::audience;
-use crate::beyond;
 use crate::chosen::{self, Chosen};
 use crate::control;
-use crate::crossed;
 use crate::data::DataError;
 use crate::edit;
-use crate::instead;
-use crate::intent::{Intent, Look};
+use crate::intent::{Intent, Look, WatchFor};
 use crate::keeping;
 use crate::lexicon::Lexicon;
 use crate::look;
 use crate::need::{Need, Notes};
-use crate::pieces::{self, Request};
+use crate::pieces::{self, Request, ends_sentence};
 use crate::propose::propose;
 use crate::reader::{Reader, left_over};
 use crate::receiver;
 use crate::request;
-use crate::scene::{Scene, quoted};
+use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling::{self, Slip};
-use crate::states;
 use crate::templates::Templates;
 use crate::token::{Kind, MAX_CHARS, Token, tokens};
-use crate::tongue;
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -87,10 +84,6 @@ impl Plain {
             if found > MAX_CHARS {
                 return Err(TooLong { found });
             }
-        }
-        let written = tokens(text);
-        if tongue::is_german(&written) {
-            return Ok(unknown(Vec::new(), tongue::ONLY_ENGLISH.to_owned()));
         }
         let (tokens, notes) = self.put_right(text, scene);
         // A template is a request in plain words, which is read like any other.
@@ -164,11 +157,7 @@ impl Plain {
         let Some(first) = requests.first() else {
             return unknown(Vec::new(), String::new());
         };
-        let reader = Reader::new(tokens.to_vec());
         let has = |asks: Asks| requests.iter().any(|r| r.asks == asks);
-        if let Some((words, why)) = beyond::beyond(&reader, has(Asks::Look), scene, &self.lexicon) {
-            return unknown(vec![words], why.to_owned());
-        }
         if has(Asks::Not) {
             // `don't change anything, what is running?`
             let looks = requests.iter().find(|r| r.asks == Asks::Look);
@@ -223,22 +212,14 @@ impl Plain {
         notes: &mut Notes,
     ) -> Result<Vec<Intent>, Need> {
         let mut intents = Vec::new();
-        instead::refuse_when_it_happens(requests)?;
+        refuse_when_it_happens(requests)?;
         for request in requests {
             let tokens = request.tokens.clone();
             let lexicon = &self.lexicon;
             intents.push(match request.asks {
                 Asks::Watch => continue,
-                Asks::Change => {
-                    let reader = Reader::new(states::off_hours(tokens));
-                    audience::refuse_in_a_change(&reader)?;
-                    edit::change(reader, scene, lexicon, notes)?
-                }
-                asks => {
-                    let tokens = states::settled(tokens, scene, lexicon)?;
-                    states::refuse_both(&tokens, asks)?;
-                    control::control(Reader::new(tokens), asks, scene, lexicon, notes)?
-                }
+                Asks::Change => edit::change(Reader::new(tokens), scene, lexicon, notes)?,
+                asks => control::control(Reader::new(tokens), asks, scene, lexicon, notes)?,
             });
         }
         let (watches, others): (Vec<_>, Vec<_>) =
@@ -248,10 +229,20 @@ impl Plain {
                 .iter()
                 .take_while(|r| r.asks != Asks::Watch)
                 .count();
-            intents.insert(
-                before.min(others.len()),
-                self.watches(&watches, scene, notes)?,
-            );
+            let watches = self.watches(&watches, scene, notes)?;
+            let replaced = replaced(&watches, scene);
+            intents.insert(before.min(others.len()), Intent::Watch(watches));
+            if !replaced.is_empty() {
+                let names: Vec<&str> = replaced.iter().map(|id| id.as_str()).collect();
+                notes.assumed.push(format!(
+                    "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
+                    names.join(" and ")
+                ));
+                intents.push(Intent::Pause {
+                    pipelines: replaced,
+                    until: None,
+                });
+            }
         }
         Ok(intents)
     }
@@ -261,18 +252,11 @@ impl Plain {
         requests: &[&Request],
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Intent, Need> {
-        let mut watches = Vec::new();
-        let mut parts = Vec::new();
+    ) -> Result<Vec<WatchFor>, Need> {
+        let mut watches: Vec<WatchFor> = Vec::new();
         for request in requests {
-            audience::refuse_in_a_watch(&Reader::new(request.tokens.clone()))?;
-            parts.extend(crossed::parts(&request.tokens, scene, &self.lexicon)?);
-        }
-        for tokens in parts {
-            let before = watches
-                .last()
-                .map(|w: &crate::intent::WatchFor| w.camera.clone());
-            let reader = Reader::new(tokens);
+            let before = watches.last().map(|w| w.camera.clone());
+            let reader = Reader::new(request.tokens.clone());
             watches.extend(request::watch(
                 reader,
                 scene,
@@ -281,7 +265,7 @@ impl Plain {
                 notes,
             )?);
         }
-        Ok(Intent::Watch(watches))
+        Ok(watches)
     }
 
     fn look(&self, request: &Request, scene: &Scene, mut notes: Notes) -> Answer {
@@ -304,6 +288,56 @@ impl Plain {
             Err(text) => unknown(left_over(&reader, &self.lexicon), text),
         }
     }
+}
+
+/// The watches that tell of other classes on the camera of one that is to tell of these only.
+fn replaced(watches: &[WatchFor], scene: &Scene) -> Vec<PipelineId> {
+    let tells_others = |deployed: &&Deployed, new: &WatchFor| {
+        let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
+        deployed.spec.source == new.camera
+            && !deployed.paused
+            && deployed
+                .spec
+                .rules
+                .as_ref()
+                .is_none_or(|rules| !rules.is_empty())
+            && classes
+                .iter()
+                .any(|class| !new.objects.labels.contains(class))
+    };
+    let only = watches.iter().filter(|w| w.objects.only);
+    let running = only.flat_map(|w| scene.pipelines.iter().filter(move |p| tells_others(p, w)));
+    running.map(|p| p.spec.id.clone()).collect()
+}
+
+/// Refuses to stop, pause or change what runs when something happens:
+/// `tell me when somebody comes, and then pause the yard watch`.
+fn refuse_when_it_happens(requests: &[Request]) -> Result<(), Need> {
+    let then = requests.windows(2).find_map(|pair| match pair {
+        [first, next] => {
+            let (waits, does) = (
+                Reader::new(first.tokens.clone()),
+                Reader::new(next.tokens.clone()),
+            );
+            let conditional = first.asks == Asks::Watch
+                && waits.find(&["when|if|whenever|once"]).is_some()
+                && !ends_sentence(&first.tokens);
+            let acts = next.asks.is_control() || next.asks == Asks::Change;
+            (conditional && acts && does.find(&["then|afterwards"]).is_some()).then_some(does)
+        }
+        _ => None,
+    });
+    let Some(does) = then else {
+        return Ok(());
+    };
+    let written = does.written(0..does.tokens.len());
+    Err(Need::not_read(
+        format!(
+            "What runs is not stopped, paused or changed when something happens ({}). Say it as a sentence of its own.",
+            quoted(&written)
+        ),
+        vec![written],
+    ))
 }
 
 fn not_wanted() -> Need {

@@ -1,24 +1,31 @@
-//! The numbers of a request: durations by what they are for, and a confidence.
+//! The numbers of a request: durations by what they are for, a bound of objects, and a confidence.
 //!
-//! Invariant: a number is used by one phrase only, and one that is out of its range is asked about,
-//! never bent.
+//! - A number is used by one phrase only, and one that is out of its range is never bent.
+//! - A number is one of objects only before a class, or where a comparison says so.
+
+use watchkeeper_contract::rule::CountBound;
 
 use crate::answer::Missing;
+use crate::lexicon::Lexicon;
+use crate::names;
 use crate::need::{Need, Notes};
-use crate::reader::{Found, Reader};
-use crate::scene::quoted;
+use crate::reader::{Found, Reader, Slot, one_of};
+use crate::scene::{Scene, quoted};
 
 /// Durations by what they are for.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     pub(super) hold_s: Option<f64>,
     pub(super) stop_after_s: Option<f64>,
-    /// Why a time that was said is none that can be waited for.
-    pub(super) wrong: Option<Need>,
 }
 
 /// Seconds of quiet after an event, where they were said.
 pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
+    const EACH: [&str; 3] = [
+        "without|no a|any? cooldown|cool-down|pause",
+        "tell|told|alert|notify|of|about|for me? every|each single? one of? them?",
+        "every|each single? one|event",
+    ];
     const COOLDOWN: [&str; 14] = [
         "at|no|not|max|maximum? most|more? often? than? once|one|1 alert|message|event|notification|warning? every|each|per|in|an|a <u>",
         "no|not more often|frequently than? once? every|each|per <u>",
@@ -41,7 +48,8 @@ pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
         if matches!(before, "least" | "minimum" | "than") {
             return None;
         }
-        r.mark(found.at.clone());
+        let suffix = r.fits("at? most|max|maximum", found.at.end);
+        r.mark(found.at.start..suffix.map_or(found.at.end, |suffix| suffix.at.end));
         return Some(found.value(0));
     }
     if r.take(&[
@@ -52,23 +60,23 @@ pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
     {
         return Some(3600.0);
     }
-    // `only the first person each hour`
-    let first = r.find(&["first"]);
-    let each = r.find(&["each|every|per <u>"]);
-    match (first, each) {
-        (Some(first), Some(each)) if (first.at.end..first.at.end + 4).contains(&each.at.start) => {
-            r.mark(first.at);
-            r.mark(each.at.clone());
-            Some(each.value(0))
-        }
-        _ => None,
+    // `on camera every one` is about cameras.
+    let each = r.find(&EACH);
+    if let Some(each) = each.filter(|each| !one_of("camera|cameras", r.before(each.at.start))) {
+        r.mark(each.at);
+        return Some(0.0);
     }
+    // `each time a car comes`
+    let each = r.find(&["each|every time"])?;
+    r.mark(each.at);
+    Some(0.0)
 }
 
-pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
+/// Durations; `counts`: whether the request asks for a number.
+pub(super) fn spans(r: &mut Reader, counts: bool, notes: &mut Notes) -> Spans {
     let mut spans = Spans::default();
     // `every day` is about days, not about how often something is sent.
-    let often = r.find(&["every|each|per <u>"]);
+    let often = r.find(&["every|each|per <u>"]).filter(|_| counts);
     if let Some(found) = often.filter(|found| found.value(0) < 86_400.0) {
         r.mark(found.at.clone());
         notes.not_possible.push(format!(
@@ -91,98 +99,125 @@ pub(super) fn spans(r: &mut Reader, notes: &mut Notes) -> Spans {
         "<d>",
     ]);
     if let Some(found) = hold {
-        match is_for_a_time(r, &found) {
-            Ok(()) => {
-                r.mark(found.at.clone());
-                spans.hold_s = Some(found.value(0));
-            }
-            Err(wrong) => spans.wrong = Some(wrong),
+        // What is no time for which something goes on stays unread.
+        if is_for_a_time(r, &found) {
+            r.mark(found.at.clone());
+            spans.hold_s = Some(found.value(0));
         }
     }
     spans
 }
 
-/// Words before a time that make a limit, a delay or a part of it.
-const NO_TIME_BEFORE: [&str; 24] = [
-    "within", "in", "inside", "under", "below", "most", "up", "to", "until", "till", "before",
-    "by", "every", "per", "each", "next", "last", "past", "first", "final", "previous", "only",
-    "max", "maximum",
-];
-/// The same, behind it.
-const NO_TIME_BEHIND: [&str; 19] = [
-    "before",
-    "earlier",
-    "later",
-    "after",
-    "afterwards",
-    "ago",
-    "early",
-    "late",
-    "apart",
-    "max",
-    "maximum",
-    "tops",
-    "more",
-    "longer",
-    "shorter",
-    "less",
-    "extra",
-    "beforehand",
-    "delay",
-];
-
-/// Refuses a time that is not the one for which something goes on: `within 10 seconds`,
-/// `10 seconds later`, `5 seconds or less`.
-pub(crate) fn is_for_a_time(r: &Reader, found: &Found) -> Result<(), Need> {
+/// Whether a time is the one for which something goes on, and no limit, delay or part of one:
+/// `within 10 seconds`, `10 seconds later`, `5 seconds or less`.
+pub(crate) fn is_for_a_time(r: &Reader, found: &Found) -> bool {
+    const BEFORE: &str = "within|in|inside|under|below|most|up|to|until|till|before|by|every|per|each|next|last|past|first|final|previous|only|max|maximum";
+    const BEHIND: &str = "before|earlier|later|after|afterwards|ago|early|late|apart|max|maximum|tops|more|longer|shorter|less|extra|beforehand|delay";
+    const LEADS: &str =
+        "for|wait|waits|since|after|during|lasting|at|more|over|longer|exceeding|exceeds|beyond|>";
     let mut before = found.at.start;
-    while let Some(i) = before.checked_sub(1)
-        && matches!(
-            r.any_word(i),
-            "about" | "around" | "approximately" | "roughly" | "some" | "the" | "a"
+    while before > 0
+        && one_of(
+            "about|around|approximately|roughly|some|the|a|for",
+            r.before(before),
         )
     {
-        before = i;
+        before -= 1;
     }
-    let word = before.checked_sub(1).map_or("", |i| r.any_word(i));
-    let bare = !matches!(
-        r.any_word(found.at.start),
-        "for"
-            | "since"
-            | "after"
-            | "during"
-            | "lasting"
-            | "at"
-            | "more"
-            | "over"
-            | "longer"
-            | "exceeding"
-            | "exceeds"
-            | "beyond"
-            | ">"
-    );
+    let word = r.before(before);
+    let bare = !one_of(LEADS, r.any_word(found.at.start));
     let less = ["or|and less|under|fewer|shorter|below", "at most"];
-    let is_limit = (bare && NO_TIME_BEFORE.contains(&word))
-        || matches!(word, "no" | "not" | "never" | "only" | "just")
-        || NO_TIME_BEHIND.contains(&r.any_word(found.at.end))
-        || less.iter().any(|p| r.fits(p, found.at.end).is_some());
-    if !is_limit {
-        return Ok(());
+    !((bare && one_of(BEFORE, word))
+        || one_of("no|not|never|only|just", word)
+        || one_of(BEHIND, r.any_word(found.at.end))
+        || less.iter().any(|p| r.fits(p, found.at.end).is_some()))
+}
+
+/// What compares a number, what is added to it, and whether it is the least.
+const BOUNDS: [(&[&str], i64, bool); 5] = [
+    (
+        &["no|not more than <n>", "at most <n>", "maximum of? <n>"],
+        1,
+        false,
+    ),
+    (
+        &[
+            "fewer|less than <n>",
+            "drops|falls? under|below <n>",
+            "< <n>",
+        ],
+        0,
+        false,
+    ),
+    (
+        &[
+            "at least <n>",
+            "<n> or more",
+            "<n> + or? more?",
+            "minimum of? <n>",
+            "reaches|reach|hits <n>",
+        ],
+        -1,
+        true,
+    ),
+    (
+        &[
+            "more than <n>",
+            "exceeds|exceed|exceeding|over|above|beyond <n>",
+            "> <n>",
+        ],
+        0,
+        true,
+    ),
+    (&["<n>"], -1, true),
+];
+
+/// How many of them there have to be. `None`: nothing was said about that, or nothing that a rule
+/// can tell, whose words stay unread.
+pub(super) fn bound(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<CountBound> {
+    const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
+    for (patterns, shift, over) in BOUNDS {
+        for pattern in patterns {
+            let found = (0..r.tokens.len()).find_map(|at| {
+                let found = r.fits(pattern, at)?;
+                let (before, next) = (r.before(at), found.at.end);
+                let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
+                let counted = names::class_begins(r, next, scene, lexicon);
+                let ends = r.tokens.len() == next && one_of("are|is", before);
+                let compares = *pattern != "<n>" && (ends || one_of(GOES_ON, r.any_word(next)));
+                (!is_part && (counted || compares)).then_some(found)
+            });
+            let Some(found) = found else {
+                continue;
+            };
+            let bound = limit(found.value(0), shift, over)?;
+            if *pattern == "<n>" && r.word(found.at.start) == "one" {
+                return None;
+            }
+            r.slot = Slot::Bound;
+            r.mark(found.at);
+            r.take_all(&["all? at the same time", "all? at once", "simultaneously"]);
+            return Some(bound);
+        }
     }
-    let is_before =
-        NO_TIME_BEFORE.contains(&word) || matches!(word, "no" | "not" | "never" | "only" | "just");
-    let start = match is_before {
-        true => before.saturating_sub(1),
-        false => found.at.start,
-    };
-    let is_behind = NO_TIME_BEHIND.contains(&r.any_word(found.at.end));
-    let written = r.written(start..found.at.end + usize::from(is_behind));
-    Err(Need::not_read(
-        format!(
-            "{} is no time for which something goes on, and I can wait for no other. Say for example \"for 10 seconds\" or \"for more than a minute\".",
-            quoted(&written)
-        ),
-        vec![written],
-    ))
+    None
+}
+
+/// The bound that a number makes; none where it is no number of objects, or one that is never so.
+fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
+    if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a whole number up to a million"
+    )]
+    let limit = u32::try_from(number as i64 + shift).ok()?;
+    match (over, limit) {
+        (true, limit) => Some(CountBound::Over(limit)),
+        (false, 0) => None,
+        (false, limit) => Some(CountBound::Under(limit)),
+    }
 }
 
 /// Seconds as a person says them.
@@ -205,19 +240,11 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
     };
     let value = found.value(0);
     if !(0.0..=1.0).contains(&value) {
-        // What was asked for may have been answered.
-        let answer = alone(r, &["confidence|threshold|score? of|at|to|is? <p>"]);
-        if let Some(answer) = answer.filter(|a| (0.0..=1.0).contains(&a.value(0))) {
-            r.mark(answer.at.clone());
-            return Ok(Some(answer.value(0)));
-        }
-        let written = r.written(found.at);
-        return Err(Need::new(
-            Missing::Number,
-            format!(
-                "A confidence lies between 0 and 1 or 0 % and 100 %; \"{written}\" does not. Which one shall it be?"
-            ),
-        ));
+        let text = format!(
+            "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
+            quoted(&r.written(found.at))
+        );
+        return Err(Need::new(Missing::Meaning, text));
     }
     if value == 0.0 {
         notes
@@ -225,14 +252,4 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
             .push("A confidence of 0 lets everything through.".to_owned());
     }
     Ok(Some(value))
-}
-
-/// The last sentence behind another one, where it is one of these and nothing else: the answer to a
-/// question.
-pub(super) fn alone(r: &Reader, patterns: &[&str]) -> Option<Found> {
-    let ends = |i: &usize| matches!(r.any_word(*i), "." | "!" | "?" | ";" | "\n");
-    let end = (0..r.tokens.len()).rev().find(|i| !ends(i))? + 1;
-    let start = (0..end).rev().find(ends)? + 1;
-    let found = patterns.iter().find_map(|p| r.fits(p, start))?;
-    (found.at.end == end).then_some(found)
 }

@@ -9,38 +9,58 @@ use crate::answer::Missing;
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
-use crate::reader::Reader;
+use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Scene, quoted};
 
-/// Refuses a way from one camera to another: each camera sees its own tracks only.
-pub(super) fn from_one_to_another(
-    r: &Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Result<(), Need> {
-    let named = |word: &str, from: usize| {
-        (from..r.tokens.len())
-            .find(|i| r.word(*i) == word && names::camera_at(r, i + 1, scene, lexicon))
+/// Words between two cameras that are one list of them.
+const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|camera|cam|cameras|both|either|also|as|well|plus";
+
+/// Reads the cameras that a request names as one list. A camera that stands apart stays unread,
+/// because other things may be wanted of it.
+pub(super) fn one_list(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Cameras {
+    if let Some(left) = all_except(r, scene, lexicon) {
+        return Cameras::These(left);
+    }
+    let spots = names::camera_spots(r, scene, lexicon);
+    let apart = spots.windows(2).position(|pair| match pair {
+        [(a, _), (b, _)] => !(a.end..b.start).all(|i| one_of(LIST, r.any_word(i))),
+        _ => false,
+    });
+    let named = names::cameras(r, scene, lexicon);
+    let Some(nth) = apart else {
+        let (Some((first, _)), Some((last, _))) = (spots.first(), spots.last()) else {
+            return named;
+        };
+        for i in first.end..last.start {
+            if one_of(LIST, r.word(i)) {
+                r.mark(i..i + 1);
+            }
+        }
+        return named;
     };
-    let Some(from) = named("from", 0) else {
-        return Ok(());
-    };
-    let Some(to) = named("to", from) else {
-        return Ok(());
-    };
-    let written = r.written(from..to + 1);
-    Err(Need::not_read(
-        "I cannot follow somebody from one camera to another. Each camera can be watched by itself.",
-        vec![written],
-    ))
+    for (at, _) in spots.iter().skip(nth + 1) {
+        r.set(at.clone(), Slot::Free);
+    }
+    match named {
+        Cameras::These(_) => {
+            let mut these: Vec<SourceId> = Vec::new();
+            for (_, camera) in spots.into_iter().take(nth + 1) {
+                if !these.contains(&camera) {
+                    these.push(camera);
+                }
+            }
+            Cameras::These(these)
+        }
+        other => other,
+    }
 }
 
 /// The cameras that are meant: those that are named, the one of a place that is named, the one of
 /// the request before, or the only one.
 pub(super) fn cameras_of(
-    r: &mut Reader,
+    r: &Reader,
+    named: &Cameras,
     scene: &Scene,
-    lexicon: &Lexicon,
     before: Option<&SourceId>,
     notes: &mut Notes,
 ) -> Result<Vec<SourceId>, Need> {
@@ -50,13 +70,10 @@ pub(super) fn cameras_of(
             "There is no camera yet. Add one, then ask again.",
         ));
     }
-    if let Some(left) = all_except(r, scene, lexicon) {
-        return Ok(left);
-    }
-    match names::cameras(r, scene, lexicon) {
-        Cameras::These(cameras) => Ok(cameras),
+    match named {
+        Cameras::These(cameras) => Ok(cameras.clone()),
         Cameras::All => Ok(scene.cameras.iter().map(|c| c.id.clone()).collect()),
-        Cameras::Unknown(written) => Err(names::no_such_camera(&written, scene)),
+        Cameras::Unknown(written) => Err(names::no_such_camera(written, scene)),
         Cameras::None => camera_not_named(r, scene, before, notes),
     }
 }
@@ -71,15 +88,18 @@ fn all_except(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<Vec<So
     let Cameras::These(out) = names::cameras(&mut later, scene, lexicon) else {
         return None;
     };
+    let ids = scene.cameras.iter().map(|c| &c.id);
+    let left: Vec<SourceId> = ids.filter(|id| !out.contains(id)).cloned().collect();
+    if left.is_empty() {
+        return None;
+    }
     r.mark(found.at.clone());
     for i in found.at.end..r.tokens.len() {
         if later.word(i).is_empty() {
             r.mark(i..i + 1);
         }
     }
-    let ids = scene.cameras.iter().map(|c| &c.id);
-    let left: Vec<SourceId> = ids.filter(|id| !out.contains(id)).cloned().collect();
-    (!left.is_empty()).then_some(left)
+    Some(left)
 }
 
 /// The camera of a request that names none.
@@ -91,7 +111,8 @@ fn camera_not_named(
 ) -> Result<Vec<SourceId>, Need> {
     // A place with a name is on one camera, which is meant then.
     let known: Vec<_> = scene.cameras.iter().collect();
-    let with_place = place_of_one(r, &known, before)?;
+    let mut whole = Reader::new(r.tokens.clone());
+    let with_place = place_of_one(&mut whole, &known, before)?;
     if let Some(camera) = with_place.as_ref().or(before) {
         return Ok(vec![camera.clone()]);
     }
@@ -109,11 +130,11 @@ fn camera_not_named(
 /// The camera of the place that is named. One of that name on several cameras is asked about,
 /// unless the request before it was about one of these.
 fn place_of_one(
-    r: &Reader,
+    r: &mut Reader,
     cameras: &[&Camera],
     before: Option<&SourceId>,
 ) -> Result<Option<SourceId>, Need> {
-    let Some((_, place)) = names::known_place(&mut r.clone(), cameras) else {
+    let Some((_, place)) = names::known_place(r, cameras) else {
         return Ok(None);
     };
     let on = cameras

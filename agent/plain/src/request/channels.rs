@@ -9,7 +9,7 @@ use watchkeeper_contract::id::ChannelId;
 use crate::lexicon::folded;
 use crate::need::Notes;
 use crate::reader::Reader;
-use crate::scene::Scene;
+use crate::scene::{Scene, quoted};
 
 /// Words in front of a channel that say nothing but that something goes there, from the right to
 /// the left.
@@ -118,7 +118,7 @@ fn take_by_name(
             [only] => {
                 notes
                     .assumed
-                    .push(format!("It is told over the channel #{only}, the only one."));
+                    .push(format!("{} is told over the channel #{only}, the only one here.", quoted(&written)));
                 meant.push(only.clone());
             }
             [] => notes.not_possible.push(format!(

@@ -2,7 +2,7 @@
 //!
 //! - Two phrases that no single condition can hold are refused, never narrowed to one of them.
 
-use watchkeeper_contract::rule::{CountBound, CrossDirection};
+use watchkeeper_contract::rule::{CountBound, CrossDirection, Schedule};
 
 use super::acts::Acts;
 use super::amounts::{Spans, seconds};
@@ -12,9 +12,7 @@ use crate::intent::What;
 use crate::names::{Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place::{Said, Way};
-use crate::reader::Reader;
 use crate::scene::Shape;
-use crate::weighty;
 
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
@@ -47,13 +45,26 @@ impl Facts {
         self.acts.empty || self.none
     }
 
-    /// Whether it is watched for that something is seen, and for no more.
-    pub(super) fn is_only_seen(&self) -> bool {
-        self.told && self.bound.is_none() && !self.acts.any() && self.place.is_none()
+    /// The template that comes nearest to what was read.
+    pub(super) fn nearest_template(&self, schedules: &[Schedule]) -> &'static str {
+        let acts = &self.acts;
+        match self.bound {
+            _ if self.crosses() && self.counted => "traffic-count",
+            _ if self.crosses() => "line-crossing",
+            Some(CountBound::Over(_)) => "crowd",
+            Some(CountBound::Under(_)) => "unattended",
+            None if self.is_empty() => "unattended",
+            None if acts.parks => "parking",
+            None if acts.stays || self.spans.hold_s.is_some() => "loitering",
+            None if self.counted && !self.told => "occupancy",
+            None if acts.enters || self.place.is_some() => "zone-entry",
+            None if !schedules.is_empty() => "intruder",
+            None => "arrival",
+        }
     }
 
     /// Refuses what no single condition can hold.
-    pub(super) fn refuse_contradictions(&mut self, mentions: &[Mention]) -> Result<(), Need> {
+    pub(super) fn refuse_contradictions(&self, mentions: &[Mention]) -> Result<(), Need> {
         let acts = &self.acts;
         if self.bound.is_some() && (acts.crosses || acts.enters || acts.leaves) {
             return Err(Need::new(
@@ -62,8 +73,15 @@ impl Facts {
                  Say for example \"when there are more than 3 people\".",
             ));
         }
-        if let Some(wrong) = self.spans.wrong.take() {
-            return Err(wrong);
+        // `free or occupied`, `comes or waits` are two conditions.
+        let two = (acts.empty && (acts.occupied || acts.moves()))
+            || (self.is_empty() && self.bound.is_some())
+            || (acts.stays && (acts.leaves || acts.crosses));
+        if two {
+            return Err(Need::new(
+                Missing::Meaning,
+                "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"",
+            ));
         }
         self.refuse_none_that_moves()?;
         self.refuse_time_of_a_moment()?;
@@ -129,20 +147,16 @@ impl Facts {
         };
     }
 
-    /// Adds the way that the verbs say, and takes the words for moving across a line.
-    pub(super) fn complete_ways(&mut self, r: &mut Reader, notes: &mut Notes) {
-        if self.crosses() {
-            if self.ways.is_empty() {
-                self.ways
-                    .extend(match (self.acts.enters, self.acts.leaves) {
-                        _ if self.acts.both_ways => Some(Way::Any),
-                        (true, false) => Some(Way::In),
-                        (false, true) => Some(Way::Out),
-                        _ => None,
-                    });
-            }
-            // Whatever crosses a line goes or drives.
-            r.take_all(&["drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
+    /// Adds the way that the verbs say.
+    pub(super) fn complete_ways(&mut self, notes: &mut Notes) {
+        if self.crosses() && self.ways.is_empty() {
+            self.ways
+                .extend(match (self.acts.enters, self.acts.leaves) {
+                    _ if self.acts.both_ways => Some(Way::Any),
+                    (true, false) => Some(Way::In),
+                    (false, true) => Some(Way::Out),
+                    _ => None,
+                });
         }
         if self.bound.is_some() && self.acts.parks {
             notes.not_possible.push(
@@ -153,7 +167,7 @@ impl Facts {
     }
 
     /// The conditions; none where the request only counts.
-    pub(super) fn conditions(&self, r: &Reader, notes: &mut Notes) -> Result<Vec<What>, Need> {
+    pub(super) fn conditions(&self, notes: &mut Notes) -> Result<Vec<What>, Need> {
         if self.crosses() {
             return self.crossing(notes);
         }
@@ -161,7 +175,7 @@ impl Facts {
             return Ok(vec![self.count(bound, notes)]);
         }
         if self.acts.stays || (self.spans.hold_s.is_some() && self.told) {
-            return Ok(vec![self.stay(r)?]);
+            return Ok(vec![self.stay()?]);
         }
         match self.told {
             true => Ok(self.coming_and_going()),
@@ -211,10 +225,8 @@ impl Facts {
         What::Count(bound, for_s)
     }
 
-    fn stay(&self, r: &Reader) -> Result<What, Need> {
+    fn stay(&self) -> Result<What, Need> {
         let Some(for_s) = self.spans.hold_s else {
-            // `for minus 5 seconds` is a time that is no time.
-            weighty::refuse(r)?;
             return Err(Need::new(
                 Missing::Duration,
                 "How long shall they stay before it counts? Say for example \"two minutes\".",

@@ -4,25 +4,27 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Schedule;
 
 use super::amounts::{Spans, confidence, spans};
-use super::cameras::{cameras_of, from_one_to_another};
-use super::spot::{geometry, whole_picture};
-use crate::answer::Missing;
+use super::cameras::one_list;
+use super::conditions::Facts;
+use super::spot::geometry;
 use crate::hours;
 use crate::lexicon::Lexicon;
-use crate::names;
+use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way};
-use crate::reader::Reader;
+use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Scene, Shape, quoted};
 
 /// Where and when a request looks.
 pub(super) struct Ground<'s> {
-    pub(super) cameras: Vec<SourceId>,
-    /// Those of the cameras that the scene knows.
+    pub(super) cameras: Cameras,
+    /// The cameras that are meant, once that is known.
     pub(super) known: Vec<&'s Camera>,
     /// The shape of a place with a name, on each camera that has it.
     pub(super) drawn_on: Vec<(SourceId, Shape)>,
     pub(super) place: Option<Said>,
+    /// Name of the drawn place that is named.
+    named: Option<String>,
     pub(super) ways: Vec<Way>,
     pub(super) spans: Spans,
     pub(super) confidence: Option<f64>,
@@ -32,47 +34,53 @@ pub(super) struct Ground<'s> {
 /// Reads where and when, after the purpose and before what happens.
 pub(super) fn ground<'s>(
     r: &mut Reader,
+    counts: bool,
     scene: &'s Scene,
     lexicon: &Lexicon,
-    before: Option<&SourceId>,
     notes: &mut Notes,
 ) -> Result<Ground<'s>, Need> {
-    from_one_to_another(r, scene, lexicon)?;
-    let cameras = cameras_of(r, scene, lexicon, before, notes)?;
-    const BESIDE_CAMERA: [&str; 7] = [
-        "near", "beside", "behind", "outside", "inside", "within", "around",
-    ];
-    beside_used(r, &BESIDE_CAMERA);
-    let known: Vec<&Camera> = cameras.iter().filter_map(|id| scene.camera(id)).collect();
-    let named = names::known_place(r, &known).map(|(_, place)| place.clone());
-    let drawn_on = match &named {
-        Some(place) => names::place_on_each(&place.name, &known)?,
-        None => Vec::new(),
+    r.slot = Slot::Camera;
+    // `in the video of the gate`: what is looked at, and no clip.
+    r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
+    let cameras = one_list(r, scene, lexicon);
+    let known: Vec<&Camera> = match &cameras {
+        Cameras::These(ids) => ids.iter().filter_map(|id| scene.camera(id)).collect(),
+        _ => scene.cameras.iter().collect(),
     };
-    beside_used(r, &["inside", "within"]);
-    if beside_used(r, &["near", "beside", "around"]) {
+    r.slot = Slot::Place;
+    let named = names::known_place(r, &known).map(|(_, place)| place.clone());
+    if near_used(r) {
         notes
             .assumed
             .push("Near a place is taken as in it.".to_owned());
     }
+    r.slot = Slot::Way;
     let ways = place::ways(r);
-    let spans = spans(r, notes);
+    r.slot = Slot::Time;
+    let spans = spans(r, counts, notes);
+    r.slot = Slot::Wish;
     let confidence = confidence(r, notes)?;
+    r.slot = Slot::Time;
     let schedules = hours::schedules(r, &mut notes.assumed);
-    let place = match named {
+    r.slot = Slot::Place;
+    let place = match &named {
         Some(known) => Some(Said {
             text: format!("the place {}", quoted(&known.name)),
-            name: Some(known.name),
-            shape: known.shape,
+            name: Some(known.name.clone()),
+            shape: known.shape.clone(),
         }),
-        None => geometry(r, &known, notes)?,
+        None => match geometry(r, &known, notes) {
+            // Pixels need to know whose picture they are of, which is asked first.
+            Err(_) if cameras == Cameras::None && known.len() > 1 => None,
+            place => place?,
+        },
     };
-    one_place(r, place.as_ref(), &known)?;
     Ok(Ground {
         cameras,
         known,
-        drawn_on,
+        drawn_on: Vec::new(),
         place,
+        named: named.map(|place| place.name),
         ways,
         spans,
         confidence,
@@ -80,39 +88,49 @@ pub(super) fn ground<'s>(
     })
 }
 
-/// Marks these words where they stand before words that are used already, and says whether there
-/// was one.
-fn beside_used(r: &mut Reader, words: &[&str]) -> bool {
+impl<'s> Ground<'s> {
+    pub(super) fn has_line(&self) -> bool {
+        matches!(&self.place, Some(p) if matches!(p.shape, Shape::Line(..)))
+    }
+
+    /// The camera that is named, where it is one.
+    pub(super) fn named_camera(&self) -> Option<String> {
+        match &self.cameras {
+            Cameras::These(ids) => ids.first().map(ToString::to_string),
+            _ => None,
+        }
+    }
+
+    /// Looks at these cameras, on each of which a place with a name has its own shape.
+    pub(super) fn on(
+        &mut self,
+        cameras: &[SourceId],
+        scene: &'s Scene,
+        facts: &mut Facts,
+    ) -> Result<(), Need> {
+        self.known = cameras.iter().filter_map(|id| scene.camera(id)).collect();
+        let Some(name) = &self.named else {
+            return Ok(());
+        };
+        self.drawn_on = names::place_on_each(name, &self.known)?;
+        if let (Some(place), Some((_, shape))) = (&mut facts.place, self.drawn_on.first()) {
+            place.shape = shape.clone();
+        }
+        Ok(())
+    }
+}
+
+/// Marks `near` and its like where they stand before a place or camera, and says whether there was
+/// one.
+fn near_used(r: &mut Reader) -> bool {
     let stands = |i: usize| {
-        let next = i + 1 + usize::from(matches!(r.word(i + 1), "the" | "my" | "our"));
-        words.contains(&r.word(i)) && r.word(next).is_empty() && !r.any_word(next).is_empty()
+        let next = i + 1 + usize::from(one_of("the|my|our|to", r.word(i + 1)));
+        one_of("near|beside|around|by", r.word(i))
+            && matches!(r.slot_of(next), Slot::Camera | Slot::Place)
     };
     let found: Vec<usize> = (0..r.tokens.len()).filter(|i| stands(*i)).collect();
     for i in &found {
         r.mark(*i..*i + 1);
     }
     !found.is_empty()
-}
-
-/// Refuses two parts of the picture: a watch looks at one.
-fn one_place(r: &Reader, place: Option<&Said>, cameras: &[&Camera]) -> Result<(), Need> {
-    let second = |r: &Reader| geometry(&mut r.clone(), cameras, &mut Notes::default());
-    match (place, second(r)) {
-        (Some(first), Ok(Some(second)))
-            if matches!(
-                (&first.shape, &second.shape),
-                (Shape::Zone(_), Shape::Zone(_))
-            ) && first.shape != second.shape
-                && second.shape != whole_picture().shape =>
-        {
-            Err(Need::new(
-                Missing::Meaning,
-                format!(
-                    "That names two places, {} and {}, and a watch looks at one. Say them one at a time, or one that holds both.",
-                    first.text, second.text
-                ),
-            ))
-        }
-        _ => Ok(()),
-    }
 }

@@ -1,7 +1,7 @@
 //! What a request looks for: classes of one model.
 //!
 //! - The model knows every class.
-//! - A word that may be a class and that no model knows is asked about, never left out.
+//! - The classes are one list; one that stands apart stays unread, because a watch has one list.
 
 use super::acts::Acts;
 use crate::answer::Missing;
@@ -9,40 +9,88 @@ use crate::intent::Objects;
 use crate::lexicon::{Lexicon, folded};
 use crate::names::{self, Mention, Stand};
 use crate::need::{Need, Notes};
-use crate::reader::Reader;
+use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Model, Scene, quoted};
-use crate::token::number_word;
-use crate::weighty;
 
-/// The objects, the model that knows them, and whether there are to be none of them.
-pub(super) fn objects(
+/// Reads the classes that a request names as one list, and those that it leaves out.
+///
+/// `numbered`: a number of them was said, which is one of all of them: `3 cars or trucks`.
+pub(crate) fn one_list(
     r: &mut Reader,
+    numbered: bool,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Vec<Mention> {
+    const LINKS: &str = "and|or|nor|,|/|&";
+    const ARTICLES: &str = "a|an|any|the|some|no|not|other";
+    let waits = r.find(&["when|if|whenever"]).is_some();
+    let mut kept: Vec<Mention> = Vec::new();
+    let mut last: Option<usize> = None;
+    for mention in names::find_classes(r, scene, lexicon) {
+        if matches!(mention.stand, Stand::Excluded | Stand::Missing) {
+            // `except cats and dogs`
+            if let Some(before) = kept.last().filter(|m| m.stand == mention.stand) {
+                let between = before.at.end..mention.at.start;
+                if between.clone().all(|i| one_of(LINKS, r.any_word(i))) {
+                    r.set(between, Slot::Class);
+                }
+            }
+            kept.push(mention);
+            continue;
+        }
+        // What all of them do is nothing that a rule tells.
+        if waits && mention.is_all() {
+            continue;
+        }
+        let linked = |end: usize| {
+            let between = end..mention.at.start;
+            !between.is_empty()
+                && between.clone().any(|i| one_of(LINKS, r.any_word(i)))
+                && between.clone().all(|i| {
+                    let word = r.any_word(i);
+                    one_of(LINKS, word) || (!numbered && one_of(ARTICLES, word))
+                })
+                // `a dog and no person` is no list of what is not there.
+                && kept.iter().any(Mention::is_none) >= mention.is_none()
+                // When one and the other are there is nothing that a rule tells.
+                && (!waits
+                    || kept.iter().any(Mention::is_none)
+                    || !between.clone().any(|i| r.any_word(i) == "and"))
+        };
+        match last {
+            Some(end) if !linked(end) => continue,
+            Some(end) => {
+                let at = end..mention.at.start;
+                r.set(at, Slot::Class);
+            }
+            None => {}
+        }
+        last = Some(mention.at.end);
+        kept.push(mention);
+    }
+    r.slot = Slot::Class;
+    names::mark_classes(r, &kept);
+    kept
+}
+
+/// The objects, and the model that knows them.
+pub(super) fn objects(
+    r: &Reader,
     mentions: &[Mention],
-    place: Option<&str>,
     scene: &Scene,
     lexicon: &Lexicon,
     notes: &mut Notes,
     acts: &Acts,
-) -> Result<(String, Objects, bool), Need> {
+) -> Result<(String, Objects), Need> {
     let Some(first) = scene.models.first() else {
         return Err(no_model());
     };
-    let mentions = missing_equipment(r, mentions, scene)?;
-    let mentions = narrowed(r, who_parks(mentions, acts, lexicon));
-    let none = mentions
-        .iter()
-        .any(|m| m.stand == Stand::None || m.is_nobody());
+    let mentions = narrowed(r, who_parks(mentions.to_vec(), acts, lexicon));
+    notes.assumed.extend(names::substitutions(&mentions));
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
-    refuse_vague(r, &mentions, scene, lexicon)?;
     if wanted.is_empty() && excluded.is_empty() {
-        return unnamed(r, place, scene, lexicon, notes, acts)
-            .map(|(model, objects)| (model, objects, none));
-    }
-    if both(r, &wanted) {
-        notes
-            .assumed
-            .push("Either of them counts, not only both together.".to_owned());
+        return unnamed(r, scene, lexicon, notes, acts);
     }
     let name = |m: &&Mention| match m.stand == Stand::None && m.labels.is_empty() {
         // None of anything.
@@ -55,20 +103,36 @@ pub(super) fn objects(
         return Ok((
             first.name.clone(),
             Objects {
-                labels: Vec::new(),
                 said: "anything".to_owned(),
+                ..Objects::default()
             },
-            none,
         ));
     }
-    let or_anything = excluded.is_empty() && anything_besides(r, &wanted);
+    let or_anything = excluded.is_empty() && anything_besides(&wanted);
     let said = match or_anything {
         true => "anything".to_owned(),
         false => said,
     };
-    let model = model_for(&mentions, scene, lexicon)?;
-    let objects = chosen(model, &wanted, &excluded, or_anything, said)?;
-    Ok((model.name.clone(), objects, none))
+    let model = model_for(&mentions, scene)?;
+    let mut objects = chosen(model, &wanted, &excluded, or_anything, said)?;
+    objects.only = are_only_these(r, &mentions);
+    Ok((model.name.clone(), objects))
+}
+
+/// Whether classes are said to be the only ones: `only cars`, `cars only`.
+pub(crate) fn are_only_these(r: &Reader, mentions: &[Mention]) -> bool {
+    mentions.iter().any(|m| {
+        let little = |i: &usize| {
+            one_of(
+                "the|a|an|for|about|of|look|watch|tell|notify|alert|me|us",
+                r.any_word(*i),
+            )
+        };
+        let before = (0..m.at.start).rev().find(|i| !little(i));
+        m.stand == Stand::Wanted
+            && (before.is_some_and(|i| one_of("only|just", r.any_word(i)))
+                || r.any_word(m.at.end) == "only")
+    })
 }
 
 /// Returns the labels of a model that are wanted, without those that are left out.
@@ -105,6 +169,7 @@ fn chosen(
     Ok(Objects {
         labels: dedup(labels),
         said,
+        only: false,
     })
 }
 
@@ -115,36 +180,21 @@ fn no_model() -> Need {
     )
 }
 
-/// Refuses a word that says too little, and one that stands beside a class as if it were one.
-fn refuse_vague(
-    r: &Reader,
-    mentions: &[Mention],
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Result<(), Need> {
-    if let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) {
-        let text = format!(
-            "\"{}\" says too little: say what to look for and what it does, such as \"a person enters at night\".",
-            r.written(vague..vague + 1)
-        );
-        return Err(Need::new(Missing::Meaning, text));
-    }
-    if let Some(unknown) = coordinated(r, mentions, lexicon) {
-        // With what was named beside it an answer would be another request.
-        let need = unknown_class(&unknown, scene, lexicon);
-        let text = format!(
-            "{} Say the request again without it.",
-            need.text.replace(WHAT_INSTEAD, "")
-        );
-        return Err(Need::new(Missing::Meaning, text));
-    }
-    Ok(())
+/// Refuses a word that says too little.
+pub(super) fn refuse_vague(r: &Reader, lexicon: &Lexicon) -> Result<(), Need> {
+    let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) else {
+        return Ok(());
+    };
+    let text = format!(
+        "\"{}\" says too little: what shall be looked for, and what does it do? Say for example \"a person enters at night\".",
+        r.written(vague..vague + 1)
+    );
+    Err(Need::new(Missing::Meaning, text))
 }
 
 /// The objects of a request that names none: those that a place usually holds, or people.
 fn unnamed(
     r: &Reader,
-    place: Option<&str>,
     scene: &Scene,
     lexicon: &Lexicon,
     notes: &mut Notes,
@@ -160,30 +210,10 @@ fn unnamed(
     if acts.empty || acts.occupied || acts.people {
         return occupants(labels, scene, notes);
     }
-    let in_place =
-        |word: &str| place.is_some_and(|p| p.to_lowercase().split(' ').any(|w| w == word));
-    // A number, a time or a negation is no class: `No model here knows "two"` would be no answer.
-    let is_class = |word: &str| {
-        !weighty::is_weighty(word) && !weighty::is_unit(word) && number_word(word).is_none()
-    };
-    let strange = (0..r.tokens.len()).find(|i| {
-        let word = r.word(*i);
-        !word.is_empty()
-            && r.tokens.get(*i).is_some_and(|t| t.is_word())
-            && !lexicon.is_filler(word)
-            && !in_place(word)
-            && is_class(word)
-    });
-    if strange.is_none() {
-        weighty::refuse(r)?;
-    }
-    Err(match strange {
-        Some(i) => unknown_class(&r.written(i..i + 1), scene, lexicon),
-        None => Need::new(
-            Missing::Class,
-            "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
-        ),
-    })
+    Err(Need::new(
+        Missing::Class,
+        "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
+    ))
 }
 
 /// Returns the first model that knows one of the usual occupants, and those that it knows.
@@ -208,7 +238,8 @@ fn occupants(
         true => tells_none_apart(model),
         false => format!("Who or what was not said: {said}."),
     });
-    Ok((model.name.clone(), Objects { labels, said }))
+    let only = false;
+    Ok((model.name.clone(), Objects { labels, said, only }))
 }
 
 /// The labels of a model that are meant.
@@ -218,11 +249,7 @@ fn pick(model: &Model, mention: &Mention) -> Vec<String> {
 }
 
 /// The first model that knows all that is named.
-fn model_for<'s>(
-    mentions: &[Mention],
-    scene: &'s Scene,
-    lexicon: &Lexicon,
-) -> Result<&'s Model, Need> {
+fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Need> {
     let knows = |model: &&Model| {
         let mut named = mentions.iter().filter(|m| !m.labels.is_empty());
         named.all(|m| !pick(model, m).is_empty())
@@ -234,7 +261,13 @@ fn model_for<'s>(
         !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
     });
     Err(match missing {
-        Some(mention) => unknown_class(&mention.said, scene, lexicon),
+        Some(mention) => Need::not_read(
+            format!(
+                "{} can't be watched for: no model here knows it. Ask \"what objects can you detect\" for what can.",
+                quoted(&mention.said)
+            ),
+            vec![mention.said.clone()],
+        ),
         None => Need::new(
             Missing::Class,
             "No single model knows all of these. Ask for them one at a time.",
@@ -260,22 +293,17 @@ fn dedup(words: Vec<String>) -> Vec<String> {
     seen
 }
 
-/// `without a helmet` and `needs a helmet` → the class that stands for its absence, where a model
-/// has one.
-fn missing_equipment(
-    r: &mut Reader,
-    mentions: &[Mention],
-    scene: &Scene,
-) -> Result<Vec<Mention>, Need> {
+/// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence,
+/// where a model has them; the words for it are used then.
+pub(super) fn equipment(r: &mut Reader, mentions: Vec<Mention>, scene: &Scene) -> Vec<Mention> {
     const REQUIRED: [&str; 1] =
         ["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"];
-    let required =
-        r.find(&REQUIRED).is_some() || mentions.iter().any(|m| m.stand == Stand::Missing);
-    if !required {
-        return Ok(mentions.to_vec());
+    let missing = |m: &Mention| m.stand == Stand::Missing;
+    if r.find(&REQUIRED).is_none() && !mentions.iter().any(missing) {
+        return mentions;
     }
     let labels: Vec<&String> = scene.models.iter().flat_map(|m| &m.labels).collect();
-    let absent = |mention: &Mention| -> Vec<String> {
+    let absence = |mention: &Mention| -> Option<Mention> {
         let is_absence = |label: &&&String| {
             let label = folded(label);
             let of = label
@@ -283,70 +311,37 @@ fn missing_equipment(
                 .or_else(|| label.strip_prefix("without "));
             of.is_some_and(|of| mention.labels.iter().any(|l| folded(l) == of))
         };
-        labels
+        let absent: Vec<String> = labels
             .iter()
             .filter(is_absence)
             .map(|l| (*l).clone())
-            .collect()
-    };
-    let turned: Vec<Mention> = mentions
-        .iter()
-        .filter_map(|mention| {
-            let labels = absent(mention);
-            let said = format!("no {}", mention.said);
-            (!labels.is_empty()).then(|| Mention {
-                said,
-                labels,
-                stand: Stand::Wanted,
-                ..mention.clone()
-            })
+            .collect();
+        (!absent.is_empty()).then(|| Mention {
+            said: format!("no {}", mention.said),
+            labels: absent,
+            stand: Stand::Wanted,
+            ..mention.clone()
         })
-        .collect();
-    if let Some(lost) = mentions
-        .iter()
-        .find(|m| m.stand == Stand::Missing && absent(m).is_empty())
-    {
-        return Err(Need::new(
-            Missing::KnownClass,
-            format!(
-                "No model here sees that something is missing on somebody (\"without {}\"). What shall be watched for instead?",
-                lost.said
-            ),
-        ));
-    }
+    };
+    let turned: Vec<Mention> = mentions.iter().filter_map(absence).collect();
     if turned.is_empty() {
-        return Ok(mentions.to_vec());
-    }
-    r.take_all(&REQUIRED);
-    Ok(turned)
-}
-
-/// Whether one thing and another are named as if it took both: `a person and a dog`.
-fn both(r: &Reader, wanted: &[&Mention]) -> bool {
-    let one = |i: usize| matches!(r.any_word(i), "a" | "an");
-    wanted.windows(2).any(|pair| match pair {
-        [a, b] => {
-            a.at.start.checked_sub(1).is_some_and(one)
-                && r.any_word(a.at.end) == "and"
-                && one(a.at.end + 1)
-                && b.at.start == a.at.end + 2
+        // What no model sees missing stays unread.
+        for mention in mentions.iter().filter(|m| missing(m)) {
+            r.set(mention.at.clone(), Slot::Free);
         }
-        _ => false,
-    })
+        return mentions;
+    }
+    r.slot = Slot::Act;
+    r.take_all(&REQUIRED);
+    turned
 }
 
 /// Whether anything counts besides a class that is named: `a person or something`,
 /// `nobody and nothing`.
-fn anything_besides(r: &Reader, wanted: &[&Mention]) -> bool {
-    wanted.windows(2).any(|pair| match pair {
-        [a, b] => {
-            let joined = |word: &str| (a.at.end..b.at.start).any(|i| r.any_word(i) == word);
-            let none = |m: &Mention| m.stand == Stand::None || m.is_nobody();
-            (a.labels.is_empty() != b.labels.is_empty())
-                && (joined("or") || joined("nor") || (none(a) && none(b) && joined("and")))
-        }
-        _ => false,
-    })
+fn anything_besides(wanted: &[&Mention]) -> bool {
+    let (all, some): (Vec<&&Mention>, Vec<&&Mention>) =
+        wanted.iter().partition(|m| m.labels.is_empty());
+    !all.is_empty() && !some.is_empty()
 }
 
 /// Who parks is a vehicle: `somebody parks in the bay`. Where one is named it is that one.
@@ -379,51 +374,4 @@ fn narrowed(r: &Reader, mentions: Vec<Mention>) -> Vec<Mention> {
             })
     };
     mentions.iter().filter(|m| !has_it(m)).cloned().collect()
-}
-
-/// A word that stands beside a class as if it were one: `a dog or a forklift`.
-fn coordinated(r: &Reader, mentions: &[Mention], lexicon: &Lexicon) -> Option<String> {
-    let strange = |at: usize| {
-        let word = r.word(at);
-        let is_word = r.tokens.get(at).is_some_and(|t| t.is_word());
-        is_word && !word.is_empty() && !lexicon.is_filler(word)
-    };
-    let article = |at: usize| matches!(r.any_word(at), "a" | "an");
-    let joins = |at: usize| matches!(r.any_word(at), "or" | "and");
-    mentions.iter().find_map(|mention| {
-        let at = mention.at.end;
-        let next = at + 1 + usize::from(article(at + 1));
-        if joins(at) && strange(next) {
-            return Some(r.written(next..next + 1));
-        }
-        // `a forklift or a dog`
-        let start = mention.at.start;
-        let or = start.checked_sub(1 + usize::from(start > 0 && article(start - 1)))?;
-        let before = or.checked_sub(1)?;
-        let first = before.checked_sub(1)?;
-        (joins(or) && strange(before) && article(first)).then(|| r.written(before..or))
-    })
-}
-
-/// What is asked where a class is not known.
-const WHAT_INSTEAD: &str = " What shall be watched for?";
-
-fn unknown_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Need {
-    let near = names::nearest_class(&written.to_lowercase(), scene, lexicon);
-    let hint = near
-        .as_ref()
-        .map(|n| format!(" Did you mean \"{n}\"?"))
-        .unwrap_or_default();
-    let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
-    let text = format!(
-        "No model here ({}) knows {}.{hint}{WHAT_INSTEAD} Ask \"what objects can you detect\" for all classes.",
-        models.join(", "),
-        quoted(written)
-    );
-    // The user corrects a misspelt word.
-    let about = match near {
-        Some(_) => Missing::Class,
-        None => Missing::KnownClass,
-    };
-    Need::new(about, text).with(near.into_iter().collect())
 }

@@ -4,24 +4,26 @@
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 
-use super::acts::{Acts, Wishes, verbs, wishes};
-use super::amounts::cooldown;
+use super::acts::Acts;
+use super::amounts::{cooldown, seconds};
 use super::channels::channels;
 use super::ending::ending;
-use super::mixed;
+use super::wishes::{Wishes, wishes};
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::{Need, Notes};
-use crate::reader::Reader;
+use crate::reader::{Reader, Slot};
 use crate::scene::Scene;
-use crate::weighty;
+
+/// Seconds of quiet after an event where a request says nothing about it.
+pub(crate) const DEFAULT_COOLDOWN_S: f64 = 60.0;
 
 /// The purpose of a request.
 pub(super) struct Purpose {
     pub(super) severity: Severity,
     pub(super) wished: Wishes,
     pub(super) notify: Vec<ChannelId>,
-    pub(super) cooldown_s: f64,
+    cooldown_s: Option<f64>,
     pub(super) ends_after_s: Option<f64>,
     /// Whether a verb of watching stands in it, or nothing says that it only counts.
     pub(super) told: bool,
@@ -39,21 +41,19 @@ pub(super) fn purpose(
     lexicon: &Lexicon,
     notes: &mut Notes,
 ) -> Result<Purpose, Need> {
-    mixed::not_a_place(r);
+    r.slot = Slot::Wish;
     let ends_after_s = ending(r)?;
-    weighty::refuse_a_report(r)?;
-    // `and nothing else` restates the default.
-    r.take_all(&["and|but? nothing else|more"]);
     let severity = severity(r);
-    mark_openings(r);
-    let abandoned = mark_abandoned(r, scene, lexicon);
+    let wished = wishes(r, notes)?;
+    let (notify, is_sent) = channels(r, scene, notes);
+    let cooldown_s = cooldown(r);
+    r.slot = Slot::Other;
+    take_courtesies(r);
+    let abandoned = take_abandoned(r, scene, lexicon);
     let heads = r
         .find(&["head count|counts", "headcount|head-count|crowd|crowds"])
         .is_some();
-    let wished = wishes(r, notes)?;
-    let (notify, is_sent) = channels(r, scene, notes);
-    // `at most one alert every hour`: the verb of it asks for nothing more.
-    let cooldown_s = cooldown(r).unwrap_or(0.0);
+    r.slot = Slot::Verb;
     let (told, counted) = verbs(r, scene, lexicon);
     // It was asked to watch, even where another phrase took the verb.
     let told = told || wished.any || is_sent || !counted;
@@ -88,6 +88,21 @@ impl Purpose {
             (acts.crosses, acts.both_ways) = (true, true);
         }
     }
+
+    /// Seconds of quiet after an event; the default is noted. A watch that only counts has none.
+    pub(super) fn cooldown(&self, tells: bool, notes: &mut Notes) -> f64 {
+        match self.cooldown_s {
+            Some(said) => said,
+            None if tells => {
+                notes.assumed.push(format!(
+                    "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
+                    seconds(DEFAULT_COOLDOWN_S)
+                ));
+                DEFAULT_COOLDOWN_S
+            }
+            None => 0.0,
+        }
+    }
 }
 
 fn severity(r: &mut Reader) -> Severity {
@@ -102,22 +117,35 @@ fn severity(r: &mut Reader) -> Severity {
     }
 }
 
-/// Marks words at the beginning that say nothing of what is watched for.
-fn mark_openings(r: &mut Reader) {
+/// Takes words that say nothing of what is watched for.
+fn take_courtesies(r: &mut Reader) {
     // `stop the hall watch; instead tell me …`
     if r.word(0) == "instead" {
         r.mark(0..1);
     }
-    // `the second a lorry turns up` is no place and no time.
-    const SOON: &str =
-        "the second|moment|minute|instant a|an|any|someone|somebody|anyone|anybody|it|they|people";
+    if r.fits("note|notes|reminder|fyi|memo|request|task|todo :|-|–", 0)
+        .is_some()
+    {
+        r.mark(0..2);
+    }
+    r.take_all(&[
+        "right|straight away|now",
+        "at once when|if|whenever",
+        "in case",
+        "as well",
+        "and|but? nothing else|more",
+        "thank you",
+        "live",
+    ]);
+    // `the second a lorry turns up`, `once a person enters`
+    const SOON: &str = "the? second|moment|minute|instant|once a|an|any|someone|somebody|anyone|anybody|it|they|people";
     while let Some(found) = r.find(&[SOON]) {
-        r.mark(found.at.start..found.at.start + 2);
+        r.mark(found.at.start..found.at.end - 1);
     }
 }
 
 /// Marks `abandoned` before a class, and says whether it stands there.
-fn mark_abandoned(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
+fn take_abandoned(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
     let abandoned: Vec<usize> = (0..r.tokens.len())
         .filter(|i| {
             matches!(r.word(*i), "unattended" | "abandoned")
@@ -128,4 +156,35 @@ fn mark_abandoned(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
         r.mark(*at..at + 1);
     }
     !abandoned.is_empty()
+}
+
+/// Whether a verb of watching and one of counting stood there; all of them are used.
+fn verbs(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> (bool, bool) {
+    // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is one.
+    let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
+        "counter" => matches!(r.before(*i), "the" | "our" | "my" | "at"),
+        "spot" => matches!(r.before(*i), "the" | "my" | "our" | "parking"),
+        _ => false,
+    });
+    let names: Vec<usize> = nouns
+        .chain(names::camera_words(r, scene, lexicon))
+        .collect();
+    for i in &names {
+        r.mark(*i..i + 1);
+    }
+    let mut take = |verbs: &[String]| {
+        verbs
+            .iter()
+            .fold(false, |any, verb| r.take_all(&[verb.as_str()]) | any)
+    };
+    let counted = take(&lexicon.verbs.count);
+    let told = take(&lexicon.verbs.watch);
+    r.take_all(&["message|messages|msg with?"]);
+    if counted {
+        r.take_all(&["how many", "the? number of"]);
+    }
+    for i in names {
+        r.set(i..i + 1, Slot::Free);
+    }
+    (told, counted)
 }

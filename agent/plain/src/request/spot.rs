@@ -13,9 +13,8 @@ use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way, Wrong};
-use crate::reader::Reader;
+use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Scene, Shape, nearest, quoted};
-use crate::weighty;
 
 const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
     \"rectangle 10%,20% to 50%,80%\".";
@@ -62,143 +61,65 @@ fn place_wrong(text: String) -> Need {
     )
 }
 
-const PREPOSITIONS: [&str; 16] = [
-    "at", "in", "inside", "into", "on", "near", "by", "through", "within", "around", "behind",
-    "beside", "outside", "onto", "towards", "front",
-];
+/// Most words that describe a noun of place: `the left parking bay`.
+const DESCRIBES: usize = 3;
 
-/// Finds words that name a place nobody has drawn.
-///
-/// They stand behind a preposition, before `is free`, or before a colon.
-pub(super) fn unknown_place(r: &Reader, heading: &[usize], lexicon: &Lexicon) -> Option<String> {
-    let places = PlaceWords { r, lexicon };
-    if let Some(place) = places.before_state() {
-        return Some(place);
-    }
-    // `Forklift in the aisle: message`
-    let in_heading = |i: usize| places.behind_preposition(i).flatten();
-    if let Some(place) = heading.iter().copied().find_map(in_heading) {
-        return Some(place);
-    }
-    if let Some(first) = heading.iter().copied().find(|i| places.has_content(*i)) {
-        return places.run(first);
-    }
-    (0..r.tokens.len()).find_map(|i| {
-        if let Some(place) = places.behind_preposition(i) {
-            return place;
-        }
-        // `watch the left parking bay`, `when the desk is empty`
-        let the = matches!(r.any_word(i), "the" | "my" | "our");
-        the.then(|| places.run(i + 1)).flatten()
-    })
-}
-
-/// Words that may name a place.
-struct PlaceWords<'r> {
-    r: &'r Reader,
-    lexicon: &'r Lexicon,
-}
-
-impl PlaceWords<'_> {
-    fn has_content(&self, i: usize) -> bool {
-        let word = self.r.word(i);
-        self.r.tokens.get(i).is_some_and(|t| t.is_word())
-            && !word.is_empty()
-            && !self.lexicon.is_filler(word)
-            && !weighty::is_time(word)
-            && word != "same"
-    }
-
-    fn is_vague(&self, i: usize) -> bool {
-        self.lexicon.is_vague(self.r.any_word(i))
-    }
-
-    /// Words with content from `start` on, unless one is vague.
-    fn run(&self, start: usize) -> Option<String> {
-        let end = (start..self.r.tokens.len())
-            .find(|i| !self.has_content(*i))
-            .unwrap_or(self.r.tokens.len());
-        let is_named = end > start && !(start..end).any(|i| self.is_vague(i));
-        is_named.then(|| self.r.written(start..end))
-    }
-
-    /// `crossing blocked by a car`, `desk unmanned for 20 s`
-    fn before_state(&self) -> Option<String> {
-        const STATES: [&str; 9] = [
-            "blocked",
-            "obstructed",
-            "unmanned",
-            "empty",
-            "free",
-            "vacant",
-            "occupied",
-            "unoccupied",
-            "unattended",
-        ];
-        let r = self.r;
-        let state = (1..r.tokens.len()).find(|i| STATES.contains(&r.any_word(*i)))?;
-        let between = |i: &usize| {
-            r.word(*i).is_empty() || matches!(r.any_word(*i), "is" | "becomes" | "gets" | "was")
-        };
-        let end = (0..state).rev().find(|i| !between(i)).map_or(0, |i| i + 1);
-        let content = (0..end).rev().take_while(|i| self.has_content(*i));
-        let start = content.last()?;
-        let is_vague = (start..end).any(|i| self.is_vague(i));
-        (!is_vague).then(|| r.written(start..end))
-    }
-
-    /// The words behind a preposition and its articles; absent where none stands at `i`.
-    fn behind_preposition(&self, i: usize) -> Option<Option<String>> {
-        let r = self.r;
-        let article = matches!(
-            r.any_word(i + 1),
-            "the" | "my" | "our" | "a" | "an" | "this" | "that" | "his" | "its" | "of"
-        );
-        PREPOSITIONS.contains(&r.any_word(i)).then(|| {
-            let skip = i + 1 + usize::from(article);
-            let skip =
-                skip + usize::from(article && matches!(r.any_word(skip), "the" | "my" | "our"));
-            self.run(skip)
-        })
-    }
-}
-
-/// Marks the words of a place as used.
-pub(super) fn mark_words(r: &mut Reader, written: &str) {
-    let count = written.split(' ').count();
-    let at = (0..r.tokens.len()).find(|i| r.written(*i..*i + count) == written);
-    if let Some(at) = at {
-        r.mark(at..at + count);
-        // The preposition and the article say no more.
-        let mut before = at;
-        while let Some(i) = before.checked_sub(1)
-            && matches!(
-                r.word(i),
-                "the"
-                    | "my"
-                    | "our"
-                    | "a"
-                    | "an"
-                    | "at"
-                    | "in"
-                    | "inside"
-                    | "into"
-                    | "on"
-                    | "onto"
-                    | "near"
-                    | "by"
-                    | "through"
-                    | "within"
-                    | "around"
-                    | "beside"
-                    | "of"
-                    | "front"
-            )
+/// Takes words that end in a noun of place which nobody has drawn: they stand behind a preposition
+/// or an article, begin a note, or have a state (`the canteen is empty`).
+pub(super) fn unknown_place(r: &mut Reader, lexicon: &Lexicon) -> Option<String> {
+    let content = |r: &Reader, i: usize| {
+        let word = r.word(i);
+        let is_word = r.tokens.get(i).is_some_and(|t| t.is_word());
+        is_word && !word.is_empty() && !lexicon.is_everyday(word)
+    };
+    let noun = |r: &Reader, i: usize| {
+        let word = r.word(i);
+        let noun = lexicon.is_place(word) || has_state(r, i);
+        !word.is_empty() && noun && r.tokens.get(i).is_some_and(|t| t.is_word())
+    };
+    let at = (0..r.tokens.len()).find_map(|last| {
+        if !noun(r, last)
+            || noun(r, last + 1)
+            || lexicon.is_everyday(r.word(last)) && !lexicon.is_place(r.word(last))
         {
-            before = i;
+            return None;
         }
-        r.mark(before..at);
-    }
+        let mut start = last;
+        while start > 0 && last - start < DESCRIBES && (content(r, start - 1) || noun(r, start - 1))
+        {
+            start -= 1;
+        }
+        let mut lead = start;
+        while lead > 0 && one_of("the|my|our|a|an|this", r.word(lead - 1)) {
+            lead -= 1;
+        }
+        let prepositions = "at|in|inside|into|on|onto|near|by|through|within|around|of|to";
+        let preposition = lead > 0 && one_of(prepositions, r.word(lead - 1));
+        let led = lead < start
+            || preposition
+            || lead == 0
+            || has_state(r, last)
+            || matches!(r.slot_of(lead.wrapping_sub(1)), Slot::Verb | Slot::Act);
+        led.then(|| (lead - usize::from(preposition), start, last + 1))
+    });
+    // `the school yard` is no school where a camera is called yard.
+    let (lead, start, end) = at.filter(|(.., end)| {
+        r.slot_of(*end) != Slot::Camera || one_of("on|at|in|from|camera|cam", r.any_word(*end))
+    })?;
+    let written = r.written(start..end);
+    r.slot = Slot::Place;
+    r.mark(lead..end);
+    Some(written)
+}
+
+/// Whether a state is said of what stands here: `canteen is empty`.
+fn has_state(r: &Reader, at: usize) -> bool {
+    let next = at + 1 + usize::from(one_of("is|becomes|gets|was", r.word(at + 1)));
+    let state = "empty|free|vacant|occupied|unoccupied|unattended|unmanned|deserted|busy|full|blocked|obstructed";
+    one_of(state, r.any_word(next)) && r.slot_of(next) == Slot::Act
+        || one_of("is|becomes|gets", r.any_word(at + 1))
+            && r.slot_of(at + 1) == Slot::Act
+            && one_of(state, r.any_word(at + 2))
 }
 
 /// The question where that place is.

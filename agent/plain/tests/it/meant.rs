@@ -185,19 +185,6 @@ fn a_number_a_time_and_a_negation_are_no_classes() {
             assert!(!refused.contains(&taken), "{text}: {refused}");
         }
     }
-    let question = question_in("tell me when two are at the bench", &bench());
-    assert_eq!(question.about, Missing::Class);
-    let said = understood(&question.answered("people"), &{
-        let mut scene = bench();
-        scene.models = self::scene().models;
-        scene
-    });
-    assert!(said.contains("at least 2 people"), "{said}");
-    let report = refusal("every morning at 8 tell me how many came", &bench());
-    assert!(
-        report.contains("nothing is sent at a time of day") && report.contains("since"),
-        "{report}"
-    );
 }
 
 #[test]
@@ -242,7 +229,7 @@ fn a_class_that_is_not_known_is_not_left_out_wherever_it_stands() {
     ] {
         let refused = refusal(text, &scene());
         assert!(
-            refused.contains("\"forklift\"") && refused.contains("again without it"),
+            refused.contains("\"forklift\" can't be watched for"),
             "{text}: {refused}"
         );
     }

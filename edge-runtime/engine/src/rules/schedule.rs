@@ -16,6 +16,8 @@ const WEEK: [Weekday; 7] = [
     Weekday::Sun,
 ];
 
+const MINUTES_OF_DAY: u16 = 24 * 60;
+
 /// A parsed schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ActiveSchedule {
@@ -30,7 +32,11 @@ impl ActiveSchedule {
         Ok(Self {
             days: schedule.days.clone(),
             from: minute(&schedule.from).ok_or("from")?,
-            to: minute(&schedule.to).ok_or("to")?,
+            to: match schedule.to.as_str() {
+                // The end of the day.
+                "24:00" => MINUTES_OF_DAY,
+                to => minute(to).ok_or("to")?,
+            },
         })
     }
 
@@ -127,8 +133,19 @@ mod tests {
     }
 
     #[test]
+    fn midnight_as_24_00_ends_the_day() {
+        let a = awake(&[Weekday::Mon], "22:00", "24:00");
+        assert!(a.at(at(Weekday::Mon, 23, 59)));
+        assert!(!a.at(at(Weekday::Tue, 0, 0)));
+        let all = awake(&[Weekday::Mon], "00:00", "24:00");
+        assert!(all.at(at(Weekday::Mon, 0, 0)) && all.at(at(Weekday::Mon, 23, 59)));
+    }
+
+    #[test]
     fn invalid_time_names_its_field() {
-        for bad in ["24:00", "8:00", "08:60", "0800", "", "+8:00", "08:00 "] {
+        for bad in [
+            "24:01", "25:00", "8:00", "08:60", "0800", "", "+8:00", "08:00 ",
+        ] {
             let s = Schedule {
                 days: vec![],
                 from: "08:00".into(),

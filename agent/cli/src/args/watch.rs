@@ -1,0 +1,82 @@
+//! Flags of `watchkeeper watch`.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use watchkeeper_plain::templates::NAMES;
+
+#[derive(Debug, Clone, Args)]
+pub struct WatchArgs {
+    /// Template of the watch; `--list` describes them.
+    #[arg(required_unless_present = "list", value_parser = PossibleValuesParser::new(NAMES))]
+    pub template: Option<String>,
+    /// List the templates, their flags and defaults.
+    #[arg(long, conflicts_with = "template")]
+    pub list: bool,
+    /// Id or name of the camera.
+    #[arg(long, value_name = "CAMERA")]
+    pub camera: Option<String>,
+    /// Objects to watch for, such as "people or cars".
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<String>,
+    /// Part of the picture, such as "the left half", or the name of a zone.
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// Line in the picture, such as "vertical line at 50%".
+    #[arg(long, value_name = "LINE")]
+    pub line: Option<String>,
+    /// Direction over the line, such as "from left to right".
+    #[arg(long, value_name = "DIRECTION")]
+    pub direction: Option<String>,
+    /// How long it has to be so, such as "2 minutes".
+    #[arg(long = "for", value_name = "DURATION")]
+    pub time: Option<String>,
+    /// Number of objects.
+    #[arg(long, value_name = "NUMBER")]
+    pub number: Option<String>,
+    /// Hours of the watch, such as "between 22:00 and 06:00".
+    #[arg(long, value_name = "HOURS")]
+    pub hours: Option<String>,
+    /// Shortest time between two events, such as "5 minutes".
+    #[arg(long, value_name = "DURATION")]
+    pub quiet: Option<String>,
+    /// Apply without confirmation.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Flags by the parameters of templates that they give.
+pub const FLAGS: [(&str, &str); 9] = [
+    ("camera", "--camera"),
+    ("class", "--class"),
+    ("place", "--zone"),
+    ("line", "--line"),
+    ("direction", "--direction"),
+    ("time", "--for"),
+    ("number", "--number"),
+    ("hours", "--hours"),
+    ("quiet", "--quiet"),
+];
+
+impl WatchArgs {
+    /// Values that were given, by the parameters of templates.
+    #[must_use]
+    pub fn values(&self) -> BTreeMap<String, String> {
+        let given = [
+            &self.camera,
+            &self.class,
+            &self.zone,
+            &self.line,
+            &self.direction,
+            &self.time,
+            &self.number,
+            &self.hours,
+            &self.quiet,
+        ];
+        let named = FLAGS.iter().zip(given);
+        named
+            .filter_map(|((name, _), value)| Some(((*name).to_owned(), value.clone()?)))
+            .collect()
+    }
+}

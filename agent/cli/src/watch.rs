@@ -1,0 +1,146 @@
+//! `watchkeeper watch`: a watch by a template, with the proposal that its sentence makes.
+
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_config::Config;
+use watchkeeper_plain::Plain;
+use watchkeeper_plain::templates::{FillError, Template};
+
+use super::args::{AskArgs, FLAGS, WatchArgs};
+use super::ask;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+pub(super) async fn run(
+    args: &WatchArgs,
+    client: RuntimeClient,
+    config: &Config,
+    out: &Output,
+) -> Result<(), Failure> {
+    let request = sentence(args)?;
+    let ask = AskArgs {
+        text: vec![request],
+        yes: args.yes,
+        think: false,
+        blueprint: None,
+        image: Vec::new(),
+        confirm: None,
+        at: None,
+    };
+    ask::run(&ask, client, config, out).await
+}
+
+/// Prints the templates, their flags and defaults.
+pub(super) fn list(out: &Output) -> Result<(), Failure> {
+    let plain = plain()?;
+    for template in plain.templates().all() {
+        out.line(format!("{}: {}", template.name, template.title));
+        out.line(format!("  {}", usage(template)));
+    }
+    Ok(())
+}
+
+/// Request in plain words that a template makes of the flags.
+fn sentence(args: &WatchArgs) -> Result<String, Failure> {
+    let plain = plain()?;
+    let name = args.template.as_deref().unwrap_or_default();
+    let filled = plain.templates().fill(name, &args.values());
+    filled.map_err(|error| {
+        let usage = plain
+            .templates()
+            .all()
+            .iter()
+            .find(|t| t.name == name)
+            .map(usage);
+        let text = match &error {
+            FillError::Left { name, .. } => format!("{} is missing", flag(name)),
+            FillError::NoParameter { template, name, .. } => {
+                format!("the template {template} has no {}", flag(name))
+            }
+            FillError::Value { name, value, kind } => {
+                format!("{} {value:?} is no {kind:?}", flag(name)).to_lowercase()
+            }
+            FillError::NoTemplate(..) => error.to_string(),
+        };
+        Failure::input(text).with(usage)
+    })
+}
+
+fn plain() -> Result<Plain, Failure> {
+    Plain::new().map_err(|error| Failure::new(Exit::Failed, error.to_string()))
+}
+
+fn flag(parameter: &str) -> &str {
+    let known = FLAGS.iter().find(|(name, _)| *name == parameter);
+    known.map_or(parameter, |(_, flag)| flag)
+}
+
+/// Command line of a template, with its defaults.
+fn usage(template: &Template) -> String {
+    let mut usage = format!("watchkeeper watch {}", template.name);
+    for (parameter, flag) in FLAGS {
+        let Some(found) = template.parameters.get(parameter) else {
+            continue;
+        };
+        usage.push_str(&match &found.default {
+            Some(default) => format!(" [{flag} {default:?}]"),
+            None => format!(" {flag} {}", flag.trim_start_matches('-').to_uppercase()),
+        });
+    }
+    usage
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use clap::Parser as _;
+
+    use super::super::args::{Cli, Command, OnlineCommand};
+    use super::sentence;
+
+    fn said(line: &[&str]) -> Result<String, String> {
+        let line = ["watchkeeper", "watch"].iter().chain(line);
+        let cli = Cli::try_parse_from(line).map_err(|e| e.to_string())?;
+        let Command::Online(OnlineCommand::Watch(args)) = cli.command else {
+            panic!("another command");
+        };
+        sentence(&args).map_err(|failure| format!("{failure:?}"))
+    }
+
+    #[test]
+    fn flags_fill_the_sentence_of_a_template() {
+        let said = said(&[
+            "loitering",
+            "--camera",
+            "gate",
+            "--class",
+            "a car",
+            "--zone",
+            "the left half",
+            "--for",
+            "90 seconds",
+        ]);
+        assert_eq!(
+            said.unwrap(),
+            "Alert me when a car stays in the left half for more than 90 seconds on camera gate."
+        );
+    }
+
+    #[test]
+    fn missing_and_foreign_flags_are_named_with_the_usage() {
+        for (line, part) in [
+            (&["zone-entry", "--camera", "gate"][..], "--zone is missing"),
+            (
+                &["arrival", "--camera", "gate", "--number", "3"],
+                "has no --number",
+            ),
+            (
+                &["crowd", "--camera", "gate", "--number", "many"],
+                "--number",
+            ),
+            (&["lottery", "--camera", "gate"], "possible values"),
+        ] {
+            let refused = said(line).unwrap_err();
+            assert!(refused.contains(part), "{line:?}: {refused}");
+        }
+    }
+}

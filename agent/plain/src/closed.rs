@@ -1,0 +1,266 @@
+//! The closed-world check: which words of a request no phrase has read.
+//!
+//! - A function word of the lexicon may stand anywhere.
+//! - A preposition counts as read only before what it belongs to: a camera, a place, a time.
+//! - A conjunction counts as read only between two phrases that add up.
+//! - Every other free word is left over, and a request with one is not offered.
+
+use std::ops::Range;
+
+use crate::lexicon::Lexicon;
+use crate::names;
+use crate::need::Need;
+use crate::reader::{Reader, Slot, one_of};
+use crate::scene::{Scene, quoted};
+use crate::token::Kind;
+
+const WHERE: &str = "at|in|on|from|inside|into|onto|within|to|of|for|during|by|through|over|across|via|with|near|around|after|until";
+const SENTENCE_END: &str = ".|!|?|;|\n";
+const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
+
+/// Words that no phrase has read, together where they stand together.
+pub(crate) fn unread(r: &Reader, lexicon: &Lexicon) -> Vec<Range<usize>> {
+    let check = Check { r, lexicon };
+    grouped((0..r.tokens.len()).filter(|at| !check.is_read(*at)))
+}
+
+/// Words that stand together, as ranges.
+fn grouped(words: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for at in words {
+        match found.last_mut().filter(|last| last.end == at) {
+            Some(last) => last.end = at + 1,
+            None => found.push(at..at + 1),
+        }
+    }
+    found
+}
+
+struct Check<'r> {
+    r: &'r Reader,
+    lexicon: &'r Lexicon,
+}
+
+impl Check<'_> {
+    fn is_read(&self, at: usize) -> bool {
+        let r = self.r;
+        let word = r.word(at);
+        if word.is_empty() || self.lexicon.is_function(word) {
+            return true;
+        }
+        if r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark) {
+            return one_of(MARKS, word) || self.is_arrow(at) || self.is_conjunction(at);
+        }
+        self.is_preposition(at) || self.is_conjunction(at) || self.is_limit(at)
+    }
+
+    /// `- >` and `=` before what is to be done.
+    fn is_arrow(&self, at: usize) -> bool {
+        let verb = matches!(self.next(at), Some(Slot::Verb | Slot::Wish));
+        verb && one_of(">|=|→", self.r.word(at))
+    }
+
+    /// Slot of the next word that is no function word, in the same sentence.
+    fn next(&self, at: usize) -> Option<Slot> {
+        let mut behind = at + 1..self.r.tokens.len();
+        self.slot_among(&mut behind)
+    }
+
+    /// Slot of the last word before that is no function word, in the same sentence.
+    fn last(&self, at: usize) -> Option<Slot> {
+        self.slot_among(&mut (0..at).rev())
+    }
+
+    fn slot_among(&self, at: &mut dyn Iterator<Item = usize>) -> Option<Slot> {
+        let r = self.r;
+        for i in at {
+            if r.slot_of(i) != Slot::Free {
+                return Some(r.slot_of(i));
+            }
+            let word = r.any_word(i);
+            let skips = self.lexicon.is_function(word)
+                || one_of(WHERE, word)
+                || one_of(",|:|-|–|only|just|every|each|all|and|then|(|)|>", word);
+            if !skips || one_of(SENTENCE_END, word) {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn is_preposition(&self, at: usize) -> bool {
+        let word = self.r.word(at);
+        match self.next(at) {
+            Some(Slot::Place) if word == "from" => self.last(at) == Some(Slot::Act),
+            Some(Slot::Camera | Slot::Place | Slot::Way | Slot::Time | Slot::Wish) => {
+                one_of(WHERE, word)
+            }
+            Some(Slot::Class | Slot::Bound) => match word {
+                "for" | "about" | "of" => true,
+                "on" => self.last(at) == Some(Slot::Verb),
+                "by" => self.last(at) == Some(Slot::Act),
+                _ => false,
+            },
+            Some(Slot::Verb) => word == "to",
+            _ => word == "of" && self.last(at) == Some(Slot::Act),
+        }
+    }
+
+    fn is_conjunction(&self, at: usize) -> bool {
+        let word = self.r.word(at);
+        if !one_of("and|or|but|plus|then|+|&", word) {
+            return false;
+        }
+        match (self.last(at), self.next(at)) {
+            (Some(Slot::Act), Some(Slot::Act)) => {
+                word == "and" || (word == "or" && self.moves(at - 1) && self.moves(at + 1))
+            }
+            (Some(Slot::Way), Some(Slot::Way)) => one_of("and|or", word),
+            (Some(Slot::Camera | Slot::Place), Some(Slot::Act)) => word == "and",
+            (_, Some(Slot::Verb | Slot::Wish)) => word != "or",
+            (last, Some(Slot::Time)) => last != Some(Slot::Time) && one_of("and|but", word),
+            _ => false,
+        }
+    }
+
+    /// Whether a word is of those that come and go, each of which is told.
+    fn moves(&self, at: usize) -> bool {
+        const MOVES: &str = "enter|enters|entering|entered|leave|leaves|leaving|left|exit|exits|exiting|arrive|arrives|arriving|depart|departs|arrivals|departures|comes|come|goes|go|in|out|appears|crosses";
+        one_of(MOVES, self.r.any_word(at))
+    }
+
+    /// `only` and `every` beside what they limit.
+    fn is_limit(&self, at: usize) -> bool {
+        let r = self.r;
+        let beside = |i: usize| r.slot_of(i);
+        let next =
+            (at + 1..r.tokens.len()).find(|i| !one_of("a|an|the|for|about|at|on|in", r.word(*i)));
+        let next_is = |slots: &[Slot]| next.is_some_and(|i| slots.contains(&beside(i)));
+        let waits = (0..r.tokens.len()).any(|i| one_of("when|if|whenever", r.any_word(i)));
+        match r.word(at) {
+            "only" | "just" => {
+                next_is(&[Slot::Class, Slot::Time, Slot::Verb, Slot::Wish])
+                    || next.is_some_and(|i| one_of("when|if", r.word(i)))
+                    || at > 0 && matches!(beside(at - 1), Slot::Class | Slot::Time)
+            }
+            "every" | "each" | "all" => beside(at + 1) == Slot::Class && !waits,
+            _ => false,
+        }
+    }
+}
+
+/// What a refusal says besides the words that were left over.
+pub(crate) struct Nearest {
+    pub(crate) template: &'static str,
+    pub(crate) camera: Option<String>,
+    pub(crate) class: Option<String>,
+}
+
+impl Nearest {
+    /// The command line of the template.
+    fn command(&self) -> String {
+        let camera = self.camera.as_deref().unwrap_or("CAMERA");
+        let class = self.class.as_deref().unwrap_or("person");
+        let mut command = format!(
+            "watchkeeper watch {} --camera {camera} --class {class}",
+            self.template
+        );
+        if matches!(self.template, "zone-entry" | "unattended" | "parking") {
+            command.push_str(" --zone ZONE");
+        }
+        command
+    }
+}
+
+/// Refuses a request to watch with words that no phrase has read.
+pub(crate) fn refuse(
+    r: &Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    nearest: &Nearest,
+) -> Result<(), Need> {
+    let left = unread(r, lexicon);
+    if left.is_empty() {
+        return Ok(());
+    }
+    let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
+    let template = format!("The nearest template: `{}`.", nearest.command());
+    let known = |i: usize| {
+        names::class_begins(r, i, scene, lexicon) || names::camera_at(r, i, scene, lexicon)
+    };
+    let is_known = left.iter().any(|at| at.clone().any(known));
+    let unknown = left.iter().find_map(|at| unknown_class(r, at, lexicon));
+    let text = match unknown.filter(|_| !is_known) {
+        Some(class) => format!("{} {template}", cannot_be_seen(&class, scene, lexicon)),
+        None => {
+            let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
+            format!(
+                "I do not understand {} here, and without it the request would be another one, so I offer nothing. {} {template}",
+                quotes.join(", "),
+                match is_known {
+                    true => "Say a sentence for each class and each camera.",
+                    false => "Say it in other words, or one thing in a sentence.",
+                }
+            )
+        }
+    };
+    Err(Need::not_read(text, words))
+}
+
+/// The answer to a request for something that no model here can tell.
+fn cannot_be_seen(written: &str, scene: &Scene, lexicon: &Lexicon) -> String {
+    let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
+    let near = names::nearest_class(&written.to_lowercase(), scene, lexicon);
+    let hint = near
+        .map(|n| format!(" Did you mean \"{n}\"?"))
+        .unwrap_or_default();
+    format!(
+        "{} can't be watched for: no model here ({}) knows it.{hint} Ask \"what objects can you detect\" for what can.",
+        quoted(written),
+        models.join(", "),
+    )
+}
+
+/// Words that stand before a class and are none.
+const NO_CLASS: &str = "no|not|never|fewer|less|more|exactly|several|few|second|third|last|next|same|remember|without|than";
+
+/// The first words left over that stand where a class would.
+fn unknown_class(r: &Reader, at: &Range<usize>, lexicon: &Lexicon) -> Option<String> {
+    let content = |i: &usize| {
+        let word = r.word(*i);
+        r.tokens.get(*i).is_some_and(|t| t.is_word())
+            && !word.is_empty()
+            && !lexicon.is_everyday(word)
+            && !lexicon.is_place(word)
+            && !one_of(NO_CLASS, word)
+            && !word.ends_with("ing")
+    };
+    let start = at.clone().find(content)?;
+    let end = (start..at.end).find(|i| !content(i)).unwrap_or(at.end);
+    // `a red car`: it describes what is known.
+    if r.slot_of(end) == Slot::Class {
+        return None;
+    }
+    let article = one_of("a|an|any|the|some|no", r.before(start));
+    let before = start - usize::from(article);
+    let is_subject = one_of("when|if|whenever|about|for|or|and|of|:", r.before(before))
+        || before == 0
+        || before
+            .checked_sub(1)
+            .is_some_and(|i| r.slot_of(i) == Slot::Verb);
+    (is_subject && end - start < 3).then(|| r.written(start..end))
+}
+
+/// Words that no phrase has read of an order about what runs. `small`: words that say nothing there.
+pub(crate) fn left_over(r: &Reader, small: &str, lexicon: &Lexicon) -> Vec<String> {
+    let is_read = |at: &usize| {
+        let word = r.word(*at);
+        let is_mark = r.tokens.get(*at).is_some_and(|t| t.kind == Kind::Mark);
+        word.is_empty()
+            || (is_mark && one_of(MARKS, word))
+            || lexicon.is_function(word)
+            || one_of(small, word)
+    };
+    let left = grouped((0..r.tokens.len()).filter(|at| !is_read(at)));
+    left.into_iter().map(|at| r.written(at)).collect()
+}

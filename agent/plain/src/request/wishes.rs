@@ -1,0 +1,185 @@
+//! What an event keeps, and whether people are told of it.
+
+use watchkeeper_contract::rule::ClipSpec;
+
+use super::amounts::seconds;
+use crate::answer::Missing;
+use crate::need::{Need, Notes};
+use crate::reader::{Found, Reader};
+
+/// What is wanted of an event.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wishes {
+    /// Whether anything was wanted, be it only the picture that is kept anyway.
+    pub(crate) any: bool,
+    /// The clip that is to be kept.
+    pub(crate) clip: Option<ClipSpec>,
+    /// Whether no channel is notified.
+    pub(crate) quiet: bool,
+    /// Whether a larger model is to look at what is not sure.
+    pub(crate) second_opinion: bool,
+}
+
+/// Words that ask for no notification.
+const QUIETLY: [&str; 6] = [
+    "and|but? i|we? don't|dont want|need any? to? be? notified|told|alerted|informed|messaged|notifications|messages|alerts|notification",
+    "and|but? i|we? do not want|need any? to? be? notified|told|alerted|informed|messaged|notifications|messages|alerts|notification",
+    "and|but? don't|dont notify|tell|alert|message|inform|bother me|us|anyone|anybody about? it?",
+    "and|but? do not notify|tell|alert|message|inform|bother me|us|anyone|anybody about? it?",
+    "and|but|with? no|without message|messages|notification|notifications|alert|alerts|alarms|telling|notifying|alerting me|us|anyone? please?",
+    "silently|quietly",
+];
+
+/// Takes what says that nobody is to be told, and whether anything did. What goes on
+/// (`no alerts at night`) says something else.
+pub(crate) fn quietly(r: &mut Reader) -> bool {
+    let mut any = false;
+    for at in 0..r.tokens.len() {
+        let fits = QUIETLY.iter().filter_map(|pattern| r.fits(pattern, at));
+        let Some(found) = fits.max_by_key(|found| found.at.len()) else {
+            continue;
+        };
+        let next = r.any_word(found.at.end);
+        if matches!(
+            next,
+            "" | "." | "," | ";" | "!" | "\n" | ")" | "and" | "but" | "just" | "only"
+        ) {
+            r.mark(found.at);
+            any = true;
+        }
+    }
+    any
+}
+
+/// A larger model is to look: what a person says of that.
+const SECOND_OPINION: [&str; 4] = [
+    "if|when? unsure|uncertain|doubtful|unclear|doubt -|=|:|,? >? a? second opinion",
+    "but|and? let|have|ask|use the|a|an? large|larger|big|bigger|smart|smarter|language|ai|vision|cloud? model|ai|llm to|for? check|look|decide|confirm|verify|judge|double-check \
+     at? it|the|that? picture|image|photo|still|event? first|before? if|when|where|whenever? you|it|it's|you're|there? are|is? unsure|uncertain|doubtful|not|doubt? sure|certain?",
+    "but|and? with|get|ask|want? for? a? second opinion for|of|on|about|if|when|where|in? the|any|all|you|it|it's? are|is|not? unsure|uncertain|unclear|doubtful|doubt|sure|not? \
+     sure|cases|ones|events|detections?",
+    "double-check|verify|confirm uncertain|doubtful|unsure|unclear ones|cases|events|detections? with|by? the|a? large|larger|big|bigger|language|ai|vision? model|ai|llm?",
+];
+
+/// What is wanted of an event. A picture is kept anyway.
+pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> {
+    let clip = clip(r, notes)?;
+    let kept = r.take_all(&[
+        "and? keep|save|log|store|put it|them|that|one in|to|into the? journal|log|history|archive",
+        "save|take|keep|store|with|plus|and? a|the? snapshot|still|picture|photo to|in|into the? journal|log|history|archive",
+    ]);
+    let still = r.take_all(&[
+        "and? only|just? save|take|keep|store|log a|the|one? still|snapshot|photo|stills|snapshots|picture|pictures|image of|from it|that|them|this? too?",
+        "save|take|keep|store|with|plus|and a|the still|snapshot|photo|stills|snapshots|picture",
+        "save|take|keep|store|with|plus|and still|snapshot|stills|snapshots",
+        "snapshot|snapshots|stills",
+    ]);
+    let quiet = quietly(r);
+    let second_opinion = r.take_all(&SECOND_OPINION);
+    if second_opinion {
+        notes.assumed.push(
+            "A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds."
+                .to_owned(),
+        );
+    }
+    Ok(Wishes {
+        any: clip.is_some() || still || kept,
+        clip,
+        quiet,
+        second_opinion,
+    })
+}
+
+/// Reads the clip that is asked for.
+fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
+    let Some((clip, assumed)) = clip_span(r) else {
+        return Ok(None);
+    };
+    let (most_before, most) = (ClipSpec::MAX_PRE_ROLL_S, ClipSpec::MAX_CLIP_S);
+    if clip.before_s > most_before || !(ClipSpec::MIN_CLIP_S..=most).contains(&clip.length_s()) {
+        let text = format!(
+            "A clip begins {} before the event at most, and is {} to {} long. Please ask again with a shorter one.",
+            seconds(most_before),
+            seconds(ClipSpec::MIN_CLIP_S),
+            seconds(most)
+        );
+        return Err(Need::new(Missing::Meaning, text));
+    }
+    notes.assumed.extend(assumed);
+    // Further words for the same clip.
+    while r.take(&["a|the? clip|clips"]).is_some() {}
+    Ok(Some(clip))
+}
+
+const CLIP: &str = "clip|clips|video|recording";
+
+/// Takes a clip by one of the patterns, in which `CLIP` stands for its words.
+fn take_clip(r: &mut Reader, patterns: &[&str]) -> Option<Found> {
+    const KEEP: &str = "save|record|keep|store|take|send?";
+    const EVENT: &str = "it|that|this|the? event|happens?";
+    let patterns: Vec<String> = patterns
+        .iter()
+        .map(|rest| {
+            let rest = rest.replace("CLIP", CLIP).replace("EVENT", EVENT);
+            format!("{KEEP} me? a|the? {rest}")
+        })
+        .collect();
+    let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+    r.take(&patterns)
+}
+
+/// Takes the words for a clip: its length before and after the beginning of the event, and what was
+/// assumed of it.
+fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
+    const BOTH: [&str; 2] = [
+        "CLIP from|of|with? <d> before EVENT and|to|until|till <d> after|afterwards EVENT",
+        "CLIP that|which? starts|begins|starting|beginning <d> before|earlier and|to|until ends|ending|goes? <d> after|afterwards|later it?",
+    ];
+    const BEFORE: [&str; 3] = [
+        "CLIP that|which? starts|begins|starting|beginning <d> before|earlier EVENT",
+        "CLIP with|and|including? a? <d> of? pre-roll|preroll|lead-in",
+        "CLIP from|of|with <d> before|earlier EVENT",
+    ];
+    let usual = ClipSpec::default();
+    if let Some(found) = take_clip(r, &BOTH) {
+        let clip = ClipSpec {
+            before_s: found.value(0),
+            after_s: found.value(1),
+        };
+        return Some((clip, None));
+    }
+    if let Some(found) = take_clip(r, &BEFORE) {
+        let assumed = format!(
+            "How long the clip goes on was not said: {} after it began.",
+            seconds(usual.after_s)
+        );
+        let clip = ClipSpec {
+            before_s: found.value(0),
+            ..usual
+        };
+        return Some((clip, Some(assumed)));
+    }
+    if let Some(found) = take_clip(r, &["<d> long? CLIP", "CLIP of|with <d>"]) {
+        let before_s = usual.before_s.min(found.value(0) / 2.0);
+        let assumed = format!(
+            "The clip begins {} before, as that was not said.",
+            seconds(before_s)
+        );
+        let clip = ClipSpec {
+            before_s,
+            after_s: found.value(0) - before_s,
+        };
+        return Some((clip, Some(assumed)));
+    }
+    // `in the video of the gate` and `the gate recording` ask for none.
+    r.take(&[
+        "save|record|keep|store|take|send|include me? a|an|the? clip|clips|video|recording",
+        "with|plus|and|> a|the? clip|clips",
+    ])?;
+    let assumed = format!(
+        "How long the clip is was not said: from {} before to {} after it began.",
+        seconds(usual.before_s),
+        seconds(usual.after_s)
+    );
+    Some((usual, Some(assumed)))
+}
