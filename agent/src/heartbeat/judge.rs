@@ -279,7 +279,7 @@ fn too_many_reviews<'r>(
     runtime: &'r RuntimeReport,
 ) -> impl Iterator<Item = Finding> + use<'r> {
     let today = input.local.map(DateTime::date);
-    let shares = runtime.review_shares.iter().filter_map(move |share| {
+    runtime.review_shares.iter().filter_map(move |share| {
         Some(Finding::TooManyReviews {
             pipeline: share.pipeline.clone(),
             rule: share.rule.clone(),
@@ -287,8 +287,7 @@ fn too_many_reviews<'r>(
             events: share.events,
             day: today?,
         })
-    });
-    shares
+    })
 }
 
 fn of_budget(budget: &Budget) -> Vec<Finding> {
