@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use watchkeeper_contract::pipeline::PipelineSpec;
@@ -513,7 +515,8 @@ impl<'g> Grader<'g> {
         {
             wrong.push(format!("not in the order {}", check.order.join(", ")));
         }
-        wrong.extend(wrong_arguments(calls, check));
+        let zone = self.scene().zone().unwrap_or(TimeZone::UTC);
+        wrong.extend(wrong_arguments(calls, check, &zone));
         let names: Vec<&str> = calls
             .iter()
             .filter_map(|c| c.names.first())
@@ -699,12 +702,12 @@ fn uncounted(played: &Played, names: &[(String, Value)], scene: &Scene) -> Vec<f
 }
 
 /// Describes the tools without a call that has the wanted arguments.
-fn wrong_arguments(calls: &[Call], check: &Tools) -> Vec<String> {
+fn wrong_arguments(calls: &[Call], check: &Tools, zone: &TimeZone) -> Vec<String> {
     let mut wrong = Vec::new();
     for (tool, wanted) in &check.args {
         let names = alternatives(tool);
         let mut of_it = calls.iter().filter(|c| c.is(&names));
-        if !of_it.any(|c| has_arguments(c, wanted)) {
+        if !of_it.any(|c| has_arguments(c, wanted, zone)) {
             let shown: Vec<String> = calls
                 .iter()
                 .filter(|c| c.is(&names))
@@ -718,10 +721,23 @@ fn wrong_arguments(calls: &[Call], check: &Tools) -> Vec<String> {
 }
 
 /// Whether a call has these arguments; the last part of a dotted name is enough.
-fn has_arguments(call: &Call, wanted: &BTreeMap<String, Value>) -> bool {
+fn has_arguments(call: &Call, wanted: &BTreeMap<String, Value>, zone: &TimeZone) -> bool {
     wanted
         .iter()
-        .all(|(key, value)| is_equal(&call.arguments[key.as_str()], value))
+        .all(|(key, value)| is_equal(&dated(&call.arguments[key.as_str()], zone), value))
+}
+
+/// A local time with the offset of `zone`; other values as they are.
+fn dated(value: &Value, zone: &TimeZone) -> Value {
+    let local = value
+        .as_str()
+        .filter(|text| text.parse::<Timestamp>().is_err());
+    let local = local.and_then(|text| text.parse::<DateTime>().ok());
+    let at = local.and_then(|local| local.to_zoned(zone.clone()).ok());
+    at.map_or_else(
+        || value.clone(),
+        |at| Value::from(at.timestamp().to_string()),
+    )
 }
 
 /// Whether two values are equal: numbers within [`NEAR`], times as moments in any time zone.
@@ -913,5 +929,17 @@ mod tests {
             ("*other".to_owned(), json!(0)),
         ];
         assert_eq!(uncounted(&played, &named, &scene), [4.0, 2.0]);
+    }
+
+    #[test]
+    fn local_time_of_an_argument_is_in_the_scenes_zone() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let wanted = json!("2026-10-25T07:00:00+01:00");
+        assert!(is_equal(&dated(&json!("2026-10-25T07:00"), &zone), &wanted));
+        assert!(!is_equal(
+            &dated(&json!("2026-10-25T08:00"), &zone),
+            &wanted
+        ));
+        assert_eq!(dated(&json!("w1"), &zone), json!("w1"));
     }
 }

@@ -367,15 +367,20 @@ impl Scene {
         let moment: Timestamp = at
             .parse()
             .with_context(|| format!("now is {at:?}; write it as 2026-03-28T21:10:00+01:00"))?;
-        let zone = match self.zone_file()? {
-            Some(file) => {
-                let name = self.timezone.as_deref().unwrap_or_default();
-                TimeZone::tzif(name, &std::fs::read(&file)?)
-                    .with_context(|| format!("{} holds no zone", file.display()))?
-            }
-            None => TimeZone::UTC,
+        Ok(moment.to_zoned(self.zone()?))
+    }
+
+    /// Returns the scene's time zone, by default UTC.
+    ///
+    /// # Errors
+    /// If this machine does not know it.
+    pub fn zone(&self) -> anyhow::Result<TimeZone> {
+        let Some(file) = self.zone_file()? else {
+            return Ok(TimeZone::UTC);
         };
-        Ok(moment.to_zoned(zone))
+        let name = self.timezone.as_deref().unwrap_or_default();
+        TimeZone::tzif(name, &std::fs::read(&file)?)
+            .with_context(|| format!("{} holds no zone", file.display()))
     }
 
     /// Returns the file that describes the scene's zone on this machine.

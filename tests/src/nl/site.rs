@@ -178,7 +178,10 @@ impl<'t> Site<'t> {
         let submissions = calls.iter().filter(|c| c.is(&submissions));
         let refused = submissions.clone().filter(|c| c.failed);
         let invalid = refused.clone().filter(|c| c.is(&["validate_workflow"]));
-        let (refused, invalid) = (refused.count() as u64, invalid.count() as u64);
+        // The injected refusal is no mistake of the agent.
+        let injected = u64::from(self.task.inject.first_submission.is_some());
+        let without = |failed: usize| (failed as u64).saturating_sub(injected);
+        let (refused, invalid) = (without(refused.count()), without(invalid.count()));
         let offers = output.objects.iter().filter(|o| o["type"] == "proposal");
         let offers = offers.filter(|o| o["by_model"].is_null());
         Ok(Outcome {
