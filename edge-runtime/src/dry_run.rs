@@ -1,4 +1,5 @@
-//! Tries a pipeline on the next seconds of its source, or on a kept clip: its counts, events and errors.
+//! Tries a pipeline on the next seconds of its source, or on a kept clip: its counts, events and
+//! errors.
 //!
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
 //!   deployment. Nothing is journaled, stored, recorded, drawn or listed.

@@ -221,14 +221,14 @@ mod tests {
 
     #[test]
     fn name_says_start_source_and_kind() {
-        let yard = SourceId::new("back-yard.2").map_or_else(
+        let yard = SourceId::new("back-yard-2").map_or_else(
             |_| PathBuf::new(),
             |yard| path_of(Path::new("/h"), 5, 1, &yard),
         );
         for (path, is_pictures) in [(yard.clone(), false), (pictures_of(&yard), true)] {
             let named = Named::new(path.clone());
             let named = named.map(|n| (n.start_ms, n.source, n.is_pictures));
-            assert_eq!(named, Some((5, "back-yard.2".to_owned(), is_pictures)));
+            assert_eq!(named, Some((5, "back-yard-2".to_owned(), is_pictures)));
             assert_eq!(chunk_of(&path), yard);
         }
         assert_eq!(
@@ -241,7 +241,9 @@ mod tests {
     proptest! {
         /// The shares fit, no small source loses anything, and no two large ones differ.
         #[test]
-        fn shares_are_fair(sizes in proptest::collection::vec(0u64..10_000, 1..12), max in 0u64..40_000) {
+        fn shares_are_fair(
+            sizes in proptest::collection::vec(0u64..10_000, 1..12), max in 0u64..40_000,
+        ) {
             let share = fair_share(sizes.clone(), max);
             let kept: u64 = sizes.iter().map(|size| (*size).min(share)).sum();
             prop_assert!(kept <= max);

@@ -65,12 +65,14 @@ macro_rules! replay {
 
 replay! {
     addresses_never_show_a_password: "address",
+    assessments_are_accepted_or_refused_with_reasons: "assessment",
     blueprints_stay_below_the_ceiling_of_their_job: "blueprint",
     configurations_are_valid_or_refused_with_reasons: "config",
     documents_of_the_contract_do_not_drift: "contract",
     network_outputs_become_valid_boxes_or_an_error: "decoders",
     downloads_are_installed_only_with_the_right_bytes: "download",
     effects_are_refused_unless_configured: "effect",
+    detection_histories_are_read_up_to_the_damage: "history",
     journal_records_survive_and_damage_is_detected: "journal",
     manifests_keep_their_promises_or_are_refused: "manifest",
     llm_answers_are_read_whole_or_refused: "model",

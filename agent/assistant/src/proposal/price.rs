@@ -2,21 +2,23 @@
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]).
 //! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`].
-//! - The processor share counts the time that a pipeline works on frames, as `stages_ms` of its
-//!   results does. Decoding is not part of it: a camera is decoded once for all pipelines.
+//! - The processor share is a lower bound: the time that the trial worked on frames, as `stages_ms`
+//!   counts it. Decoding is not part of it (a camera is decoded once for all pipelines), nor output.
 //! - The uplink counts the records that MQTT publishes, without pictures and notifications.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::assessment::Assessor;
-use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase};
+use watchkeeper_contract::event::{ClipState, Event, EventBody, MediaKind, Phase};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec};
 
 use crate::wording::size;
 
 const MONTH_DAYS: f64 = 30.0;
+/// Part of the type of each block that draws.
+const VISUALIZATION: &str = "_visualization@";
 
 /// What a price is computed from; an error is the reason why a number is missing.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,8 @@ pub struct Measured {
     pub clip_s: f64,
     /// Mean cost of a second opinion in US dollars.
     pub opinion_usd: Result<f64, String>,
+    /// Whether the workflow draws, so that each event keeps a second picture.
+    pub draws: bool,
     /// Whether the annotated video is recorded, whose size is not known before.
     pub is_recorded: bool,
 }
@@ -42,8 +46,10 @@ pub struct Measured {
 pub struct EventBytes {
     /// All records of one event, as JSON.
     pub records: f64,
-    /// Its pictures.
-    pub pictures: f64,
+    /// Its picture as it came; 0 where none was kept.
+    pub clean: f64,
+    /// Its picture with drawings; absent where none was kept.
+    pub annotated: Option<f64>,
     /// One second of a clip; absent where none was kept.
     pub clip_second: Option<f64>,
 }
@@ -120,7 +126,7 @@ impl PriceTag {
             part(
                 "processor",
                 self.processor_share
-                    .map(|share| format!("{:.1} % of a core", share * 100.0)),
+                    .map(|share| format!("at least {:.1} % of a core", share * 100.0)),
             ),
             part("storage", a_day(self.storage_bytes_a_day)),
             part("uplink", a_day(self.uplink_bytes_a_day)),
@@ -143,7 +149,12 @@ impl Measured {
             (true, Some(second)) => second * self.clip_s,
             (true, None) => return Err("no clip of this camera was kept yet".to_owned()),
         };
-        Ok(event.records + event.pictures + clip)
+        let annotated = match self.draws {
+            // A drawing hardly changes the size.
+            true => event.annotated.unwrap_or(event.clean),
+            false => 0.0,
+        };
+        Ok(event.records + event.clean + annotated + clip)
     }
 
     /// Multiplies what one event takes by the events of a day. No event takes nothing.
@@ -184,7 +195,8 @@ pub fn event_bytes<'e>(
     records: impl Iterator<Item = &'e Event>,
     source: &SourceId,
 ) -> Result<EventBytes, String> {
-    let (mut events, mut of_records, mut pictures) = (0_u32, 0_usize, 0_u64);
+    let (mut events, mut of_records) = (0_u32, 0_usize);
+    let (mut clean, mut annotated) = (Mean::default(), Mean::default());
     let (mut clip_bytes, mut clip_s) = (0_u64, 0.0);
     for event in records {
         let is_rule = matches!(event.body, EventBody::Rule(_));
@@ -193,7 +205,12 @@ pub fn event_bytes<'e>(
         }
         events += u32::from(event.phase == Phase::New);
         of_records += serde_json::to_vec(event).map_or(0, |json| json.len());
-        pictures += event.media.iter().map(|picture| picture.bytes).sum::<u64>();
+        for picture in &event.media {
+            match picture.kind {
+                MediaKind::Clean => clean.add(picture.bytes),
+                MediaKind::Annotated => annotated.add(picture.bytes),
+            }
+        }
         if let Some(clip) = &event.clip
             && let ClipState::Kept { bytes, .. } = &clip.state
         {
@@ -204,11 +221,40 @@ pub fn event_bytes<'e>(
     if events == 0 {
         return Err("no event of this camera was kept yet".to_owned());
     }
-    let mean = |sum: f64| sum / f64::from(events);
     Ok(EventBytes {
-        records: mean(of_records as f64),
-        pictures: mean(pictures as f64),
+        records: of_records as f64 / f64::from(events),
+        clean: clean.get().unwrap_or(0.0),
+        annotated: annotated.get(),
         clip_second: (clip_s > 0.0).then(|| clip_bytes as f64 / clip_s),
+    })
+}
+
+/// A mean of sizes.
+#[derive(Debug, Default)]
+struct Mean {
+    bytes: u64,
+    number: u32,
+}
+
+impl Mean {
+    fn add(&mut self, bytes: u64) {
+        self.bytes += bytes;
+        self.number += 1;
+    }
+
+    /// The mean; `None` of nothing.
+    fn get(&self) -> Option<f64> {
+        (self.number > 0).then(|| self.bytes as f64 / f64::from(self.number))
+    }
+}
+
+/// Whether a step of the workflow draws.
+#[must_use]
+pub fn draws(spec: &PipelineSpec) -> bool {
+    let mut steps = spec.workflow["steps"].as_array().into_iter().flatten();
+    steps.any(|step| {
+        let block = step["type"].as_str().unwrap_or_default();
+        block.contains(VISUALIZATION)
     })
 }
 
@@ -258,11 +304,13 @@ mod tests {
             escalated_share: 0.1,
             event: Ok(EventBytes {
                 records: 3_000.0,
-                pictures: 150_000.0,
+                clean: 75_000.0,
+                annotated: Some(75_000.0),
                 clip_second: Some(100_000.0),
             }),
             clip_s: 15.0,
             opinion_usd: Ok(0.004),
+            draws: true,
             is_recorded: false,
         }
     }
@@ -272,8 +320,8 @@ mod tests {
         let tag = PriceTag::new(&measured());
         assert_eq!(
             tag.sentence(),
-            "processor 8.0 % of a core, storage 33.1 MB a day, uplink 60 kB a day, model $0.24 a \
-             month"
+            "processor at least 8.0 % of a core, storage 33.1 MB a day, uplink 60 kB a day, model \
+             $0.24 a month"
         );
         assert!(tag.unknown.is_empty());
     }
@@ -335,7 +383,7 @@ mod tests {
         ];
         let yard = SourceId::new("yard").unwrap();
         let bytes = event_bytes(records.iter(), &yard).unwrap();
-        assert_eq!(bytes.pictures, 2_000.0);
+        assert_eq!((bytes.clean, bytes.annotated), (2_000.0, None));
         assert!(bytes.records > 300.0 && bytes.clip_second.is_none());
         let none = event_bytes(records.iter(), &SourceId::new("hall").unwrap());
         assert!(none.unwrap_err().contains("no event"));
@@ -352,7 +400,7 @@ mod tests {
             let of = |events: f64| PriceTag::new(&Measured {
                 events_a_day: Ok(events),
                 escalated_share: share,
-                event: Ok(EventBytes { records, pictures, clip_second }),
+                event: Ok(EventBytes { records, clean: pictures, annotated: None, clip_second }),
                 clip_s,
                 opinion_usd: Ok(usd),
                 ..measured()
@@ -374,12 +422,13 @@ mod tests {
         /// Every number is either there or has a reason.
         #[test]
         fn every_number_is_there_or_has_a_reason(
-            share in any::<f64>(), events in any::<f64>(), records in any::<f64>(), usd in any::<f64>(),
+            share in any::<f64>(), events in any::<f64>(),
+            records in any::<f64>(), usd in any::<f64>(),
         ) {
             let tag = PriceTag::new(&Measured {
                 processor_share: Ok(share),
                 events_a_day: Ok(events),
-                event: Ok(EventBytes { records, pictures: 0.0, clip_second: None }),
+                event: Ok(EventBytes { records, clean: 0.0, annotated: None, clip_second: None }),
                 opinion_usd: Ok(usd),
                 ..measured()
             });
@@ -393,11 +442,13 @@ mod tests {
         }
 
         #[test]
-        fn processor_share_is_time_at_work(frames in 2u64..5_000, ms in 0.1f64..200.0, fps in 1.0f64..60.0) {
+        fn processor_share_is_time_at_work(
+            frames in 2u64..5_000, ms in 0.1f64..200.0, fps in 1.0f64..60.0,
+        ) {
             let results = PipelineResults {
                 frames,
                 source_s: (frames - 1) as f64 / fps,
-                stages_ms: [("infer".to_owned(), ms / 2.0), ("workflow".to_owned(), ms / 2.0)].into(),
+                stages_ms: ["infer", "workflow"].map(|stage| (stage.to_owned(), ms / 2.0)).into(),
                 ..PipelineResults::default()
             };
             let share = processor_share(&results).unwrap();

@@ -29,7 +29,7 @@ use super::progress::{ProgressEvent, ProgressSink};
 use super::setup_runner::PREVIEWS_FOLDER;
 use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::proposal::checked_proposal::CheckedProposal;
-use crate::proposal::price::{Measured, PriceTag, clip_s, event_bytes, opinion_usd};
+use crate::proposal::price::{Measured, PriceTag, clip_s, draws, event_bytes, opinion_usd};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
 use crate::setup_agent::geometry::check_places;
@@ -160,6 +160,7 @@ impl<'a> TrialRunner<'a> {
                 event: event_bytes(known.clone(), &spec.source),
                 clip_s: clip_s(spec),
                 opinion_usd: opinion_usd(known.clone()),
+                draws: draws(spec),
                 is_recorded: spec.record,
             };
             trial.price = Some(PriceTag::new(&measured));

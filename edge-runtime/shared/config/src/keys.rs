@@ -291,9 +291,9 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(0, 1 << 40),
         Some("134217728"),
         "bytes",
-        "Bytes of what the detectors of all cameras reported in the last 24 hours (boxes, and small \
-         pictures), on which a proposal is replayed before you confirm it; shared fairly by the \
-         cameras, the oldest are deleted first, and 0 keeps none.",
+        "Bytes of what the detectors of all cameras reported in the last 24 hours (boxes, and \
+         small pictures), on which a proposal is replayed before you confirm it; shared fairly by \
+         the cameras, the oldest are deleted first, and 0 keeps none.",
     ),
     key(
         "runtime.journal_events",
