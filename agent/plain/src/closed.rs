@@ -243,7 +243,12 @@ fn unknown_class(r: &Reader, at: &Range<usize>, lexicon: &Lexicon) -> Option<Str
     }
     let article = one_of("a|an|any|the|some|no", r.before(start));
     let before = start - usize::from(article);
-    let is_subject = one_of("when|if|whenever|about|for|or|and|of|:", r.before(before))
+    let joins = one_of("or|and", r.before(before))
+        && before
+            .checked_sub(2)
+            .is_some_and(|i| r.slot_of(i) == Slot::Class);
+    let is_subject = joins
+        || one_of("when|if|whenever|about|for|of|:", r.before(before))
         || before == 0
         || before
             .checked_sub(1)

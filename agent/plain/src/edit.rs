@@ -52,7 +52,7 @@ pub(crate) fn wanted(
         .or_else(|| bare_share(r))
         .filter(|v| (0.0..=1.0).contains(v));
     let schedules = hours::schedules(r, &mut notes.assumed);
-    let mentions = one_list(r, false, scene, lexicon);
+    let mentions = one_list(r, false, false, scene, lexicon);
     // Whom a watch tells is no class: `should notify staff`.
     let is_told = |m: &&Mention| {
         let article = |i: &usize| one_of("the|our|my|all", r.any_word(*i));

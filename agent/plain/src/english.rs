@@ -2,6 +2,8 @@
 //!
 //! Invariant: a word that is not known to be singular stays as it was written.
 
+use crate::token::one_of;
+
 /// Words for one of something, or for nobody in particular, and for several of them.
 const SEVERAL: [(&str, &str); 17] = [
     ("person", "people"),
@@ -22,33 +24,10 @@ const SEVERAL: [(&str, &str); 17] = [
     ("movement", "moving things"),
     ("sheep", "sheep"),
 ];
-const ALREADY: [&str; 7] = [
-    "people", "men", "women", "children", "cattle", "traffic", "wildlife",
-];
+const ALREADY: &str = "people|men|women|children|cattle|traffic|wildlife";
 /// Words that stand without an article: for nobody in particular, for an amount of something, and
 /// for what is missing.
-const WITHOUT_ARTICLE: [&str; 20] = [
-    "somebody",
-    "someone",
-    "anybody",
-    "anyone",
-    "everybody",
-    "everyone",
-    "nobody",
-    "noone",
-    "no",
-    "anything",
-    "something",
-    "everything",
-    "nothing",
-    "movement",
-    "motion",
-    "any",
-    "staff",
-    "luggage",
-    "baggage",
-    "folk",
-];
+const WITHOUT_ARTICLE: &str = "somebody|someone|anybody|anyone|everybody|everyone|nobody|noone|no|anything|something|everything|nothing|movement|motion|any|staff|luggage|baggage|folk";
 
 /// Several of what was said: `person or bus` is `people or buses`.
 pub(crate) fn several(said: &str) -> String {
@@ -74,9 +53,9 @@ pub(crate) fn one(said: &str) -> String {
     let each = |one: &str| {
         let first = one.split(' ').next().unwrap_or(one);
         let last = one.rsplit(' ').next().unwrap_or(one);
-        let has_none = WITHOUT_ARTICLE.contains(&first)
-            || WITHOUT_ARTICLE.contains(&last)
-            || ALREADY.contains(&last)
+        let has_none = one_of(WITHOUT_ARTICLE, first)
+            || one_of(WITHOUT_ARTICLE, last)
+            || one_of(ALREADY, last)
             || is_plural(last);
         match (has_none, one.starts_with(['a', 'e', 'i', 'o', 'u'])) {
             (true, _) => one.to_owned(),
@@ -97,7 +76,7 @@ pub(crate) fn one(said: &str) -> String {
 pub(crate) fn is_several(said: &str) -> bool {
     let wanted = said.split(" but not ").next().unwrap_or(said);
     let last = wanted.rsplit(' ').next().unwrap_or(wanted);
-    ALREADY.contains(&last) || is_plural(last)
+    one_of(ALREADY, last) || is_plural(last)
 }
 
 fn is_plural(word: &str) -> bool {
@@ -112,7 +91,7 @@ fn plural(said: &str) -> String {
     if let Some((_, more)) = SEVERAL.iter().find(|(one, _)| *one == word) {
         return format!("{before}{more}");
     }
-    if ALREADY.contains(&word) || is_plural(word) {
+    if one_of(ALREADY, word) || is_plural(word) {
         return said.to_owned();
     }
     let more = if ["s", "x", "ch", "sh"].iter().any(|end| word.ends_with(end)) {

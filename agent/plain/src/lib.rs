@@ -17,7 +17,6 @@
 mod amend;
 pub mod answer;
 mod asks;
-mod chosen;
 mod closed;
 mod control;
 mod data;

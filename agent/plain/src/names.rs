@@ -96,7 +96,12 @@ fn camera_names(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) ->
             // An article before the word is none of a camera's name: `a camera` is any.
             let article = matches!(name.as_str(), "a" | "an" | "the" | "my");
             let named = beside(at.checked_sub(1)) || (beside(Some(end)) && !article);
-            if everyday(&name, lexicon) && !named {
+            // `the parking bay` is a place of its own where a camera is called Parking.
+            let next = reader.word(end);
+            let of_place = lexicon.is_place(next)
+                && !one_of("area|zone|region|side|corner|counter", next)
+                && !name.contains(' ');
+            if (everyday(&name, lexicon) || of_place) && !named {
                 continue;
             }
             if best.as_ref().is_none_or(|b| end > b.at.end) {
@@ -376,12 +381,25 @@ pub(crate) fn pipeline_of_class(
         let is_named = reader.fits(WATCHES, mention.at.end).is_some();
         (is_named && !mention.labels.is_empty()).then_some((at, mention))
     })?;
-    let mut watching = scene.pipelines.iter().filter(|deployed| {
+    let watching = scene.pipelines.iter().filter(|deployed| {
         let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
         classes.iter().any(|class| mention.labels.contains(class))
     });
-    let (only, None) = (watching.next()?, watching.next()) else {
-        return None;
+    let watching: Vec<_> = watching.collect();
+    // Of several, the one that is called so: `the child watch` is `yard-child-enters`.
+    let said = mention.said.to_lowercase();
+    let is_called = |id: &PipelineId| {
+        id.as_str()
+            .split('-')
+            .any(|part| singulars(&said).any(|s| s == part))
+    };
+    let mut called = watching
+        .iter()
+        .filter(|deployed| is_called(&deployed.spec.id));
+    let only = match (watching.as_slice(), called.next(), called.next()) {
+        ([only], ..) => only,
+        (_, Some(only), None) if mention.narrower.is_some() => only,
+        _ => return None,
     };
     reader.mark(at..mention.at.end);
     Some(only.spec.id.clone())
@@ -437,10 +455,7 @@ impl Mention {
 const NOTHING: &str = "nothing";
 
 /// Words that make a place of the class before them.
-const PLACES: [&str; 21] = [
-    "area", "zone", "lane", "path", "walkway", "entrance", "exit", "door", "park", "lot", "bay",
-    "bays", "room", "rack", "station", "shelter", "shed", "stable", "wash", "corridor", "ramp",
-];
+const PLACES: &str = "area|zone|lane|path|walkway|entrance|exit|door|park|lot|bay|bays|room|rack|station|shelter|shed|stable|wash|corridor|ramp";
 
 fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<Mention> {
     for len in (1..=LONGEST).rev() {
@@ -459,7 +474,7 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
             })
             .cloned()
             .collect();
-        let is_owned = at > 0 && OWNERS.contains(&reader.any_word(at - 1));
+        let is_owned = at > 0 && one_of(OWNERS, reader.any_word(at - 1));
         let is_narrower = is_owned || own.is_empty() && lexicon.is_narrower(&text);
         let written = at - usize::from(is_owned)..at + len;
         own.extend(lexicon.class(&text).unwrap_or_default().iter().cloned());
@@ -477,7 +492,7 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
         // A zebra crossing is a place, and so is the pedestrian area.
         let next = reader.word(at + len);
         let crossing = next == "crossing" && matches!(text.as_str(), "zebra" | "pedestrian");
-        if crossing || PLACES.contains(&next) {
+        if crossing || one_of(PLACES, next) {
             continue;
         }
         return Some(Mention {
@@ -492,7 +507,7 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
 }
 
 /// Words that make a class one object of somebody's.
-const OWNERS: [&str; 6] = ["my", "our", "your", "his", "her", "their"];
+const OWNERS: &str = "my|our|your|his|her|their";
 
 /// A sentence for each mention that no label tells apart from others of its class.
 pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String> {
@@ -514,44 +529,9 @@ fn without_s(written: &str) -> String {
 }
 
 /// Words directly before a class that leave it out.
-const EXCLUDES: [&str; 23] = [
-    "except",
-    "excepting",
-    "excluding",
-    "exclude",
-    "excludes",
-    "excluded",
-    "ignore",
-    "ignores",
-    "ignoring",
-    "ignored",
-    "disregard",
-    "disregards",
-    "disregarding",
-    "omit",
-    "omits",
-    "omitting",
-    "skip",
-    "skips",
-    "skipping",
-    "minus",
-    "besides",
-    "not",
-    "barring",
-];
+const EXCLUDES: &str = "except|excepting|excluding|exclude|excludes|excluded|ignore|ignores|ignoring|ignored|disregard|disregards|disregarding|omit|omits|omitting|skip|skips|skipping|minus|besides|not|barring";
 /// Words before `out` that do so together with it.
-const OUT: [&str; 10] = [
-    "leave",
-    "leaves",
-    "leaving",
-    "filter",
-    "filters",
-    "filtering",
-    "rule",
-    "rules",
-    "take",
-    "keep",
-];
+const OUT: &str = "leave|leaves|leaving|filter|filters|filtering|rule|rules|take|keep";
 
 /// What is said behind a class that is left out, and before it.
 const NO_MATTER: [&str; 8] = [
@@ -613,7 +593,7 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
             "without" | "missing" | "lacking" | "lacks" => return Stand::Missing,
             "out"
                 if i.checked_sub(1)
-                    .is_some_and(|b| OUT.contains(&reader.any_word(b))) =>
+                    .is_some_and(|b| one_of(OUT, reader.any_word(b))) =>
             {
                 return Stand::Excluded;
             }
@@ -625,7 +605,7 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
             {
                 return Stand::None;
             }
-            word if EXCLUDES.contains(&word) => return Stand::Excluded,
+            word if one_of(EXCLUDES, word) => return Stand::Excluded,
             "a" | "an" | "any" | "the" | "for" | "his" | "their" => {}
             _ => break,
         }
@@ -691,11 +671,11 @@ pub(crate) fn mark_classes(reader: &mut Reader, found: &[Mention]) {
         }
         for i in start.saturating_sub(4)..start {
             let word = reader.word(i);
-            let out = word == "out" || OUT.contains(&word) && reader.any_word(i + 1) == "out";
+            let out = word == "out" || one_of(OUT, word) && reader.any_word(i + 1) == "out";
             let none = one_of("no|without|missing|lacking|lacks", word)
                 || (mention.stand == Stand::None && word == "not");
             let excludes = mention.stand == Stand::Excluded
-                && (out || EXCLUDES.contains(&word) || one_of("but|other|than|apart|aside", word));
+                && (out || one_of(EXCLUDES, word) || one_of("but|other|than|apart|aside", word));
             if none || excludes {
                 reader.mark(i..i + 1);
             }

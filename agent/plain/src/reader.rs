@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use crate::lexicon::Lexicon;
+pub(crate) use crate::token::one_of;
 use crate::token::{Kind, Token, number_word};
 
 /// Part of a request to which a word belongs.
@@ -457,11 +458,6 @@ impl Reader {
         }
         Some((n, end))
     }
-}
-
-/// Whether a word is one of these, which `|` separates.
-pub(crate) fn one_of(words: &str, word: &str) -> bool {
-    words.split('|').any(|one| one == word)
 }
 
 /// Seconds of a unit of time.

@@ -4,28 +4,19 @@
 //! - It is rewritten as a channel (`#office`) before anything else is read, so no phrase takes it
 //!   for a place or a class.
 //! - Only its position makes a name a channel: a camera or place of that name stays one elsewhere.
-//! - A name that no channel has is rewritten too, and the answer says that the channel is missing.
 
 use crate::hours;
 use crate::lexicon::{Lexicon, folded};
-use crate::names;
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::scene::Scene;
-use crate::token::{Kind, Token, number_word};
+use crate::token::{Kind, Token};
 
 /// Verbs with somebody behind them.
 const TELL: &str = "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz";
-/// Those that nothing but somebody follows.
-const NEEDS_SOMEBODY: [&str; 5] = ["tell", "notify", "inform", "message", "ping"];
 /// Verbs with somebody behind `to`.
-const SEND: [&str; 9] = [
-    "send", "sends", "sent", "post", "report", "forward", "push", "write", "goes",
-];
+const SEND: &str = "send|sends|sent|post|report|forward|push|write|goes";
 /// Most words between such a verb and `to`.
 const SENT: usize = 8;
-/// Most words of a receiver that is no channel.
-const WORDS: usize = 3;
-
 /// Writes receivers as channels.
 pub(crate) fn written_as_channels(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexicon) {
     let mut at = 0;
@@ -62,7 +53,7 @@ fn receivers(
     let to = matches!(
         r.word(at),
         "to" | "over" | "via" | "through" | "into" | "on"
-    ) && (at.saturating_sub(SENT)..at).any(|i| SEND.contains(&r.word(i)));
+    ) && (at.saturating_sub(SENT)..at).any(|i| one_of(SEND, r.word(i)));
     if !tells && !lets && !to {
         return None;
     }
@@ -84,26 +75,12 @@ fn receivers(
             _ => break,
         }
     }
-    if let Some(last) = found.last() {
-        let goes_on = match lets {
-            true => r.word(last.end) == "know",
-            false => ends(r, last.end, lexicon),
-        };
-        let end = last.end;
-        return goes_on.then_some((found, end));
-    }
-    let article = matches!(r.word(at + 1), "the" | "our" | "my");
-    let start = at + 1 + usize::from(article);
-    let end = stranger(r, start, scene, lexicon)?;
-    let needs = article || NEEDS_SOMEBODY.contains(&r.word(at));
-    (tells && needs).then(|| {
-        let stranger = Receiver {
-            article,
-            start,
-            end,
-        };
-        (vec![stranger], end)
-    })
+    let end = found.last()?.end;
+    let goes_on = match lets {
+        true => r.word(end) == "know",
+        false => ends(r, end, lexicon),
+    };
+    goes_on.then_some((found, end))
 }
 
 /// Where the name of a channel ends that begins here. One that is an everyday word is none without
@@ -128,43 +105,6 @@ fn ends(r: &Reader, at: usize, lexicon: &Lexicon) -> bool {
             || r.fits(ENDS, at).is_some()
             || lexicon.is_everyday(&token.text)
             || hours::is_time(&token.text))
-}
-
-/// Where somebody ends who is no channel: some words that mean nothing else here, directly before
-/// what is to be told.
-fn stranger(r: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<usize> {
-    const TOLD: &str = "when|whenever|if|about|that|once";
-    const NOBODY: &str =
-        "moment|second|minute|instant|time|day|hour|truth|difference|number|camera|cam";
-    let end = (at + 1..=at + WORDS).find(|i| r.fits(TOLD, *i).is_some())?;
-    let says_nothing = |i: usize| {
-        let word = r.word(i);
-        let is_word = r.tokens.get(i).is_some_and(Token::is_word);
-        is_word
-            && r.fits(NOBODY, i).is_none()
-            && !lexicon.is_everyday(word)
-            // `the night guards`
-            && (!hours::is_time(word) || i + 1 < end)
-            && !word.ends_with("ly")
-            && number_word(word).is_none()
-            && !names::camera_at(r, i, scene, lexicon)
-    };
-    if !(at..end).all(says_nothing) {
-        return None;
-    }
-    // `notify everyone when a car …` is about cars; `alert people when they …` is about people.
-    let mut rest = r.clone();
-    rest.mark(0..end);
-    let mut own = r.clone();
-    own.mark(0..at);
-    own.mark(end..r.tokens.len());
-    let is_class = names::mentions_class(&own, scene, lexicon);
-    let is_verb = end == at + 1
-        && at > 0
-        && lexicon.verbs.watch.iter().any(|verb| {
-            verb.contains(' ') && r.fits(verb, at - 1).is_some_and(|f| f.at.end == end)
-        });
-    (!is_verb && (!is_class || names::mentions_class(&rest, scene, lexicon))).then_some(end)
 }
 
 /// Puts the mark of a channel before each of them, in the place of its article.

@@ -193,7 +193,7 @@ impl Templates {
         };
         let mut lines: Vec<String> = self.all.iter().map(one).collect();
         lines.push(
-            "Say for example: \"use template loitering on CAMERA, time=90 seconds\".".to_owned(),
+            "Say such a sentence, or run `watchkeeper watch loitering --camera CAMERA --for \"90 seconds\"`.".to_owned(),
         );
         lines.join("\n")
     }

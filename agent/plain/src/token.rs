@@ -135,7 +135,7 @@ fn word_len(chars: &[char], at: usize) -> usize {
         // `Mon-Fri` and `10pm-6am` are from one to the other.
         if *c == '-' {
             let before: String = chars.iter().skip(at).take(len).collect();
-            if ENDS_A_SPAN.contains(&before.to_lowercase().as_str()) {
+            if one_of(ENDS_A_SPAN, before.to_lowercase().as_str()) {
                 break;
             }
         }
@@ -145,10 +145,7 @@ fn word_len(chars: &[char], at: usize) -> usize {
 }
 
 /// What stands before a hyphen that means `to`.
-const ENDS_A_SPAN: [&str; 20] = [
-    "am", "pm", "noon", "midnight", "midday", "mon", "tue", "tues", "wed", "thu", "thur", "thurs",
-    "fri", "sat", "sun", "monday", "friday", "saturday", "sunday", "weekdays",
-];
+const ENDS_A_SPAN: &str = "am|pm|noon|midnight|midday|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun|monday|friday|saturday|sunday|weekdays";
 
 fn clock(text: &str) -> Option<u16> {
     let (h, m) = text.split_once(':')?;
@@ -156,35 +153,21 @@ fn clock(text: &str) -> Option<u16> {
     (h <= 24 && m < 60).then_some((h * 60 + m) % 1440)
 }
 
+/// Whether a word is one of these, which `|` separates.
+pub(crate) fn one_of(words: &str, word: &str) -> bool {
+    words.split('|').any(|one| one == word)
+}
+
 /// Value of a number that is written as a word.
 pub(crate) fn number_word(text: &str) -> Option<f64> {
-    const UNITS: [&str; 20] = [
-        "zero",
-        "one",
-        "two",
-        "three",
-        "four",
-        "five",
-        "six",
-        "seven",
-        "eight",
-        "nine",
-        "ten",
-        "eleven",
-        "twelve",
-        "thirteen",
-        "fourteen",
-        "fifteen",
-        "sixteen",
-        "seventeen",
-        "eighteen",
-        "nineteen",
-    ];
-    const TENS: [&str; 8] = [
-        "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety",
-    ];
-    let small = |word: &str| UNITS.iter().position(|u| *u == word);
-    let ten = |word: &str| TENS.iter().position(|t| *t == word).map(|i| (i + 2) * 10);
+    const SMALL: &str = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen";
+    const TENS: &str = "twenty thirty forty fifty sixty seventy eighty ninety";
+    let small = |word: &str| SMALL.split(' ').position(|unit| unit == word);
+    let ten = |word: &str| {
+        TENS.split(' ')
+            .position(|t| t == word)
+            .map(|i| (i + 2) * 10)
+    };
     let whole = match text.split_once('-') {
         Some((tens, unit)) => ten(tens)? + small(unit).filter(|u| (1..10).contains(u))?,
         None => small(text)

@@ -9,7 +9,6 @@ use watchkeeper_engine::templates::watch;
 use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::asks::Asks;
-use crate::chosen::{self, Chosen};
 use crate::control;
 use crate::data::DataError;
 use crate::edit;
@@ -86,17 +85,7 @@ impl Plain {
             }
         }
         let (tokens, notes) = self.put_right(text, scene);
-        // A template is a request in plain words, which is read like any other.
-        Ok(
-            match chosen::chosen(&tokens, text, scene, &self.lexicon, &self.templates) {
-                Some(Chosen::Request(request)) => {
-                    let (tokens, notes) = self.put_right(&request, scene);
-                    self.read(&request, &tokens, corrections, scene, notes)
-                }
-                Some(Chosen::Ask(question)) => Answer::Ask(question),
-                None => self.read(text, &tokens, corrections, scene, notes),
-            },
-        )
+        Ok(self.read(text, &tokens, corrections, scene, notes))
     }
 
     /// Whether a text says how something that was proposed should be, and is no request of its own.

@@ -371,11 +371,7 @@ fn mistake_gives_one_sentence_with_remedy_and_exit_code() -> anyhow::Result<()> 
         ),
         (&["the weather is nice"], 2, "what happened"),
         (&["stop everything"], 2, "Nothing runs"),
-        (
-            &["--yes", "count people, and paint the fence"],
-            2,
-            "Where in the picture",
-        ),
+        (&["--yes", "count people, and paint the fence"], 2, "paint"),
         (&["--confirm", "aaaaa"], 2, "ask again"),
         (&["yes"], 2, "--confirm"),
         (&[""], 2, "what can I say"),

@@ -296,7 +296,7 @@ mod tests {
             which in 0..4usize, entrypoint in 0..4usize, model_words in any::<bool>(),
         ) {
             let entrypoint = [Entrypoint::Ask, Entrypoint::Chat, Entrypoint::Local, Entrypoint::Remote][entrypoint];
-            let text = ["pause watch-0", "stop watch-0", "stop everything", WATCH][which];
+            let text = ["pause watch-0", "delete watch-0", "stop everything", WATCH][which];
             let mut offer = propose(text, &runs(2));
             let author = match model_words {
                 true => Author::Model,

@@ -131,7 +131,11 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
         "/status" => ChatCommand::Status,
         "/streams" => ChatCommand::Streams,
         "/stop" | "/pause" | "/resume" => {
-            let verb = command.trim_start_matches('/');
+            // In a sentence, to stop is to pause.
+            let verb = match command {
+                "/stop" => "delete",
+                other => other.trim_start_matches('/'),
+            };
             ChatCommand::Say(format!("{verb} {rest}").trim().to_owned())
         }
         "/events" if rest.is_empty() => ChatCommand::Events(EVENTS),
@@ -273,7 +277,10 @@ mod tests {
             parse("/pause gate-people"),
             Some(ChatCommand::Say("pause gate-people".to_owned()))
         );
-        assert_eq!(parse(" /stop "), Some(ChatCommand::Say("stop".to_owned())));
+        assert_eq!(
+            parse(" /stop "),
+            Some(ChatCommand::Say("delete".to_owned()))
+        );
         assert_eq!(parse("pause gate"), None);
     }
 

@@ -17,10 +17,10 @@
 mod shown;
 mod words;
 
-use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_memory::Kind;
 use watchkeeper_plain::answer::{Looked, Unknown};
-use watchkeeper_plain::{Answer, Missing, Plain, Question, TooLong};
+use watchkeeper_plain::{Answer, Change, Missing, Plain, Question, TooLong};
 
 use self::words::{NO, YES, is_phrase, parse_note};
 use super::auto_approval::AutoApproval;
@@ -80,6 +80,19 @@ enum Awaiting {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionState {
     awaiting: Awaiting,
+    /// What the last request was about.
+    topic: Topic,
+}
+
+/// What a correction is about where no proposal waits.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+enum Topic {
+    #[default]
+    Nothing,
+    /// The pipeline that was set up or changed last.
+    Pipeline(PipelineId),
+    /// A request that was not understood.
+    Failed,
 }
 
 impl SessionState {
@@ -88,6 +101,7 @@ impl SessionState {
     pub fn from_shown(shown: ShownProposal) -> Self {
         Self {
             awaiting: Awaiting::Confirmation(shown),
+            topic: Topic::Nothing,
         }
     }
 
@@ -193,7 +207,31 @@ impl SessionState {
             Awaiting::Confirmation(shown) if is_corrected(&shown, text, plain, here) => {
                 self.handle_correction(shown, text, plain, here)
             }
-            Awaiting::Nothing | Awaiting::Confirmation(_) => self.handle_request(text, plain, here),
+            Awaiting::Nothing => self.handle_follow_up(text, plain, here),
+            Awaiting::Confirmation(_) => self.handle_request(text, plain, here),
+        }
+    }
+
+    /// Handles a text while nothing waits: a correction concerns what was just talked about, and
+    /// never another watch.
+    fn handle_follow_up(&mut self, text: &str, plain: &Plain, here: &SystemSnapshot) -> Reply {
+        let scene = here.scene(&here.now);
+        let proposes =
+            |text: &str| matches!(plain.understand(text, &scene), Ok(Answer::Propose(_)));
+        if !plain.is_correction(text, &scene) {
+            return self.handle_request(text, plain, here);
+        }
+        match self.topic.clone() {
+            Topic::Pipeline(id) => {
+                let whole = format!("{text} {id}");
+                let text = if proposes(&whole) { &whole } else { text };
+                self.handle_request(text, plain, here)
+            }
+            Topic::Failed if proposes(text) => Reply::Unknown(Unknown {
+                text: "The request before was not understood, so there is nothing to correct. Say the whole request again, or name the watch to change.".to_owned(),
+                not_understood: Vec::new(),
+            }),
+            Topic::Failed | Topic::Nothing => self.handle_request(text, plain, here),
         }
     }
 
@@ -239,6 +277,10 @@ impl SessionState {
             && let Some(offer) = shown.recheck(plain, here)
             && offer.fingerprint() == shown.fingerprint
         {
+            self.topic = match offer.proposal.changes.as_slice() {
+                [Change::Deploy(spec) | Change::Replace(spec)] => Topic::Pipeline(spec.id.clone()),
+                _ => Topic::Nothing,
+            };
             return Reply::Apply(Box::new(offer));
         }
         if let Some(llm_proposal) = &shown.llm_proposal {
@@ -351,6 +393,7 @@ impl SessionState {
                 // `Yes, but only at night` is not a yes, and a later yes does not concern the
                 // proposal before it.
                 self.awaiting = Awaiting::Nothing;
+                self.topic = Topic::Failed;
                 Reply::Unknown(unknown)
             }
         }

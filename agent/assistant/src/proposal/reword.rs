@@ -46,7 +46,7 @@ Answer with JSON: {"language": "...", "request": "...", "left_out": ["..."], "jo
 - Critical alarm when at least 6 people are on camera hall on Friday and Saturday between 22:00 and 04:00.
 - Alert me when a person enters the left half on camera yard, and save a clip that starts 10 seconds before and ends 20 seconds after.
 - Change the gate watch to only cars. / Change gate-people to only cars with confidence 0.6. / Change gate-people to only weekdays between 18:00 and 6:00.
-- Stop gate-people. / Stop gate-people and dock-cars. / Pause everything for an hour. / Pause the gate camera. / Pause the gate camera until 8:00 tomorrow. / Resume gate-people. / Stop everything.
+- Delete gate-people. / Delete gate-people and dock-cars. / Pause everything for an hour. / Pause the gate camera. / Pause the gate camera until 8:00 tomorrow. / Resume gate-people. / Delete everything.
 - List the cameras. / What is the status of the gate camera? / What happened last night? / How many people were there today?
 
 Keep to what the person said: add no camera, class, place, number or time of your own. Where something is missing, leave it open; the box asks back. What no sentence of these kinds can say goes into "left_out", in the person's own words. Where no sentence of these kinds says any of it, or the text holds no request for the box at all, "request" is empty.

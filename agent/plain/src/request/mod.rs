@@ -45,7 +45,7 @@ use amounts::bound;
 use cameras::cameras_of;
 use conditions::Facts;
 use ground::{Ground, ground};
-use objects::{equipment, objects};
+use objects::{equipment, objects, take_required};
 use purpose::{Purpose, purpose};
 use spot::{direction_of, unknown_place, where_is};
 
@@ -61,8 +61,10 @@ pub(crate) fn watch(
     let purpose = purpose(r, scene, lexicon, notes)?;
     let mut ground = ground(r, purpose.counted, scene, lexicon, notes)?;
     let bound = bound(r, scene, lexicon);
-    let mentions = one_list(r, bound.is_some(), scene, lexicon);
-    let mentions = equipment(r, mentions, scene);
+    let required = take_required(r);
+    let waits = !required && r.find(&["when|if|whenever"]).is_some();
+    let mentions = one_list(r, bound.is_some(), waits, scene, lexicon);
+    let mentions = equipment(r, mentions, required, scene);
     let moves = !ground.ways.is_empty() || ground.has_line();
     let mut acts = acts(r, &mentions, moves, notes);
     purpose.add_to(&mut acts);
@@ -83,7 +85,7 @@ pub(crate) fn watch(
     objects::refuse_vague(r, lexicon)?;
     let nearest = closed::Nearest {
         template: facts.nearest_template(&ground.schedules),
-        camera: ground.named_camera(),
+        camera: ground.named_camera().or_else(|| only_camera(scene)),
         class: mentions.first().and_then(|m| m.labels.first()).cloned(),
     };
     closed::refuse(r, scene, lexicon, &nearest)?;
@@ -120,6 +122,13 @@ pub(crate) fn watch(
         conditions,
     };
     base.on_each(&ground, &purpose, notes)
+}
+
+fn only_camera(scene: &Scene) -> Option<String> {
+    match scene.cameras.as_slice() {
+        [only] => Some(only.id.to_string()),
+        _ => None,
+    }
 }
 
 /// What is the same on every camera.

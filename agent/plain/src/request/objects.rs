@@ -14,16 +14,17 @@ use crate::scene::{Model, Scene, quoted};
 
 /// Reads the classes that a request names as one list, and those that it leaves out.
 ///
-/// `numbered`: a number of them was said, which is one of all of them: `3 cars or trucks`.
+/// - `numbered`: a number of them was said, which is one of all of them: `3 cars or trucks`.
+/// - `waits`: they are part of a condition, where `and` and `all` say more than a list.
 pub(crate) fn one_list(
     r: &mut Reader,
     numbered: bool,
+    waits: bool,
     scene: &Scene,
     lexicon: &Lexicon,
 ) -> Vec<Mention> {
     const LINKS: &str = "and|or|nor|,|/|&";
     const ARTICLES: &str = "a|an|any|the|some|no|not|other";
-    let waits = r.find(&["when|if|whenever"]).is_some();
     let mut kept: Vec<Mention> = Vec::new();
     let mut last: Option<usize> = None;
     for mention in names::find_classes(r, scene, lexicon) {
@@ -293,13 +294,31 @@ fn dedup(words: Vec<String>) -> Vec<String> {
     seen
 }
 
+/// Takes the words that say what everybody has to wear, and whether they stand there:
+/// `everybody needs helmet and vest … somebody is missing one`.
+pub(super) fn take_required(r: &mut Reader) -> bool {
+    r.slot = Slot::Act;
+    let required = r.take_all(&[
+        "everybody|everyone|people|workers|visitors|staff needs|need|must|should wear|have?",
+    ]);
+    if required {
+        r.take_all(&["somebody|someone|anybody|anyone|he|she is|are? missing|without|lacks one|it|them|any|either|something"]);
+    }
+    required
+}
+
 /// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence,
 /// where a model has them; the words for it are used then.
-pub(super) fn equipment(r: &mut Reader, mentions: Vec<Mention>, scene: &Scene) -> Vec<Mention> {
+pub(super) fn equipment(
+    r: &mut Reader,
+    mentions: Vec<Mention>,
+    required: bool,
+    scene: &Scene,
+) -> Vec<Mention> {
     const REQUIRED: [&str; 1] =
         ["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"];
     let missing = |m: &Mention| m.stand == Stand::Missing;
-    if r.find(&REQUIRED).is_none() && !mentions.iter().any(missing) {
+    if !required && r.find(&REQUIRED).is_none() && !mentions.iter().any(missing) {
         return mentions;
     }
     let labels: Vec<&String> = scene.models.iter().flat_map(|m| &m.labels).collect();
@@ -326,7 +345,7 @@ pub(super) fn equipment(r: &mut Reader, mentions: Vec<Mention>, scene: &Scene) -
     let turned: Vec<Mention> = mentions.iter().filter_map(absence).collect();
     if turned.is_empty() {
         // What no model sees missing stays unread.
-        for mention in mentions.iter().filter(|m| missing(m)) {
+        for mention in mentions.iter().filter(|m| required || missing(m)) {
             r.set(mention.at.clone(), Slot::Free);
         }
         return mentions;

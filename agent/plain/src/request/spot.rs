@@ -95,11 +95,16 @@ pub(super) fn unknown_place(r: &mut Reader, lexicon: &Lexicon) -> Option<String>
         }
         let prepositions = "at|in|inside|into|on|onto|near|by|through|within|around|of|to";
         let preposition = lead > 0 && one_of(prepositions, r.word(lead - 1));
+        // `notify the office`
+        let told = "tell|notify|alert|warn|inform|message|text|email|call|phone|page|ring";
+        if lead > 0 && r.slot_of(lead - 1) == Slot::Verb && one_of(told, r.any_word(lead - 1)) {
+            return None;
+        }
         let led = lead < start
             || preposition
             || lead == 0
             || has_state(r, last)
-            || matches!(r.slot_of(lead.wrapping_sub(1)), Slot::Verb | Slot::Act);
+            || matches!(r.slot_of(lead.wrapping_sub(1)), Slot::Act);
         led.then(|| (lead - usize::from(preposition), start, last + 1))
     });
     // `the school yard` is no school where a camera is called yard.

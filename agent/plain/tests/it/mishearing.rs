@@ -617,3 +617,18 @@ fn at_most_every_so_often_is_a_time_of_quiet() {
         assert_eq!(proposal(&text).not_possible, [""; 0], "{text}");
     }
 }
+
+#[test]
+fn missing_equipment_is_watched_for_where_a_model_tells_it() {
+    let text = "Inside the left half everybody needs helmet and vest. Tell me only if somebody is missing one for at least three seconds on camera gate.";
+    assert!(!is_offered(text), "no model here sees what is missing");
+    let mut scene = scene();
+    scene.models[0].labels = ["helmet", "no-helmet", "vest", "no-vest", "person"]
+        .map(str::to_owned)
+        .to_vec();
+    let spec = specs(&proposal_in(text, &scene)).remove(0);
+    assert_eq!(
+        spec.workflow["steps"][0]["class_filter"],
+        serde_json::json!(["no-helmet", "no-vest"])
+    );
+}

@@ -516,3 +516,19 @@ fn two_cameras_are_not_answered_for_all_of_them() {
     };
     assert!(unknown.text.contains("one camera at a time"), "{unknown:?}");
 }
+
+#[test]
+fn watch_is_found_by_the_word_that_it_was_asked_with() {
+    let mut scene = site();
+    let mut spec = deployed("tell me when a child is seen on camera dock");
+    spec.id = PipelineId::new("dock-child-appears").unwrap();
+    scene.pipelines.push(Deployed {
+        name: "dock-child-appears".to_owned(),
+        spec,
+        paused: false,
+    });
+    let Answer::Propose(offer) = ask("delete the child watch", &scene) else {
+        panic!("not found");
+    };
+    assert_eq!(offer.changes[0].pipeline().as_str(), "dock-child-appears");
+}

@@ -168,6 +168,24 @@ fn no_and_qualified_yes_change_nothing() {
 }
 
 #[test]
+fn correction_concerns_what_was_just_talked_about() {
+    let here = watched();
+    let mut talk = SessionState::default();
+    offer(hear(&mut talk, COUNT, &here));
+    let set_up = applied(hear(&mut talk, "yes", &here));
+    let id = set_up.proposal.changes[0].pipeline().clone();
+    let later = after(&set_up, here.clone());
+    let changed = offer(hear(&mut talk, "make it confidence 0.6", &later));
+    assert_eq!(*changed.proposal.changes[0].pipeline(), id);
+    // After a request that failed it concerns no other watch.
+    let mut talk = SessionState::default();
+    let failed = hear(&mut talk, "tell me when a red car is on camera gate", &here);
+    assert!(matches!(failed, Reply::Unknown(_)), "{failed:#?}");
+    let reply = hear(&mut talk, "make it confidence 0.6", &here);
+    assert!(!matches!(reply, Reply::Proposal(_)), "{reply:#?}");
+}
+
+#[test]
 fn look_up_keeps_and_request_drops_the_proposal() {
     let here = watched();
     let mut talk = SessionState::default();
@@ -177,10 +195,10 @@ fn look_up_keeps_and_request_drops_the_proposal() {
         Reply::Look(_)
     ));
     assert!(talk.shown().is_some());
-    offer(hear(&mut talk, "stop gate", &here));
+    offer(hear(&mut talk, "delete gate", &here));
     assert_eq!(
         applied(hear(&mut talk, "do it", &here)).request,
-        "stop gate"
+        "delete gate"
     );
 }
 
@@ -188,7 +206,7 @@ fn look_up_keeps_and_request_drops_the_proposal() {
 fn changed_pipeline_needs_a_second_yes() {
     let here = watched();
     let mut talk = SessionState::default();
-    offer(hear(&mut talk, "stop gate", &here));
+    offer(hear(&mut talk, "delete gate", &here));
     let mut later = here.clone();
     later.pipelines[0].spec.record = true;
     let Reply::ChangedProposal(changed) = hear(&mut talk, "yes", &later) else {
@@ -201,7 +219,7 @@ fn changed_pipeline_needs_a_second_yes() {
 fn proposal_for_a_deleted_pipeline_is_not_applied() {
     let here = watched();
     let mut talk = SessionState::default();
-    offer(hear(&mut talk, "stop gate", &here));
+    offer(hear(&mut talk, "delete gate", &here));
     let reply = hear(&mut talk, "yes", &situation());
     assert!(matches!(reply, Reply::Ask(_)), "{reply:#?}");
 }
