@@ -35,6 +35,7 @@ mod need;
 mod pieces;
 mod place;
 mod propose;
+mod question;
 mod reader;
 mod receiver;
 mod request;

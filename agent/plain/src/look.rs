@@ -4,8 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Zoned;
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::SourceId;
 
 use crate::deployed;
 use crate::hours;
@@ -13,10 +12,14 @@ use crate::intent::{EventsWanted, Look};
 use crate::kinds;
 use crate::lexicon::Lexicon;
 use crate::moments::{self, Range};
-use crate::names::{self, Cameras, Mention};
+use crate::names::{self, Mention};
 use crate::need::Notes;
+use crate::question::{
+    HAPPENED, WAS, has, its_cameras, its_pictures, its_pipelines, its_place, its_spans, latest,
+    wants_hours, with_all_classes,
+};
 use crate::reader::{Reader, left_over};
-use crate::scene::{Camera, Model, Scene, quoted};
+use crate::scene::{Scene, quoted};
 use crate::span;
 use crate::token::Kind;
 
@@ -43,12 +46,7 @@ pub(crate) fn look(
         return Err("Those are two questions. Please ask them one at a time.".to_owned());
     }
     let past = has(r, HAPPENED) || has(r, WAS) || most.is_some() || pictures.is_some() || by_hour;
-    // `how many things crossed` is about what happened.
-    let able = has(
-        r,
-        "detect|recognise|recognize|recognised|recognized|classes|class|labels|distinguish",
-    ) || (!many && has(r, "objects|things"));
-    let able = able && !has(r, "did|happened|was|were") && !(many && past);
+    let able = wants_classes(r, many, past);
     if let Some(found) = itself(r, able && range.is_none(), scene) {
         return Ok(found);
     }
@@ -60,11 +58,7 @@ pub(crate) fn look(
             format!("The cameras are: {}.", names::listed(scene)),
         ));
     }
-    let deployed = has(
-        r,
-        "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
-    ) || r.find(&["set up"]).is_some();
-    if range.is_some() || (past && !deployed) {
+    if range.is_some() || (past && !is_about_watches(r)) {
         if cameras.len() > 1 {
             return Err(
                 "Ask about one camera at a time, or about all of them: each is counted then."
@@ -91,8 +85,18 @@ pub(crate) fn look(
     now(r, camera.as_ref(), is_any, many, scene, lexicon)
 }
 
-fn has(r: &Reader, words: &str) -> bool {
-    r.find(&[words]).is_some()
+/// Whether a question is for the classes that can be told.
+fn wants_classes(r: &Reader, many: bool, past: bool) -> bool {
+    let asks = "detect|recognise|recognize|recognised|recognized|classes|class|labels|distinguish";
+    let able = has(r, asks) || (!many && has(r, "objects|things"));
+    // `how many things crossed` is about what happened.
+    able && !has(r, "did|happened|was|were") && !(many && past)
+}
+
+/// Whether a question is for what runs.
+fn is_about_watches(r: &Reader) -> bool {
+    let states = "running|runs|deployed|watching|watches|watched|active|paused|setup|configured";
+    has(r, states) || r.find(&["set up"]).is_some()
 }
 
 /// Takes the words of a topic, and whether one stood there.
@@ -134,48 +138,6 @@ fn refuse_what_no_table_answers(r: &Reader) -> Result<(), String> {
         return Err(String::new());
     }
     Ok(())
-}
-
-/// The span that a question is about, and the one that it is compared with.
-fn its_spans(
-    r: &mut Reader,
-    now: &Zoned,
-    assumed: &mut Vec<String>,
-) -> (Option<Range>, Option<Range>) {
-    let (first, second) = match moments::compared(r, now, assumed) {
-        Some((first, second)) => (Some(first), Some(second)),
-        None => (moments::past(r, now, assumed), None),
-    };
-    let mut been = |range| span::been(r, range, now, assumed);
-    (first.map(&mut been), second.map(&mut been))
-}
-
-/// Whether a number is asked for each hour, or for the hour with most events.
-fn wants_hours(r: &mut Reader) -> bool {
-    r.take_all(&[
-        "at|in|during? what|which hour|hours|time was|were|is|are? it? the? busiest",
-        "at|in|during? what|which|the? busiest|peak hour|hours|time|times?",
-        "per|each|every|an hour",
-        "hour by hour",
-        "by the? hour",
-        "hourly",
-    ])
-}
-
-/// The cameras that a question names, and whether it means all of them.
-fn its_cameras(
-    r: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Result<(Vec<SourceId>, bool), String> {
-    match names::cameras(r, scene, lexicon) {
-        Cameras::Unknown(written) if stands_before_camera(r, &written) => {
-            Err(names::no_such_camera(&written, scene).text)
-        }
-        Cameras::These(cameras) => Ok((cameras, false)),
-        Cameras::All => Ok((Vec::new(), true)),
-        Cameras::None | Cameras::Unknown(_) => Ok((Vec::new(), false)),
-    }
 }
 
 /// A question for what can be said, or for what the models know.
@@ -266,69 +228,6 @@ fn refuse_other_comparisons(r: &Reader, wanted: &EventsWanted) -> Result<(), Str
     Ok(())
 }
 
-/// Hides the names of places that stand as classes, such as the first `car` of `was a car in the
-/// car zone`. Returns the reader without them.
-fn without_class_names(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Reader {
-    let mut view = r.clone();
-    let mentions = names::classes(&mut r.clone(), &with_all_classes(scene), lexicon);
-    for mention in mentions {
-        let (start, end) = (mention.at.start, mention.at.end);
-        let article =
-            usize::from(start > 0 && matches!(r.any_word(start - 1), "the" | "my" | "our"));
-        let before = start
-            .checked_sub(1 + article)
-            .map_or("", |at| r.any_word(at));
-        if !BEFORE_PLACES.contains(&before) && !PLACES.contains(&r.any_word(end)) {
-            view.mark(start..end);
-        }
-    }
-    view
-}
-
-/// Words before the name of a place.
-const BEFORE_PLACES: [&str; 14] = [
-    "in", "at", "on", "inside", "into", "onto", "within", "through", "across", "over", "near",
-    "around", "from", "to",
-];
-/// Words behind the name of a place.
-const PLACES: [&str; 5] = ["zone", "area", "line", "region", "place"];
-
-/// The named place that a question is about, with its camera.
-fn its_place(
-    r: &mut Reader,
-    camera: Option<&SourceId>,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Option<(SourceId, String)> {
-    let cameras = scene.cameras.iter();
-    let cameras: Vec<&Camera> = cameras
-        .filter(|known| camera.is_none_or(|camera| known.id == *camera))
-        .collect();
-    let mut view = without_class_names(r, scene, lexicon);
-    let before = view.used.clone();
-    let (camera, place) = names::known_place(&mut view, &cameras)?;
-    for at in (0..before.len()).filter(|at| !before[*at] && view.used[*at]) {
-        r.mark(at..at + 1);
-    }
-    if let Some(at) = (1..before.len())
-        .find(|at| view.used[at - 1] && !before[at - 1] && PLACES.contains(&r.word(*at)))
-    {
-        r.mark(at..at + 1);
-    }
-    Some((camera.id.clone(), place.name.clone()))
-}
-
-/// The scene as one in which every known class can be told: whether it could be is a matter of what
-/// watched then.
-fn with_all_classes(scene: &Scene) -> Scene {
-    let mut scene = scene.clone();
-    scene.models.push(Model {
-        name: String::new(),
-        labels: scene.classes.clone(),
-    });
-    scene
-}
-
 /// The labels of what is named: those that some model tells, else all.
 fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
     let models = scene.models.iter().flat_map(|model| &model.labels);
@@ -390,75 +289,6 @@ fn now(
         return Ok((Look::Classes, classes(scene)));
     }
     Err(String::new())
-}
-
-/// Words for events, and for what is one.
-const HAPPENED: &str = "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|stayed|waited|passed|appeared|arrived|loitered";
-/// Words that say only that something is past.
-const WAS: &str = "was|were|did|has|have|had";
-
-/// Whether pictures of events are asked for, and only one: `show me the picture of the last
-/// visitor`.
-fn its_pictures(r: &mut Reader) -> Option<bool> {
-    const ONE: &str = "picture|photo|image|snapshot";
-    const SEVERAL: &str = "pictures|photos|images|snapshots";
-    let events = "event|events|alert|alerts|alarm|alarms|warning|warnings";
-    if has(r, events) {
-        let any = format!("{ONE}|{SEVERAL} of|from|for");
-        return r.take(&[&any]).map(|_| false);
-    }
-    let shows = "show|see|display|give|send me|us? the|its|their last|latest|newest?";
-    let of = "of|from|for?";
-    let is_one = r.take(&[&format!("{shows} {ONE} {of}")]).is_some();
-    (is_one || r.take(&[&format!("{shows} {SEVERAL} {of}")]).is_some()).then_some(is_one)
-}
-
-/// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.
-fn latest(r: &mut Reader) -> Option<usize> {
-    let several = "last|latest|newest|recent <n> events|alerts|alarms|warnings|incidents";
-    let one = "last|latest|newest event|alert|alarm|warning|incident";
-    let found = r.take(&[several, one])?;
-    // A number that no list has is that of the whole list.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast of a number saturates"
-    )]
-    found
-        .held
-        .first()
-        .map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
-}
-
-/// The pipelines whose events are asked about; their names are used then. One that is called like a
-/// camera is that camera.
-fn its_pipelines(r: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
-    if r.find(&[HAPPENED, WAS]).is_none() {
-        return Vec::new();
-    }
-    let mut with = r.clone();
-    let named = names::pipelines(&mut with, scene);
-    let is_camera = |id: &PipelineId| {
-        let pipeline = scene.pipelines.iter().find(|p| p.spec.id == *id);
-        let called = pipeline.map_or("", |p| p.name.as_str());
-        let mut cameras = scene.cameras.iter();
-        cameras.any(|c| [c.id.as_str(), &c.name].contains(&called) || c.id.as_str() == id.as_str())
-    };
-    if named.is_empty() || named.iter().any(is_camera) {
-        return Vec::new();
-    }
-    *r = with;
-    named
-}
-
-/// Whether this is what a camera is called, and no verb behind it: `the stockroom camera`.
-fn stands_before_camera(r: &Reader, written: &str) -> bool {
-    let count = written.split(' ').count();
-    (1..r.tokens.len()).any(|i| {
-        r.written(i..i + count) == written
-            && matches!(r.any_word(i - 1), "the" | "my" | "our" | "on" | "in" | "at")
-            && matches!(r.any_word(i + count), "camera" | "cam")
-    })
 }
 
 /// Words that ask to be shown something, and for when.

@@ -1,0 +1,193 @@
+//! Parts of a question: cameras, watches, places, spans of time and pictures.
+//!
+//! Invariant: a part that is found uses its words, and what no part used is refused by
+//! [`crate::look`].
+
+use jiff::Zoned;
+use watchkeeper_contract::id::{PipelineId, SourceId};
+
+use crate::lexicon::Lexicon;
+use crate::moments::{self, Range};
+use crate::names::{self, Cameras};
+use crate::reader::{Reader, Slot};
+use crate::scene::{Camera, Model, Scene};
+use crate::span;
+
+/// Whether one of `words`, separated by `|`, is free.
+pub(crate) fn has(r: &Reader, words: &str) -> bool {
+    r.find(&[words]).is_some()
+}
+
+/// The span that a question is about, and the one that it is compared with.
+pub(crate) fn its_spans(
+    r: &mut Reader,
+    now: &Zoned,
+    assumed: &mut Vec<String>,
+) -> (Option<Range>, Option<Range>) {
+    let (first, second) = match moments::compared(r, now, assumed) {
+        Some((first, second)) => (Some(first), Some(second)),
+        None => (moments::past(r, now, assumed), None),
+    };
+    let mut been = |range| span::been(r, range, now, assumed);
+    (first.map(&mut been), second.map(&mut been))
+}
+
+/// Whether a number is asked for each hour, or for the hour with most events.
+pub(crate) fn wants_hours(r: &mut Reader) -> bool {
+    r.take_all(&[
+        "at|in|during? what|which hour|hours|time was|were|is|are? it? the? busiest",
+        "at|in|during? what|which|the? busiest|peak hour|hours|time|times?",
+        "per|each|every|an hour",
+        "hour by hour",
+        "by the? hour",
+        "hourly",
+    ])
+}
+
+/// The cameras that a question names, and whether it means all of them.
+pub(crate) fn its_cameras(
+    r: &mut Reader,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Result<(Vec<SourceId>, bool), String> {
+    match names::cameras(r, scene, lexicon) {
+        Cameras::Unknown(written) if stands_before_camera(r, &written) => {
+            Err(names::no_such_camera(&written, scene).text)
+        }
+        Cameras::These(cameras) => Ok((cameras, false)),
+        Cameras::All => Ok((Vec::new(), true)),
+        Cameras::None | Cameras::Unknown(_) => Ok((Vec::new(), false)),
+    }
+}
+
+/// Hides the names of places that stand as classes, such as the first `car` of `was a car in the
+/// car zone`. Returns the reader without them.
+fn without_class_names(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Reader {
+    let mut view = r.clone();
+    let mentions = names::classes(&mut r.clone(), &with_all_classes(scene), lexicon);
+    for mention in mentions {
+        let (start, end) = (mention.at.start, mention.at.end);
+        let article =
+            usize::from(start > 0 && matches!(r.any_word(start - 1), "the" | "my" | "our"));
+        let before = start
+            .checked_sub(1 + article)
+            .map_or("", |at| r.any_word(at));
+        if !BEFORE_PLACES.contains(&before) && !PLACES.contains(&r.any_word(end)) {
+            view.mark(start..end);
+        }
+    }
+    view
+}
+
+/// Words before the name of a place.
+const BEFORE_PLACES: [&str; 14] = [
+    "in", "at", "on", "inside", "into", "onto", "within", "through", "across", "over", "near",
+    "around", "from", "to",
+];
+/// Words behind the name of a place.
+const PLACES: [&str; 5] = ["zone", "area", "line", "region", "place"];
+
+/// The named place that a question is about, with its camera.
+pub(crate) fn its_place(
+    r: &mut Reader,
+    camera: Option<&SourceId>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Option<(SourceId, String)> {
+    let cameras = scene.cameras.iter();
+    let cameras: Vec<&Camera> = cameras
+        .filter(|known| camera.is_none_or(|camera| known.id == *camera))
+        .collect();
+    let mut view = without_class_names(r, scene, lexicon);
+    let before = view.clone();
+    let (camera, place) = names::known_place(&mut view, &cameras)?;
+    let named = |at: usize| before.slot_of(at) == Slot::Free && view.slot_of(at) != Slot::Free;
+    for at in (0..r.tokens.len()).filter(|at| named(*at)) {
+        r.mark(at..at + 1);
+    }
+    if let Some(at) = (1..r.tokens.len()).find(|at| named(at - 1) && PLACES.contains(&r.word(*at)))
+    {
+        r.mark(at..at + 1);
+    }
+    Some((camera.id.clone(), place.name.clone()))
+}
+
+/// Whether pictures of events are asked for, and only one: `show me the picture of the last
+/// visitor`.
+pub(crate) fn its_pictures(r: &mut Reader) -> Option<bool> {
+    const ONE: &str = "picture|photo|image|snapshot";
+    const SEVERAL: &str = "pictures|photos|images|snapshots";
+    let events = "event|events|alert|alerts|alarm|alarms|warning|warnings";
+    if has(r, events) {
+        let any = format!("{ONE}|{SEVERAL} of|from|for");
+        return r.take(&[&any]).map(|_| false);
+    }
+    let shows = "show|see|display|give|send me|us? the|its|their last|latest|newest?";
+    let of = "of|from|for?";
+    let is_one = r.take(&[&format!("{shows} {ONE} {of}")]).is_some();
+    (is_one || r.take(&[&format!("{shows} {SEVERAL} {of}")]).is_some()).then_some(is_one)
+}
+
+/// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.
+pub(crate) fn latest(r: &mut Reader) -> Option<usize> {
+    let several = "last|latest|newest|recent <n> events|alerts|alarms|warnings|incidents";
+    let one = "last|latest|newest event|alert|alarm|warning|incident";
+    let found = r.take(&[several, one])?;
+    // A number that no list has is that of the whole list.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast of a number saturates"
+    )]
+    found
+        .held
+        .first()
+        .map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
+}
+
+/// The pipelines whose events are asked about; their names are used then. One that is called like a
+/// camera is that camera.
+pub(crate) fn its_pipelines(r: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
+    if r.find(&[HAPPENED, WAS]).is_none() {
+        return Vec::new();
+    }
+    let mut with = r.clone();
+    let named = names::pipelines(&mut with, scene);
+    let is_camera = |id: &PipelineId| {
+        let pipeline = scene.pipelines.iter().find(|p| p.spec.id == *id);
+        let called = pipeline.map_or("", |p| p.name.as_str());
+        let mut cameras = scene.cameras.iter();
+        cameras.any(|c| [c.id.as_str(), &c.name].contains(&called) || c.id.as_str() == id.as_str())
+    };
+    if named.is_empty() || named.iter().any(is_camera) {
+        return Vec::new();
+    }
+    *r = with;
+    named
+}
+
+/// Whether this is what a camera is called, and no verb behind it: `the stockroom camera`.
+fn stands_before_camera(r: &Reader, written: &str) -> bool {
+    let count = written.split(' ').count();
+    (1..r.tokens.len()).any(|i| {
+        r.written(i..i + count) == written
+            && matches!(r.any_word(i - 1), "the" | "my" | "our" | "on" | "in" | "at")
+            && matches!(r.any_word(i + count), "camera" | "cam")
+    })
+}
+
+/// Words for events, and for what is one.
+pub(crate) const HAPPENED: &str = "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|stayed|waited|passed|appeared|arrived|loitered";
+/// Words that say only that something is past.
+pub(crate) const WAS: &str = "was|were|did|has|have|had";
+
+/// The scene as one in which every known class can be told: whether it could be is a matter of what
+/// watched then.
+pub(crate) fn with_all_classes(scene: &Scene) -> Scene {
+    let mut scene = scene.clone();
+    scene.models.push(Model {
+        name: String::new(),
+        labels: scene.classes.clone(),
+    });
+    scene
+}
