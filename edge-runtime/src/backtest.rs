@@ -48,12 +48,7 @@ pub fn run(
     is_gone: &dyn Fn() -> bool,
 ) -> Result<BacktestReport, Problem> {
     let hours = request.hours;
-    if !(hours > 0.0 && hours <= MAX_BACKTEST_HOURS) {
-        let detail =
-            format!("hours is {hours}; use a number over 0 and at most {MAX_BACKTEST_HOURS}");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
-        return Err(problem.at("hours", hours.to_string()));
-    }
+    check_hours(hours)?;
     let spec = replayed_spec(&request.pipeline);
     manager.check_channels(&spec)?;
     manager.check_source_exists(&spec)?;
@@ -108,6 +103,16 @@ pub fn run(
         report.strip = strip::draw(&chunks, &report.events);
     }
     Ok(report)
+}
+
+fn check_hours(hours: f64) -> Result<(), Problem> {
+    if !(hours > 0.0 && hours <= MAX_BACKTEST_HOURS) {
+        let detail =
+            format!("hours is {hours}; use a number over 0 and at most {MAX_BACKTEST_HOURS}");
+        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        return Err(problem.at("hours", hours.to_string()));
+    }
+    Ok(())
 }
 
 fn not_replayed(why: String) -> BacktestReport {

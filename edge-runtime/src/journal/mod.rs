@@ -46,8 +46,8 @@ use watchkeeper_contract::review::ReviewShare;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Store, Waiting, log_key, log_seq};
 
-pub(crate) use assess::check_assessment;
 pub use answers::Answers;
+pub(crate) use assess::check_assessment;
 pub use assess::{AssessError, Assessed, InvalidField};
 pub use coverage::CoverageRecords;
 pub use error::JournalError;

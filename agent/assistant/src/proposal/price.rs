@@ -2,8 +2,8 @@
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]).
 //! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`].
-//! - The processor share is a lower bound: the time that the trial worked on frames, as `stages_ms`
-//!   counts it. Decoding is not part of it (a camera is decoded once for all pipelines), nor output.
+//! - The processor share is a lower bound: the time that the trial worked on frames, by
+//!   `stages_ms`. Output is not part of it, nor decoding: that is done once for all pipelines.
 //! - The uplink counts the records that MQTT publishes, without pictures and notifications.
 
 use std::collections::BTreeMap;

@@ -120,24 +120,8 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
     let sentence = summarize(&report, camera.as_str());
-    let events: Vec<Value> = report.events.iter().take(MAX_EVENTS).map(event).collect();
-    let lines = &report.results.lines;
-    let zones = report.results.zones.iter().map(|(name, zone)| {
-        let counts = json!({"visits": zone.count, "present": zone.present});
-        (name.clone(), counts)
-    });
-    let zones: serde_json::Map<String, Value> = zones.collect();
-    let mut told = json!({
-        "summary": sentence, "draft": chosen.name, "detector": report.detector, "rules": report.rules, "lines": lines,
-        "zones": zones,
-        "events": events,
-        "more_events": report.more_events + (report.events.len() - events.len()) as u64,
-        "too_weak_for_an_event": report.results.discarded,
-        "failing_steps": report.results.step_errors,
-        "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
-        "ended_early": report.ended,
-        "note": VERDICTS,
-    });
+    let mut told = describe(&report, &sentence);
+    told["draft"] = json!(chosen.name);
     let long = slow_rules(&wanted.pipeline, seconds);
     if !long.is_empty() {
         told["too_short_for"] = json!({
@@ -158,6 +142,28 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         draft: chosen.name,
         sentence,
     }))
+}
+
+/// The result of a trial for the language model.
+fn describe(report: &DryRunReport, sentence: &str) -> Value {
+    let events: Vec<Value> = report.events.iter().take(MAX_EVENTS).map(event).collect();
+    let lines = &report.results.lines;
+    let zones = report.results.zones.iter().map(|(name, zone)| {
+        let counts = json!({"visits": zone.count, "present": zone.present});
+        (name.clone(), counts)
+    });
+    let zones: serde_json::Map<String, Value> = zones.collect();
+    json!({
+        "summary": sentence, "detector": report.detector, "rules": report.rules, "lines": lines,
+        "zones": zones,
+        "events": events,
+        "more_events": report.more_events + (report.events.len() - events.len()) as u64,
+        "too_weak_for_an_event": report.results.discarded,
+        "failing_steps": report.results.step_errors,
+        "warnings": report.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
+        "ended_early": report.ended,
+        "note": VERDICTS,
+    })
 }
 
 /// Replays the draft on the last hours.
