@@ -255,8 +255,8 @@ impl Zoo {
         }
     }
 
-    /// Makes the error for a model whose file is not here, with its remedy. A name may be one that a
-    /// model stands for.
+    /// Makes the error for a model whose file is not here, with its remedy. A name may be one that
+    /// a model stands for.
     #[must_use]
     pub fn absence(&self, name: &str) -> ZooError {
         match self.answering(name) {

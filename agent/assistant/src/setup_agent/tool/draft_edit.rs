@@ -14,7 +14,7 @@ const MAX_EDITS: usize = 20;
 /// Longest quoted text in an error, in characters.
 const MAX_QUOTED: usize = 80;
 
-/// One replacement.
+/// A replacement in the text of a draft.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DraftEdit {
@@ -91,6 +91,7 @@ fn apply(text: &str, draft: &str, edits: &[DraftEdit]) -> Result<String, String>
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use proptest::prelude::*;
 

@@ -123,6 +123,20 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let mut told = describe(&report, &sentence);
     told["draft"] = json!(chosen.name);
     let long = slow_rules(&wanted.pipeline, seconds);
+    explain_silence(&mut told, (&long, seconds), (&quiet, &here.now));
+    let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
+    Ok(outcome.with_fact(ToolFact::Tried {
+        draft: chosen.name,
+        sentence,
+    }))
+}
+
+/// Adds the rules that could make no event in the trial: too slow for its seconds, or quiet now.
+fn explain_silence(
+    told: &mut Value,
+    (long, seconds): (&[String], f64),
+    (quiet, now): (&[String], &Zoned),
+) {
     if !long.is_empty() {
         told["too_short_for"] = json!({
             "rules": long, "why": format!("their events take longer than the {} s of this trial, \
@@ -134,14 +148,9 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             "rules": quiet,
             "why": format!("their schedule keeps them quiet at this hour ({} local time), so the \
                 lack of an event proves nothing; to see their events, try them without \
-                \"schedule\" and propose them with it", here.now.strftime("%a %H:%M")),
+                \"schedule\" and propose them with it", now.strftime("%a %H:%M")),
         });
     }
-    let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
-    Ok(outcome.with_fact(ToolFact::Tried {
-        draft: chosen.name,
-        sentence,
-    }))
 }
 
 /// The result of a trial for the language model.

@@ -18,8 +18,8 @@ pub(super) const TOOL: Tool = Tool {
     name: "list_workflow_blocks",
     description: "The blocks of workflows. Without a category: the categories with their number \
         of blocks, and the examples of get_example. With one: its blocks in their newest \
-        version, a line each, with those that lack their model; without those whose model can't \
-        be had.",
+        version, a line each, with those that lack their model; without those whose model \
+        no manifest describes.",
     schema: || {
         schema(
             &json!({"category": text("a category, or empty for the list of them")}),
@@ -69,7 +69,7 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     Ok(ToolOutcome::text(&lines.join("\n")))
 }
 
-/// A block and whether its model is here; `None` if its model can't be had.
+/// A block and whether its model is here; `None` if no manifest describes its model.
 fn line(block: &BlockSummary, here: &SystemSnapshot) -> Option<String> {
     let line = format!("{}: {}", block.r#type, block.summary);
     let models = models_of_block(&block.r#type);
