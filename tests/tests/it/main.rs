@@ -37,6 +37,7 @@ mod lessons;
 mod memory;
 mod metrics;
 mod model_kinds;
+mod model_tools;
 mod models_package;
 mod models_pull;
 mod mot;
