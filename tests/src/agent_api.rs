@@ -80,6 +80,18 @@ impl Api {
         })
     }
 
+    /// Sends one request with this body; returns status and text.
+    ///
+    /// # Errors
+    /// If the connection fails.
+    pub fn page(&self, method: &str, path: &str, body: &str) -> anyhow::Result<(u16, String)> {
+        runtime()?.block_on(async {
+            let request = self.begin(method, path)?.body(body.to_owned());
+            let response = request.send().await?;
+            Ok((response.status().as_u16(), response.text().await?))
+        })
+    }
+
     /// Reads `path` as a client that names the server `host`; returns status and JSON.
     ///
     /// # Errors

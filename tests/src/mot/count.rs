@@ -20,7 +20,7 @@ use watchkeeper_detect::{
 use watchkeeper_engine::rules::Change;
 use watchkeeper_engine::rules::decide::verdict;
 use watchkeeper_engine::templates::shape::NamedLine;
-use watchkeeper_engine::templates::watch::{Watch, workflow};
+use watchkeeper_engine::templates::watch::{TRACKED, Watch, workflow};
 use watchkeeper_models::manifest::Task as ModelTask;
 use watchkeeper_runtime::clock;
 use watchkeeper_runtime::pipeline::inference::detectors::Detectors;
@@ -50,24 +50,47 @@ pub struct CrossingEvent {
 /// # Errors
 /// If the product refuses the lines.
 pub fn count(sequence: &Sequence, lines: &[NamedLine]) -> anyhow::Result<Vec<CrossingEvent>> {
-    let spec = spec(lines)?;
-    let plan = plan::plan(&spec).map_err(|p| anyhow!("{}", p.detail))?;
-    let open = |_: &str| Ok(Box::new(Published::new(&sequence.found)) as Box<dyn Detector>);
-    let detectors = Detectors::open(&spec, &plan, &open).map_err(|p| anyhow!("{}", p.detail))?;
-    let mut run = Run::new(plan, DetectHost::new(detectors, 0), &spec);
+    let changes = replay(sequence, &spec(lines)?)?;
     let size = [sequence.info.width, sequence.info.height];
-    let [width, height] = size;
+    let new = changes.into_iter().filter(|c| c.phase == Phase::New);
+    Ok(new.filter_map(|change| event(change, size)).collect())
+}
+
+/// Runs a rule on every object that appears.
+///
+/// # Errors
+/// If the product refuses the rule.
+pub fn appearances(sequence: &Sequence) -> anyhow::Result<Vec<Change>> {
+    let spec: PipelineSpec = serde_json::from_value(json!({
+        "id": "appear",
+        "source": "sequence",
+        "workflow": workflow(&Watch::default(), MODEL),
+        "rules": [{
+            "name": "appears", "when": {"kind": "appears", "detections": TRACKED},
+        }],
+    }))?;
+    let mut changes = replay(sequence, &spec)?;
+    changes.retain(|change| change.phase == Phase::New);
+    Ok(changes)
+}
+
+/// Runs a pipeline on the detections of a sequence.
+fn replay(sequence: &Sequence, spec: &PipelineSpec) -> anyhow::Result<Vec<Change>> {
+    let plan = plan::plan(spec).map_err(|p| anyhow!("{}", p.detail))?;
+    let open = |_: &str| Ok(Box::new(Published::new(&sequence.found)) as Box<dyn Detector>);
+    let detectors = Detectors::open(spec, &plan, &open).map_err(|p| anyhow!("{}", p.detail))?;
+    let mut run = Run::new(plan, DetectHost::new(detectors, 0), spec);
+    let [width, height] = [sequence.info.width, sequence.info.height];
     // No step reads pixels, so all frames share one picture.
     let picture = Picture::rgb(width, height, vec![0; width as usize * height as usize * 3]);
     let mut changes = Vec::new();
     for number in 0..sequence.found.len() {
-        let frame = frame(&spec, number, sequence.info.fps, &picture);
+        let frame = frame(spec, number, sequence.info.fps, &picture);
         let local = clock::local_time(&Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC));
         changes.extend(run.process(&frame, local, &mut EventId::generate).changes);
     }
     changes.extend(run.finish(&mut EventId::generate));
-    let new = changes.into_iter().filter(|c| c.phase == Phase::New);
-    Ok(new.filter_map(|change| event(change, size)).collect())
+    Ok(changes)
 }
 
 /// The specification of a watch on these lines, with a rule for each.

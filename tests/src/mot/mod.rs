@@ -5,6 +5,7 @@
 //! those of `MOTChallenge`, with one set of classes for people and cars (see [`files`]). Scores are
 //! those of `TrackEval`, which `tests/tools/mot` runs beside ours.
 
+pub mod answers;
 pub mod count;
 pub mod files;
 pub mod follow;

@@ -5,12 +5,15 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use watchkeeper_tests::agent_api::Api;
-use watchkeeper_tests::broker::Mosquitto;
+use watchkeeper_tests::broker::{Mosquitto, free_port};
 use watchkeeper_tests::daemons::{Bench, wait_for, wait_up_to};
 use watchkeeper_tests::hooks::Hooks;
 use watchkeeper_tests::person::{chat, command};
-use watchkeeper_tests::scene::{LONG, doubtful};
+use watchkeeper_tests::scene::{LONG, deploy_fast, doubtful};
 use watchkeeper_tests::scripted_model::{ScriptedModel, says};
+
+/// Events that a person answers before a rule is narrowed.
+const ANSWERS: usize = 30;
 
 fn reviews(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
     Ok(command(bench)?.arg("reviews").args(arguments).output()?)
@@ -163,6 +166,137 @@ fn reviews_are_answered_over_the_api_of_the_agent_and_over_mqtt() -> anyhow::Res
             .find(|ev| ev["assessment"]["by"]["via"] == "mqtt")
     })?;
     assert_eq!(told["phase"], "assessed", "{told:#}");
+    Ok(())
+}
+
+#[test]
+fn link_of_a_notification_answers_its_review_once() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let desk = Hooks::start()?;
+    let port = free_port()?;
+    bench.configure(&format!(
+        "[channels.desk]\nurl = {:?}\n\n[agent.api]\nlisten = \"127.0.0.1:{port}\"\n\
+         token_file = \"token\"\npublic_url = \"http://127.0.0.1:{port}\"\n",
+        desk.url("/desk")
+    ))?;
+    std::fs::write(bench.path("token"), "0123456789abcdef0123456789abcdef\n")?;
+    let _runtime = bench.runtime()?;
+    let _agent = bench.agent()?;
+    // A new channel starts at the end of the journal.
+    let _api = Api::on(&bench).wait_until_up()?;
+    doubtful(&bench, &[json!({"name": "somebody", "notify": ["desk"]})])?;
+    let base = format!("http://127.0.0.1:{port}");
+    let link = wait_for("the link", || {
+        let texts: Vec<String> = desk.requests().iter().map(|r| r.text()).collect();
+        let text = texts.concat().replace("%3A", ":").replace("%2F", "/");
+        let (_, rest) = text.split_once(&format!("{base}/review/"))?;
+        let token = rest
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.'))
+            .next()?;
+        Some(format!("/review/{token}"))
+    })?;
+    let people = Api::over_tcp(port, None);
+    // A messenger fetches it for a preview.
+    for _ in 0..2 {
+        let (status, page) = people.page("GET", &link, "")?;
+        assert_eq!(status, 200, "{page}");
+        assert!(
+            page.contains("It did not happen") && page.contains("/picture"),
+            "{page}"
+        );
+    }
+    assert_eq!(people.page("GET", &format!("{link}/picture"), "")?.0, 200);
+    assert_eq!(waiting(&bench)?, 1);
+    assert_eq!(
+        people
+            .page("POST", &format!("{link}0"), "answer=approve")?
+            .0,
+        404
+    );
+    assert_eq!(people.page("POST", &link, "answer=perhaps")?.0, 400);
+    assert_eq!(people.page("POST", &link, "answer=reject")?.0, 200);
+    assert_eq!(waiting(&bench)?, 0);
+    let (status, page) = people.page("POST", &link, "answer=approve")?;
+    assert!(
+        status == 409 && page.contains("answered already"),
+        "{status} {page}"
+    );
+    let answers: Vec<Value> = bench.events()?;
+    let answers = answers
+        .iter()
+        .filter(|record| record["phase"] == "assessed");
+    let given: Vec<&Value> = answers.map(|record| &record["assessment"]).collect();
+    assert_eq!(given.len(), 1, "{given:?}");
+    assert_eq!(
+        (&given[0]["by"]["via"], &given[0]["answer"]),
+        (&json!("link"), &json!("reject"))
+    );
+    Ok(())
+}
+
+#[test]
+fn answers_calibrate_a_rule_and_narrow_it_after_a_yes() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    deploy_fast(&bench)?;
+    let began = wait_up_to(LONG, "events to answer", || {
+        let mut events = bench.events().ok()?;
+        events.retain(|event| event["phase"] == "new" && event["body"]["bbox"].is_array());
+        (events.len() >= ANSWERS).then_some(events)
+    })?;
+    let few = reviews(&bench, &["narrow", "watch"])?;
+    assert!(String::from_utf8(few.stdout)?.contains("0 answers are too few"));
+    // Nobody wants to hear of the left half of the street.
+    for event in &began[..ANSWERS] {
+        let bbox: Vec<f64> = serde_json::from_value(event["body"]["bbox"].clone())?;
+        let answer = if bbox[0] + bbox[2] < 1.0 {
+            "reject"
+        } else {
+            "approve"
+        };
+        let by = json!({"kind": "person", "via": "api"});
+        let body = json!({"assessment": {"by": by, "answer": answer}});
+        let path = format!("/v1/events/{}/assessments", event["seq"]);
+        bench.json("POST", &path, Some(&body))?;
+    }
+    let answers = bench.get("/v1/pipelines/watch/answers")?;
+    let of_rule = &answers["rules"][0];
+    assert_eq!(of_rule["answers"].as_array().map(Vec::len), Some(ANSWERS));
+    assert!(of_rule["calibration"]["slope"].is_number(), "{answers:#}");
+    let calibration = reviews(&bench, &["calibration", "watch"])?;
+    let calibration = String::from_utf8(calibration.stdout)?;
+    assert!(
+        calibration.contains("somebody: ") && calibration.contains(" becomes "),
+        "{calibration}"
+    );
+    wait_up_to(LONG, "an event with both confidences", || {
+        let events = bench.events().ok()?;
+        events.iter().find_map(|event| {
+            let is_new = event["phase"] == "new" && event["assessment"].is_null();
+            (is_new && event["decision"]["raw_confidence"].is_number()).then_some(())
+        })
+    })?;
+
+    let before = bench.get("/v1/pipelines/watch")?;
+    let proposed = reviews(&bench, &["narrow", "watch"])?;
+    let proposed = String::from_utf8(proposed.stdout)?;
+    assert!(
+        proposed.contains("somebody: checked on the newest: ")
+            && proposed.contains("ignores what stands in"),
+        "{proposed}"
+    );
+    assert_eq!(bench.get("/v1/pipelines/watch")?["spec"], before["spec"]);
+    let applied = reviews(&bench, &["narrow", "watch", "--apply"])?;
+    assert!(
+        applied.status.success(),
+        "{}",
+        String::from_utf8_lossy(&applied.stderr)
+    );
+    let narrowed = bench.get("/v1/pipelines/watch")?;
+    let ignored = narrowed["spec"]["rules"][0]["ignore"]
+        .as_array()
+        .map(Vec::len);
+    assert!(ignored.is_some_and(|areas| areas > 0), "{narrowed:#}");
     Ok(())
 }
 
