@@ -118,7 +118,9 @@ impl Narrowing {
     /// Whether the narrowed rule makes no event like that of `answer`.
     #[must_use]
     pub fn removes(&self, answer: &RuleAnswer) -> bool {
-        let is_below = |bound: Option<f64>, value: Option<f64>| matches!((bound, value), (Some(bound), Some(value)) if value < bound);
+        let is_below = |bound: Option<f64>, value: Option<f64>| {
+            bound.zip(value).is_some_and(|(bound, value)| value < bound)
+        };
         let is_ignored = |area: &[f64; 4]| answer.bbox.is_some_and(|b| is_within(*area, b));
         is_below(self.gate, answer.raw_confidence)
             || is_below(self.min_score, answer.score)

@@ -65,8 +65,8 @@ impl Answers {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Answers about events of a pipeline since `since_ms`, in milliseconds since 1970. `calibrates`
-    /// says of a rule whether answers calibrate it.
+    /// Answers about events of a pipeline since `since_ms`, in milliseconds since 1970.
+    /// `calibrates` says of a rule whether answers calibrate it.
     #[must_use]
     pub fn of_pipeline(
         &self,

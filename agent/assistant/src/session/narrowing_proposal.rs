@@ -8,7 +8,7 @@ use serde_json::json;
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::review::{PipelineAnswers, RuleAnswer};
-use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_engine::rules::derive;
 use watchkeeper_engine::workflow::compile;
 
@@ -115,6 +115,13 @@ fn narrowed(
                 found.apply(rule);
                 let name = &rule.name;
                 evidence.extend(found.sentences().map(|s| format!("{name}: {s}")));
+                let is_crossing = matches!(rule.when, Condition::Crosses { .. });
+                if !found.ignore.is_empty() && !is_crossing {
+                    evidence.push(format!(
+                        "{name}: an object that leaves an ignored area is reported then; the \
+                         replay counts it"
+                    ));
+                }
             }
             Err(why) => reasons.push((rule.name.clone(), why)),
         }

@@ -135,8 +135,8 @@ With `--json` standard output has one object a line and nothing else. `run` prin
 - A zone lists its latest 1000 visits.
 - `without_event` counts what a rule watched for and that made no event: `too_weak`, `cooling_down`,
   `inactive` (outside of the schedule), `not_accepted` (a class or score that the rule does not
-  accept), `in_ignored_area`, `over_hourly_limit` (of `max_per_hour`). It is absent if all made one. With one rule a line's crossings, or a zone's visits, are
-  its events and these together.
+  accept), `in_ignored_area`, `over_hourly_limit` (of `max_per_hour`). It is absent if all made one.
+  With one rule a line's crossings, or a zone's visits, are its events and these together.
 - With `--workflow` the summary has `"outputs":{NAME:…}`: the workflow's outputs at the last frame;
   pictures as their size.
 - A run that fails before the first frame prints no summary; see standard error and the exit code.

@@ -137,7 +137,8 @@ mod tests {
                 "cooldown_s": 60, "shared_cooldown": true},
             {"name": "c", "when": {"kind": "crosses", "line": "line"}, "severity": "critical",
                 "cooldown_s": 60, "shared_cooldown": true, "confidence": {"min": 0.9}},
-            {"name": "i", "when": {"kind": "crosses", "line": "line"}, "ignore": [[0, 0, 0.5, 0.5]]},
+            {"name": "i", "when": {"kind": "crosses", "line": "line"},
+                "ignore": [[0, 0, 0.5, 0.5]]},
             {"name": "h", "when": {"kind": "crosses", "line": "line"}, "max_per_hour": 5},
         ]));
         let models = |rule: &WatchedRule| -> Vec<(String, usize)> {
