@@ -1,4 +1,4 @@
-//! Simulates people who answer the first events of a camera, and measures what follows for the rest.
+//! Simulates people who answer the first events of a camera, and measures the rest.
 //!
 //! - An event is true if it has the box of an annotated object, and a crossing if that object
 //!   crosses the line so. Events on objects that the annotation leaves out are left out.

@@ -149,10 +149,7 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
         "/approve" => answer(AssessmentAnswer::Approve, command, rest),
         "/reject" => answer(AssessmentAnswer::Reject, command, rest),
         "/correct" => answer(AssessmentAnswer::Correct, command, rest),
-        "/narrow" if rest.is_empty() => ChatCommand::Wrong(
-            "/narrow needs a pipeline, such as /narrow gate; /streams lists them".to_owned(),
-        ),
-        "/narrow" => ChatCommand::Narrow(rest.to_owned()),
+        "/narrow" => narrow(rest),
         "/heartbeat" => heartbeat(rest),
         "/memory" if rest.is_empty() => ChatCommand::Wrong(
             "/memory needs words to search for, such as /memory loading dock".to_owned(),
@@ -226,6 +223,16 @@ fn answer(answer: AssessmentAnswer, command: &str, rest: &str) -> ChatCommand {
             ),
             false => format!("{command} needs the number of an event, such as {command} 12"),
         }),
+    }
+}
+
+/// Parses the name of a pipeline.
+fn narrow(rest: &str) -> ChatCommand {
+    match rest {
+        "" => ChatCommand::Wrong(
+            "/narrow needs a pipeline, such as /narrow gate; /streams lists them".to_owned(),
+        ),
+        pipeline => ChatCommand::Narrow(pipeline.to_owned()),
     }
 }
 

@@ -6,16 +6,18 @@
 //! - Defaults are described where a user would want to know them.
 //! - Every step is described; a step that sends data is described in full, without secrets.
 
+mod schedule;
+
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::{
-    Band, BelowGates, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule, Severity,
-    ValueTest, Weekday,
+    Band, BelowGates, Condition, CountBound, CrossDirection, Gates, RuleSpec, Severity, ValueTest,
 };
 use watchkeeper_engine::templates::watch::TRACKED;
 use watchkeeper_engine::workflow::{INPUT, Overlay, compile, flattened, is_sink};
 
+use self::schedule::describe_schedule;
 use super::llm_proposal::ProposedChange;
 use crate::redact;
 use crate::wording::{cut, printable};
@@ -313,20 +315,27 @@ fn describe_rule(rule: &RuleSpec) -> String {
     {
         add(format!("at most {most} events an hour"));
     }
+    describe_doubt(rule).into_iter().for_each(add);
+    text
+}
+
+/// Describes how a rule decides about uncertain events, where that is not the default.
+fn describe_doubt(rule: &RuleSpec) -> Vec<String> {
+    let mut parts = Vec::new();
     if rule.gates != Gates::default() {
-        add(describe_gates(&rule.gates));
+        parts.push(describe_gates(&rule.gates));
     }
     if rule.below_gates == BelowGates::Review {
-        add("a person decides below the last gate".to_owned());
+        parts.push("a person decides below the last gate".to_owned());
     }
     if !rule.calibrate {
-        add("answers of people do not calibrate it".to_owned());
+        parts.push("answers of people do not calibrate it".to_owned());
     }
     // A critical event is never lowered, whatever the rule allows.
     if rule.second_opinion_may_lower && rule.severity != Severity::Critical {
-        add("a second opinion may lower it".to_owned());
+        parts.push("a second opinion may lower it".to_owned());
     }
-    text
+    parts
 }
 
 /// Describes the condition of a rule and its classes.
@@ -449,49 +458,6 @@ fn describe_gates(gates: &Gates) -> String {
         "confidence gates: act from {}, record from {}, review from {}, escalate from {}",
         gates.act, gates.record, gates.review, gates.escalate
     )
-}
-
-/// Describes a schedule.
-fn describe_schedule(hours: &Schedule) -> String {
-    let days = describe_days(&hours.days);
-    // `HH:MM` sorts as text as it does as time.
-    if hours.from == hours.to {
-        return match hours.from.as_str() {
-            "00:00" => format!("{days} all day"),
-            from => format!("{days} from {from} for 24 hours"),
-        };
-    }
-    let next_day = if hours.to < hours.from && hours.to != "00:00" {
-        " of the next day"
-    } else {
-        ""
-    };
-    format!("{days} {} to {}{next_day}", hours.from, hours.to)
-}
-
-/// Describes the days of a schedule; three or more consecutive days as a range.
-fn describe_days(days: &[Weekday]) -> String {
-    const WEEK: [(Weekday, &str); 7] = [
-        (Weekday::Mon, "Mon"),
-        (Weekday::Tue, "Tue"),
-        (Weekday::Wed, "Wed"),
-        (Weekday::Thu, "Thu"),
-        (Weekday::Fri, "Fri"),
-        (Weekday::Sat, "Sat"),
-        (Weekday::Sun, "Sun"),
-    ];
-    let is_named = |day: &Weekday| days.is_empty() || days.contains(day);
-    if WEEK.iter().all(|(day, _)| is_named(day)) {
-        return "every day".to_owned();
-    }
-    let mut names: Vec<String> = Vec::new();
-    for run in WEEK.split(|(day, _)| !is_named(day)) {
-        match run {
-            [(_, first), _, .., (_, last)] => names.push(format!("{first}–{last}")),
-            few => names.extend(few.iter().map(|(_, name)| (*name).to_owned())),
-        }
-    }
-    names.join(", ")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::id::ChannelId;
 
 /// Most areas in [`RuleSpec::ignore`].
 pub const MAX_IGNORED_AREAS: usize = 16;
-/// Highest [`RuleSpec::max_per_hour`].
+/// Highest number of events an hour that a rule may allow.
 pub const MAX_PER_HOUR: u32 = 3600;
 
 /// A condition on workflow outputs that makes events.
