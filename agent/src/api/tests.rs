@@ -29,6 +29,7 @@ fn here(bounds: Bounds) -> Here {
         client: RuntimeClient::new(dir.path().join("none.sock")).expect("a client"),
         preferred: None,
         model: None,
+        second_opinion: false,
         provider: None,
         policy: Default::default(),
         home: dir.path().join("home"),

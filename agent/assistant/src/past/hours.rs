@@ -1,9 +1,9 @@
-//! Numbers of events by the hour.
+//! Numbers of events by the hour or day.
 
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, ToSpan as _};
+use jiff::{RoundMode, Timestamp, Unit, ZonedRound};
 use serde_json::{Value, json};
 
 use super::answer::PastAnswer;
@@ -31,20 +31,28 @@ impl HourCount {
     }
 }
 
-/// Counts moments by the hour of `zone`; hours without any are left out.
-pub(super) fn count_by_hour(moments: &[Timestamp], zone: &TimeZone) -> Vec<HourCount> {
-    let mut hours: BTreeMap<i64, u64> = BTreeMap::new();
+/// Counts moments by the hour or day of `zone`, by its start; those without any are left out.
+#[must_use]
+pub fn count_by(unit: Unit, moments: &[Timestamp], zone: &TimeZone) -> BTreeMap<Timestamp, u64> {
+    let floor = ZonedRound::new().smallest(unit).mode(RoundMode::Trunc);
+    let mut counts = BTreeMap::new();
     for moment in moments {
-        let local = moment.to_zoned(zone.clone());
-        let into = i64::from(local.minute()).minutes().seconds(local.second());
-        let start = moment.checked_sub(into).unwrap_or(*moment);
-        let start = start.as_second() * 1000;
-        *hours.entry(start).or_default() += 1;
+        let start = moment.to_zoned(zone.clone()).round(floor);
+        // Only at the ends of the calendar there is no start.
+        let start = start.map_or(*moment, |start| start.timestamp());
+        *counts.entry(start).or_default() += 1;
     }
-    let counts = hours.into_iter();
     counts
-        .map(|(from_ms, number)| HourCount { from_ms, number })
-        .collect()
+}
+
+/// Counts moments by the hour of `zone`.
+pub(super) fn count_by_hour(moments: &[Timestamp], zone: &TimeZone) -> Vec<HourCount> {
+    let counts = count_by(Unit::Hour, moments, zone).into_iter();
+    let one = |(start, number): (Timestamp, u64)| HourCount {
+        from_ms: start.as_millisecond(),
+        number,
+    };
+    counts.map(one).collect()
 }
 
 /// The hours with events, and the one with most of them.

@@ -22,7 +22,7 @@ mod tests;
 mod why;
 
 pub use self::answer::PastAnswer;
-pub use self::hours::HourCount;
+pub use self::hours::{HourCount, count_by};
 pub use self::intervals::Intervals;
 pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown};
 pub use self::question::PastQuestion;

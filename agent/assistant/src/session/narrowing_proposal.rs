@@ -75,9 +75,10 @@ impl Session {
         let wanted = Backtest {
             pipeline: spec.clone(),
             hours: MAX_BACKTEST_HOURS,
+            pictures: false,
         };
         let report = self.deps.client.backtest(&wanted).await.ok()?;
-        let summary = BacktestSummary::from_report(&report, spec)?;
+        let summary = BacktestSummary::from_report(&report, spec).ok()?;
         Some(format!("without the change, {}", summary.sentence()))
     }
 }

@@ -1,10 +1,8 @@
 //! Searches the journal.
 
-use std::collections::BTreeMap;
-
 use futures_util::FutureExt as _;
 use jiff::tz::TimeZone;
-use jiff::{RoundMode, SignedDuration, Timestamp, Unit, Zoned, ZonedRound};
+use jiff::{SignedDuration, Timestamp, Unit, Zoned};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::event::{Event, EventBody};
@@ -14,7 +12,7 @@ use super::super::tool_context::ToolContext;
 use super::definition::{MAX_TEXT, Tool, ToolInput, ToolOutcome, schema, text};
 use crate::moment::parse_argument;
 use crate::past::event_search::EventSearchResult;
-use crate::past::{self, PastAnswer};
+use crate::past::{self, PastAnswer, count_by};
 use crate::permissions::{Effect, ToolScope};
 
 /// Maximum events in the result.
@@ -79,16 +77,13 @@ enum Bin {
 }
 
 impl Bin {
-    /// The beginning of the bin of a moment, as its name.
-    fn of(self, at: &Zoned) -> Option<(Timestamp, String)> {
-        let (unit, format) = match self {
-            Self::None => return None,
-            Self::Hour => (Unit::Hour, "%Y-%m-%d %H:%M %:z"),
-            Self::Day => (Unit::Day, "%Y-%m-%d"),
-        };
-        let floor = ZonedRound::new().smallest(unit).mode(RoundMode::Trunc);
-        let begins = at.round(floor).ok()?;
-        Some((begins.timestamp(), begins.strftime(format).to_string()))
+    /// The unit of time, and the format in which its start is named.
+    const fn unit(self) -> Option<(Unit, &'static str)> {
+        match self {
+            Self::None => None,
+            Self::Hour => Some((Unit::Hour, "%Y-%m-%d %H:%M %:z")),
+            Self::Day => Some((Unit::Day, "%Y-%m-%d")),
+        }
     }
 }
 
@@ -150,8 +145,8 @@ fn describe(answer: &PastAnswer, by: Bin, zone: &TimeZone) -> Value {
         "rejected_by_a_person": found.rejected, "looked_at_everything": !found.cut,
         "coverage": answer.knowledge.to_json(MAX_TIMES, zone),
     });
-    if by != Bin::None {
-        told["counts"] = counts(found, by, zone);
+    if let Some(unit) = by.unit() {
+        told["counts"] = counts(found, unit, zone);
     }
     let room = MAX_TEXT.saturating_sub(told.to_string().chars().count() + 100);
     let listed = (0..=MAX_EVENTS)
@@ -163,17 +158,15 @@ fn describe(answer: &PastAnswer, by: Bin, zone: &TimeZone) -> Value {
 }
 
 /// The numbers of all events by hour or day, without the empty ones.
-fn counts(found: &EventSearchResult, by: Bin, zone: &TimeZone) -> Value {
-    let mut bins: BTreeMap<Timestamp, (String, u64)> = BTreeMap::new();
-    for at in &found.moments {
-        if let Some((begins, name)) = by.of(&at.to_zoned(zone.clone())) {
-            bins.entry(begins).or_insert((name, 0)).1 += 1;
-        }
-    }
-    let counted: u64 = bins.values().map(|(_, number)| number).sum();
+fn counts(found: &EventSearchResult, (unit, format): (Unit, &str), zone: &TimeZone) -> Value {
+    let bins = count_by(unit, &found.moments, zone);
+    let counted: u64 = bins.values().sum();
     let left_out = bins.len().saturating_sub(MAX_BINS);
-    let listed = bins.into_values().skip(left_out);
-    let listed: Vec<Value> = listed.map(|(name, number)| json!([name, number])).collect();
+    let listed = bins.iter().skip(left_out);
+    let name = |start: &Timestamp| start.to_zoned(zone.clone()).strftime(format).to_string();
+    let listed: Vec<Value> = listed
+        .map(|(at, number)| json!([name(at), number]))
+        .collect();
     json!({
         "beginning_and_number": listed, "earlier_bins": left_out,
         "without_a_time_in_the_span": found.number.saturating_sub(counted),
@@ -221,7 +214,6 @@ mod tests {
 
     use super::*;
     use crate::past::event_search::EventSearch;
-    use crate::past::{Knowledge, PastQuestion};
 
     /// 26 October 2025, 00:30 UTC: at 01:00 UTC the clocks of Berlin go back.
     const BEGIN_S: i64 = 1_761_438_600;
@@ -263,17 +255,8 @@ mod tests {
         }))
         .unwrap();
         let found = search.done();
-        let cameras = [
-            SourceId::new("gate").unwrap(),
-            SourceId::new("dock").unwrap(),
-        ];
-        let question = PastQuestion::new(&wanted, &cameras, &report);
-        let knowledge = Knowledge::of(&question, &report, &found.begun, &berlin());
-        PastAnswer {
-            found,
-            knowledge,
-            report,
-        }
+        let cameras = ["gate", "dock"].map(|id| (SourceId::new(id).unwrap(), id.to_owned()));
+        PastAnswer::new(&wanted, found, report, &cameras.into(), &berlin())
     }
 
     #[test]
@@ -286,7 +269,7 @@ mod tests {
         assert_eq!(hours[1], json!(["2025-10-26 02:00 +01:00", 6]));
         let sum: u64 = hours.iter().filter_map(|bin| bin[1].as_u64()).sum();
         assert_eq!(sum, 120);
-        let days = counts(&answer(300).found, Bin::Day, &berlin());
+        let days = counts(&answer(300).found, Bin::Day.unit().unwrap(), &berlin());
         let days = days["beginning_and_number"].as_array().unwrap();
         assert_eq!(days[0], json!(["2025-10-26", 135]));
         assert_eq!(days[1], json!(["2025-10-27", 144]));

@@ -100,6 +100,7 @@ async fn past_results(
     let wanted = Backtest {
         pipeline: spec.clone(),
         hours: hours.min(MAX_BACKTEST_HOURS),
+        pictures: false,
     };
     let report = given.context.client.backtest(&wanted).await;
     Ok(past_to_json(&report.map_err(|e| e.in_full())?))
