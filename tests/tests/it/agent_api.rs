@@ -316,7 +316,7 @@ fn llm_work_is_streamed_with_cost_and_confirmed_by_id() -> anyhow::Result<()> {
     assert_eq!(cost["calls"].as_array().map(Vec::len), Some(5));
     let classes = cost["budget"]["classes"].as_array().into_iter().flatten();
     let calls: Vec<&Value> = classes.map(|class| &class["calls_in_hour"]).collect();
-    assert_eq!(calls, [0, 5, 0, 0], "a program's set-up: {cost}");
+    assert_eq!(calls, [0, 5, 0, 0, 0], "a program's set-up: {cost}");
     let health = site.api.json("GET", "/v1/health", None)?;
     assert_eq!(
         (&health["model"]["state"], &health["model"]["within_budget"]),

@@ -150,7 +150,7 @@ fn proposal_says_what_it_would_have_reported() -> anyhow::Result<()> {
     })?;
     let (_, objects, errors) = ask_json(
         &bench,
-        &["tell me when something moves on the street camera"],
+        &["tell me each time something moves on the street camera"],
     )?;
     let proposal = objects.iter().find(|object| object["type"] == "proposal");
     let trials = proposal.map_or(Value::Null, |proposal| proposal["tried"].clone());
@@ -209,7 +209,7 @@ fn price_in_bytes_agrees_with_what_is_metered_later() -> anyhow::Result<()> {
     bench.json("DELETE", "/v1/pipelines/earlier", None)?;
     let (_, objects, errors) = ask_json(
         &bench,
-        &["tell me when something moves on the street camera"],
+        &["tell me each time something moves on the street camera"],
     )?;
     let proposal = objects.iter().find(|object| object["type"] == "proposal");
     let proposal = proposal.context(errors)?;

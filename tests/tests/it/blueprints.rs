@@ -278,7 +278,7 @@ fn archive_keeps_counts_of_the_box_and_no_llm_claims() -> anyhow::Result<()> {
         answers("One pattern is kept."),
     ];
     let site = Site::demo(&steps)?;
-    let tell = "tell me when somebody crosses the vertical line at 50% on camera test";
+    let tell = "tell me each time somebody crosses the vertical line at 50% on camera test";
     let (code, _, errors) = ask_json(&site.bench, &["--yes", tell])?;
     assert_eq!(code, 0, "{errors}");
     wait_up_to(LONG, "five events", || {

@@ -337,6 +337,15 @@ impl SessionState {
                 self.awaiting = Awaiting::Answer(question.clone());
                 Reply::Ask(question)
             }
+            // What is no camera does not become part of the request.
+            Ok(Answer::Ask(next)) if [next.about, question.about] == [Missing::Camera; 2] => {
+                let again = Question {
+                    request: question.request,
+                    ..next
+                };
+                self.awaiting = Awaiting::Answer(again.clone());
+                Reply::Ask(again)
+            }
             other => self.reply_to(&whole, other, here),
         }
     }

@@ -38,7 +38,7 @@ Answer with JSON: {"language": "...", "request": "...", "left_out": ["..."], "jo
 - Alert me when a person stays in the left half for more than 2 minutes on camera dock.
 - Alert me when a car enters the rectangle 10%,20% to 50%,80% on camera yard.
 - Count vehicles crossing the horizontal line at 50% on camera road.
-- Tell me when a truck crosses the vertical line at 40% from left to right on camera gate.
+- Tell me when a car crosses the vertical line at 40% from left to right on camera gate.
 - Tell me when there are more than 5 people in the whole picture for 30 seconds on camera hall and tell #security.
 - Tell me when a person appears on camera gate on weekdays, save a clip that starts five seconds before, plus a still, and send both to #security.
 - Tell me when there is nobody in the left half for 20 seconds on camera dock.
