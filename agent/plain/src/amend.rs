@@ -106,7 +106,7 @@ pub(crate) fn amend(
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
     });
-    match closed::left_over(&r, SMALL, lexicon).is_empty() {
+    match closed::unread_words(&r, SMALL, lexicon).is_empty() {
         true => Ok(intents),
         false => Err(not_read(&r)),
     }

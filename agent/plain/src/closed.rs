@@ -257,7 +257,7 @@ fn unknown_class(r: &Reader, at: &Range<usize>, lexicon: &Lexicon) -> Option<Str
 }
 
 /// Words that no phrase has read of an order about what runs. `small`: words that say nothing there.
-pub(crate) fn left_over(r: &Reader, small: &str, lexicon: &Lexicon) -> Vec<String> {
+pub(crate) fn unread_words(r: &Reader, small: &str, lexicon: &Lexicon) -> Vec<String> {
     let is_read = |at: &usize| {
         let word = r.word(*at);
         let is_mark = r.tokens.get(*at).is_some_and(|t| t.kind == Kind::Mark);

@@ -81,7 +81,7 @@ pub(crate) fn control(
         true => SMALL.to_owned(),
         false => format!("{SMALL}|from"),
     };
-    let mut left = closed::left_over(r, &small, lexicon);
+    let mut left = closed::unread_words(r, &small, lexicon);
     left.extend(mixed);
     // `remove the gate from the gate watch`
     let from = r.tokens.iter().any(|t| t.text == "from");

@@ -254,7 +254,7 @@ pub(crate) fn change(
     let target = target(&mut r, scene, lexicon)?;
     let wanted = wanted(&mut r, scene, lexicon, notes)?;
     r.take_all(&["too? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
-    let mut left = closed::left_over(&r, SMALL, lexicon);
+    let mut left = closed::unread_words(&r, SMALL, lexicon);
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));

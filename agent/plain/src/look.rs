@@ -18,7 +18,7 @@ use crate::question::{
     HAPPENED, WAS, has, its_cameras, its_pictures, its_pipelines, its_place, its_spans, latest,
     wants_hours, with_all_classes,
 };
-use crate::reader::{Reader, left_over};
+use crate::reader::{Reader, content_words};
 use crate::scene::{Scene, quoted};
 use crate::span;
 use crate::token::Kind;
@@ -159,7 +159,7 @@ fn only_cameras(r: &Reader, lexicon: &Lexicon) -> bool {
         SHOWN,
         "known|connected|available|configured|added|installed",
     ]);
-    left_over(&rest, lexicon).is_empty() && !has(&rest, "status|health")
+    content_words(&rest, lexicon).is_empty() && !has(&rest, "status|health")
 }
 
 /// A question for what happened. `wanted` says on which camera, of which pipelines and how many.
@@ -319,7 +319,7 @@ fn another_time(r: &Reader) -> Result<(), String> {
 /// is the sky`.
 fn nothing_else(r: &mut Reader, lexicon: &Lexicon) -> Result<(), String> {
     r.take_all(&[SHOWN, "no changes|change"]);
-    match left_over(r, lexicon).as_slice() {
+    match content_words(r, lexicon).as_slice() {
         [] => Ok(()),
         rest => {
             let rest: Vec<String> = rest.iter().map(|w| quoted(w)).collect();

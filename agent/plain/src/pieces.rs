@@ -4,7 +4,7 @@
 //! another.
 
 use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, asks, leads, skip_polite};
-use crate::closed::left_over;
+use crate::closed::unread_words;
 use crate::deployed::OTHERS;
 use crate::lexicon::Lexicon;
 use crate::names;
@@ -188,7 +188,7 @@ fn leaves_out(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     let classes = names::classes(&mut reader, scene, lexicon);
     !classes.is_empty()
         && classes.iter().all(|m| m.stand == names::Stand::Excluded)
-        && left_over(&reader, "and|or|but", lexicon).is_empty()
+        && unread_words(&reader, "and|or|but", lexicon).is_empty()
 }
 
 /// A clause whose cameras are only cameras: one called `Watch tower` asks for nothing.
@@ -217,7 +217,7 @@ fn is_heading(request: &Request, scene: &Scene, lexicon: &Lexicon) -> bool {
 /// Whether a clause says that nobody is to be told, and nothing else.
 fn is_quietly(piece: &[Token], lexicon: &Lexicon) -> bool {
     let mut reader = Reader::new(piece.to_vec());
-    quietly(&mut reader) && left_over(&reader, "and|but", lexicon).is_empty()
+    quietly(&mut reader) && unread_words(&reader, "and|but", lexicon).is_empty()
 }
 
 /// Whether a clause says how a pipeline that it names should be:

@@ -473,7 +473,7 @@ fn unit(word: &str) -> Option<f64> {
 }
 
 /// Words that no phrase used and that mean something.
-pub(crate) fn left_over(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
+pub(crate) fn content_words(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
     let mut found = Vec::new();
     let mut start = None;
     for i in 0..=r.tokens.len() {

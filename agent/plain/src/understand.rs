@@ -19,7 +19,7 @@ use crate::look;
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
 use crate::propose::propose;
-use crate::reader::{Reader, left_over};
+use crate::reader::{Reader, content_words};
 use crate::receiver;
 use crate::request;
 use crate::scene::{Deployed, Scene, quoted};
@@ -157,7 +157,7 @@ impl Plain {
         }
         if first.asks == Asks::Nothing {
             let reader = Reader::new(first.tokens.clone());
-            return unknown(left_over(&reader, &self.lexicon), String::new());
+            return unknown(content_words(&reader, &self.lexicon), String::new());
         }
         if has(Asks::Look) {
             if requests.iter().any(|r| r.asks != Asks::Look) {
@@ -274,7 +274,7 @@ impl Plain {
                     not_understood: notes.not_understood,
                 })
             }
-            Err(text) => unknown(left_over(&reader, &self.lexicon), text),
+            Err(text) => unknown(content_words(&reader, &self.lexicon), text),
         }
     }
 }
