@@ -1,7 +1,7 @@
 //! What happens in the picture, by its verbs.
 
 use crate::names::Mention;
-use crate::need::Notes;
+use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::quoted;
 
@@ -14,6 +14,8 @@ pub(super) struct Acts {
     pub(super) stays: bool,
     pub(super) empty: bool,
     pub(super) occupied: bool,
+    /// Something comes or is seen for the first time.
+    pub(super) appears: bool,
     /// It goes both ways: `in and out`.
     pub(super) both_ways: bool,
     /// Only people do that.
@@ -40,7 +42,13 @@ const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted"
 /// The order matters: each pattern takes words from those behind it.
 ///
 /// `moves`: whether a way or a line was said, along which whatever moves goes or drives.
-pub(super) fn acts(r: &mut Reader, mentions: &[Mention], moves: bool, notes: &mut Notes) -> Acts {
+/// `held`: whether it was said for how long something goes on.
+pub(super) fn acts(
+    r: &mut Reader,
+    mentions: &[Mention],
+    moves: bool,
+    held: bool,
+) -> Result<Acts, Need> {
     r.slot = Slot::Act;
     let (crosses, both_ways) = take_crossings(r);
     let leaves = r.take_all(&[
@@ -68,22 +76,32 @@ pub(super) fn acts(r: &mut Reader, mentions: &[Mention], moves: bool, notes: &mu
     let stays = r.take_all(&STAYS);
     let empty = take_state(r, mentions, STATES);
     let occupied = take_state(r, mentions, "occupied|taken|full|busy");
-    cannot_be_seen(r, mentions, notes);
+    refuse_unseen(r, mentions)?;
+    if held {
+        r.take_all(&["has|have|it's|he's|she's been"]);
+    }
     let stirs = r.find(&["moves|move|moving"]).is_some();
     if moves || crosses {
         r.take_all(&["go|goes|going|drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
     }
-    r.take_all(&[
+    let appears = r.take_all(&[
         "appear|appears|appearing|shows|show up?",
         "passes|passing by?",
         "come|comes|came|coming by|along|past|over|near|close?",
         "goes|walks|walk to",
         "gets|get|getting near|close",
-        "is|are? around",
         "turns|turn up",
-        "see|sees|seen|spotted|spot|present|visible|detected|moves|move|moving|seeing|happens",
     ]);
-    Acts {
+    r.take_all(&[
+        "is|are? around",
+        "see|sees|seen|spotted|spot|present|visible|detected|seeing|happens",
+    ]);
+    // What stays does not move, and no rule tells for how long something moves.
+    if !(stays || held) || mentions.iter().any(Mention::is_none) {
+        r.take_all(&["moves|move|moving"]);
+    }
+    Ok(Acts {
+        appears,
         both_ways,
         stirs,
         people,
@@ -94,7 +112,7 @@ pub(super) fn acts(r: &mut Reader, mentions: &[Mention], moves: bool, notes: &mu
         stays,
         empty,
         occupied,
-    }
+    })
 }
 
 const STAYS: [&str; 11] = [
@@ -147,7 +165,7 @@ fn take_crossings(r: &mut Reader) -> (bool, bool) {
 /// Takes words for the state of a place. Beside a class it says something else, unless it is said
 /// of that class: `occupied by a car`, `free of cars`.
 fn take_state(r: &mut Reader, mentions: &[Mention], states: &str) -> bool {
-    let Some(found) = r.find(&[&format!("becomes|is|gets? {states}")]) else {
+    let Some(found) = r.find(&[&format!("becomes|is|gets? {states} again?")]) else {
         return false;
     };
     let end = found.at.end;
@@ -159,16 +177,19 @@ fn take_state(r: &mut Reader, mentions: &[Mention], states: &str) -> bool {
     true
 }
 
-/// Takes what is opened and closed, of which it is said that nobody sees it: who is there counts.
-fn cannot_be_seen(r: &mut Reader, mentions: &[Mention], notes: &mut Notes) {
+/// Refuses what is opened and closed, which no model sees.
+fn refuse_unseen(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
     let opens =
         "opens|opened|opening|open|closes|closed|closing|shuts|locks|locked|unlocks|unlocked";
     let Some(found) = r.find(&[opens]).filter(|_| !mentions.is_empty()) else {
-        return;
+        return Ok(());
     };
-    r.mark(found.at.clone());
-    notes.not_possible.push(format!(
-        "No model here sees that something is opened or closed ({}): only what is in the picture, where, and for how long.",
-        quoted(&r.written(found.at))
-    ));
+    let written = r.written(found.at);
+    Err(Need::not_read(
+        format!(
+            "No model here sees that something is opened or closed ({}): only what is in the picture, where, and for how long.",
+            quoted(&written)
+        ),
+        vec![written],
+    ))
 }

@@ -16,6 +16,10 @@ use crate::scene::{Scene, quoted};
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     pub(super) hold_s: Option<f64>,
+    /// The word at which it stands.
+    pub(super) hold_at: Option<usize>,
+    /// How often a number is to be sent.
+    pub(super) interval_s: Option<f64>,
     pub(super) stop_after_s: Option<f64>,
 }
 
@@ -79,6 +83,7 @@ pub(super) fn spans(r: &mut Reader, counts: bool, notes: &mut Notes) -> Spans {
     let often = r.find(&["every|each|per <u>"]).filter(|_| counts);
     if let Some(found) = often.filter(|found| found.value(0) < 86_400.0) {
         r.mark(found.at.clone());
+        spans.interval_s = Some(found.value(0));
         notes.not_possible.push(format!(
             "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
             seconds(found.value(0))
@@ -102,7 +107,7 @@ pub(super) fn spans(r: &mut Reader, counts: bool, notes: &mut Notes) -> Spans {
         // What is no time for which something goes on stays unread.
         if is_for_a_time(r, &found) {
             r.mark(found.at.clone());
-            spans.hold_s = Some(found.value(0));
+            (spans.hold_s, spans.hold_at) = (Some(found.value(0)), Some(found.at.start));
         }
     }
     spans

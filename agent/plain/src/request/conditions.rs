@@ -21,6 +21,8 @@ pub(crate) const TOO_FEW_S: f64 = 3.0;
 
 /// What the phrases of a request say.
 pub(super) struct Facts {
+    /// How many conditions stand in clauses of their own.
+    pub(super) clauses: usize,
     pub(super) told: bool,
     pub(super) counted: bool,
     pub(super) acts: Acts,
@@ -76,13 +78,16 @@ impl Facts {
         // `free or occupied`, `comes or waits` are two conditions.
         let two = (acts.empty && (acts.occupied || acts.moves()))
             || (self.is_empty() && self.bound.is_some())
-            || (acts.stays && (acts.leaves || acts.crosses));
+            || (acts.stays && (acts.leaves || acts.crosses))
+            || (acts.appears && acts.leaves && !self.crosses())
+            || self.has_clauses_apart();
         if two {
             return Err(Need::new(
                 Missing::Meaning,
                 "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"",
             ));
         }
+        self.refuse_number_at_intervals()?;
         self.refuse_none_that_moves()?;
         self.refuse_time_of_a_moment()?;
         // `nobody but a dog` is that a dog is there alone.
@@ -102,6 +107,27 @@ impl Facts {
             ));
         }
         Ok(())
+    }
+
+    /// Whether its clauses say more than one condition. Those who come and those who go are told by
+    /// one watch.
+    fn has_clauses_apart(&self) -> bool {
+        let acts = &self.acts;
+        let come_and_go = acts.enters && acts.leaves && self.spans.hold_s.is_none();
+        self.clauses > 2 || (self.clauses == 2 && !come_and_go)
+    }
+
+    fn refuse_number_at_intervals(&self) -> Result<(), Need> {
+        match self.spans.interval_s.filter(|_| self.told) {
+            None => Ok(()),
+            Some(interval_s) => Err(Need::new(
+                Missing::Meaning,
+                format!(
+                    "I tell of events, and send no number every {}. Say only that it is counted, such as \"count cars at the gate\": the number stands in the pipeline's results at any time.",
+                    seconds(interval_s)
+                ),
+            )),
+        }
     }
 
     fn refuse_none_that_moves(&self) -> Result<(), Need> {

@@ -12,6 +12,7 @@ mod acts;
 mod amounts;
 mod cameras;
 mod channels;
+mod clauses;
 mod conditions;
 mod ending;
 mod ground;
@@ -43,6 +44,7 @@ use crate::scene::{Model, Scene, Shape, quoted};
 use acts::acts;
 use amounts::bound;
 use cameras::cameras_of;
+use clauses::clauses;
 use conditions::Facts;
 use ground::{Ground, ground};
 use objects::{equipment, objects, take_required};
@@ -66,13 +68,16 @@ pub(crate) fn watch(
     let mentions = one_list(r, bound.is_some(), waits, scene, lexicon);
     let mentions = equipment(r, mentions, required, scene);
     let moves = !ground.ways.is_empty() || ground.has_line();
-    let mut acts = acts(r, &mentions, moves, notes);
+    let held = ground.spans.hold_s.is_some();
+    let mut acts = acts(r, &mentions, moves, held)?;
     purpose.add_to(&mut acts);
     let unknown = unknown_place(r, lexicon);
     let (place, ways) = (ground.place.take(), std::mem::take(&mut ground.ways));
     let spans = std::mem::take(&mut ground.spans);
     let none = mentions.iter().any(Mention::is_none);
+    let clauses = clauses(r, &mentions, spans.hold_at);
     let mut facts = Facts {
+        clauses,
         told: purpose.told,
         counted: purpose.counted,
         acts,
