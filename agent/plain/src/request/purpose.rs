@@ -9,6 +9,7 @@ use super::amounts::{cooldown, seconds};
 use super::channels::channels;
 use super::ending::ending;
 use super::wishes::{Wishes, wishes};
+use crate::answer::Missing;
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::{Need, Notes};
@@ -57,6 +58,12 @@ pub(super) fn purpose(
     let (told, counted) = verbs(r, scene, lexicon);
     // It was asked to watch, even where another phrase took the verb.
     let told = told || wished.any || is_sent || !counted;
+    if wished.quiet && severity == Severity::Critical {
+        return Err(Need::new(
+            Missing::Meaning,
+            "It is to be urgent, and nobody is to be told: what is critical is always told. Say it without one of the two.",
+        ));
+    }
     if told && wished.quiet {
         notes.assumed.push(
             "Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.".to_owned(),
