@@ -91,6 +91,7 @@ pub(crate) fn control(
     }
     let is_named = !named.is_empty();
     let by_camera = matches!(cameras, Cameras::These(_));
+    let one_on_each = one_on_each(&cameras, scene);
     let targets = match spared.is_empty() {
         true => verb.targets(all, named, cameras, scene, notes)?,
         false => ids_of(scene)
@@ -99,7 +100,7 @@ pub(crate) fn control(
             .collect(),
     };
     let targets = verb.fitting(targets, counts.filter(|_| !is_named), scene)?;
-    if (by_camera || by_class) && !all && several.is_none() && targets.len() > 1 {
+    if (by_camera || by_class) && !one_on_each && !all && several.is_none() && targets.len() > 1 {
         return Err(verb.which(&targets, scene));
     }
     Ok(match asks {
@@ -115,6 +116,18 @@ pub(crate) fn control(
         }
         _ => Intent::Resume(targets),
     })
+}
+
+/// Whether several cameras are named and one watch runs on each: then nothing is left to choose.
+fn one_on_each(cameras: &Cameras, scene: &Scene) -> bool {
+    let Cameras::These(cameras) = cameras else {
+        return false;
+    };
+    let on = |id: &SourceId| {
+        let pipelines = scene.pipelines.iter();
+        pipelines.filter(|p| p.spec.source == *id).count()
+    };
+    cameras.len() > 1 && cameras.iter().all(|id| on(id) == 1)
 }
 
 /// The watches of exactly the classes that are named: `stop watching for people`.
@@ -243,20 +256,28 @@ impl Verb {
         match (named.is_empty(), cameras) {
             (false, _) => Ok(named),
             (_, Cameras::All) => Ok(ids_of(scene)),
-            (_, Cameras::These(cameras)) => self.on_cameras(&cameras, scene),
+            (_, Cameras::These(cameras)) => self.on_cameras(&cameras, scene, notes),
             _ if all => Ok(ids_of(scene)),
             (_, Cameras::Unknown(written)) => Err(names::no_such_camera(&written, scene)),
             (_, Cameras::None) => self.the_only_one(scene, notes),
         }
     }
 
-    fn on_cameras(&self, cameras: &[SourceId], scene: &Scene) -> Result<Vec<PipelineId>, Need> {
+    fn on_cameras(
+        &self,
+        cameras: &[SourceId],
+        scene: &Scene,
+        notes: &mut Notes,
+    ) -> Result<Vec<PipelineId>, Need> {
         let on = |id: &SourceId| -> Vec<PipelineId> {
             let on = scene.pipelines.iter().filter(|p| p.spec.source == *id);
             on.map(|p| p.spec.id.clone()).collect()
         };
         let targets: Vec<PipelineId> = cameras.iter().flat_map(on).collect();
         if !targets.is_empty() {
+            let idle = cameras.iter().filter(|camera| on(camera).is_empty());
+            let idle = idle.map(|camera| format!("Nothing runs on {camera}."));
+            notes.assumed.extend(idle);
             return Ok(targets);
         }
         let names: Vec<&str> = cameras.iter().map(|c| c.as_str()).collect();
