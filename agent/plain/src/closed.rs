@@ -18,6 +18,9 @@ const WHERE: &str = "at|in|on|from|inside|into|onto|within|to|of|for|during|by|t
 const SENTENCE_END: &str = ".|!|?|;|\n";
 const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
 
+/// Words that change nothing of an order about what runs.
+const OF_ORDERS: &str = "again|always|could|should|was|were|been|constantly|continuously";
+
 /// Words that no phrase has read, together where they stand together.
 pub(crate) fn unread(r: &Reader, lexicon: &Lexicon) -> Vec<Range<usize>> {
     let check = Check { r, lexicon };
@@ -51,7 +54,17 @@ impl Check<'_> {
         if r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark) {
             return one_of(MARKS, word) || self.is_arrow(at) || self.is_conjunction(at);
         }
-        self.is_preposition(at) || self.is_conjunction(at) || self.is_limit(at)
+        self.is_preposition(at)
+            || self.is_conjunction(at)
+            || self.is_limit(at)
+            || self.is_of_the_request(at)
+    }
+
+    /// `could you tell me`, `always tell me`: said of the request, and not of what is watched for.
+    fn is_of_the_request(&self, at: usize) -> bool {
+        let r = self.r;
+        one_of("could|should|always|constantly|continuously", r.word(at))
+            && !(0..at).any(|i| r.slot_of(i) == Slot::Class || is_when(r, i))
     }
 
     /// `- >` and `=` before what is to be done.
@@ -136,17 +149,27 @@ impl Check<'_> {
         let next =
             (at + 1..r.tokens.len()).find(|i| !one_of("a|an|the|for|about|at|on|in", r.word(*i)));
         let next_is = |slots: &[Slot]| next.is_some_and(|i| slots.contains(&beside(i)));
-        let waits = (0..r.tokens.len()).any(|i| one_of("when|if|whenever", r.any_word(i)));
+        let waits = (0..r.tokens.len()).any(|i| is_when(r, i));
         match r.word(at) {
             "only" | "just" => {
-                next_is(&[Slot::Class, Slot::Time, Slot::Verb, Slot::Wish])
+                // `when only a person is there` says that nothing else is, which no rule tells.
+                let of_class = (0..at).all(|i| !is_when(r, i))
+                    && !(at > 0 && one_of("is|are|there|there's", r.any_word(at - 1)));
+                next_is(&[Slot::Time, Slot::Verb, Slot::Wish])
                     || next.is_some_and(|i| one_of("when|if", r.word(i)))
-                    || at > 0 && matches!(beside(at - 1), Slot::Class | Slot::Time)
+                    || at > 0 && beside(at - 1) == Slot::Time
+                    || of_class
+                        && (next_is(&[Slot::Class]) || at > 0 && beside(at - 1) == Slot::Class)
             }
             "every" | "each" | "all" => beside(at + 1) == Slot::Class && !waits,
             _ => false,
         }
     }
+}
+
+/// Whether a word begins the clause of a condition.
+fn is_when(r: &Reader, at: usize) -> bool {
+    one_of("when|if|whenever", r.any_word(at))
 }
 
 /// What a refusal says besides the words that were left over.
@@ -264,6 +287,7 @@ pub(crate) fn unread_words(r: &Reader, small: &str, lexicon: &Lexicon) -> Vec<St
         word.is_empty()
             || (is_mark && one_of(MARKS, word))
             || lexicon.is_function(word)
+            || one_of(OF_ORDERS, word)
             || one_of(small, word)
     };
     let left = grouped((0..r.tokens.len()).filter(|at| !is_read(at)));

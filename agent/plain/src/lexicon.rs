@@ -55,6 +55,8 @@ struct Words {
     function: BTreeSet<String>,
     /// Small words of questions.
     asked: BTreeSet<String>,
+    /// Small words that turn round or limit what they stand in.
+    limits: BTreeSet<String>,
     /// Nouns of place.
     places: BTreeSet<String>,
 }
@@ -215,9 +217,14 @@ impl Lexicon {
         self.words.function.contains(word)
     }
 
+    /// Whether a word stands anywhere in a question and changes nothing.
+    pub(crate) fn is_asked(&self, word: &str) -> bool {
+        self.is_function(word) || self.words.asked.contains(word)
+    }
+
     /// Whether a word is a small one, which no name is by itself.
     pub(crate) fn is_everyday(&self, word: &str) -> bool {
-        self.is_function(word) || self.words.asked.contains(word)
+        self.is_asked(word) || self.words.limits.contains(word)
     }
 
     pub(crate) fn is_place(&self, word: &str) -> bool {

@@ -12,13 +12,13 @@ use crate::intent::{EventsWanted, Look};
 use crate::kinds;
 use crate::lexicon::Lexicon;
 use crate::moments::{self, Range};
-use crate::names::{self, Mention};
+use crate::names::{self, Mention, Stand};
 use crate::need::Notes;
 use crate::question::{
     HAPPENED, WAS, has, its_cameras, its_pictures, its_pipelines, its_place, its_spans, latest,
     wants_hours, with_all_classes,
 };
-use crate::reader::{Reader, content_words};
+use crate::reader::{Reader, content_words, one_of};
 use crate::scene::{Scene, quoted};
 use crate::span;
 use crate::token::Kind;
@@ -180,6 +180,7 @@ fn events(
     }
     let kinds = kinds::asked(r, many);
     let mentions = names::classes(r, &with_all_classes(scene), lexicon);
+    refuse_classes_apart(r, &mentions)?;
     let labels = labels_of(&mentions, scene);
     r.take_all(&[
         "happened|happen|events|event|alerts|alarms|warnings|incidents|came|come|comes|seen|passed|appeared",
@@ -228,6 +229,30 @@ fn refuse_other_comparisons(r: &Reader, wanted: &EventsWanted) -> Result<(), Str
     Ok(())
 }
 
+/// Refuses classes that do not add up: one that is left out or absent, or one beside another:
+/// `cars but no trucks`, `people with dogs`.
+fn refuse_classes_apart(r: &Reader, mentions: &[Mention]) -> Result<(), String> {
+    let joins = |i: usize| one_of("and|or|,|&|a|an|the|any", r.any_word(i));
+    let apart = mentions
+        .windows(2)
+        .find(|pair| match pair {
+            [first, next] => !(first.at.end..next.at.start).all(joins),
+            _ => false,
+        })
+        .and_then(|pair| pair.last());
+    let left_out = mentions
+        .iter()
+        .find(|m| m.stand != Stand::Wanted && !m.is_nobody());
+    let Some(mention) = left_out.or(apart) else {
+        return Ok(());
+    };
+    let from = mention.at.start.saturating_sub(1);
+    Err(format!(
+        "I count what is named, each by itself, and do not understand {} there. Ask for one class, or for several together, such as \"how many cars and trucks today\".",
+        quoted(&r.written(from..mention.at.end))
+    ))
+}
+
 /// The labels of what is named: those that some model tells, else all.
 fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
     let models = scene.models.iter().flat_map(|model| &model.labels);
@@ -257,7 +282,8 @@ fn now(
     let status = || (Look::Status(camera.cloned()), deployed::listed(scene));
     if has(r, states) || many && names::mentions_class(r, scene, lexicon) || has(r, "there") {
         r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
-        drop(names::classes(r, scene, lexicon));
+        let mentions = names::classes(r, scene, lexicon);
+        refuse_classes_apart(r, &mentions)?;
         nothing_else(r, lexicon)?;
         return Ok(status());
     }
@@ -275,7 +301,8 @@ fn now(
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || is_any {
         r.take_all(&["sources", "happening"]);
-        drop(names::classes(r, scene, lexicon));
+        let mentions = names::classes(r, scene, lexicon);
+        refuse_classes_apart(r, &mentions)?;
         nothing_else(r, lexicon)?;
         if camera.is_some() {
             return Ok(status());

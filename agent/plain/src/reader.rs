@@ -472,7 +472,7 @@ fn unit(word: &str) -> Option<f64> {
     })
 }
 
-/// Words that no phrase used and that mean something.
+/// Words of a question that no phrase used and that mean something.
 pub(crate) fn content_words(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
     let mut found = Vec::new();
     let mut start = None;
@@ -484,7 +484,7 @@ pub(crate) fn content_words(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
                     .all(|c| c.is_ascii_digit() || c == '.' || c == ':')
                     && t.text != "."
                     && t.text != ":";
-            counts && !r.word(i).is_empty() && !lexicon.is_everyday(&t.text)
+            counts && !r.word(i).is_empty() && !lexicon.is_asked(&t.text)
         });
         match (content, start) {
             (true, None) => start = Some(i),
