@@ -5,6 +5,7 @@ mod answers;
 mod apart;
 mod changes;
 mod corrections;
+mod doubt;
 mod ends;
 mod language;
 mod meant;
