@@ -8,7 +8,7 @@
 
 use watchkeeper_contract::event::{Decision, Verdict};
 use watchkeeper_contract::review::Calibration;
-use watchkeeper_contract::rule::Gates;
+use watchkeeper_contract::rule::{Gates, Severity};
 
 use super::calibration;
 use super::evidence::{EvidenceItem, round};
@@ -78,20 +78,34 @@ pub fn decide(chain: &[EvidenceItem], gates: &Gates) -> Decision {
 }
 
 /// Decides by the calibrated confidence what follows from an event. Whether there is an event the
-/// evidence alone decides, because people answer about events only.
+/// evidence alone decides, because people answer about events only. The verdict of a critical rule
+/// is at least that of the evidence.
 #[must_use]
-pub fn calibrate(decision: Decision, gates: &Gates, calibration: &Calibration) -> Decision {
+pub fn calibrate(
+    decision: Decision,
+    gates: &Gates,
+    severity: Severity,
+    calibration: &Calibration,
+) -> Decision {
     if decision.verdict == Verdict::Discard {
         return decision;
     }
     let raw = decision.confidence;
     let confidence = calibration::apply(calibration, raw);
-    let verdict = verdict(confidence, gates).max(Verdict::Escalate);
+    let by_answers = verdict(confidence, gates);
+    let verdict = by_answers.max(match severity {
+        Severity::Critical => decision.verdict,
+        Severity::Info | Severity::Warning => Verdict::Escalate,
+    });
     let word = match verdict {
         Verdict::Act => "act",
         Verdict::Record => "record",
         Verdict::Review => "review",
         Verdict::Escalate | Verdict::Discard => "escalate",
+    };
+    let kept = match severity {
+        Severity::Critical if by_answers < verdict => ", which never lower a critical rule",
+        _ => "",
     };
     let answers = u64::from(calibration.approved) + u64::from(calibration.rejected);
     Decision {
@@ -99,7 +113,7 @@ pub fn calibrate(decision: Decision, gates: &Gates, calibration: &Calibration) -
         confidence,
         raw_confidence: Some(raw),
         reason: format!(
-            "{word}: {confidence:.2} after {answers} answers of people; by evidence alone {}",
+            "{word}: {confidence:.2} after {answers} answers of people{kept}; by evidence alone {}",
             decision.reason
         ),
         asks: None,
@@ -110,6 +124,15 @@ pub fn calibrate(decision: Decision, gates: &Gates, calibration: &Calibration) -
 mod tests {
     use super::*;
     use crate::rules::evidence::{of_count, of_value};
+
+    fn by_answers(offset: f64) -> Calibration {
+        Calibration {
+            approved: 5,
+            rejected: 20,
+            slope: 1.0,
+            offset,
+        }
+    }
 
     #[test]
     fn confidence_equal_to_a_gate_passes_it() {
@@ -137,17 +160,13 @@ mod tests {
     #[test]
     fn calibration_changes_the_verdict_of_an_event_and_makes_or_drops_none() {
         let gates = Gates::default();
-        let with = |offset: f64, held_s: f64| {
-            let calibration = Calibration {
-                approved: 5,
-                rejected: 20,
-                slope: 1.0,
-                offset,
-            };
-            let raw = decide(&of_count(&[0.5; 3], 1.0, held_s), &gates);
-            (raw.clone(), calibrate(raw, &gates, &calibration))
+        let with = |offset: f64| {
+            let calibration = by_answers(offset);
+            let raw = decide(&of_count(&[0.5; 3], 1.0, 5.0), &gates);
+            let info = Severity::Info;
+            (raw.clone(), calibrate(raw, &gates, info, &calibration))
         };
-        let (raw, lowered) = with(-9.0, 5.0);
+        let (raw, lowered) = with(-9.0);
         assert_eq!(raw.verdict, Verdict::Record, "{raw:?}");
         assert_eq!(lowered.verdict, Verdict::Escalate);
         assert_eq!(lowered.raw_confidence, Some(raw.confidence));
@@ -159,20 +178,27 @@ mod tests {
             "{}",
             lowered.reason
         );
-        let (_, raised) = with(9.0, 5.0);
+        let (_, raised) = with(9.0);
         assert_eq!(raised.verdict, Verdict::Act);
         let discarded = decide(&[], &gates);
-        let same = calibrate(
-            discarded.clone(),
-            &gates,
-            &Calibration {
-                approved: 5,
-                rejected: 5,
-                slope: 1.0,
-                offset: 9.0,
-            },
-        );
-        assert_eq!(same, discarded);
+        for severity in [Severity::Info, Severity::Critical] {
+            let same = calibrate(discarded.clone(), &gates, severity, &by_answers(9.0));
+            assert_eq!(same, discarded);
+        }
+    }
+
+    #[test]
+    fn calibration_never_lowers_a_critical_rule_but_may_raise_it() {
+        let gates = Gates::default();
+        let raw = decide(&of_count(&[0.5; 3], 1.0, 5.0), &gates);
+        let with = |offset| calibrate(raw.clone(), &gates, Severity::Critical, &by_answers(offset));
+        assert_eq!(raw.verdict, Verdict::Record, "{raw:?}");
+        let kept = with(-9.0);
+        assert_eq!(kept.verdict, Verdict::Record);
+        assert_eq!(kept.raw_confidence, Some(raw.confidence));
+        let reason = "record: 0.00 after 25 answers of people, which never lower a critical rule;";
+        assert!(kept.reason.starts_with(reason), "{}", kept.reason);
+        assert_eq!(with(9.0).verdict, Verdict::Act);
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl EventEmitter {
     fn decide(&self, chain: &[EvidenceItem]) -> Decision {
         let mut decision = decide(chain, &self.gates);
         if let Some(calibration) = &self.calibration {
-            decision = calibrate(decision, &self.gates, calibration);
+            decision = calibrate(decision, &self.gates, self.severity, calibration);
         }
         if decision.verdict == Verdict::Escalate {
             decision.asks = Some(Asks {

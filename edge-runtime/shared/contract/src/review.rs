@@ -112,7 +112,8 @@ pub struct RuleAnswer {
 }
 
 /// Calibration of a rule by answers: its confidence is
-/// `logistic(slope * logit(raw_confidence) + offset)`.
+/// `logistic(slope * logit(raw_confidence) + offset)`. The verdict of a `critical` rule is at least
+/// that of its raw confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Calibration {

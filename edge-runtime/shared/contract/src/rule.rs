@@ -70,7 +70,8 @@ pub struct RuleSpec {
     /// What happens to an event whose confidence is below the last gate.
     #[serde(default, skip_serializing_if = "BelowGates::is_default")]
     pub below_gates: BelowGates,
-    /// Whether answers of people calibrate the confidence of its events. Default true.
+    /// Whether answers of people calibrate the confidence of its events. Default true. With the
+    /// severity `critical` they may raise a verdict, but never lower it.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub calibrate: bool,
     /// Clip that its events keep beside their pictures; absent: none.
