@@ -69,14 +69,14 @@ impl Journal {
         if !matches!(named.body, EventBody::Rule(_)) {
             return Err(AssessError::NotOfRule(seq));
         }
-        if new.only_if_unanswered && self.has_answer(named.id) {
-            return Err(AssessError::Answered(named.id));
-        }
         if let Some(event) = self.existing(named.id, &new.assessment)? {
             return Ok(Assessed {
                 event,
                 is_new: false,
             });
+        }
+        if new.only_if_unanswered && self.has_answer(named.id) {
+            return Err(AssessError::Answered(named.id));
         }
         let record = self.record(named, new, stamp)?;
         let mut appended = self.append(vec![record])?;

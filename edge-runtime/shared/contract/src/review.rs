@@ -33,7 +33,8 @@ pub struct NewAssessment {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub event: Option<EventId>,
     pub assessment: Assessment,
-    /// Whether it is refused if a person has answered about the event.
+    /// Whether it is refused if a person has given another answer about the event. The same answer
+    /// again, such as a retry, returns the record that is there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_if_unanswered: bool,
     /// Decision after a second opinion; required for one, refused for a person.

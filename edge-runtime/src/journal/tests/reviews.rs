@@ -428,10 +428,14 @@ fn answer_only_if_unanswered_counts_once_and_calibrates_from_the_raw_confidence(
         (decision.confidence, decision.raw_confidence),
         (0.0, Some(0.75))
     );
-    for answer in [AssessmentAnswer::Reject, AssessmentAnswer::Approve] {
-        let again = journal.assess(EventSeq(1), once(answer), &stamp());
-        assert!(matches!(again, Err(AssessError::Answered(_))), "{again:?}");
-    }
+    let retried = journal.assess(EventSeq(1), once(AssessmentAnswer::Reject), &stamp());
+    let retried = retried.unwrap();
+    assert_eq!(
+        (retried.event.seq, retried.is_new),
+        (given.event.seq, false)
+    );
+    let other = journal.assess(EventSeq(1), once(AssessmentAnswer::Approve), &stamp());
+    assert!(matches!(other, Err(AssessError::Answered(_))), "{other:?}");
     // A person who answers otherwise may change it, of the record of the answer too.
     let changed = of_person(AssessmentAnswer::Approve, None);
     let changed = journal.assess(EventSeq(2), changed, &stamp()).unwrap();
