@@ -2,6 +2,8 @@
 //!
 //! - A person's answer replaces an earlier one. The same answer again adds no record.
 //! - An event gets one second opinion. A repeated one adds no record.
+//! - The raw confidence of every assessment is that of the event's `new` record, whichever record
+//!   was named.
 
 mod check;
 
@@ -17,6 +19,8 @@ use super::loss::Stamp;
 
 /// Source of a person's answer as evidence.
 const PERSON: &str = "person";
+/// Pages of records up to the named one in which the `new` record of its event is looked for.
+const LOOKBACK_PAGES: usize = 16;
 
 /// Why an assessment was refused.
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +141,7 @@ impl Journal {
             event: _,
             only_if_unanswered: _,
         } = new;
-        let raw_confidence = raw_confidence(&event);
+        let raw_confidence = self.raw_confidence(&event)?;
         let (decision, evidence) = match (&assessment.by, decided) {
             (Assessor::Person(_), _) => (
                 decide_by_person(&assessment),
@@ -210,19 +214,31 @@ impl Journal {
         Ok(queue)
     }
 
+    /// The confidence of an event from its evidence alone when it began. Unknown where its `new`
+    /// record is deleted or more than [`LOOKBACK_PAGES`] before this one.
+    fn raw_confidence(&self, event: &Event) -> Result<Option<f64>, JournalError> {
+        let of_new = |event: &Event| {
+            let decision = &event.decision;
+            decision.raw_confidence.or(Some(decision.confidence))
+        };
+        if event.phase == Phase::New {
+            return Ok(of_new(event));
+        }
+        if event.phase == Phase::Assessed && event.decision.raw_confidence.is_some() {
+            return Ok(event.decision.raw_confidence);
+        }
+        let is_new = |found: &Event| found.id == event.id && found.phase == Phase::New;
+        let id = event.id.to_string();
+        let new = self.find_back(event.seq, LOOKBACK_PAGES, &id, is_new)?;
+        Ok(new.as_ref().and_then(of_new))
+    }
+
     /// The durable record `seq`; `None` where there is none that this version can read.
     fn event(&self, seq: EventSeq) -> Result<Option<Event>, JournalError> {
         let page = self.read_after(EventSeq(seq.0.saturating_sub(1)), 1)?;
         let found = page.events.first().filter(|event| event.seq == seq);
         Ok(found.and_then(|event| event.event().ok()))
     }
-}
-
-/// The confidence of an event from its evidence alone; unknown where an earlier version recorded
-/// an assessment of it.
-fn raw_confidence(event: &Event) -> Option<f64> {
-    let own = (event.phase != Phase::Assessed).then_some(event.decision.confidence);
-    event.decision.raw_confidence.or(own)
 }
 
 /// A person's answer decides alone.

@@ -29,6 +29,7 @@ mod reservation;
 mod retention;
 mod review_share;
 mod reviews;
+mod search;
 mod specs;
 mod verify;
 

@@ -441,3 +441,64 @@ fn answer_only_if_unanswered_counts_once_and_calibrates_from_the_raw_confidence(
     let changed = journal.assess(EventSeq(2), changed, &stamp()).unwrap();
     assert_eq!(changed.event.decision.raw_confidence, Some(0.75));
 }
+
+#[test]
+fn raw_confidence_is_that_of_the_new_record_whichever_record_is_named() {
+    let mut found = Vec::new();
+    for named in 1..=3 {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = journal(dir.path());
+        let mut new = of_rule(Verdict::Review, Severity::Info);
+        if let EventBody::Rule(rule) = &mut new.body {
+            rule.on_act.clear();
+        }
+        let later = |phase, confidence| Event {
+            phase,
+            decision: Decision {
+                confidence,
+                ..new.decision.clone()
+            },
+            ..new.clone()
+        };
+        let end = later(Phase::End, 0.99);
+        let records = vec![new.clone(), later(Phase::Update, 0.9), end];
+        journal.append(records).unwrap();
+        let answer = of_person(AssessmentAnswer::Approve, None);
+        let given = journal.assess(EventSeq(named), answer, &stamp()).unwrap();
+        found.push(given.event.decision.raw_confidence);
+        // The answer itself may be named too.
+        let changed = of_person(AssessmentAnswer::Reject, None);
+        let changed = journal.assess(given.event.seq, changed, &stamp()).unwrap();
+        found.push(changed.event.decision.raw_confidence);
+    }
+    assert_eq!(found, [Some(0.75); 6]);
+}
+
+#[test]
+fn raw_confidence_is_unknown_once_the_new_record_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        max_events: 3,
+        ..Limits::default()
+    };
+    let (journal, _) = Journal::open(dir.path(), limits).unwrap();
+    let new = of_rule(Verdict::Review, Severity::Info);
+    let later = |phase| Event {
+        phase,
+        ..new.clone()
+    };
+    for phase in [
+        Phase::New,
+        Phase::Update,
+        Phase::Update,
+        Phase::Update,
+        Phase::End,
+    ] {
+        journal.append(vec![later(phase)]).unwrap();
+    }
+    assert!(journal.head().first > EventSeq(1));
+    let answer = of_person(AssessmentAnswer::Approve, None);
+    let last = journal.head().last;
+    let given = journal.assess(last, answer, &stamp()).unwrap();
+    assert_eq!(given.event.decision.raw_confidence, None);
+}
