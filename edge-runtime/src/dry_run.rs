@@ -3,6 +3,8 @@
 //!
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
 //!   deployment. Nothing is journaled, stored, recorded, drawn or listed.
+//! - A clip is one of the source of the pipeline. Its frames have the size of the source and the
+//!   time at which they were recorded.
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
 
@@ -10,11 +12,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use image::imageops::{FilterType, resize};
-use watchkeeper_contract::event::{Phase, Verdict};
-use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::event::{Event, Phase, Verdict};
+use watchkeeper_contract::id::{EventId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::source::{Pace, SourceSpec};
+use watchkeeper_contract::time::Wall;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::Change;
 use watchkeeper_vision::frame::{Frame, Picture};
@@ -82,14 +85,13 @@ pub fn run(
         Some(clip) => clip.handle.subscribe(),
         None => manager.watch(&spec.source)?,
     };
-    let size = clip.as_ref().and_then(|clip| clip.size);
     let mut report = DryRunReport {
         detector: run.detector(),
         rules: run.rule_names().to_vec(),
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let frames_taken = take_frames(&mut run, &frames, size, &mut report, is_gone)?;
+    let frames_taken = take_frames(&mut run, &frames, clip.as_ref(), &mut report, is_gone)?;
     drop(frames);
     if frames_taken == 0 {
         let why = report.ended.unwrap_or_default();
@@ -107,8 +109,10 @@ pub fn run(
 /// A kept clip, played as a source of its own that nothing lists.
 struct Clip {
     handle: SourceHandle,
-    /// Size of the pictures of the camera; absent before its first one.
-    size: Option<[u32; 2]>,
+    /// Size of the pictures of the camera.
+    size: [u32; 2],
+    /// Arrival of its first picture.
+    start: Wall,
 }
 
 impl Clip {
@@ -128,35 +132,78 @@ impl Clip {
                 "it is a picture; name the clip of an event".to_owned(),
             ));
         }
+        let event = manager.parts().journal.event_of_clip(id);
+        let event = event.map_err(|e| Problem::new(500, ProblemCode::Storage, e.to_string()))?;
+        let start = start_of(event.as_ref(), &spec.source).map_err(refused)?;
+        let source = manager.source(&spec.source)?;
+        let size = source.size.ok_or_else(|| size_unknown(&spec.source))?;
         let clip = SourceSpec {
             uri: file.display().to_string(),
             pace: Pace::Fast,
-            ..manager.source(&spec.source)?.spec
+            ..source.spec
         };
         Ok(Self {
             handle: Source::spawn(clip, Deps::default()),
-            size: manager.source(&spec.source)?.size,
+            size,
+            start,
+        })
+    }
+
+    /// The frame as the camera delivered it: a clip is smaller, lines and zones are in the pixels
+    /// of the camera, and schedules follow the time of the recording.
+    fn restore(&self, frame: Frame) -> Result<Frame, String> {
+        let after_ms = i64::try_from(frame.pts.as_millis()).unwrap_or(i64::MAX);
+        let wall = Wall {
+            unix_ms: self.start.unix_ms.saturating_add(after_ms),
+            ..self.start
+        };
+        let [width, height] = self.size;
+        if self.size == [frame.picture.width, frame.picture.height] {
+            return Ok(Frame { wall, ..frame });
+        }
+        let small = jpeg::to_rgb(&frame.picture).map_err(|e| e.to_string())?;
+        let pixels = resize(&small, width, height, FilterType::Triangle).into_raw();
+        let picture = Picture::rgb(width, height, pixels);
+        Ok(Frame {
+            picture,
+            wall,
+            ..frame
         })
     }
 }
 
-/// The frame in the size of the camera: a clip is smaller, and lines and zones are in its pixels.
-fn enlarged(frame: Frame, size: Option<[u32; 2]>) -> Result<Frame, String> {
-    let [width, height] = match size {
-        Some(size) if size != [frame.picture.width, frame.picture.height] => size,
-        Some(_) | None => return Ok(frame),
+/// When the clip of `event` starts; why it is refused where it is not one of `source`.
+fn start_of(event: Option<&Event>, source: &SourceId) -> Result<Wall, String> {
+    let Some(event) = event else {
+        let why = "the journal no longer has its event, so its camera is unknown";
+        return Err(format!(
+            "{why}; name the clip of an event in `GET /v1/events`"
+        ));
     };
-    let small = jpeg::to_rgb(&frame.picture).map_err(|e| e.to_string())?;
-    let pixels = resize(&small, width, height, FilterType::Triangle).into_raw();
-    let picture = Picture::rgb(width, height, pixels);
-    Ok(Frame { picture, ..frame })
+    match (&event.source, &event.clip) {
+        (Some(of), Some(clip)) if of == source => Ok(clip.start),
+        (of, _) => Err(format!(
+            "it is a clip of camera {:?}, and the pipeline is on {:?}; name a clip of that camera",
+            of.as_ref().map_or("unknown", SourceId::as_str),
+            source.as_str()
+        )),
+    }
+}
+
+fn size_unknown(source: &SourceId) -> Problem {
+    let source = source.as_str();
+    let detail = format!(
+        "the size of the camera is unknown, and lines and zones are in its pixels; get one frame of \
+         source {source:?} (`watchkeeper frame save {source}`), then try again"
+    );
+    Problem::new(409, ProblemCode::Conflict, detail).at("clip", source)
 }
 
 /// Runs frames until the end of the trial, records why it ended early, and returns their number.
 fn take_frames(
     run: &mut Run,
     frames: &FrameReceiver,
-    size: Option<[u32; 2]>,
+    clip: Option<&Clip>,
     report: &mut DryRunReport,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
@@ -171,7 +218,11 @@ fn take_frames(
         match frames.recv(CHECK_INTERVAL) {
             Recv::Frame(frame) => {
                 number += 1;
-                let frame = match enlarged(frame, size) {
+                let restored = match clip {
+                    Some(clip) => clip.restore(frame),
+                    None => Ok(frame),
+                };
+                let frame = match restored {
                     Ok(frame) => frame,
                     Err(why) => break Some(why),
                 };
@@ -217,5 +268,51 @@ fn add_events(report: &mut DryRunReport, changes: Vec<Change>) {
         } else {
             report.more_events += 1;
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event_on(source: &str) -> Event {
+        serde_json::from_value(json!({
+            "seq": 1, "id": EventId::generate(), "boot_id": "b", "mono_ms": 1, "phase": "new",
+            "at": {"unix_ms": 9, "quality": "synced"}, "severity": "info", "source": source,
+            "decision": {"verdict": "record", "confidence": 0.9, "reason": "r"},
+            "evidence": [], "media": [], "hash": "",
+            "body": {"kind": "source_outage", "cause": "lost", "message": "m"},
+            "clip": {
+                "id": "c", "start": {"unix_ms": 7, "quality": "synced"}, "before_s": 1.0,
+                "after_s": 1.0, "state": "kept",
+            },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn clip_is_refused_unless_its_event_is_of_the_camera() {
+        let gate = SourceId::new("gate").unwrap();
+        let start = start_of(Some(&event_on("gate")), &gate).unwrap();
+        assert_eq!(start.unix_ms, 7);
+        let other = start_of(Some(&event_on("yard")), &gate).unwrap_err();
+        assert!(other.contains("camera \"yard\""), "{other}");
+        assert!(
+            start_of(None, &gate)
+                .unwrap_err()
+                .contains("camera is unknown")
+        );
+    }
+
+    #[test]
+    fn unknown_size_is_a_conflict_with_a_remedy() {
+        let problem = size_unknown(&SourceId::new("gate").unwrap());
+        assert_eq!(problem.status, 409);
+        let detail = problem.detail;
+        assert!(detail.contains("size of the camera is unknown"), "{detail}");
+        assert!(detail.contains("watchkeeper frame save gate"), "{detail}");
     }
 }

@@ -170,7 +170,8 @@ pub struct DryRun {
     /// Seconds of source time to process, over 0 and at most 60.
     pub seconds: f64,
     /// Media id of a kept clip to process instead of the next seconds of the source, as fast as it
-    /// can be. Its pictures are enlarged to those of the source.
+    /// can be. Its pictures are enlarged to those of the source, and have the time at which they
+    /// were recorded. A clip of another source is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<String>,
 }
