@@ -1,9 +1,9 @@
 //! The times at which a rule with a schedule is active.
 
-use jiff::civil::{Date, Time};
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan as _};
-use watchkeeper_contract::rule::Schedule;
+use watchkeeper_contract::rule::{Schedule, end_minute, minute_of_day};
 
 use super::intervals::Intervals;
 use crate::moment::weekday;
@@ -12,7 +12,7 @@ use crate::moment::weekday;
 /// Empty where one of its times is invalid: such a rule makes no event.
 pub(super) fn active(schedule: &Schedule, range: (i64, i64), zone: &TimeZone) -> Intervals {
     let whole = Intervals::one(range.0, range.1);
-    let (Some(from), Some(to)) = (time(&schedule.from), time(&schedule.to)) else {
+    let (Some(from), Some(to)) = (minute_of_day(&schedule.from), end_minute(&schedule.to)) else {
         return Intervals::default();
     };
     let day_of = |ms: i64| {
@@ -34,14 +34,18 @@ pub(super) fn active(schedule: &Schedule, range: (i64, i64), zone: &TimeZone) ->
     spans.collect::<Intervals>().intersection(&whole)
 }
 
-fn millis(day: Date, time: Time, zone: &TimeZone) -> Option<i64> {
-    let at = day.to_datetime(time).to_zoned(zone.clone()).ok()?;
+/// The time at `minute` of a day; 1440 is the start of the next day.
+fn millis(day: Date, minute: u16, zone: &TimeZone) -> Option<i64> {
+    let (hour, minute) = (
+        i8::try_from(minute / 60).ok()?,
+        i8::try_from(minute % 60).ok()?,
+    );
+    let at = match hour {
+        24 => day.tomorrow().ok()?.at(0, 0, 0, 0),
+        _ => day.at(hour, minute, 0, 0),
+    };
+    let at = at.to_zoned(zone.clone()).ok()?;
     Some(at.timestamp().as_millisecond())
-}
-
-fn time(text: &str) -> Option<Time> {
-    let (hour, minute) = text.split_once(':')?;
-    Time::new(hour.parse().ok()?, minute.parse().ok()?, 0, 0).ok()
 }
 
 #[cfg(test)]
@@ -74,6 +78,8 @@ mod tests {
             schedule(&[Weekday::Fri], "22:00", "06:00"),
             schedule(&[Weekday::Sun], "09:00", "09:00"),
             schedule(&[Weekday::Mon, Weekday::Tue], "00:00", "00:00"),
+            schedule(&[Weekday::Sat, Weekday::Sun], "00:00", "24:00"),
+            schedule(&[Weekday::Mon], "22:00", "24:00"),
         ] {
             let found = active(&schedule, (from, to), &zone);
             for ms in (from..to).step_by(60_000) {
@@ -92,6 +98,19 @@ mod tests {
                 );
             }
         }
-        assert!(active(&schedule(&[], "25:00", "08:00"), (from, to), &zone).is_empty());
+        for (start, end) in [
+            ("25:00", "08:00"),
+            ("24:00", "08:00"),
+            ("08:00", "24:01"),
+            ("8:00", "9:00"),
+        ] {
+            let invalid = schedule(&[], start, end);
+            assert!(active(&invalid, (from, to), &zone).is_empty());
+            let monday = LocalTime {
+                weekday: Weekday::Mon,
+                minute_of_day: 500,
+            };
+            assert_eq!(is_awake(&invalid, monday), None);
+        }
     }
 }

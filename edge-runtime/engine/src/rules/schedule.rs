@@ -2,7 +2,7 @@
 //!
 //! - A span that passes midnight belongs to the day on which it begins.
 
-use watchkeeper_contract::rule::{Schedule, Weekday};
+use watchkeeper_contract::rule::{Schedule, Weekday, end_minute, minute_of_day};
 
 use super::moment::LocalTime;
 
@@ -15,8 +15,6 @@ const WEEK: [Weekday; 7] = [
     Weekday::Sat,
     Weekday::Sun,
 ];
-
-const MINUTES_OF_DAY: u16 = 24 * 60;
 
 /// A parsed schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +29,8 @@ impl ActiveSchedule {
     pub(super) fn new(schedule: &Schedule) -> Result<Self, &'static str> {
         Ok(Self {
             days: schedule.days.clone(),
-            from: minute(&schedule.from).ok_or("from")?,
-            to: match schedule.to.as_str() {
-                // The end of the day.
-                "24:00" => MINUTES_OF_DAY,
-                to => minute(to).ok_or("to")?,
-            },
+            from: minute_of_day(&schedule.from).ok_or("from")?,
+            to: end_minute(&schedule.to).ok_or("to")?,
         })
     }
 
@@ -66,16 +60,6 @@ pub fn is_awake(schedule: &Schedule, local: LocalTime) -> Option<bool> {
 fn before(day: Weekday) -> Weekday {
     let at = WEEK.iter().position(|&d| d == day).unwrap_or(0);
     WEEK[(at + 6) % 7]
-}
-
-/// Minutes since midnight of `HH:MM`.
-fn minute(text: &str) -> Option<u16> {
-    let (h, m) = text.split_once(':')?;
-    let two = |s: &str| {
-        (s.len() == 2 && s.bytes().all(|b| b.is_ascii_digit())).then(|| s.parse::<u16>().ok())?
-    };
-    let (h, m) = (two(h)?, two(m)?);
-    (h < 24 && m < 60).then_some(h * 60 + m)
 }
 
 #[cfg(test)]

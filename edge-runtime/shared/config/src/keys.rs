@@ -798,7 +798,7 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "Local time until which frames are looked at, `HH:MM`; at or before `look_from` it is on \
-         the next day.",
+         the next day. `24:00` is the end of the day.",
     ),
     key(
         "agent.audit.max_days",

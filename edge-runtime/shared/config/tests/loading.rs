@@ -453,6 +453,9 @@ fn looks_at_frames_are_off_until_cameras_are_named() {
     assert_eq!(look.frames, 2);
     assert_eq!(look.schedule.unwrap().to, "06:00");
     assert!(matches!(look.cameras, LookedAt::These(cameras) if cameras.len() == 1));
+    let evening = with("look_at = [\"*\"]\nlook_from = \"20:00\"\nlook_to = \"24:00\"");
+    let evening = Case::new(&evening).load().unwrap().look.unwrap();
+    assert_eq!(evening.schedule.unwrap().to, "24:00");
     let all = Case::new(&with("look_at = [\"*\"]")).load().unwrap();
     assert_eq!(all.look.unwrap().cameras, LookedAt::All);
     for (keys, key, problem) in [

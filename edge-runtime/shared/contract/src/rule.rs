@@ -249,8 +249,30 @@ pub struct Schedule {
     pub days: Vec<Weekday>,
     /// Start as `HH:MM`, included.
     pub from: String,
-    /// End as `HH:MM`, excluded; at or before `from` it means the next day.
+    /// End as `HH:MM`, excluded; at or before `from` it means the next day. `24:00` is the end of
+    /// the day.
     pub to: String,
+}
+
+/// Minutes since midnight of `HH:MM`, from 00:00 to 23:59.
+#[must_use]
+pub fn minute_of_day(text: &str) -> Option<u16> {
+    let below = |part: &str, bound: u16| {
+        let is_two_digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u16 = is_two_digits.then(|| part.parse().ok())??;
+        (number < bound).then_some(number)
+    };
+    let (hour, minute) = text.split_once(':')?;
+    Some(below(hour, 24)? * 60 + below(minute, 60)?)
+}
+
+/// Minutes since midnight of the end of a schedule: as [`minute_of_day`], or `24:00`.
+#[must_use]
+pub fn end_minute(text: &str) -> Option<u16> {
+    match text {
+        "24:00" => Some(24 * 60),
+        _ => minute_of_day(text),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
-use watchkeeper_contract::rule::Schedule;
+use watchkeeper_contract::rule::{Schedule, end_minute, minute_of_day};
 
 use super::values::{Values, without_effect};
 use crate::config::{
@@ -214,34 +214,24 @@ pub(super) fn look(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option
 
 /// Reads the hours of the looks: both ends or none.
 fn look_schedule(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Schedule> {
-    let mut time = |key: &str, other: &str| {
+    let mut time = |key: &str, other: &str, minute: fn(&str) -> Option<u16>| {
         let text = values.text(key);
         let problem = match &text {
-            Some(text) if !is_time_of_day(text) => "is not a time of day; write it as 22:00",
+            Some(text) if minute(text).is_none() => "is not a time of day; write it as 22:00",
             None if values.found(other).is_some() => "is missing; give both ends of the hours",
             _ => return text,
         };
         errors.push(ConfigError::new(key, problem, values.origin(key)));
         None
     };
-    let from = time("agent.heartbeat.look_from", "agent.heartbeat.look_to");
-    let to = time("agent.heartbeat.look_to", "agent.heartbeat.look_from");
+    let (from, to) = ("agent.heartbeat.look_from", "agent.heartbeat.look_to");
+    let start = time(from, to, minute_of_day);
+    let end = time(to, from, end_minute);
     Some(Schedule {
         days: Vec::new(),
-        from: from?,
-        to: to?,
+        from: start?,
+        to: end?,
     })
-}
-
-/// Returns whether `text` is `HH:MM`.
-fn is_time_of_day(text: &str) -> bool {
-    let is_below = |part: &str, bound: u8| {
-        part.len() == 2
-            && part.bytes().all(|byte| byte.is_ascii_digit())
-            && part.parse::<u8>().is_ok_and(|number| number < bound)
-    };
-    text.split_once(':')
-        .is_some_and(|(hour, minute)| is_below(hour, 24) && is_below(minute, 60))
 }
 
 /// Reads the changes confirmed in advance. The words were checked with their keys; duplicates count
