@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Write};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -103,7 +104,7 @@ pub(super) fn has_space(folder: &Path) -> bool {
     space(folder).is_ok_and(|disk| disk.free >= MIN_FREE_BYTES)
 }
 
-/// Deletes what is older than [`MAX_AGE`], and the oldest files of each source beyond its
+/// Deletes what is older than [`MAX_AGE`], and the oldest chunks of each source beyond its
 /// [`fair_share`] of `max_bytes`; pictures have half of it. Chunks that start later than `now_ms`
 /// are from a wrong clock and deleted too. Those in `open` stay, with their pictures.
 pub(super) fn retain(
@@ -117,41 +118,127 @@ pub(super) fn retain(
         let bytes = fs::metadata(&file.path).map_or(0, |found| found.len());
         (file, bytes)
     });
-    let files: Vec<(Named, u64)> = files.collect();
-    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
-    for (file, bytes) in &files {
-        *sizes.entry(&file.source).or_default() += bytes;
-    }
-    let share = fair_share(sizes.into_values().collect(), max_bytes);
-    let mut kept: BTreeMap<&str, SourceBytes> = BTreeMap::new();
-    for (file, bytes) in files.iter().rev() {
-        let kept = kept.entry(&file.source).or_default();
-        let is_kept = kept.add(*bytes, file.is_pictures, share);
-        let is_current = (oldest..=now_ms).contains(&file.start_ms);
-        if !(is_kept && is_current) && !open.contains(&chunk_of(&file.path)) {
-            fs::remove_file(&file.path)?;
-        }
+    let chunks = ChunkFiles::group(files, open);
+    for path in surplus(&chunks, max_bytes, oldest..=now_ms) {
+        fs::remove_file(path)?;
     }
     Ok(())
 }
 
-/// Bytes of one source, the newest first.
-#[derive(Debug, Default)]
-struct SourceBytes {
-    all: u64,
-    pictures: u64,
+/// A chunk and its pictures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ChunkFiles {
+    start_ms: i64,
+    path: PathBuf,
+    source: String,
+    /// Size of the chunk; `None` where there are only pictures.
+    bytes: Option<u64>,
+    /// Size of its pictures; `None` without any.
+    pictures: Option<u64>,
+    is_open: bool,
 }
 
-impl SourceBytes {
-    /// Adds a file; false where it exceeds the share, and does not count then.
-    fn add(&mut self, bytes: u64, is_pictures: bool, share: u64) -> bool {
-        let pictures = self.pictures + if is_pictures { bytes } else { 0 };
-        let all = self.all + bytes;
-        let fits = all <= share && (!is_pictures || pictures <= share / 2);
-        if fits {
-            (self.all, self.pictures) = (all, pictures);
+impl ChunkFiles {
+    /// The chunks of these files, oldest first.
+    fn group(files: impl Iterator<Item = (Named, u64)>, open: &BTreeSet<PathBuf>) -> Vec<Self> {
+        let mut chunks: BTreeMap<(i64, PathBuf), Self> = BTreeMap::new();
+        for (file, bytes) in files {
+            let path = chunk_of(&file.path);
+            let chunk = chunks.entry((file.start_ms, path.clone()));
+            let chunk = chunk.or_insert_with(|| Self {
+                start_ms: file.start_ms,
+                is_open: open.contains(&path),
+                path,
+                source: file.source,
+                bytes: None,
+                pictures: None,
+            });
+            let size = match file.is_pictures {
+                true => &mut chunk.pictures,
+                false => &mut chunk.bytes,
+            };
+            *size = Some(bytes);
         }
-        fits
+        chunks.into_values().collect()
+    }
+
+    fn size(&self) -> u64 {
+        self.bytes.unwrap_or(0) + self.pictures.unwrap_or(0)
+    }
+
+    /// Its files, or only its pictures.
+    fn paths(&self, only_pictures: bool) -> impl Iterator<Item = PathBuf> {
+        let chunk = self.bytes.filter(|_| !only_pictures);
+        let chunk = chunk.map(|_| self.path.clone());
+        chunk
+            .into_iter()
+            .chain(self.pictures.map(|_| pictures_of(&self.path)))
+    }
+}
+
+/// The files to delete of these chunks, which are sorted by their starts. Of each source the newest
+/// chunks are kept, and the pictures of the newest of these.
+fn surplus(chunks: &[ChunkFiles], max_bytes: u64, current: RangeInclusive<i64>) -> Vec<PathBuf> {
+    let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut kept: BTreeMap<&str, KeptBytes> = BTreeMap::new();
+    for chunk in chunks {
+        *sizes.entry(&chunk.source).or_default() += chunk.size();
+        if chunk.is_open {
+            kept.entry(&chunk.source).or_default().add_open(chunk);
+        }
+    }
+    let share = fair_share(sizes.into_values().collect(), max_bytes);
+    let mut surplus = Vec::new();
+    for chunk in chunks.iter().rev().filter(|chunk| !chunk.is_open) {
+        let kept = kept.entry(&chunk.source).or_default();
+        if !current.contains(&chunk.start_ms) || !kept.add_chunk(chunk, share) {
+            surplus.extend(chunk.paths(false));
+        } else if !kept.add_pictures(chunk, share) {
+            surplus.extend(chunk.paths(true));
+        }
+    }
+    surplus
+}
+
+/// Bytes of one source that stay: those that are open, then the newest.
+#[derive(Debug, Default)]
+struct KeptBytes {
+    all: u64,
+    pictures: u64,
+    /// Whether a chunk did not fit; all older ones go then.
+    is_full: bool,
+    /// Whether the pictures of a chunk did not fit; those of all older ones go then.
+    pictures_full: bool,
+}
+
+impl KeptBytes {
+    fn add_open(&mut self, chunk: &ChunkFiles) {
+        self.all += chunk.size();
+        self.pictures += chunk.pictures.unwrap_or(0);
+    }
+
+    /// Adds a chunk without its pictures; false where it exceeds the share or is missing.
+    fn add_chunk(&mut self, chunk: &ChunkFiles, share: u64) -> bool {
+        let Some(bytes) = chunk.bytes else {
+            return false;
+        };
+        self.is_full |= self.all + bytes > share;
+        if !self.is_full {
+            self.all += bytes;
+        }
+        !self.is_full
+    }
+
+    /// Adds the pictures of a chunk; false where they exceed the share or its half.
+    fn add_pictures(&mut self, chunk: &ChunkFiles, share: u64) -> bool {
+        let bytes = chunk.pictures.unwrap_or(0);
+        let is_too_much = self.all + bytes > share || self.pictures + bytes > share / 2;
+        self.pictures_full |= is_too_much;
+        if !self.pictures_full {
+            self.all += bytes;
+            self.pictures += bytes;
+        }
+        !self.pictures_full
     }
 }
 
@@ -238,7 +325,55 @@ mod tests {
         assert_eq!(Named::new(PathBuf::from("/h/5-1.txt")), None);
     }
 
+    fn chunk(nth: usize, (source, bytes, pictures, kind): (u8, u64, u64, u8)) -> ChunkFiles {
+        ChunkFiles {
+            start_ms: i64::try_from(nth).unwrap_or(0),
+            path: PathBuf::from(format!("/h/{nth:015}-{nth}-{source}.{DETECTIONS}")),
+            source: source.to_string(),
+            bytes: (kind != 1).then_some(bytes),
+            pictures: (kind > 2).then_some(pictures),
+            is_open: kind == 0,
+        }
+    }
+
     proptest! {
+        /// What stays fits beside the open chunks, is the newest of each source, and no pictures
+        /// outlive their chunk.
+        #[test]
+        fn newest_chunks_of_each_source_stay_within_the_bound(
+            files in proptest::collection::vec(
+                (0u8..3, 0u64..2_000, 0u64..2_000, 0u8..9), 0..30,
+            ),
+            max in 0u64..20_000,
+        ) {
+            let chunks: Vec<ChunkFiles> =
+                files.into_iter().enumerate().map(|(nth, of)| chunk(nth, of)).collect();
+            let deleted = surplus(&chunks, max, 0..=1_000);
+            let stays = |path: &PathBuf| !deleted.contains(path);
+            let has_chunk = |of: &ChunkFiles| of.bytes.is_some() && stays(&of.path);
+            let has_pictures =
+                |of: &ChunkFiles| of.pictures.is_some() && stays(&pictures_of(&of.path));
+            let mut open = 0;
+            let mut closed = 0;
+            for of in &chunks {
+                let stayed = of.bytes.filter(|_| has_chunk(of)).unwrap_or(0)
+                    + of.pictures.filter(|_| has_pictures(of)).unwrap_or(0);
+                *(if of.is_open { &mut open } else { &mut closed }) += stayed;
+                prop_assert!(!of.is_open || stayed == of.size());
+                prop_assert!(of.is_open || !has_pictures(of) || has_chunk(of));
+            }
+            prop_assert!(closed <= max, "{closed} of {max} beside {open}");
+            for source in ["0", "1", "2"] {
+                let closed = chunks.iter().filter(|of| of.source == source && !of.is_open);
+                let closed: Vec<&ChunkFiles> = closed.filter(|of| of.bytes.is_some()).collect();
+                let kept: Vec<bool> = closed.iter().map(|of| has_chunk(of)).collect();
+                prop_assert!(kept.is_sorted(), "{:?}", kept);
+                let with_pictures = closed.iter().filter(|of| of.pictures.is_some());
+                let kept: Vec<bool> = with_pictures.map(|of| has_pictures(of)).collect();
+                prop_assert!(kept.is_sorted(), "{:?}", kept);
+            }
+        }
+
         /// The shares fit, no small source loses anything, and no two large ones differ.
         #[test]
         fn shares_are_fair(
