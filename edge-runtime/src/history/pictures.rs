@@ -33,13 +33,14 @@ pub struct SeenPicture {
     pub jpeg: Vec<u8>,
 }
 
-/// Whether a picture is due at `now_ms` after the last one of the chunk.
+/// Whether a picture is due at `now_ms` after the last one of the source and model. A clock that
+/// went back makes one due.
 pub(super) fn is_due(last_ms: Option<i64>, now_ms: i64, has_boxes: bool) -> bool {
     let every_ms = match has_boxes {
         true => PICTURE_EVERY_MS,
         false => QUIET_PICTURE_EVERY_MS,
     };
-    last_ms.is_none_or(|last| now_ms - last >= every_ms)
+    last_ms.is_none_or(|last| !(last..last + every_ms).contains(&now_ms))
 }
 
 /// Makes the small picture of a frame.
@@ -87,7 +88,7 @@ mod tests {
 
     #[test]
     fn detection_makes_pictures_due_more_often() {
-        assert!(is_due(None, 0, false));
+        assert!(is_due(None, 0, false) && is_due(Some(60_000), 59_999, false));
         assert!(is_due(Some(0), 5_000, true) && !is_due(Some(0), 4_999, true));
         assert!(is_due(Some(0), 60_000, false) && !is_due(Some(0), 59_999, false));
     }

@@ -62,7 +62,7 @@ struct OpenChunk {
     buffer: Vec<u8>,
     /// Pictures that are not on the disk yet.
     pictures: Vec<u8>,
-    /// Wall clock of the last picture.
+    /// Wall clock of the last picture of this source and model, in this chunk or an earlier one.
     last_picture_ms: Option<i64>,
     /// Source time of its first and of its latest frame, in seconds.
     first_s: f64,
@@ -284,13 +284,16 @@ impl HistoryWriter {
             start_ms: frame.wall.unix_ms,
         };
         let path = files::path_of(&self.shared.folder, head.start_ms, state.chunks, source);
+        let models = state.open.get(source);
+        let old = models.and_then(|models| models.get(seen.model));
+        let last_picture_ms = old.and_then(|old| old.last_picture_ms);
         state.chunks += 1;
         let source_s = frame.pts.as_secs_f64();
         let begun = OpenChunk {
             // Plain data, which always has this form.
             buffer: rmp_serde::to_vec(&head).unwrap_or_default(),
             pictures: Vec::new(),
-            last_picture_ms: None,
+            last_picture_ms,
             labels: Arc::clone(&seen.info.labels),
             path,
             first_s: source_s,
@@ -564,8 +567,12 @@ mod tests {
 
         /// Records a box at `x`.
         fn record(&self, writer: &HistoryWriter, source_ms: u64, wall_ms: i64, x: f64) {
+            self.record_frame(writer, &self.frame(source_ms, wall_ms), x);
+        }
+
+        fn record_frame(&self, writer: &HistoryWriter, frame: &Frame, x: f64) {
             writer.record(&Observed {
-                frame: &self.frame(source_ms, wall_ms),
+                frame,
                 model: "yolox-nano",
                 info: &self.info,
                 asked: self.info.own.into(),
@@ -692,6 +699,23 @@ mod tests {
         let times: Vec<u32> = pictures.iter().map(|seen| seen.wall_ms).collect();
         assert_eq!(times, [0, 5_000, 10_000]);
         assert!(pictures[0].jpeg.starts_with(&[0xff, 0xd8]));
+    }
+
+    #[test]
+    fn changing_rate_begins_chunks_without_a_picture_each() {
+        let bench = Bench::new();
+        let writer = bench.writer("watch");
+        for n in 0..120_u16 {
+            let ms = u64::from(n) * 100;
+            let frame = Frame {
+                fps: Some(f64::from(n / 10 % 2)),
+                ..bench.frame(ms, i64::from(n) * 100)
+            };
+            bench.record_frame(&writer, &frame, 1.0);
+        }
+        let chunks = bench.history.chunks(&yard(), "yolox-nano", bench.start_ms);
+        let pictures = chunks.iter().map(|chunk| chunk.pictures().len());
+        assert_eq!((chunks.len(), pictures.sum::<usize>()), (12, 3));
     }
 
     #[test]
