@@ -79,7 +79,7 @@ struct State {
     open: BTreeMap<SourceId, BTreeMap<String, OpenChunk>>,
     /// Last bytes of chunks that ended.
     ended: Vec<(PathBuf, Vec<u8>)>,
-    /// Digests of the addresses of the sources.
+    /// Digests of what the sources show: address and privacy mask.
     addresses: BTreeMap<SourceId, String>,
     /// Chunks so far, for unique names.
     chunks: u64,
@@ -153,9 +153,10 @@ impl DetectionHistory {
         })
     }
 
-    /// Sets the address of a source. What was recorded from another one is not read any more.
-    pub fn set_address(&self, source: &SourceId, uri: &str) {
-        let address = Sha256Sum::of(uri.as_bytes()).to_string();
+    /// Sets what a source shows, such as its address. What was recorded of another view is not read
+    /// any more.
+    pub fn set_view(&self, source: &SourceId, view: &str) {
+        let address = Sha256Sum::of(view.as_bytes()).to_string();
         let mut state = self.shared.state.lock();
         if state.addresses.insert(source.clone(), address.clone()) != Some(address) {
             let old = state.open.remove(source).unwrap_or_default();
@@ -638,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_chunks_give_way_and_those_of_a_wrong_clock_too() {
+    fn oldest_chunks_and_those_of_a_wrong_clock_are_deleted() {
         let bench = Bench::new();
         let folder = &bench.history.shared.folder;
         make_private(folder).unwrap();
@@ -762,12 +763,12 @@ mod tests {
     fn source_with_another_address_has_another_history() {
         let bench = Bench::new();
         let writer = bench.writer("watch");
-        bench.history.set_address(&yard(), "rtsp://a/1");
+        bench.history.set_view(&yard(), "rtsp://a/1");
         bench.record(&writer, 0, 0, 1.0);
-        bench.history.set_address(&yard(), "rtsp://a/1");
+        bench.history.set_view(&yard(), "rtsp://a/1");
         bench.record(&writer, 100, 100, 2.0);
         assert_eq!(bench.read(0), [[1.0, 2.0]]);
-        bench.history.set_address(&yard(), "rtsp://b/1");
+        bench.history.set_view(&yard(), "rtsp://b/1");
         assert!(bench.read(0).is_empty());
         bench.record(&writer, 200, 200, 3.0);
         assert_eq!(bench.read(0), [[3.0]]);

@@ -7,6 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde_json::json;
+use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::privacy::PrivacyMask;
@@ -178,11 +180,19 @@ impl Manager {
         let address = crate::capture::redact::uri(&spec.uri);
         let privacy = self.privacy_mask(&spec)?;
         // Pictures of before a mask are not shown under it.
-        let view = match &privacy {
-            Some(mask) => format!("{address} {mask:?}"),
+        let view = match privacy.as_deref() {
+            Some(PrivacyMask {
+                regions,
+                fill,
+                classes,
+                source: _,
+                uri: _,
+            }) => canonical(&json!({
+                "uri": address, "regions": regions, "fill": fill, "classes": classes,
+            })),
             None => address,
         };
-        self.parts.history.set_address(&id, &view);
+        self.parts.history.set_view(&id, &view);
         let deps = Deps {
             wall: Arc::new(clock::wall),
             notices: Some(self.notices.clone()),
