@@ -274,8 +274,9 @@ impl Runtime for Api {
     }
 
     fn health(&self) -> Health {
+        let review_shares = self.manager.review_shares();
         let mut reasons = self.config_warnings.clone();
-        reasons.extend(self.manager.troubles());
+        reasons.extend(self.manager.troubles(&review_shares));
         Health {
             state: if reasons.is_empty() {
                 HealthState::Up
@@ -289,7 +290,7 @@ impl Runtime for Api {
             pid: std::process::id(),
             last_seq: self.manager.parts().journal.head().last,
             effects: self.manager.parts().effects.counts(),
-            review_shares: self.manager.review_shares(),
+            review_shares,
             channels: self.manager.parts().channels.clone(),
         }
     }

@@ -140,7 +140,7 @@ impl BeatTasks {
             let manager = Arc::clone(manager);
             tokio::task::spawn_blocking(move || {
                 manager.beat();
-                manager.troubles().len()
+                manager.troubles(&manager.review_shares()).len()
             })
         });
         self.resume.get_or_insert_with(|| {

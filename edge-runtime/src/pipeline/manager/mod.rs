@@ -283,9 +283,9 @@ impl Manager {
     }
 
     /// One sentence for each source or pipeline that should run and does not, and for each rule
-    /// whose events need people too often.
+    /// of `shares`, whose events need people too often.
     #[must_use]
-    pub fn troubles(&self) -> Vec<String> {
+    pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
         troubles.extend(self.parts.effects.problems());
         for status in self.sources() {
@@ -307,7 +307,7 @@ impl Manager {
         }
         for (id, deployed) in self.pipelines.lock().iter() {
             match deployed {
-                Deployed::Running(worker) => self.add_worker_troubles(id, worker, &mut troubles),
+                Deployed::Running(worker) => add_worker_troubles(id, worker, &mut troubles),
                 Deployed::Idle {
                     why: Idle::Broken(why) | Idle::Held(why),
                     ..
@@ -319,28 +319,8 @@ impl Manager {
                 } => {}
             }
         }
+        troubles.extend(shares.iter().map(describe_review_share));
         troubles
-    }
-
-    fn add_worker_troubles(&self, id: &PipelineId, worker: &Worker, troubles: &mut Vec<String>) {
-        match worker.state() {
-            PipelineState::Failed { message } => {
-                troubles.push(format!("pipeline {:?}: {message}", id.as_str()));
-            }
-            PipelineState::Running => {
-                let shares = self.worker_review_shares(id, worker);
-                troubles.extend(shares.iter().map(describe_review_share));
-            }
-            PipelineState::Starting | PipelineState::Paused | PipelineState::Ended => {}
-        }
-        for warning in worker.warnings() {
-            if matches!(
-                warning.kind,
-                WarningKind::OutsidePicture | WarningKind::NotRecording | WarningKind::PrivacyMask
-            ) {
-                troubles.push(format!("pipeline {:?}: {}", id.as_str(), warning.message));
-            }
-        }
     }
 
     /// Stops all pipelines, so that their events are durable, then all sources. Threads that have
@@ -374,6 +354,20 @@ impl Manager {
     /// Number of the next source.
     fn next_source_number(&self) -> u64 {
         self.runs.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+fn add_worker_troubles(id: &PipelineId, worker: &Worker, troubles: &mut Vec<String>) {
+    if let PipelineState::Failed { message } = worker.state() {
+        troubles.push(format!("pipeline {:?}: {message}", id.as_str()));
+    }
+    for warning in worker.warnings() {
+        if matches!(
+            warning.kind,
+            WarningKind::OutsidePicture | WarningKind::NotRecording | WarningKind::PrivacyMask
+        ) {
+            troubles.push(format!("pipeline {:?}: {}", id.as_str(), warning.message));
+        }
     }
 }
 
