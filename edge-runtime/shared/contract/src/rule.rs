@@ -37,14 +37,15 @@ pub struct RuleSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
     /// Seconds after the start of an event in which the rule starts no other one (per track, where
-    /// the condition is about tracks). The next event counts what was suppressed.
+    /// the condition is about tracks). The next event counts what was suppressed. A start of the
+    /// pipeline ends it.
     #[serde(default)]
     pub cooldown_s: f64,
     /// Whether all tracks share the cool-down: at most one event in `cooldown_s`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_cooldown: bool,
-    /// Most events that the rule starts within an hour of source time, 1 to 3600; absent: any
-    /// number. The next event counts what was suppressed. Without effect for the severity
+    /// Most events that the rule starts within an hour of source time since the last start of the
+    /// pipeline, 1 to 3600; absent: any number. The next event counts what was suppressed. Without effect for the severity
     /// `critical`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_hour: Option<u32>,
