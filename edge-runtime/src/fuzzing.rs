@@ -14,6 +14,7 @@ use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_http::body;
 use watchkeeper_store::BadRecord;
 
+use crate::history::{SeenFrame, SeenPicture};
 use crate::journal::{self, Hash, StoredEvent, record};
 use crate::{effects, history};
 
@@ -49,15 +50,15 @@ pub fn write_effect_file(body: &[u8]) -> Vec<u8> {
     effects::fuzzing::write(body)
 }
 
-/// Reads a chunk of the detection history; its bytes as it is written, and its number of frames.
+/// Reads a chunk of the detection history; its bytes as it is written, and its frames.
 #[must_use]
-pub fn history_chunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+pub fn history_chunk(bytes: &[u8]) -> Option<(Vec<u8>, Vec<SeenFrame>)> {
     history::fuzzing::read_chunk(bytes)
 }
 
-/// Number of pictures of the detection history in these bytes.
+/// Pictures of the detection history in these bytes.
 #[must_use]
-pub fn history_pictures(bytes: &[u8]) -> usize {
+pub fn history_pictures(bytes: &[u8]) -> Vec<SeenPicture> {
     history::fuzzing::read_pictures(bytes)
 }
 

@@ -28,17 +28,17 @@ pub use self::recorder::{DetectionHistory, HistoryWriter, Observed};
 pub(crate) mod fuzzing {
     use super::{chunk, pictures};
 
-    pub(crate) fn read_chunk(mut bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+    pub(crate) fn read_chunk(mut bytes: &[u8]) -> Option<(Vec<u8>, Vec<chunk::SeenFrame>)> {
         let head = chunk::read_head(&mut bytes)?;
         let frames = chunk::read_frames(&mut bytes);
         let mut written = rmp_serde::to_vec(&head).ok()?;
         for frame in &frames {
             written.extend(rmp_serde::to_vec(frame).ok()?);
         }
-        Some((written, frames.len()))
+        Some((written, frames))
     }
 
-    pub(crate) fn read_pictures(mut bytes: &[u8]) -> usize {
-        pictures::read_pictures(&mut bytes).len()
+    pub(crate) fn read_pictures(mut bytes: &[u8]) -> Vec<pictures::SeenPicture> {
+        pictures::read_pictures(&mut bytes)
     }
 }
