@@ -14,6 +14,8 @@ import sys
 import matplotlib
 
 matplotlib.use("svg")
+# The same data give the same file.
+matplotlib.rcParams["svg.hashsalt"] = "reviews"
 from matplotlib import pyplot  # noqa: E402: the back end is chosen above
 
 BINS = 10
@@ -58,7 +60,7 @@ def plot(events, sums, path):
     axes[1].set_ylabel("events after the answers")
     axes[1].legend()
     figure.tight_layout()
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main():
