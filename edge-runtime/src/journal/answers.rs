@@ -1,7 +1,7 @@
 //! Answers of people about events of rules, which calibrate and narrow the rules.
 //!
 //! - Holds the last answer about each event, at most [`MAX_RULE_ANSWERS`] of a rule and of
-//!   [`MAX_RULES`] rules. The rule that was answered longest ago gives way.
+//!   [`MAX_RULES`] rules. The rule that was answered longest ago is evicted.
 //! - Follows the records of the journal, so a restart builds the same index. An answer is
 //!   forgotten with its record.
 

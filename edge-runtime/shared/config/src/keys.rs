@@ -934,7 +934,8 @@ pub const KEYS: &[Key] = &[
         "calls",
         "Most calls within sixty minutes, failed ones included. Set-ups over the agent's API may \
          use 90 % of them, second opinions 50 %, those of one rule 20 %, heartbeats 20 %, their \
-         looks at frames 10 %; the rest is left to users. The parts hold for money too, except that of a rule.",
+         looks at frames 10 %; the rest is left to users. The parts hold for money too, except that \
+         of a rule.",
     ),
     key(
         "llm.tokens_per_call",
