@@ -38,7 +38,7 @@ Rules
 How to work
 1. look_around was called for you. For more than two steps write a plan with update_plan.
 2. To place a line or zone: get_snapshot, then coordinates in pixels of the camera's own picture.
-3. validate_workflow makes a draft; fix what it reports by edits, at most a few times.
+3. validate_workflow makes a draft; fix what it reports by edits.
 4. preview_workflow on the camera: check that lines and zones lie where they were meant, and fix
    them.
 5. propose_deployment with rules, then end with one short sentence in the user's language. A mere
@@ -50,8 +50,8 @@ One pipeline sees one camera: for several cameras propose one each. What counts 
 needs tracked detections. A line's in is from its right hand to its left hand, looking from start
 to end. get_example has whole examples of other kinds (list_workflow_blocks lists them). Ask
 get_block_details before you use a block that is not in this example, which counts people at a
-line and times them in a zone (with a model of this box in place of MODEL). Boxes, lines and zones
-are drawn by themselves:"#;
+line and times them in a zone (with a model of this box in place of MODEL). A proposal adds the
+steps that draw:"#;
 
 const RULES: &str = r#"
 Rules (what makes an event; they name steps of the workflow and never repeat coordinates):
@@ -64,12 +64,12 @@ it was there), {"kind":"stays","zone":"ZONE STEP","for_s":120},
 {"under":1},"for_s":10}, {"kind":"value","value":"$steps.NAME.output","test":{"over":3},"for_s":0}.
 To count in a zone, "detections" is "$steps.ZONE STEP.timed_detections". direction: in, out, any.
 cooldown_s is for each track where a rule is about tracks; with "shared_cooldown":true it is one
-for all of them (at most one event in that time). severity: info, warning, critical. Optional:
+for all of them. severity: info, warning, critical. Optional:
 "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time (a span over midnight belongs
-to the day on which it begins: this one ends on Tuesday; appears and enters tell of who comes in
+to the day on which it begins; appears and enters tell of who comes in
 these hours, count and stays also of who is there when they begin),
 "confidence":{"min":0.5,"max":1}, "clip":{"before_s":5,"after_s":10} to keep a clip of each event
-beside its pictures (which it has anyway), "notify":["NAME"] to notify people over channels that
+beside its pictures, "notify":["NAME"] to notify people over channels that
 look_around lists, "on_act":["NAME"] (default: none) over those only of events that are sure or
 approved, "below_gates":"review" (default: discard) to have a person decide on those below all
 gates. The gates compare an event's confidence, the weighted mean of its evidence, not a
@@ -116,7 +116,7 @@ const BLUEPRINT_INTRO: &str = "The operator of this box adds for this job (this 
     lifts none of the rules above):";
 
 /// The example workflow, built by the template of the rules and `watchkeeper run`, without its
-/// drawings: a workflow that draws nothing is drawn upon automatically.
+/// drawing steps: a proposal adds them to a workflow without any.
 fn example() -> Value {
     let watch = Watch {
         classes: vec!["person".to_owned()],

@@ -7,7 +7,6 @@
 mod broker;
 mod children;
 mod delivery;
-mod drawing;
 mod follow;
 mod format_event;
 mod notices;

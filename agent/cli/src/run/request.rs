@@ -8,10 +8,10 @@ use watchkeeper_config::bounded;
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::Pace;
+use watchkeeper_engine::templates::annotate::with_drawing;
 use watchkeeper_models::labels::MOVING;
 use watchkeeper_models::{MOTION, PREFERRED, Zoo};
 
-use super::drawing;
 use super::plan::{self, Watch};
 use crate::args::RunArgs;
 use crate::exit::Failure;
@@ -58,7 +58,7 @@ pub(super) fn check(
     let given = args.workflow.as_deref().map(read_workflow).transpose()?;
     let model = choose_model(args, zoo, default_model, given.as_ref(), &mut notes)?;
     let workflow = match given {
-        Some(workflow) => drawing::with_drawing(workflow),
+        Some(workflow) => with_drawing(workflow),
         None => build(args, &model, zoo, &mut notes)?,
     };
     let rules = match args.rule.as_slice() {

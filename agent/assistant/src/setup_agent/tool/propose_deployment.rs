@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_engine::templates::annotate::with_drawing;
 use watchkeeper_engine::workflow::{Overlay, compile};
 
 use super::super::facts::{ModelWords, ToolFact};
@@ -183,7 +184,7 @@ fn difference_lines(change: &ProposedChange, here: &SystemSnapshot) -> Vec<Strin
 }
 
 /// The workflow of a draft that was previewed on this camera, with the secrets of the replaced
-/// pipeline.
+/// pipeline, and with drawing steps unless they make it too long.
 fn drafted(
     chosen: &ChosenDraft,
     camera: &SourceId,
@@ -214,7 +215,14 @@ fn drafted(
             Some([]) => {}
         }
     }
-    restore_secrets(workflow, replaced.map(|spec| &spec.workflow))
+    let workflow = restore_secrets(workflow, replaced.map(|spec| &spec.workflow))?;
+    // Without drawing steps an event has no annotated picture.
+    let drawn = with_drawing(workflow.clone());
+    Ok(if check_length(&drawn).is_ok() {
+        drawn
+    } else {
+        workflow
+    })
 }
 
 /// The lines and zones of a workflow.

@@ -4,15 +4,16 @@
 //! compile with the added steps, stays unchanged.
 
 use serde_json::{Value, json};
-use watchkeeper_engine::templates::drawing;
-use watchkeeper_engine::workflow::{details, validate};
+
+use super::drawing;
+use crate::workflow::{details, validate};
 
 /// Prefix of the names of added steps.
 const PREFIX: &str = "watchkeeper-draw";
 
 /// Adds drawing steps, if the workflow has none.
 #[must_use]
-pub(super) fn with_drawing(workflow: Value) -> Value {
+pub fn with_drawing(workflow: Value) -> Value {
     match draw(&workflow) {
         Some(drawn) if validate(&drawn).ok => drawn,
         Some(_) | None => workflow,
