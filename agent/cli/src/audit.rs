@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use watchkeeper_assistant::audit::{AuditLog, AuditReport, verify};
+use watchkeeper_assistant::audit::{AuditLog, AuditReport, Damage, verify};
 use watchkeeper_assistant::trace::{TRACE_FOLDER, at};
 use watchkeeper_config::AuditConfig;
 
@@ -19,9 +19,13 @@ const DEFAULT_LIMIT: usize = 50;
 pub(super) fn run(args: AuditArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let mut homes: Vec<PathBuf> = vec![state_folder()?];
     // A broken configuration does not hide the user's own log.
-    if let Ok(config) = configuration::read_without_broker(global) {
-        homes.push(config.state_dir.join(TRACE_FOLDER));
-    }
+    let unlocated = match configuration::read_without_broker(global) {
+        Ok(config) => {
+            homes.push(config.state_dir.join(TRACE_FOLDER));
+            None
+        }
+        Err(failure) => Some(failure),
+    };
     let logs = homes
         .iter()
         .map(|home| AuditLog::new(home, AuditConfig::default()));
@@ -30,7 +34,10 @@ pub(super) fn run(args: AuditArgs, global: &Global, out: &Output) -> Result<(), 
     });
     match action {
         AuditAction::List { limit } => list(logs, limit, out),
-        AuditAction::Verify => verify_all(logs, out),
+        AuditAction::Verify => {
+            verify_all(logs, out)?;
+            unlocated.map_or(Ok(()), Err)
+        }
     }
 }
 
@@ -54,14 +61,14 @@ fn list(logs: impl Iterator<Item = AuditLog>, limit: usize, out: &Output) -> Res
     Ok(())
 }
 
+/// Verifies every log, then fails for the first that is damaged or can't be read.
 fn verify_all(logs: impl Iterator<Item = AuditLog>, out: &Output) -> Result<(), Failure> {
-    let mut damage = None;
-    for (nth, log) in logs.enumerate() {
+    let mut failures = Vec::new();
+    for log in logs {
         let report = match verify(&log) {
             Ok(report) => report,
-            Err(error) if nth == 0 => return Err(unreadable(&log, &error)),
             Err(error) => {
-                out.note(unreadable(&log, &error).sentence);
+                failures.push(unreadable(&log, &error));
                 continue;
             }
         };
@@ -70,13 +77,14 @@ fn verify_all(logs: impl Iterator<Item = AuditLog>, out: &Output) -> Result<(), 
             "report": report,
         });
         out.both(&object, || describe(&log, &report));
-        damage = damage.or(report.damage);
+        failures.extend(report.damage.as_ref().map(damaged));
     }
-    let Some(damage) = damage else {
-        return Ok(());
-    };
+    failures.into_iter().next().map_or(Ok(()), Err)
+}
+
+fn damaged(damage: &Damage) -> Failure {
     let sentence = format!("{}:{}: {}", damage.file.display(), damage.line, damage.why);
-    Err(Failure::new(Exit::Failed, sentence))
+    Failure::new(Exit::Failed, sentence)
 }
 
 fn describe(log: &AuditLog, report: &AuditReport) -> String {
@@ -136,6 +144,21 @@ mod tests {
         assert_eq!(failure.exit, Exit::Failed);
         assert!(
             failure.sentence.contains("record 1: hash mismatch"),
+            "{}",
+            failure.sentence
+        );
+    }
+
+    #[test]
+    fn verification_fails_for_an_unreadable_log() {
+        let home = tempfile::tempdir().unwrap();
+        let sound = AuditLog::new(&home.path().join("sound"), AuditConfig::default());
+        std::fs::write(home.path().join("audit"), "no folder").unwrap();
+        let unreadable = AuditLog::new(home.path(), AuditConfig::default());
+        let logs = [sound, unreadable].into_iter();
+        let failure = verify_all(logs, &Output::new(false)).unwrap_err();
+        assert!(
+            failure.sentence.contains("cannot read the audit log"),
             "{}",
             failure.sentence
         );

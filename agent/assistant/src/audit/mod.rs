@@ -7,8 +7,10 @@
 //!   which the rest begins, and is durable before anything is deleted.
 //! - A last line that a crash left unfinished was never acknowledged: the next append removes it.
 //!
-//! Not here: which entries are audited (`trace`), redaction. The end of the log proves nothing
-//! about records removed after it: compare the last hash with one noted elsewhere.
+//! The chain has no key: a process that can write the files can compute new hashes. So it detects
+//! changed, added and removed records only against a hash that was noted elsewhere.
+//!
+//! Not here: which entries are audited (`trace`), redaction.
 
 mod record;
 mod segment;
@@ -75,7 +77,12 @@ impl AuditLog {
     /// # Errors
     /// I/O errors. The entry is then not in the log.
     pub fn append(&self, now: Timestamp, entry: Map<String, Value>) -> io::Result<()> {
-        make_private(&self.folder)?;
+        if !self.folder.exists() {
+            make_private(&self.folder)?;
+            if let Some(home) = self.folder.parent() {
+                sync_folder(home)?;
+            }
+        }
         let lock = self.open(LOCK_FILE)?;
         lock.lock()?;
         let mut segments = segment::list(&self.folder)?;
@@ -190,8 +197,12 @@ impl AuditLog {
         }
         if let Some(last) = segments.last_mut() {
             let mut file = self.open_path(&last.path)?;
-            file.write_all(line.as_bytes())?;
-            file.sync_data()?;
+            let written = file.write_all(line.as_bytes());
+            if let Err(error) = written.and_then(|()| file.sync_data()) {
+                // A line that was not acknowledged must not stand in the log.
+                file.set_len(last.bytes)?;
+                return Err(error);
+            }
             last.bytes += line.len() as u64;
         }
         if is_full {

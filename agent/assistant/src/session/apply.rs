@@ -81,9 +81,11 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the confirmation to the audit log: durable before anything is changed.
+    /// Writes the confirmation to the audit log: durable before anything is changed. A session
+    /// without a folder for its state has no audit log, and says so.
     fn record_confirmation(&self, offer: &CheckedProposal) -> Result<(), Error> {
         let Some(trace) = &self.trace else {
+            self.report_note("no folder for the state is known: the audit log lacks this change");
             return Ok(());
         };
         let recorded = trace.note(Timestamp::now(), "confirmed", offer.to_json());

@@ -16,6 +16,10 @@ pub enum AuditAction {
         #[arg(long, default_value_t = 50, value_name = "COUNT")]
         limit: usize,
     },
-    /// Verify the hash chain of each log and print its last hash; fails if a record was changed.
+    /// Verify the hash chain of each log and print its last hash.
+    ///
+    /// Fails if a log is damaged, cannot be located or cannot be read. The chain has no key: a
+    /// program that can write the files can compute new hashes. Only a hash that you noted
+    /// elsewhere shows that.
     Verify,
 }
