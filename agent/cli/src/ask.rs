@@ -65,9 +65,7 @@ pub(super) async fn narrow(
     if !apply {
         return ask.keep(&offer, &here).map(drop);
     }
-    ask.session.show_proposal(&offer, None, "");
-    let (reply, here) = ask.session.handle_text("yes").await?;
-    ask.finish(reply, &here).await
+    ask.confirm_at_once(&offer, "--apply").await
 }
 
 struct Ask<'o> {
@@ -95,13 +93,21 @@ impl Ask<'_> {
                 "--yes does not apply to the words of a language model: run without --yes, then confirm the proposal",
             ));
         }
+        self.confirm_at_once(&offer, "--yes").await
+    }
+
+    /// Shows a proposal and confirms it, if it is complete; `flag` asked for that.
+    async fn confirm_at_once(
+        &mut self,
+        offer: &CheckedProposal,
+        flag: &str,
+    ) -> Result<(), Failure> {
+        self.session.show_proposal(offer, None, "");
         if !offer.is_complete() {
-            self.session.show_proposal(&offer, None, "");
-            return Err(Failure::input(
-                "--yes applies whole requests only, and part of this one was not understood or can't be done: rephrase it without that part, or run without --yes and confirm the proposal",
-            ));
+            return Err(Failure::input(format!(
+                "{flag} applies whole requests only, and part of this one was not understood or can't be done: rephrase it without that part, or run without {flag} and confirm the proposal",
+            )));
         }
-        self.session.show_proposal(&offer, None, "");
         let (reply, here) = self.session.handle_text("yes").await?;
         self.finish(reply, &here).await
     }

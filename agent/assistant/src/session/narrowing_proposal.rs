@@ -1,7 +1,8 @@
 //! Proposes to narrow the rules of a pipeline by the answers of people about their events.
 //!
 //! - The proposal is shown with what it removes of the answered events, and with its backtest; it
-//!   waits for a person's yes like one of an LLM, and no auto-approval confirms it.
+//!   waits for a person's yes. No auto-approval confirms it; `reviews narrow --apply` gives the yes
+//!   with the command.
 //! - Rules in a workflow's event sinks stay as they are.
 
 use serde_json::json;
