@@ -20,6 +20,8 @@ use crate::wording::counted;
 pub const MIN_ANSWERS: usize = 20;
 /// Largest share of the approved events that a narrowed rule loses.
 pub const MAX_LOST: f64 = 0.01;
+/// Fewest approved events among the older answers; the newest third has at least one.
+const MIN_APPROVED: usize = 3;
 /// Fewest rejected events among the older answers.
 const MIN_REJECTED: usize = 3;
 
@@ -54,6 +56,8 @@ pub enum NotNarrowed {
     FewAnswers(usize),
     #[error("people rejected too few of its events")]
     FewRejected,
+    #[error("people approved too few of its events, so what it would lose is not known")]
+    FewApproved,
     #[error("what people rejected is where, and as likely as, what they approved")]
     NotSeparable,
     #[error("what would remove the older rejected events does not hold for the newer ones")]
@@ -74,6 +78,9 @@ pub fn narrow(rule: &RuleSpec, answers: &[RuleAnswer]) -> Result<Narrowing, NotN
     let rejected = |of: &[&RuleAnswer]| of.iter().filter(|answer| !answer.is_true).count();
     if rejected(older) < MIN_REJECTED || rejected(newer) == 0 {
         return Err(NotNarrowed::FewRejected);
+    }
+    if older.len() - rejected(older) < MIN_APPROVED || newer.len() == rejected(newer) {
+        return Err(NotNarrowed::FewApproved);
     }
     let mut candidates = candidates(rule, older);
     candidates.retain(|found| found.older.rejected_removed > 0 && is_harmless(found.older));

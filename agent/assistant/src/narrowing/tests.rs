@@ -96,6 +96,13 @@ fn rule_stays_without_enough_answers_or_a_difference() {
     let approved = |n| answer(n, true, [0.5, 0.5], 0.9);
     let approved: Vec<RuleAnswer> = (0..40).map(approved).collect();
     assert_eq!(narrow(&rule(), &approved), Err(NotNarrowed::FewRejected));
+    let rejected = |n| answer(n, false, [0.2, 0.3], 0.6);
+    let rejected: Vec<RuleAnswer> = (0..40).map(rejected).collect();
+    assert_eq!(narrow(&rule(), &rejected), Err(NotNarrowed::FewApproved));
+    let approved_until = |last| move |n| answer(n, n < last, [0.2, 0.3], 0.6);
+    let none_of_the_newest: Vec<RuleAnswer> = (0..40).map(approved_until(10)).collect();
+    let found = narrow(&rule(), &none_of_the_newest);
+    assert_eq!(found, Err(NotNarrowed::FewApproved));
     let mixed = |n| answer(n, n % 2 == 0, [0.5, 0.5], 0.9);
     let mixed: Vec<RuleAnswer> = (0..40).map(mixed).collect();
     assert_eq!(narrow(&rule(), &mixed), Err(NotNarrowed::NotSeparable));
