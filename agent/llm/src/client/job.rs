@@ -244,7 +244,8 @@ impl Job {
             RetryDecision::Larger => {
                 let larger = options.max_output.saturating_mul(2);
                 let larger = larger.min(self.model.max_output);
-                if larger == options.max_output {
+                // A program's command has no limit of output: it would be the same, and paid again.
+                if larger == options.max_output || self.shared.program.is_some() {
                     return Err(failed());
                 }
                 options.max_output = larger;

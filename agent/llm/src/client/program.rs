@@ -6,7 +6,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,7 +29,28 @@ const KEPT_VARIABLES: [&str; 2] = ["PATH", "HOME"];
 struct Output {
     text: Vec<u8>,
     errors: Vec<u8>,
-    is_success: bool,
+    status: ExitStatus,
+}
+
+impl Output {
+    /// The outcome of a run that failed without an answer. One that ended by itself and said why
+    /// refused its flags or its installation, and asked no model. A killed one may have asked.
+    fn refusal(&self) -> Attempt {
+        let said = String::from_utf8_lossy(&self.errors).trim().to_owned();
+        let is_refusal = self.status.code().is_some() && !said.is_empty();
+        let spent = if is_refusal {
+            Spent::Nothing
+        } else {
+            Spent::Unknown
+        };
+        let why = if said.is_empty() {
+            format!("the program ended without a word: {}", self.status)
+        } else {
+            said
+        };
+        let error = AttemptError::new(AttemptErrorKind::BadRequest, why);
+        Attempt::failed(error, spent)
+    }
 }
 
 #[derive(Debug)]
@@ -68,11 +89,8 @@ impl Program {
             let error = AttemptError::new(AttemptErrorKind::AnswerTooLarge, "over 8 MiB");
             return Attempt::failed(error, Spent::Unknown);
         }
-        if output.text.is_empty() && !output.is_success {
-            // It refused its flags or its installation: no model was asked.
-            let said = String::from_utf8_lossy(&output.errors).trim().to_owned();
-            let error = AttemptError::new(AttemptErrorKind::BadRequest, said);
-            return Attempt::failed(error, Spent::Nothing);
+        if output.text.is_empty() && !output.status.success() {
+            return output.refusal();
         }
         let answer = decode(model, &output.text);
         Attempt {
@@ -117,11 +135,11 @@ impl Program {
         if text.len() as u64 > MAX_OUTPUT {
             child.start_kill().ok();
         }
-        let is_success = child.wait().await?.success();
+        let status = child.wait().await?;
         Ok(Output {
             text,
             errors,
-            is_success,
+            status,
         })
     }
 }

@@ -176,6 +176,30 @@ async fn failures_have_their_kind_and_no_answer_is_invented() {
 }
 
 #[tokio::test]
+async fn killed_program_may_have_cost_something() {
+    let folder = tempfile::tempdir().expect("dir");
+    let program = "#!/bin/sh\ncat > /dev/null\necho 'asking' >&2; kill -9 $$\n";
+    let killed = install(folder.path(), program, "");
+    ask(&killed, &talk(), TIME).await.expect_err("no answer");
+    assert_ne!(killed.report().day, Money::ZERO);
+}
+
+#[tokio::test]
+async fn truncated_answer_is_not_paid_again() {
+    let folder = tempfile::tempdir().expect("dir");
+    let program = "#!/bin/sh\ncat > /dev/null\nhere=$(dirname \"$0\")\necho run >> \"$here/runs\"\n\
+        cat \"$here/answer\"\n";
+    let answer = ANSWER
+        .replace("end_turn", "max_tokens")
+        .replace("count people at the gate", "");
+    let client = install(folder.path(), program, &answer);
+    let cut = ask(&client, &talk(), TIME).await.expect_err("truncated");
+    assert!(matches!(cut, LlmError::Failed { attempts: 1, .. }), "{cut}");
+    let runs = std::fs::read_to_string(folder.path().join("runs")).expect("runs");
+    assert_eq!(runs.lines().count(), 1);
+}
+
+#[tokio::test]
 async fn program_that_hangs_is_stopped_at_the_deadline() {
     let folder = tempfile::tempdir().expect("dir");
     let program = "#!/bin/sh\necho $$ > \"$(dirname \"$0\")/pid\"\nexec sleep 600\n";
