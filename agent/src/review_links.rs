@@ -16,6 +16,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_store::durable::sync_folder;
 
 /// Time for which a link is valid.
 pub const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -124,14 +125,23 @@ fn new_key(file: &Path) -> io::Result<Vec<u8>> {
     random
         .fill(&mut secret)
         .map_err(|_| io::Error::other("the system has no random numbers"))?;
+    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    // A power cut leaves a whole key or none.
+    let temporary = folder.join(format!(".{}.tmp", name.to_string_lossy()));
+    if let Err(error) = fs::remove_file(&temporary)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
     let mut options = OpenOptions::new();
-    let mut out = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)?;
+    let options = options.write(true).create_new(true).mode(0o600);
+    let mut out = options.open(&temporary)?;
     out.write_all(&secret)?;
     out.sync_all()?;
+    fs::rename(&temporary, file)?;
+    sync_folder(folder)?;
     Ok(secret)
 }
 

@@ -350,7 +350,7 @@ fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
 }
 
 /// Whether a person should answer the event of this record.
-fn waits_for_answer(event: &Event) -> bool {
+pub(super) fn waits_for_answer(event: &Event) -> bool {
     let is_doubtful = !matches!(event.decision.verdict, Verdict::Act | Verdict::Record);
     let is_of_rule = matches!(event.body, EventBody::Rule(_));
     is_of_rule && is_doubtful && event.phase == Phase::New

@@ -15,6 +15,7 @@ use url::Url;
 use watchkeeper_config::{ChannelConfig, ChannelKind, HostRule, SinksConfig, channels};
 use watchkeeper_contract::effect::{HttpCall, HttpMethod};
 use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::health::ChannelHealth;
@@ -326,8 +327,12 @@ impl ChannelTask {
                 }
             }
             FeedItem::Record(JournalRecord::Known(event)) => {
-                let links = self.links.as_deref();
-                let link = links.map(|links| links.link(&event, wall_now().unix_ms));
+                let now = wall_now();
+                // A link expires, so it needs a clock that is right.
+                let needs_link =
+                    message::waits_for_answer(&event) && now.quality != TimeQuality::Unsynced;
+                let links = self.links.as_deref().filter(|_| needs_link);
+                let link = links.map(|links| links.link(&event, now.unix_ms));
                 let channel = &self.receiver.channel;
                 let notification =
                     message::event_notification(channel, &self.name, &event, link.as_deref());
