@@ -3,10 +3,10 @@
 //! - At most [`MAX_SAVED`] of an answer are saved, the newest; the oldest files are deleted.
 //! - A picture that cannot be saved is reported with the command that fetches it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use watchkeeper_contract::event::{Event, Media, MediaKind};
+use watchkeeper_store::private_folder::make_private;
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;
@@ -49,8 +49,7 @@ impl Session {
     async fn save_picture(&self, folder: &Path, media: &Media) -> Result<PathBuf, String> {
         let bytes = self.deps.client.media(&media.id).await;
         let bytes = bytes.map_err(|error| error.in_full())?;
-        let saved =
-            fs::create_dir_all(folder).and_then(|()| save_numbered(folder, "event.jpg", &bytes));
+        let saved = make_private(folder).and_then(|()| save_numbered(folder, "event.jpg", &bytes));
         saved.map_err(|error| format!("cannot save a picture in {}: {error}", folder.display()))
     }
 }

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -281,8 +282,8 @@ fn find_by_name<'i, I>(name: &str, known: &[(&'i I, &str, Option<&str>)]) -> Opt
     exact.or(one).map(|(id, ..)| *id)
 }
 
-/// Writes a picture into `folder` under the next number, and deletes the lowest numbers over
-/// [`MAX_PICTURES`]. Other files stay.
+/// Writes a picture that only the user can read into `folder` under the next number, and deletes
+/// the lowest numbers over [`MAX_PICTURES`]. Other files stay.
 pub(crate) fn save_numbered(folder: &Path, name: &str, file: &[u8]) -> io::Result<PathBuf> {
     let mut kept: Vec<(u64, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -293,7 +294,12 @@ pub(crate) fn save_numbered(folder: &Path, name: &str, file: &[u8]) -> io::Resul
     let next = kept.last().map_or(1, |(last, _)| last.saturating_add(1));
     let path = folder.join(format!("{next:06}-{name}"));
     // Another process of the user may write here too: its picture stays.
-    let mut made = File::options().write(true).create_new(true).open(&path)?;
+    let mut options = File::options();
+    let mut made = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
     made.write_all(file)?;
     let spare = (kept.len() + 1).saturating_sub(MAX_PICTURES);
     for (_, old) in kept.iter().take(spare) {
