@@ -9,6 +9,7 @@ use serde_json::json;
 use watchkeeper_assistant::heartbeat_switch::{HeartbeatControl, HeartbeatStatus};
 use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
+use watchkeeper_contract::problem::Problem;
 
 use super::args::HeartbeatAction;
 use super::exit::{Exit, Failure};
@@ -66,10 +67,22 @@ async fn request(socket: &Path, paused: Option<bool>) -> Result<HeartbeatStatus,
                 .body(json!({"paused": paused}).to_string()),
             None => client.get(address),
         };
-        request.send().await?.error_for_status()?.json().await
+        let response = request.send().await?;
+        if response.status().is_success() {
+            return response.json().await.map(Ok);
+        }
+        let refused = response.error_for_status_ref().map(drop);
+        match response.json::<Problem>().await {
+            Ok(problem) => Ok(Err(problem.detail)),
+            // No problem of the agent: the status says more than its body.
+            Err(error) => refused.and(Err(error)),
+        }
     };
-    answered.await.map_err(|error: reqwest::Error| {
-        let why = watchkeeper_client::error_chain::one_line(&error.without_url());
-        format!("{}: {why}", socket.display())
-    })
+    let answered: Result<Result<_, String>, reqwest::Error> = answered.await;
+    let answered = answered.unwrap_or_else(|error| {
+        Err(watchkeeper_client::error_chain::one_line(
+            &error.without_url(),
+        ))
+    });
+    answered.map_err(|why| format!("{}: {why}", socket.display()))
 }

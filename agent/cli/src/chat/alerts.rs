@@ -28,8 +28,10 @@ pub(super) fn start(config: &Config, wants: bool, lines: &mut Lines, out: &Outpu
                 .enable_all()
                 .build();
             // A connection belongs to one event loop.
-            let (Ok(runtime), Ok(client)) = (runtime, RuntimeClient::new(&socket)) else {
-                return;
+            let (runtime, client) = match (runtime, RuntimeClient::new(&socket)) {
+                (Ok(runtime), Ok(client)) => (runtime, client),
+                (Err(error), _) => return alerts_out.note(no_alerts(&error)),
+                (_, Err(error)) => return alerts_out.note(no_alerts(&error)),
             };
             let mut printer = printer;
             runtime.block_on(follow(client, |alert| {
@@ -37,8 +39,12 @@ pub(super) fn start(config: &Config, wants: bool, lines: &mut Lines, out: &Outpu
             }));
         });
     if let Err(error) = started {
-        out.note(format!("no alerts in this chat: {error}"));
+        out.note(no_alerts(&error));
     }
+}
+
+fn no_alerts(error: &impl std::fmt::Display) -> String {
+    format!("no alerts in this chat: {error}")
 }
 
 fn show(alert: &Alert<'_>, printer: Option<&mut AlertPrinter>, out: &Output) {
