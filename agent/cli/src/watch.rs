@@ -1,5 +1,6 @@
 //! `watchkeeper watch`: a watch by a template, with the proposal that its sentence makes.
 
+use serde_json::json;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::Config;
 use watchkeeper_plain::Plain;
@@ -33,8 +34,9 @@ pub(super) async fn run(
 pub(super) fn list(out: &Output) -> Result<(), Failure> {
     let plain = plain()?;
     for template in plain.templates().all() {
-        out.line(format!("{}: {}", template.name, template.title));
-        out.line(format!("  {}", usage(template)));
+        let (name, title, usage) = (&template.name, &template.title, usage(template));
+        let object = json!({"type": "template", "name": name, "title": title, "usage": usage});
+        out.both(&object, || format!("{name}: {title}\n  {usage}"));
     }
     Ok(())
 }
@@ -57,7 +59,7 @@ fn sentence(args: &WatchArgs) -> Result<String, Failure> {
                 format!("the template {template} has no {}", flag(name))
             }
             FillError::Value { name, value, kind } => {
-                format!("{} {value:?} is no {kind:?}", flag(name)).to_lowercase()
+                format!("{} {value:?} is no {kind}", flag(name))
             }
             FillError::NoTemplate(..) => error.to_string(),
         };

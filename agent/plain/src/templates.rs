@@ -7,6 +7,7 @@
 //!   request of its own.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 
@@ -93,6 +94,21 @@ pub enum ParameterKind {
     Hours,
 }
 
+impl fmt::Display for ParameterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Camera => "camera",
+            Self::Class => "object",
+            Self::Place => "place",
+            Self::Line => "line",
+            Self::Direction => "direction",
+            Self::Duration => "duration",
+            Self::Number => "whole number",
+            Self::Hours => "span of hours",
+        })
+    }
+}
+
 /// Why a template can't be filled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FillError {
@@ -109,7 +125,7 @@ pub enum FillError {
         known: String,
     },
     /// A parameter without a default was left out.
-    #[error("template {template} needs {name}, a {kind:?}")]
+    #[error("template {template} needs a value of {name}: {kind}")]
     Left {
         template: String,
         name: String,
@@ -117,7 +133,7 @@ pub enum FillError {
         kind: ParameterKind,
     },
     /// A value is not of its kind.
-    #[error("{name} is {value:?}, which is no {kind:?}")]
+    #[error("{name} is {value:?}, which is no {kind}")]
     Value {
         name: String,
         /// What was given.
