@@ -1,7 +1,7 @@
 //! Findings of the heartbeat.
 //!
-//! Invariant: a sentence consists of fixed words, numbers and validated names. It contains nothing
-//! that a camera showed or a server answered.
+//! Invariant: a sentence consists of fixed words, numbers, validated names, and names of rules
+//! without control characters. It contains nothing that a camera showed or a server answered.
 
 use jiff::civil::Date;
 use serde::Serialize;

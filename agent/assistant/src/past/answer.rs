@@ -8,7 +8,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_plain::intent::EventsWanted;
 
 use super::describe::{duration, moment, reason, zone_name};
-use super::event_search::EventSearchResult;
+use super::event_search::{EventSearchResult, MAX_CAMERAS};
 use super::hours::{HourCount, count_by_hour};
 use super::knowledge::{CameraKnowledge, Knowledge, Unknown};
 use super::question::PastQuestion;
@@ -123,6 +123,9 @@ impl PastAnswer {
             let number = self.found.by_camera.get(&camera.camera).copied();
             match number {
                 None if camera.known.is_empty() => format!("{} not known", camera.name),
+                None if self.found.by_camera.len() >= MAX_CAMERAS => {
+                    format!("{} not counted", camera.name)
+                }
                 number => format!("{} {}", camera.name, number.unwrap_or(0)),
             }
         };

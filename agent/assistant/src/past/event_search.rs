@@ -27,7 +27,7 @@ pub const LOOKBACK: SignedDuration = SignedDuration::from_hours(24);
 /// Most classes of which other events are counted.
 const MAX_CLASSES: usize = 32;
 /// Most cameras whose events are counted one by one.
-const MAX_CAMERAS: usize = 256;
+pub(super) const MAX_CAMERAS: usize = 256;
 
 /// A search in progress.
 #[derive(Debug, Clone)]

@@ -61,11 +61,13 @@ pub(super) struct TrialRunner<'a> {
 }
 
 impl<'a> TrialRunner<'a> {
-    /// Creates a runner that stores previews below `home`, if given.
+    /// Creates a runner that stores previews below `home`, if given; `second_opinion` is whether
+    /// one is configured.
     pub(super) fn new(
         client: RuntimeClient,
         home: Option<&PathBuf>,
         here: &'a SystemSnapshot,
+        second_opinion: bool,
         trace: Option<&'a Trace>,
         out: Arc<dyn ProgressSink>,
     ) -> Self {
@@ -74,7 +76,7 @@ impl<'a> TrialRunner<'a> {
             preferred: None,
             sees: None,
             detail: Detail::Medium,
-            second_opinion: false,
+            second_opinion,
             memory: None,
             pictures: home.map(|folder| folder.join(PREVIEWS_FOLDER)),
             attached: Vec::new(),
@@ -159,7 +161,10 @@ impl<'a> TrialRunner<'a> {
                 escalated_share: backtest.map_or(0.0, |backtest| backtest.escalated_share),
                 event: event_bytes(known.clone(), &spec.source),
                 clip_s: clip_s(spec),
-                opinion_usd: opinion_usd(known.clone()),
+                opinion_usd: match self.tools.second_opinion {
+                    true => opinion_usd(known.clone()),
+                    false => Ok(0.0),
+                },
                 draws: draws(spec),
                 is_recorded: spec.record,
             };

@@ -375,7 +375,14 @@ impl Session {
         let after = std::mem::replace(&mut self.conversation, before);
         let home = self.deps.state_dir.as_ref().ok();
         let (client, out) = (self.deps.client.clone(), Arc::clone(&self.deps.out));
-        let runner = TrialRunner::new(client, home, here, self.trace.as_ref(), out);
+        let runner = TrialRunner::new(
+            client,
+            home,
+            here,
+            self.deps.second_opinion,
+            self.trace.as_ref(),
+            out,
+        );
         offer.trials = match offer.llm_proposal {
             None => runner.run(offer).await,
             Some(_) => runner.replay(offer).await,

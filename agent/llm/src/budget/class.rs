@@ -69,8 +69,8 @@ impl CallClass {
         match self {
             Self::Person => "all calls",
             Self::SetUp => "set-ups over the API and automatic calls",
-            Self::Escalation => "second opinions and heartbeats",
-            Self::Heartbeat => "heartbeats",
+            Self::Escalation => "second opinions, heartbeats and looks at frames",
+            Self::Heartbeat => "heartbeats and looks at frames",
             Self::Look => "looks at frames",
         }
     }

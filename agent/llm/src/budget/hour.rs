@@ -174,8 +174,8 @@ mod tests {
         }
         assert_eq!(
             cause(&hour, CallClass::Escalation, Some("hall/lift")),
-            "no LLM call for a second opinion: second opinions and heartbeats may use 5 of the 10 \
-             calls an hour, 3 went to second opinions of yard/fence; wait 56 min or raise \
+            "no LLM call for a second opinion: second opinions, heartbeats and looks at \
+             frames may use 5 of the 10 calls an hour, 3 went to second opinions of yard/fence; wait 56 min or raise \
              `calls_per_hour` of [llm] (pipelines keep running)"
         );
         let fence = cause(&hour, CallClass::Escalation, Some("yard/fence"));
