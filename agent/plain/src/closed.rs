@@ -19,7 +19,8 @@ const SENTENCE_END: &str = ".|!|?|;|\n";
 const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
 
 /// Words that change nothing of an order about what runs.
-const OF_ORDERS: &str = "again|always|could|should|was|were|been|constantly|continuously";
+const OF_ORDERS: &str =
+    "again|always|could|should|would|may|must|was|were|been|constantly|continuously";
 
 /// Words that no phrase has read, together where they stand together.
 pub(crate) fn unread(r: &Reader, lexicon: &Lexicon) -> Vec<Range<usize>> {
@@ -63,8 +64,10 @@ impl Check<'_> {
     /// `could you tell me`, `always tell me`: said of the request, and not of what is watched for.
     fn is_of_the_request(&self, at: usize) -> bool {
         let r = self.r;
-        one_of("could|should|always|constantly|continuously", r.word(at))
-            && !(0..at).any(|i| r.slot_of(i) == Slot::Class || is_when(r, i))
+        one_of(
+            "could|should|would|may|must|always|constantly|continuously",
+            r.word(at),
+        ) && !(0..at).any(|i| r.slot_of(i) == Slot::Class || is_when(r, i))
     }
 
     /// `- >` and `=` before what is to be done.

@@ -179,6 +179,10 @@ fn events(
         wanted.place = Some(place);
     }
     let kinds = kinds::asked(r, many);
+    if !kinds.is_empty() && has(r, "came|come|comes|passed") {
+        // `came or left`
+        return Err("Those are two questions. Please ask them one at a time.".to_owned());
+    }
     let mentions = names::classes(r, &with_all_classes(scene), lexicon);
     refuse_classes_apart(r, &mentions)?;
     let labels = labels_of(&mentions, scene);
