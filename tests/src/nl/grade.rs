@@ -445,7 +445,7 @@ impl<'g> Grader<'g> {
             of_camera(&mut doing);
         }
         let shown: Vec<&str> = doing.iter().map(|d| d.name()).collect();
-        let holds = !doing.is_empty() && shown.iter().all(|s| *s == check.is);
+        let holds = !doing.is_empty() && doing.iter().all(|d| d.is(&check.is));
         let shown = if shown.is_empty() {
             "unknown".to_owned()
         } else {

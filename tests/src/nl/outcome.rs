@@ -13,8 +13,10 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 pub enum RunState {
     /// Processes frames, or waits for the first one.
     Running,
-    /// Takes no frames until it is resumed.
+    /// Takes no frames until a given time.
     Paused,
+    /// Takes no frames until a user resumes it: what the product does on "stop".
+    PausedByUser,
     /// Ended or failed.
     Stopped,
 }
@@ -25,9 +27,15 @@ impl RunState {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
-            Self::Paused => "paused",
+            Self::Paused | Self::PausedByUser => "paused",
             Self::Stopped => "stopped",
         }
+    }
+
+    /// Returns whether a check for this state holds. What stays paused is stopped too.
+    #[must_use]
+    pub fn is(self, wanted: &str) -> bool {
+        self.name() == wanted || (self == Self::PausedByUser && wanted == Self::Stopped.name())
     }
 }
 

@@ -305,7 +305,8 @@ impl<'t> Site<'t> {
         let deployed = self.statuses()?.into_iter().map(|status| {
             let doing = match status.state {
                 PipelineState::Starting | PipelineState::Running => RunState::Running,
-                PipelineState::Paused => RunState::Paused,
+                PipelineState::Paused if status.paused_until.is_some() => RunState::Paused,
+                PipelineState::Paused => RunState::PausedByUser,
                 PipelineState::Ended | PipelineState::Failed { .. } => RunState::Stopped,
             };
             let spec = status.spec;

@@ -56,12 +56,12 @@ fn auto_approved_change_is_applied_and_the_rest_waits() -> anyhow::Result<()> {
         said[1]
     );
     ensure!(runs(&bench)?.1, "it is paused");
-    let said = chat(&bench, &format!("resume {name}\nstop {name}\n"))?;
+    let said = chat(&bench, &format!("resume {name}\ndelete {name}\n"))?;
     ensure!(
         types(&said) == ["proposal", "confirmed", "done", "proposal"],
         "{said:#?}"
     );
-    ensure!(runs(&bench)? == (name.clone(), false), "the stop waits");
+    ensure!(runs(&bench)? == (name.clone(), false), "the deletion waits");
     let told = |decision: &str| ("agent.auto_approve.chat".to_owned(), decision.to_owned());
     ensure!(
         decisions(&bench)? == [told("confirmed"), told("confirmed"), told("asked")],
