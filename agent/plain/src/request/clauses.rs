@@ -6,7 +6,8 @@ use crate::names::Mention;
 use crate::reader::{Reader, Slot, one_of};
 
 /// Verbs of telling: what stands behind one is what is told.
-const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|remind|report|page|call|buzz|shout|flag";
+const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|\
+    remind|report|page|call|buzz|shout|flag";
 
 /// Words for an event that is graver than another.
 const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
