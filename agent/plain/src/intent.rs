@@ -130,7 +130,7 @@ pub enum Look {
     Pipelines(Option<SourceId>),
     /// Status of one camera or of the box.
     Status(Option<SourceId>),
-    Events(EventsWanted),
+    Events(Box<EventsWanted>),
     /// What the models tell apart.
     Classes,
     Templates,

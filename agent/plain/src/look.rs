@@ -216,7 +216,7 @@ fn events(
     wanted.conditions = conditions;
     wanted.from = from;
     wanted.to = to;
-    Ok((Look::Events(wanted), told.join(" ")))
+    Ok((Look::Events(Box::new(wanted)), told.join(" ")))
 }
 
 /// Refuses to compare anything but two spans of time.

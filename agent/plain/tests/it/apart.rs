@@ -360,7 +360,7 @@ fn an_order_behind_a_note_is_neither_lost_nor_mixed_with_it() {
 fn looked_back(text: &str) -> (EventsWanted, String) {
     match ask(text, &crate::support::scene()) {
         Answer::Look(looked) => match looked.look {
-            Look::Events(wanted) => (wanted, looked.text),
+            Look::Events(wanted) => (*wanted, looked.text),
             other => panic!("{text}: {other:#?}"),
         },
         other => panic!("{text}: {other:#?}"),

@@ -47,7 +47,7 @@ fn events(text: &str) -> (EventsWanted, String) {
     let looked = looked(text);
     assert_eq!(looked.not_understood, [""; 0], "{text}");
     match looked.look {
-        Look::Events(wanted) => (wanted, looked.text),
+        Look::Events(wanted) => (*wanted, looked.text),
         other => panic!("{text}: {other:#?}"),
     }
 }
