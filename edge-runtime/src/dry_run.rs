@@ -284,7 +284,7 @@ mod tests {
             "at": {"unix_ms": 9, "quality": "synced"}, "severity": "info", "source": source,
             "decision": {"verdict": "record", "confidence": 0.9, "reason": "r"},
             "evidence": [], "media": [], "hash": "",
-            "body": {"kind": "source_outage", "cause": "lost", "message": "m"},
+            "body": {"kind": "source_outage", "message": "m"},
             "clip": {
                 "id": "c", "start": {"unix_ms": 7, "quality": "synced"}, "before_s": 1.0,
                 "after_s": 1.0, "state": "kept",
