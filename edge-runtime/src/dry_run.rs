@@ -280,14 +280,14 @@ mod tests {
 
     fn event_on(source: &str) -> Event {
         serde_json::from_value(json!({
-            "seq": 1, "id": EventId::generate(), "boot_id": "b", "mono_ms": 1, "phase": "new",
+            "schema": 1, "seq": 1, "id": EventId::generate(), "boot_id": "b", "mono_ms": 1, "phase": "new",
             "at": {"unix_ms": 9, "quality": "synced"}, "severity": "info", "source": source,
             "decision": {"verdict": "record", "confidence": 0.9, "reason": "r"},
             "evidence": [], "media": [], "hash": "",
             "body": {"kind": "source_outage", "message": "m"},
             "clip": {
                 "id": "c", "start": {"unix_ms": 7, "quality": "synced"}, "before_s": 1.0,
-                "after_s": 1.0, "state": "kept",
+                "after_s": 1.0, "state": "filming",
             },
         }))
         .unwrap()
