@@ -193,8 +193,8 @@ fn start_of(event: Option<&Event>, source: &SourceId) -> Result<Wall, String> {
 fn size_unknown(source: &SourceId) -> Problem {
     let source = source.as_str();
     let detail = format!(
-        "the size of the camera is unknown, and lines and zones are in its pixels; get one frame of \
-         source {source:?} (`watchkeeper frame save {source}`), then try again"
+        "the size of the camera is unknown, and lines and zones are in its pixels; get one frame \
+         of source {source:?} (`watchkeeper frame save {source}`), then try again"
     );
     Problem::new(409, ProblemCode::Conflict, detail).at("clip", source)
 }
@@ -280,8 +280,8 @@ mod tests {
 
     fn event_on(source: &str) -> Event {
         serde_json::from_value(json!({
-            "schema": 1, "seq": 1, "id": EventId::generate(), "boot_id": "b", "mono_ms": 1, "phase": "new",
-            "at": {"unix_ms": 9, "quality": "synced"}, "severity": "info", "source": source,
+            "schema": 1, "seq": 1, "id": EventId::generate(), "boot_id": "b", "mono_ms": 1,
+            "phase": "new", "at": {"unix_ms": 9, "quality": "synced"}, "severity": "info", "source": source,
             "decision": {"verdict": "record", "confidence": 0.9, "reason": "r"},
             "evidence": [], "media": [], "hash": "",
             "body": {"kind": "source_outage", "message": "m"},
