@@ -3,8 +3,8 @@
 //! - [`args`] declares the flags, [`exit`] the exit codes; [`output`] alone writes to the terminal.
 //! - [`run`] starts its own daemons for one watch.
 //! - `remote` and `events` query a running runtime.
-//! - `ask`, `watch` and `chat` open a [`watchkeeper_assistant::session`], which `render` prints; `trace`,
-//!   `blueprints` and `memory` manage its log, blueprints and notes below `state_folder`.
+//! - `ask`, `watch` and `chat` open a [`watchkeeper_assistant::session`], which `render` prints;
+//!   `trace`, `blueprints` and `memory` manage its log, blueprints and notes below `state_folder`.
 //! - The other commands need no runtime.
 
 mod agent_health;

@@ -282,7 +282,8 @@ fn unknown_class(r: &Reader, at: &Range<usize>, lexicon: &Lexicon) -> Option<Str
     (is_subject && end - start < 3).then(|| r.written(start..end))
 }
 
-/// Words that no phrase has read of an order about what runs. `small`: words that say nothing there.
+/// Words that no phrase has read of an order about what runs. `small`: words that say nothing
+/// there.
 pub(crate) fn unread_words(r: &Reader, small: &str, lexicon: &Lexicon) -> Vec<String> {
     let is_read = |at: &usize| {
         let word = r.word(*at);

@@ -1,7 +1,8 @@
 //! Stop, pause and resume: which pipelines, and until when.
 //!
 //! - A stop is a pause, and says how to delete; only a verb of deleting ends a watch for good.
-//! - An order with an unread word, such as `stop telling me about cats`, is not carried out in part.
+//! - An order with an unread word, such as `stop telling me about cats`, is not carried out in
+//!   part.
 //! - A watch is named by its id, its name, its camera, or the class that only it watches for.
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
@@ -39,16 +40,7 @@ pub(crate) fn control(
     let mixed = on_and_off(r);
     let verb = Verb::take(r, asks, lexicon);
     let spared = spared(r, scene, lexicon);
-    let mut named = names::pipelines(r, scene);
-    if named.is_empty() && spared.is_empty() {
-        named.extend(names::pipeline_of_class(r, scene, lexicon));
-    }
-    let of_classes = of_these_classes(r, &named, scene, lexicon);
-    let by_class = !of_classes.is_empty();
-    named.extend(of_classes);
-    if !named.is_empty() {
-        its_camera(r, &named, scene, lexicon);
-    }
+    let (named, by_class) = named_watches(r, spared.is_empty(), scene, lexicon);
     let until = match asks {
         Asks::Stop | Asks::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
@@ -59,19 +51,8 @@ pub(crate) fn control(
     verb.refuse_a_camera_itself(r, &named)?;
     let several =
         r.find(&["both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything"]);
-    let all = verb.ends_all_pauses
-        || r.take(&[
-            "all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring",
-            "all|both of? them",
-            "everything",
-            "the lot",
-        ])
-        .is_some();
-    let counts = match (r.find(&["counting"]), r.find(&["alerts|alert|alerting"])) {
-        (Some(_), None) => Some(true),
-        (None, Some(_)) => Some(false),
-        _ => None,
-    };
+    let all = verb.ends_all_pauses || r.take(&ALL).is_some();
+    let counts = only_counts(r);
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r, scene, lexicon),
         false => Cameras::None,
@@ -116,6 +97,43 @@ pub(crate) fn control(
         }
         _ => Intent::Resume(targets),
     })
+}
+
+/// All that runs.
+const ALL: [&str; 4] = [
+    "all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring",
+    "all|both of? them",
+    "everything",
+    "the lot",
+];
+
+/// Whether only what counts is meant, or only what tells; `None` where neither is said.
+fn only_counts(r: &Reader) -> Option<bool> {
+    match (r.find(&["counting"]), r.find(&["alerts|alert|alerting"])) {
+        (Some(_), None) => Some(true),
+        (None, Some(_)) => Some(false),
+        _ => None,
+    }
+}
+
+/// The watches that are named, and whether by what they watch for. `alone`: none is excepted.
+fn named_watches(
+    r: &mut Reader,
+    alone: bool,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> (Vec<PipelineId>, bool) {
+    let mut named = names::pipelines(r, scene);
+    if named.is_empty() && alone {
+        named.extend(names::pipeline_of_class(r, scene, lexicon));
+    }
+    let of_classes = of_these_classes(r, &named, scene, lexicon);
+    let by_class = !of_classes.is_empty();
+    named.extend(of_classes);
+    if !named.is_empty() {
+        its_camera(r, &named, scene, lexicon);
+    }
+    (named, by_class)
 }
 
 /// Whether several cameras are named and one watch runs on each: then nothing is left to choose.

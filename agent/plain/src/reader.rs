@@ -24,7 +24,7 @@ pub(crate) enum Slot {
     Other,
     /// A verb of watching or counting.
     Verb,
-    /// What an event keeps, who is told of it and how often.
+    /// What an event keeps, whom it notifies and how often.
     Wish,
     Camera,
     Place,
@@ -35,7 +35,6 @@ pub(crate) enum Slot {
     /// How many there have to be.
     Bound,
     Class,
-    /// What happens.
     Act,
 }
 

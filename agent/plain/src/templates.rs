@@ -355,7 +355,7 @@ mod tests {
                 .to_string()
         };
         assert!(said("lotering", &[]).contains("loitering"));
-        assert!(said("zone-entry", &[("camera", "a")]).contains("needs place"));
+        assert!(said("zone-entry", &[("camera", "a")]).contains("needs a value of place"));
         assert!(said("crowd", &[("cam", "a")]).contains("it has camera"));
     }
 

@@ -5,8 +5,8 @@
 //!   an LLM has to see the same picture twice.
 //! - Models are stand-ins ([`super::stand_in`]); previews and dry runs see the script
 //!   ([`super::seeing`]).
-//! - The user confirms every proposal that leaves no words out. It answers only questions about a place, with the region of
-//!   the scene whose name is most similar; the outcome records that.
+//! - The user confirms every proposal that leaves no words out. It answers only questions about a
+//!   place, with the region of the scene whose name is most similar; the outcome records that.
 //!
 //! Every run has a box of its own, which is deleted afterwards.
 

@@ -181,13 +181,6 @@ fn metric(bench: &Bench, name: &str) -> anyhow::Result<f64> {
     Ok(line.with_context(|| format!("no {name}"))?.parse()?)
 }
 
-/// Share of a processor of a pipeline with these results, over this many seconds.
-fn share(results: &Value, seconds: &str) -> Option<f64> {
-    let stages = results["stages_ms"].as_object()?;
-    let frame_ms: f64 = stages.values().filter_map(Value::as_f64).sum();
-    Some(frame_ms / 1e3 * results["frames"].as_f64()? / results[seconds].as_f64()?)
-}
-
 fn is_within_a_fifth(told: f64, metered: f64) -> bool {
     (told - metered).abs() <= 0.2 * metered
 }
@@ -234,7 +227,6 @@ fn price_in_bytes_agrees_with_what_is_metered_later() -> anyhow::Result<()> {
         .as_str()
         .context("a name")?;
     let events = wait_up_to(LONG, "events of the new watch", || ended(&bench, deployed))?;
-    let results = bench.json("GET", &format!("/v1/pipelines/{deployed}/results"), None)?;
     bench.json("DELETE", &format!("/v1/pipelines/{deployed}"), None)?;
     let of_new: Vec<&Value> = events
         .iter()
@@ -257,12 +249,7 @@ fn price_in_bytes_agrees_with_what_is_metered_later() -> anyhow::Result<()> {
         is_within_a_fifth(uplink, sent),
         "uplink {uplink}, metered {sent}"
     );
-    let (work, worked) = (told("processor_share")?, share(&results, "elapsed_s"));
-    let worked = worked.context("a share")?;
-    eprintln!(
-        "processor {work:.4}, metered {worked:.4}; storage {storage:.0}, metered {stored:.0}"
-    );
-    eprintln!("uplink {uplink:.0}, metered {sent:.0}");
+    ensure!(told("processor_share")? > 0.0, "{price:#}");
     Ok(())
 }
 
@@ -329,7 +316,6 @@ fn backtest_of_first_half_predicts_second_half() -> anyhow::Result<()> {
     ] {
         let clip = data.join("video").join(clip).display().to_string();
         let (predicted, reported) = halves(&clip, y, half_s)?;
-        eprintln!("{clip}: predicted {predicted}, reported {reported}");
         let (least, most) = (predicted.min(reported), predicted.max(reported));
         // Of ten to twenty vehicles, chance alone makes a third more or less.
         ensure!(

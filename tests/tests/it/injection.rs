@@ -154,10 +154,14 @@ impl InjectedBox {
             read == (json!(ORDER), json!(ORDER.to_uppercase())),
             "{read:?}"
         );
-        let seq = wait_up_to(LONG, "an event of the rule", || {
+        // One that is corrected, and one that is found.
+        let seq = wait_up_to(LONG, "two events of the rule", || {
             let events = self.bench.events().ok()?;
-            let event = events.iter().find(|e| e["body"]["rule"] == ORDER)?;
-            event["seq"].as_u64()
+            let mut new = events
+                .iter()
+                .filter(|e| e["phase"] == "new" && e["body"]["rule"] == ORDER);
+            let (first, _) = (new.next()?, new.next()?);
+            first["seq"].as_u64()
         })?;
         // A reviewer's words.
         let answer = json!({"assessment": {

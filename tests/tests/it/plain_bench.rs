@@ -197,7 +197,7 @@ fn rules_keep_their_score_on_development_tasks() -> anyhow::Result<()> {
     );
     let shares = score.shares();
     assert_eq!(shares.wrong_changes, 0, "{}", score.table());
-    assert!(shares.wrong_offers <= MAX_DECLINED, "{}", score.table());
+    assert_eq!(shares.wrong_offers, 0, "{}", score.table());
     Ok(())
 }
 
@@ -293,5 +293,3 @@ const CORE: usize = 10;
 const MIN_OTHERS: usize = 20;
 /// Least number of passing runs on the tasks of development, of twenty.
 const MIN_PASSED: usize = 12;
-/// Most offers there that leave words out, all of which the user declines.
-const MAX_DECLINED: usize = 0;

@@ -7,13 +7,13 @@ use watchkeeper_contract::coverage::CoverageReport;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::describe::{duration, moment, reason, zone_name};
+use super::describe::{MAX_WEEK_MS, duration, moment, reason, zone_name};
 use super::event_search::{EventSearchResult, MAX_CAMERAS};
+use super::hours;
 use super::hours::{HourCount, count_by_hour};
 use super::knowledge::{CameraKnowledge, Knowledge, Unknown};
 use super::question::PastQuestion;
 use super::why::Why;
-use super::{compare, hours};
 use crate::wording::counted;
 
 /// Unknown times that an answer names.
@@ -24,9 +24,6 @@ const MAX_CLASSES: usize = 6;
 
 /// Length below which an unknown time is shown with its seconds.
 const SHORT_MS: i64 = 120_000;
-
-/// Range in which a weekday names one day.
-pub(super) const MAX_WEEK_MS: i64 = 6 * 86_400_000;
 
 /// Events, and what else could have been known.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,15 +74,6 @@ impl PastAnswer {
         }
     }
 
-    /// The answer in words; without the list of events.
-    #[must_use]
-    pub fn sentence(&self, zone: &TimeZone) -> String {
-        match &self.compared_with {
-            Some(other) => compare::sentence(self, other, zone),
-            None => self.of_span(zone),
-        }
-    }
-
     /// The answer for its own span in words.
     pub(super) fn of_span(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
@@ -94,7 +82,7 @@ impl PastAnswer {
         if !is_empty {
             parts.push(found.number_sentence());
             parts.extend(self.cameras_sentence());
-            parts.extend(hours::sentence(self, zone));
+            parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
         } else if knowledge.is_none() {
             parts.push(format!("I could not have known: {}.", self.unknown(zone)));
         } else if knowledge.is_whole() && self.only().is_none() {

@@ -37,8 +37,19 @@ pub(super) fn spans(wanted: &EventsWanted, now: Timestamp) -> Option<(EventsWant
     Some((cut(one, of_other), cut(other, of_one)))
 }
 
+impl PastAnswer {
+    /// The answer in words; without the list of events.
+    #[must_use]
+    pub fn sentence(&self, zone: &TimeZone) -> String {
+        match &self.compared_with {
+            Some(other) => sentence(self, other, zone),
+            None => self.of_span(zone),
+        }
+    }
+}
+
 /// Both answers, the earlier span first, and which had more.
-pub(super) fn sentence(one: &PastAnswer, other: &PastAnswer, zone: &TimeZone) -> String {
+fn sentence(one: &PastAnswer, other: &PastAnswer, zone: &TimeZone) -> String {
     let mut both = [one, other];
     both.sort_by_key(|answer| answer.knowledge.question.range);
     let [earlier, later] = both;

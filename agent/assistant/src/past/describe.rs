@@ -9,6 +9,9 @@ use watchkeeper_contract::source::Blindness;
 use super::knowledge::{CameraKnowledge, Knowledge};
 use super::why::Why;
 
+/// Range in which a weekday names one day.
+pub(super) const MAX_WEEK_MS: i64 = 6 * 86_400_000;
+
 impl Knowledge {
     /// What could have been known, for programs: at most `max` known and unknown times of each
     /// camera, the longest.

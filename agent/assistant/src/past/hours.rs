@@ -6,8 +6,9 @@ use jiff::tz::TimeZone;
 use jiff::{RoundMode, Timestamp, Unit, ZonedRound};
 use serde_json::{Value, json};
 
-use super::answer::PastAnswer;
-use super::describe::{hour, zone_name};
+use super::describe::{MAX_WEEK_MS, hour, zone_name};
+use super::event_search::EventSearchResult;
+use super::knowledge::Knowledge;
 use crate::wording::counted;
 
 /// Hours that an answer names.
@@ -56,16 +57,20 @@ pub(super) fn count_by_hour(moments: &[Timestamp], zone: &TimeZone) -> Vec<HourC
 }
 
 /// The hours with events, and the one with most of them.
-pub(super) fn sentence(answer: &PastAnswer, zone: &TimeZone) -> Option<String> {
-    let hours = answer.hours.as_slice();
+pub(super) fn sentence(
+    hours: &[HourCount],
+    found: &EventSearchResult,
+    knowledge: &Knowledge,
+    zone: &TimeZone,
+) -> Option<String> {
     let most = hours.iter().map(|hour| hour.number).max()?;
     let busiest: Vec<&HourCount> = hours.iter().filter(|hour| hour.number == most).collect();
-    let (from, to) = answer.knowledge.question.range;
-    let is_long = to - from > super::answer::MAX_WEEK_MS;
+    let (from, to) = knowledge.question.range;
+    let is_long = to - from > MAX_WEEK_MS;
     let shown = |count: &HourCount| hour(count.from_ms, is_long, zone);
     let named: Vec<String> = busiest.iter().take(MAX_BUSIEST).map(|h| shown(h)).collect();
     let each = if busiest.len() == 1 { "" } else { " each" };
-    let among = if answer.knowledge.is_whole() {
+    let among = if knowledge.is_whole() {
         "Busiest"
     } else {
         "Busiest of the watched time"
@@ -83,10 +88,7 @@ pub(super) fn sentence(answer: &PastAnswer, zone: &TimeZone) -> Option<String> {
     } else {
         String::new()
     };
-    let undated = answer
-        .found
-        .number
-        .saturating_sub(answer.found.moments.len() as u64);
+    let undated = found.number.saturating_sub(found.moments.len() as u64);
     let undated = match undated {
         0 => String::new(),
         number => format!(

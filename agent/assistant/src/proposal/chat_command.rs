@@ -174,17 +174,18 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
         },
         "/help" | "/?" => ChatCommand::Help,
         "/quit" | "/exit" => ChatCommand::Quit,
-        other => {
-            // The slash is part of every command and would make all of them similar.
-            let word = |command: &'static str| command.trim_start_matches('/');
-            let known = ALL.iter().map(|(name, ..)| word(name));
-            let near = nearest(other.trim_start_matches('/'), known);
-            let other: String = other.chars().take(40).collect();
-            ChatCommand::Wrong(match near {
-                Some(name) => format!("unknown command {other}; did you mean /{name}?"),
-                None => format!("unknown command {other}; /help lists the commands"),
-            })
-        }
+        other => unknown_command(other),
+    })
+}
+
+fn unknown_command(command: &str) -> ChatCommand {
+    // The slash is part of every command and would make all of them similar.
+    let known = ALL.iter().map(|(name, ..)| name.trim_start_matches('/'));
+    let near = nearest(command.trim_start_matches('/'), known);
+    let command: String = command.chars().take(40).collect();
+    ChatCommand::Wrong(match near {
+        Some(name) => format!("unknown command {command}; did you mean /{name}?"),
+        None => format!("unknown command {command}; /help lists the commands"),
     })
 }
 

@@ -232,7 +232,9 @@ pub fn parse_reply(answer: &str) -> Result<Rewording, RewordError> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use watchkeeper_contract::id::PipelineId;
     use watchkeeper_llm::conversation::{Turn, UserPart};
+    use watchkeeper_plain::{Answer, Change, Plain};
 
     use super::super::snapshot::SystemSnapshot;
     use super::super::snapshot::testing::{situation, status};
@@ -315,18 +317,46 @@ mod tests {
         assert_eq!(parse_reply(&long), Err(RewordError::TooLong));
     }
 
+    /// The box with the watches that the examples name.
+    fn watched(plain: &Plain, paused: bool) -> SystemSnapshot {
+        let mut here = situation();
+        for (id, request) in [
+            (
+                "gate-people",
+                "tell me when a person appears on camera gate",
+            ),
+            ("dock-cars", "tell me when a car appears on camera dock"),
+        ] {
+            let answer = plain.understand(request, &here.scene(&here.now));
+            let Answer::Propose(offer) = answer.unwrap() else {
+                panic!("{request}");
+            };
+            let Some(Change::Deploy(spec)) = offer.changes.first() else {
+                panic!("{offer:#?}");
+            };
+            let mut spec = spec.as_ref().clone();
+            spec.id = PipelineId::new(id).unwrap();
+            spec.paused = paused;
+            here.pipelines.push(status(&spec));
+        }
+        here
+    }
+
     #[test]
     fn every_example_of_the_prompt_is_understood() {
-        let plain = watchkeeper_plain::Plain::new().unwrap();
-        let here = situation();
-        let scene = here.scene(&here.now);
+        let plain = Plain::new().unwrap();
+        let [running, paused] = [false, true].map(|paused| watched(&plain, paused));
         let examples = SYSTEM.lines().filter_map(|line| line.strip_prefix("- "));
         let mut seen = 0;
         for example in examples.flat_map(|line| line.split(" / ")) {
-            let answer = plain.understand(example, &scene).unwrap();
+            let here = match example.starts_with("Resume") {
+                true => &paused,
+                false => &running,
+            };
+            let answer = plain.understand(example, &here.scene(&here.now)).unwrap();
             seen += 1;
             assert!(
-                !matches!(answer, watchkeeper_plain::Answer::Unknown(_)),
+                !matches!(answer, Answer::Unknown(_)),
                 "{example}: {answer:#?}"
             );
         }

@@ -84,14 +84,7 @@ pub(super) fn acts(
     if moves || crosses {
         r.take_all(&["go|goes|going|drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
     }
-    let appears = r.take_all(&[
-        "appear|appears|appearing|shows|show up?",
-        "passes|passing by?",
-        "come|comes|came|coming by|along|past|over|near|close?",
-        "goes|walks|walk to",
-        "gets|get|getting near|close",
-        "turns|turn up",
-    ]);
+    let appears = r.take_all(&APPEARS);
     r.take_all(&[
         "is|are? around",
         "see|sees|seen|spotted|spot|present|visible|detected|seeing|happens",
@@ -114,6 +107,15 @@ pub(super) fn acts(
         occupied,
     })
 }
+
+const APPEARS: [&str; 6] = [
+    "appear|appears|appearing|shows|show up?",
+    "passes|passing by?",
+    "come|comes|came|coming by|along|past|over|near|close?",
+    "goes|walks|walk to",
+    "gets|get|getting near|close",
+    "turns|turn up",
+];
 
 const STAYS: [&str; 11] = [
     "blocked|blocks|blocking|obstructed|obstructs by?",

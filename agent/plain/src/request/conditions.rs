@@ -13,6 +13,7 @@ use crate::names::{Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place::{Said, Way};
 use crate::scene::Shape;
+use crate::scene::quoted;
 
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
@@ -35,6 +36,14 @@ pub(super) struct Facts {
 }
 
 impl Facts {
+    /// Gives the place, which was asked for and answered, the words that first named it.
+    pub(super) fn name_place(&mut self, words: String) {
+        if let Some(place) = &mut self.place {
+            place.text = format!("{} ({})", quoted(&words), place.text);
+            place.name = place.name.take().or(Some(words));
+        }
+    }
+
     pub(super) fn is_line(&self) -> bool {
         matches!(&self.place, Some(p) if matches!(p.shape, Shape::Line(..)))
     }

@@ -40,7 +40,7 @@ use crate::names::Mention;
 use crate::need::{Need, Notes};
 use crate::place::Way;
 use crate::reader::Reader;
-use crate::scene::{Model, Scene, Shape, quoted};
+use crate::scene::{Model, Scene, Shape};
 use acts::acts;
 use amounts::bound;
 use cameras::cameras_of;
@@ -96,21 +96,16 @@ pub(crate) fn watch(
     closed::refuse(r, scene, lexicon, &nearest)?;
     facts.refuse_contradictions(&mentions)?;
     let (model, objects) = objects(r, &mentions, scene, lexicon, notes, &facts.acts)?;
-    let sees_things = |m: &Model| m.name == model && !m.labels.is_empty();
-    if none && facts.acts.stirs && scene.models.iter().any(sees_things) {
-        notes.assumed.push(format!(
-            "The model {model} sees what is there, and not whether it moves: what stands still is there too."
-        ));
+    if none && facts.acts.stirs {
+        note_stillness(&model, scene, notes);
     }
     let cameras = cameras_of(r, &ground.cameras, scene, before, notes)?;
     ground.on(&cameras, scene, &mut facts)?;
     if let Some(written) = unknown {
-        let Some(place) = &mut facts.place else {
+        if facts.place.is_none() {
             return Err(where_is(&written, &ground.known, &facts.acts, scene));
-        };
-        // What was asked for was answered: the words are its name.
-        place.text = format!("{} ({})", quoted(&written), place.text);
-        place.name = place.name.take().or(Some(written));
+        }
+        facts.name_place(written);
     }
     facts.complete_bound();
     facts.complete_ways(notes);
@@ -127,6 +122,17 @@ pub(crate) fn watch(
         conditions,
     };
     base.on_each(&ground, &purpose, notes)
+}
+
+/// Notes that a model of classes does not tell whether something moves.
+fn note_stillness(model: &str, scene: &Scene, notes: &mut Notes) {
+    let sees_things = |m: &Model| m.name == model && !m.labels.is_empty();
+    if scene.models.iter().any(sees_things) {
+        notes.assumed.push(format!(
+            "The model {model} sees what is there, and not whether it moves: what stands still is \
+             there too."
+        ));
+    }
 }
 
 fn only_camera(scene: &Scene) -> Option<String> {

@@ -167,7 +167,8 @@ fn take_abandoned(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
 fn verbs(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> (bool, bool) {
-    // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is one.
+    // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is
+    // one.
     let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
         "counter" => matches!(r.before(*i), "the" | "our" | "my" | "at"),
         "spot" => matches!(r.before(*i), "the" | "my" | "our" | "parking"),

@@ -1,4 +1,4 @@
-//! What an event keeps, and whether people are told of it.
+//! What an event keeps, and whether it notifies people.
 
 use watchkeeper_contract::rule::ClipSpec;
 

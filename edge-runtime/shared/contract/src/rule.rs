@@ -45,8 +45,8 @@ pub struct RuleSpec {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared_cooldown: bool,
     /// Most events that the rule starts within an hour of source time since the last start of the
-    /// pipeline, 1 to 3600; absent: any number. The next event counts what was suppressed. Without effect for the severity
-    /// `critical`.
+    /// pipeline, 1 to 3600; absent: any number. The next event counts what was suppressed. Without
+    /// effect for the severity `critical`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_per_hour: Option<u32>,
     /// How much it matters.
