@@ -58,10 +58,8 @@ pub(crate) fn control(
         false => Cameras::None,
     };
     r.take_all(&[THINGS]);
-    let small = match verb.deletes {
-        true => SMALL.to_owned(),
-        false => format!("{SMALL}|from"),
-    };
+    let from = if verb.deletes { "" } else { "|from" };
+    let small = format!("{SMALL}{from}");
     let mut left = closed::unread_words(r, &small, lexicon);
     left.extend(mixed);
     // `remove the gate from the gate watch`

@@ -87,13 +87,7 @@ pub(crate) fn watch(
         ways,
         place,
     };
-    objects::refuse_vague(r, lexicon)?;
-    let nearest = closed::Nearest {
-        template: facts.nearest_template(&ground.schedules),
-        camera: ground.named_camera().or_else(|| only_camera(scene)),
-        class: mentions.first().and_then(|m| m.labels.first()).cloned(),
-    };
-    closed::refuse(r, scene, lexicon, &nearest)?;
+    refuse_unread(r, &facts, &ground, &mentions, scene, lexicon)?;
     facts.refuse_contradictions(&mentions)?;
     let (model, objects) = objects(r, &mentions, scene, lexicon, notes, &facts.acts)?;
     if none && facts.acts.stirs {
@@ -122,6 +116,24 @@ pub(crate) fn watch(
         conditions,
     };
     base.on_each(&ground, &purpose, notes)
+}
+
+/// Refuses a request with words that no phrase has read.
+fn refuse_unread(
+    r: &Reader,
+    facts: &Facts,
+    ground: &Ground<'_>,
+    mentions: &[Mention],
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Result<(), Need> {
+    objects::refuse_vague(r, lexicon)?;
+    let nearest = closed::Nearest {
+        template: facts.nearest_template(&ground.schedules),
+        camera: ground.named_camera().or_else(|| only_camera(scene)),
+        class: mentions.first().and_then(|m| m.labels.first()).cloned(),
+    };
+    closed::refuse(r, scene, lexicon, &nearest)
 }
 
 /// Notes that a model of classes does not tell whether something moves.
