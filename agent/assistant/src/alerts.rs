@@ -44,7 +44,9 @@ impl Alert<'_> {
     }
 }
 
-fn text(event: &Event) -> &str {
+/// The reason of a rule's event, or the message of another one: text from outside.
+#[must_use]
+pub fn text(event: &Event) -> &str {
     match &event.body {
         EventBody::Rule(rule) => &rule.reason,
         EventBody::SourceOutage { message, .. }

@@ -7,6 +7,7 @@ use jiff::civil::{DateTime, Weekday as Day};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use watchkeeper_contract::rule::Weekday;
+use watchkeeper_engine::rules::LocalTime;
 
 /// The accepted forms, for an error message.
 pub const FORMS: &str = "2026-03-29T08:00 (local time of the box) or 2026-03-29T08:00:00+02:00; \
@@ -41,6 +42,16 @@ pub fn parse_argument(
         text => parse_moment(text, here)
             .map(Some)
             .ok_or_else(|| format!("{name} must be a time: {FORMS}")),
+    }
+}
+
+/// The weekday and minute of a local time, by which schedules are evaluated.
+#[must_use]
+pub fn schedule_time(at: DateTime) -> LocalTime {
+    let minute = i32::from(at.hour()) * 60 + i32::from(at.minute());
+    LocalTime {
+        weekday: weekday(at.date().weekday()),
+        minute_of_day: u16::try_from(minute).unwrap_or_default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reviews in words: the events that wait for a person, and a person's answer.
 
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, Person, Via};
-use watchkeeper_contract::event::{Event, EventBody, Verdict};
+use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::review::{
     NewAssessment, PipelineAnswers, Review, ReviewQueue, RuleAnswers,
 };
@@ -148,6 +148,13 @@ fn describe_rule_answers(of: &RuleAnswers) -> String {
         format!("{:.0} % becomes {:.0} %", raw * 100.0, after * 100.0)
     });
     format!("{head}; a confidence of {}", examples.join(", "))
+}
+
+/// The picture that shows an event best: the annotated one, where there is one.
+#[must_use]
+pub fn best_picture(event: &Event) -> Option<&Media> {
+    let pictures = event.media.iter();
+    pictures.max_by_key(|media| media.kind == MediaKind::Annotated)
 }
 
 /// Word for a verdict.

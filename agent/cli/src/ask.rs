@@ -24,11 +24,7 @@ pub(super) async fn run(
     config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
-    let mut ask = Ask {
-        pending: PendingProposals::new(&state_folder()?),
-        session: Session::new(session_deps(client, config, Entrypoint::Ask, out))?,
-        out,
-    };
+    let mut ask = Ask::new(client, config, out)?;
     ask.session.request_time = args.at;
     ask.session.runs_trials = !args.yes;
     let text = args.text.join(" ");
@@ -53,11 +49,7 @@ pub(super) async fn narrow(
     config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
-    let mut ask = Ask {
-        pending: PendingProposals::new(&state_folder()?),
-        session: Session::new(session_deps(client, config, Entrypoint::Ask, out))?,
-        out,
-    };
+    let mut ask = Ask::new(client, config, out)?;
     let (reply, here) = ask.session.propose_narrowing(pipeline.as_str()).await?;
     let Reply::Proposal(offer) = reply else {
         return ask.finish(reply, &here).await;
@@ -74,7 +66,15 @@ struct Ask<'o> {
     pending: PendingProposals,
 }
 
-impl Ask<'_> {
+impl<'o> Ask<'o> {
+    fn new(client: RuntimeClient, config: &Config, out: &'o Output) -> Result<Self, Failure> {
+        Ok(Self {
+            pending: PendingProposals::new(&state_folder()?),
+            session: Session::new(session_deps(client, config, Entrypoint::Ask, out))?,
+            out,
+        })
+    }
+
     async fn request(&mut self, text: &str, args: &AskArgs) -> Result<(), Failure> {
         let (reply, here) = if args.think || args.blueprint.is_some() {
             self.session.think(text, args.blueprint.as_deref()).await?

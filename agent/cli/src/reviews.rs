@@ -1,12 +1,14 @@
 //! The command `watchkeeper reviews`: lists the events that wait for a person, and answers them.
 
 use serde_json::json;
-use watchkeeper_assistant::reviews::{PersonAnswer, describe, describe_answers, describe_record};
+use watchkeeper_assistant::reviews::{
+    PersonAnswer, best_picture, describe, describe_answers, describe_record,
+};
 use watchkeeper_assistant::session::progress::event_json;
 use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::Config;
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
-use watchkeeper_contract::event::{Event, Media, MediaKind};
+use watchkeeper_contract::event::{Event, Media};
 use watchkeeper_contract::id::EventSeq;
 
 use super::args::{AnswerArgs, ReviewAction, ReviewArgs};
@@ -82,8 +84,7 @@ async fn list(limit: u32, client: &RuntimeClient, out: &Output) -> Result<(), Fa
 /// The picture to look at: with drawings, where there is one.
 async fn picture(client: &RuntimeClient, event: EventSeq) -> Result<Media, Failure> {
     let record = record(client, event).await?;
-    let media = record.media.into_iter();
-    let drawn = media.max_by_key(|media| media.kind == MediaKind::Annotated);
+    let drawn = best_picture(&record).cloned();
     drawn.ok_or_else(|| Failure::new(Exit::Failed, format!("event {event} has no picture")))
 }
 

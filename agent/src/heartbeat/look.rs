@@ -8,13 +8,13 @@
 //! - The instructions are identical every time. The model has no tool that acts.
 //! - What the model reports becomes an observation, or nothing.
 
-use jiff::civil::{DateTime, Weekday as CivilWeekday};
+use jiff::civil::DateTime;
 use serde::Deserialize;
 use serde_json::json;
 use watchkeeper_config::{LookConfig, LookedAt};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::{Schedule, Weekday};
-use watchkeeper_engine::rules::{LocalTime, is_awake};
+use watchkeeper_contract::rule::Schedule;
+use watchkeeper_engine::rules::is_awake;
 use watchkeeper_llm::call_options::OutputSchema;
 use watchkeeper_llm::conversation::{
     AssistantPart, ConversationError, Picture, ToolCall, ToolResult, UserPart,
@@ -24,6 +24,7 @@ use watchkeeper_llm::tool::Tool;
 use watchkeeper_llm::{CallOptions, Conversation};
 
 use super::input::{CameraState, CheckInput};
+use watchkeeper_assistant::moment::schedule_time;
 use watchkeeper_assistant::proposal::llm_proposal::words;
 use watchkeeper_assistant::wording::cut;
 
@@ -94,24 +95,7 @@ fn is_due(schedule: Option<&Schedule>, local: Option<DateTime>) -> bool {
     let Some(schedule) = schedule else {
         return true;
     };
-    local.is_some_and(|local| is_awake(schedule, local_time(local)) == Some(true))
-}
-
-fn local_time(at: DateTime) -> LocalTime {
-    let weekday = match at.date().weekday() {
-        CivilWeekday::Monday => Weekday::Mon,
-        CivilWeekday::Tuesday => Weekday::Tue,
-        CivilWeekday::Wednesday => Weekday::Wed,
-        CivilWeekday::Thursday => Weekday::Thu,
-        CivilWeekday::Friday => Weekday::Fri,
-        CivilWeekday::Saturday => Weekday::Sat,
-        CivilWeekday::Sunday => Weekday::Sun,
-    };
-    let minute = i32::from(at.hour()) * 60 + i32::from(at.minute());
-    LocalTime {
-        weekday,
-        minute_of_day: u16::try_from(minute).unwrap_or_default(),
-    }
+    local.is_some_and(|local| is_awake(schedule, schedule_time(local)) == Some(true))
 }
 
 /// Builds the conversation about a frame.

@@ -15,6 +15,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use crate::fleet::mqtt::payload::event_draft;
 use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
+use watchkeeper_assistant::alerts;
 use watchkeeper_assistant::wording::{cut, size};
 
 /// Number of a notice without journal record; it does not hold back the position.
@@ -306,15 +307,8 @@ fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
     if let (Phase::Clip, Some(clip)) = (event.phase, &event.clip) {
         text.push_str(&clip_text(clip));
     }
-    let reason = match &event.body {
-        EventBody::Rule(rule) => &rule.reason,
-        EventBody::SourceOutage { message, .. }
-        | EventBody::PipelineHeld { message }
-        | EventBody::PipelineFailed { message, .. }
-        | EventBody::StepFailing { message, .. }
-        | EventBody::Loss { message, .. } => message,
-    };
     // What follows must fit too.
+    let reason = alerts::text(event);
     text.push_str(&cut(single_line(reason), MAX_REASON));
     text.push_str(&format!(" ({name}"));
     if let Some(source) = &event.source {

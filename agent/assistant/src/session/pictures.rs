@@ -5,11 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use watchkeeper_contract::event::{Event, Media, MediaKind};
+use watchkeeper_contract::event::{Event, Media};
 use watchkeeper_store::private_folder::make_private;
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;
+use crate::reviews::best_picture;
 use crate::setup_agent::tool_context::save_numbered;
 
 /// Name of the folder in a user's home.
@@ -52,10 +53,4 @@ impl Session {
         let saved = make_private(folder).and_then(|()| save_numbered(folder, "event.jpg", &bytes));
         saved.map_err(|error| format!("cannot save a picture in {}: {error}", folder.display()))
     }
-}
-
-/// The picture that shows an event best: the annotated one.
-fn best_picture(event: &Event) -> Option<&Media> {
-    let pictures = event.media.iter();
-    pictures.max_by_key(|media| media.kind == MediaKind::Annotated)
 }

@@ -15,12 +15,12 @@ use axum::response::{Html, IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use url::form_urlencoded;
-use watchkeeper_assistant::reviews::PersonAnswer;
+use watchkeeper_assistant::reviews::{PersonAnswer, best_picture};
 use watchkeeper_assistant::wording::local_time;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
-use watchkeeper_contract::event::{Event, EventBody, MediaKind};
+use watchkeeper_contract::event::{Event, EventBody};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_http::ConnectionPlace;
@@ -150,12 +150,11 @@ async fn picture(
         Ok(event) => event,
         Err(response) => return response,
     };
-    let media = event.media.into_iter();
-    let Some(media) = media.max_by_key(|media| media.kind == MediaKind::Annotated) else {
+    let Some(media) = best_picture(&event) else {
         return page(StatusCode::NOT_FOUND, "This event has no picture.");
     };
     match pages.client.media(&media.id).await {
-        Ok(bytes) => ([(header::CONTENT_TYPE, media.content_type)], bytes).into_response(),
+        Ok(bytes) => ([(header::CONTENT_TYPE, media.content_type.clone())], bytes).into_response(),
         Err(error) => failed(&error),
     }
 }

@@ -9,7 +9,7 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Condition;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
-use watchkeeper_engine::rules::{LocalTime, is_awake};
+use watchkeeper_engine::rules::is_awake;
 
 use super::super::facts::ToolFact;
 use super::super::tool_context::ToolContext;
@@ -17,7 +17,7 @@ use super::chosen_draft::ChosenDraft;
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
-use crate::moment::weekday;
+use crate::moment::schedule_time;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::wording::local_time;
@@ -238,11 +238,7 @@ fn slow_rules(pipeline: &PipelineSpec, seconds: f64) -> Vec<String> {
 
 /// Rules whose schedule excludes this hour.
 fn sleeping_rules(pipeline: &PipelineSpec, now: &Zoned) -> Vec<String> {
-    let local = LocalTime {
-        weekday: weekday(now.weekday()),
-        minute_of_day: u16::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute()))
-            .unwrap_or_default(),
-    };
+    let local = schedule_time(now.datetime());
     let rules = pipeline.rules.iter().flatten();
     let asleep = rules.filter(|rule| {
         let schedule = rule.schedule.as_ref();
