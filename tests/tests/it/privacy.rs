@@ -66,9 +66,12 @@ fn shows_mark(picture: &RgbImage) -> bool {
     })
 }
 
-/// The pictures of a JPEG, PNG or video.
+/// The pictures of a JPEG, PNG, video or of the detection history.
 fn pictures(file: &Path) -> anyhow::Result<Vec<RgbImage>> {
     let bytes = fs::read(file)?;
+    if file.extension().is_some_and(|end| end == "pictures") {
+        return Ok(pictures_within(&bytes));
+    }
     if let Ok(picture) = image::load_from_memory(&bytes) {
         return Ok(vec![picture.to_rgb8()]);
     }
@@ -150,6 +153,28 @@ fn check(way: &str, pictures: &[RgbImage], is_masked: bool) -> anyhow::Result<()
     Ok(())
 }
 
+/// Detects, draws and reports the first motion of the camera `yard`.
+fn pipeline(id: &str) -> Value {
+    let image = "$inputs.image";
+    let rule = json!({
+        "name": "moves", "clip": {"before_s": 1, "after_s": 2}, "gates": never_sure(),
+        "when": {"kind": "count", "detections": "$steps.find.predictions", "bound": {"over": 0}},
+        "cooldown_s": 3600, "second_opinion_may_lower": true, "severity": "warning",
+    });
+    json!({
+        "id": id, "source": "yard", "record": true, "rules": [rule],
+        "workflow": {
+            "version": "1.0",
+            "inputs": [{"type": "WorkflowImage", "name": "image"}],
+            "steps": [
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "find", "images": image, "model_id": "motion"},
+                {"type": "roboflow_core/bounding_box_visualization@v1", "name": "draw", "image": image, "predictions": "$steps.find.predictions"},
+            ],
+            "outputs": [{"type": "JsonField", "name": "drawn", "selector": "$steps.draw.image"}],
+        },
+    })
+}
+
 /// A box with the camera `yard`, whose pipeline draws, records, and makes one doubtful event with
 /// a clip.
 struct Yard {
@@ -171,29 +196,29 @@ impl Yard {
         Ok(Self { bench, runtime })
     }
 
+    /// Detects, draws and records with a rule that reports the first motion.
     fn watch(&self) -> anyhow::Result<()> {
-        let image = "$inputs.image";
-        let rule = json!({
-            "name": "moves", "clip": {"before_s": 1, "after_s": 2}, "gates": never_sure(),
-            "when": {"kind": "count", "detections": "$steps.find.predictions", "bound": {"over": 0}},
-            "cooldown_s": 3600, "second_opinion_may_lower": true, "severity": "warning",
-        });
-        let spec = json!({
-            "id": "watch", "source": "yard", "record": true, "rules": [rule],
-            "workflow": {
-                "version": "1.0",
-                "inputs": [{"type": "WorkflowImage", "name": "image"}],
-                "steps": [
-                    {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "find", "images": image, "model_id": "motion"},
-                    {"type": "roboflow_core/bounding_box_visualization@v1", "name": "draw", "image": image, "predictions": "$steps.find.predictions"},
-                ],
-                "outputs": [{"type": "JsonField", "name": "drawn", "selector": "$steps.draw.image"}],
-            },
-        });
+        let mut spec = pipeline("watch");
+        spec["record"] = true.into();
         self.bench.json("POST", "/v1/pipelines", Some(&spec))?;
         Ok(())
     }
 
+    /// The pictures that a backtest shows its events on.
+    fn strip(&self) -> anyhow::Result<Vec<RgbImage>> {
+        let mut spec = pipeline("draft");
+        // The history keeps no pixels to draw on.
+        spec["workflow"]["steps"] = json!([pipeline("draft")["workflow"]["steps"][0]]);
+        spec["workflow"]["outputs"] = json!([]);
+        let wanted = json!({"hours": 1, "pictures": true, "pipeline": spec});
+        wait_up_to(LONG, "a backtest with pictures", || {
+            let report = self
+                .bench
+                .json("POST", "/v1/workflows/backtest", Some(&wanted));
+            let pictures = pictures_in_json(&report.ok()?["strip"]);
+            (!pictures.is_empty()).then_some(pictures)
+        })
+    }
     fn fetch(&self, method: &str, path: &str) -> anyhow::Result<Vec<u8>> {
         let (status, bytes) = self.bench.request(method, path, None)?;
         ensure!(
@@ -265,6 +290,7 @@ fn check_runtime(privacy: &str) -> anyhow::Result<()> {
     let clip = yard.fetch_soon(&format!("/v1/media/{clip}"))?;
     ensure!(clip.len() > 10, "{} frames", clip.len());
     check("clip", &clip, is_masked)?;
+    check("pictures of a backtest", &yard.strip()?, is_masked)?;
     let told = wait_up_to(LONG, "a notification with a picture", || {
         let requests = receiver.requests();
         let pictures: Vec<RgbImage> = requests
@@ -280,9 +306,11 @@ fn check_runtime(privacy: &str) -> anyhow::Result<()> {
 
     yard.runtime.stop()?;
     let mut pictures_kept = 0;
+    let mut has_history = false;
     for file in files(&yard.bench.path("state")) {
         let pictures = pictures(&file)?;
         pictures_kept += usize::from(!pictures.is_empty());
+        has_history |= !pictures.is_empty() && file.extension().is_some_and(|e| e == "pictures");
         if is_masked && !pictures.is_empty() {
             check(&file.display().to_string(), &pictures, true)?;
         }
@@ -291,6 +319,7 @@ fn check_runtime(privacy: &str) -> anyhow::Result<()> {
         pictures_kept >= 5,
         "only {pictures_kept} files hold pictures"
     );
+    ensure!(has_history, "the detection history holds no picture");
     Ok(())
 }
 
