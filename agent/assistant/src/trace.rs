@@ -1,7 +1,7 @@
 //! The trace: what was asked, proposed, confirmed and done, one JSON object a line.
 //!
 //! - No credential is written.
-//! - [`role`] decides what an entry is for. The debug log has all entries, the audit log
+//! - [`role`] decides what an entry is for. The debug log has all entries, the audit logs
 //!   ([`crate::audit`]) those that must not be lost.
 //! - A line of the debug log has at most [`MAX_LINE`] bytes. Two files have at most [`MAX_BYTES`]
 //!   each.
@@ -51,38 +51,40 @@ pub fn at(entry: &Value) -> Option<Timestamp> {
 /// What an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// A confirmation, an effect or a spend: kept by the audit log.
-    Audit,
+    /// A confirmation, or what was changed after one: kept by the audit log of decisions.
+    Decision,
+    /// An effect or a spend: kept by the audit log of activity.
+    Activity,
     /// Explains what happened: kept while there is room.
     Debug,
 }
 
 /// Returns the role of an entry of the kind `what`.
 ///
-/// | audited | debug only |
+/// | role | entries |
 /// |---|---|
-/// | `confirmed`, `policy` that confirmed, `done`, `failed` | `request`, `proposal`, … |
-/// | `effect`, `effect_failed`, `monitoring` | `gate`, `tool`, `result`, `thought`, … |
-/// | `model`, `model_away`, `reworded`, `not_reworded` that cost money | those that cost none |
-/// | | `no_opinion`, `doubt`, `heartbeat`; `cost` repeats the sum of calls |
+/// | decision | `confirmed`, `policy` that confirmed, `done`, `failed`, `monitoring` |
+/// | activity | `effect`, `effect_failed`; calls of a model that cost money |
+/// | debug | all others; `cost`, which repeats the sum of calls |
 #[must_use]
 pub fn role(what: &str, details: &Value) -> Role {
-    let is_audited = match what {
-        "confirmed" | "done" | "failed" | "effect" | "effect_failed" | "monitoring" => true,
-        "policy" => details.get("decision").and_then(Value::as_str) == Some("confirmed"),
-        "model" | "model_away" | "reworded" | "not_reworded" => {
-            details.get("usd").and_then(Value::as_f64) > Some(0.0)
-        }
-        _ => false,
-    };
-    if is_audited { Role::Audit } else { Role::Debug }
+    let costs_money = || details.get("usd").and_then(Value::as_f64) > Some(0.0);
+    let is_confirmed = || details.get("decision").and_then(Value::as_str) == Some("confirmed");
+    match what {
+        "confirmed" | "done" | "failed" | "monitoring" => Role::Decision,
+        "policy" if is_confirmed() => Role::Decision,
+        "effect" | "effect_failed" => Role::Activity,
+        "model" | "model_away" | "reworded" | "not_reworded" if costs_money() => Role::Activity,
+        _ => Role::Debug,
+    }
 }
 
 /// The trace in a folder, as one entrypoint writes it.
 #[derive(Debug, Clone)]
 pub struct Trace {
     folder: PathBuf,
-    audit: AuditLog,
+    decisions: AuditLog,
+    activity: AuditLog,
     /// [`Entrypoint::name`], or [`AGENT`].
     channel: &'static str,
 }
@@ -92,15 +94,17 @@ impl Trace {
     pub fn new(folder: &Path, channel: &'static str) -> Self {
         Self {
             folder: folder.to_path_buf(),
-            audit: AuditLog::new(folder, AuditConfig::default()),
+            decisions: AuditLog::of_decisions(folder, AuditConfig::default()),
+            activity: AuditLog::of_activity(folder, AuditConfig::default()),
             channel,
         }
     }
 
-    /// Sets the retention of the audit log.
+    /// Sets the retention of each audit log.
     #[must_use]
     pub fn with_audit_limits(mut self, limits: AuditConfig) -> Self {
-        self.audit = AuditLog::new(&self.folder, limits);
+        self.decisions = AuditLog::of_decisions(&self.folder, limits);
+        self.activity = AuditLog::of_activity(&self.folder, limits);
         self
     }
 
@@ -122,10 +126,10 @@ impl Trace {
             entry.insert("of".to_owned(), of);
             entry
         };
-        let is_audited = role(what, &details) == Role::Audit;
+        let audit = self.audit_log(role(what, &details));
         let whole = entry(redact_value(None, &details));
-        if is_audited {
-            self.audit.append(now, whole.clone())?;
+        if let Some(audit) = audit {
+            audit.append(now, whole.clone())?;
         }
         let mut line = Value::Object(whole).to_string();
         if line.len() >= MAX_LINE {
@@ -133,7 +137,7 @@ impl Trace {
         }
         line.push('\n');
         match self.append_debug(&line) {
-            Err(error) if is_audited => {
+            Err(error) if audit.is_some() => {
                 tracing::debug!(%error, "cannot write the debug log");
                 Ok(())
             }
@@ -146,11 +150,20 @@ impl Trace {
         let role = role(what, &details);
         match (self.note(now, what, details), role) {
             (Ok(()), _) => {}
-            (Err(error), Role::Audit) => {
+            (Err(error), Role::Decision | Role::Activity) => {
                 let folder = self.folder.display();
                 tracing::error!(%error, %folder, what, "cannot write the audit log");
             }
             (Err(error), Role::Debug) => tracing::debug!(%error, "cannot write the trace"),
+        }
+    }
+
+    /// The audit log of entries with this role.
+    fn audit_log(&self, role: Role) -> Option<&AuditLog> {
+        match role {
+            Role::Decision => Some(&self.decisions),
+            Role::Activity => Some(&self.activity),
+            Role::Debug => None,
         }
     }
 
@@ -330,6 +343,12 @@ mod tests {
         assert!(latest[0]["of"]["left_out_bytes"].as_u64() > Some(MAX_LINE as u64));
     }
 
+    fn kinds(audit: &AuditLog) -> Vec<String> {
+        let audited = audit.latest(usize::MAX).unwrap();
+        let kinds = audited.iter().filter_map(|entry| entry["what"].as_str());
+        kinds.map(str::to_owned).collect()
+    }
+
     #[test]
     fn flood_of_no_opinion_evicts_no_audit() {
         let (_dir, trace) = here();
@@ -346,15 +365,31 @@ mod tests {
         trace.note(NOW, "model", spent).unwrap();
         let left = trace.latest(usize::MAX).unwrap();
         assert!(left.iter().all(|entry| entry["what"] != "confirmed"));
-        let audited = trace.audit.latest(usize::MAX).unwrap();
-        let kinds: Vec<_> = audited.iter().map(|entry| &entry["what"]).collect();
-        assert_eq!(kinds, ["confirmed", "model"]);
-        assert_eq!(audited[0]["channel"], "chat");
-        assert!(
-            !audited[0].to_string().contains("pa55word"),
-            "{}",
-            audited[0]
-        );
+        assert_eq!(kinds(&trace.activity), ["model"]);
+        assert_eq!(kinds(&trace.decisions), ["confirmed"]);
+        let confirmed = &trace.decisions.latest(1).unwrap()[0];
+        assert_eq!(confirmed["channel"], "chat");
+        assert!(!confirmed.to_string().contains("pa55word"), "{confirmed}");
+    }
+
+    #[test]
+    fn flood_of_effects_and_spends_evicts_no_confirmation() {
+        let (_dir, trace) = here();
+        let limits = AuditConfig {
+            max_days: 365,
+            max_bytes: 64 << 10,
+        };
+        let trace = trace.with_audit_limits(limits);
+        trace
+            .note(NOW, "confirmed", json!({"changes": []}))
+            .unwrap();
+        for number in 0..400 {
+            let sent = json!({"number": number, "sentence": "x".repeat(200)});
+            trace.note(NOW, "effect", sent).unwrap();
+        }
+        let effects = kinds(&trace.activity);
+        assert!((100..400).contains(&effects.len()), "{}", effects.len());
+        assert_eq!(kinds(&trace.decisions), ["confirmed"]);
     }
 
     #[test]

@@ -26,9 +26,10 @@ pub(super) fn run(args: AuditArgs, global: &Global, out: &Output) -> Result<(), 
         }
         Err(failure) => Some(failure),
     };
-    let logs = homes
-        .iter()
-        .map(|home| AuditLog::new(home, AuditConfig::default()));
+    let logs = homes.iter().flat_map(|home| {
+        let of = [AuditLog::of_decisions, AuditLog::of_activity];
+        of.map(|log| log(home, AuditConfig::default()))
+    });
     let action = args.action.unwrap_or(AuditAction::List {
         limit: DEFAULT_LIMIT,
     });
@@ -121,7 +122,7 @@ mod tests {
     #[test]
     fn verification_fails_for_a_changed_record() {
         let home = tempfile::tempdir().unwrap();
-        let log = AuditLog::new(home.path(), AuditConfig::default());
+        let log = AuditLog::of_decisions(home.path(), AuditConfig::default());
         let out = Output::new(false);
         let verified = || verify_all(std::iter::once(log.clone()), &out);
         assert!(verified().is_ok(), "an empty log");
@@ -152,9 +153,9 @@ mod tests {
     #[test]
     fn verification_fails_for_an_unreadable_log() {
         let home = tempfile::tempdir().unwrap();
-        let sound = AuditLog::new(&home.path().join("sound"), AuditConfig::default());
+        let sound = AuditLog::of_decisions(&home.path().join("sound"), AuditConfig::default());
         std::fs::write(home.path().join("audit"), "no folder").unwrap();
-        let unreadable = AuditLog::new(home.path(), AuditConfig::default());
+        let unreadable = AuditLog::of_decisions(home.path(), AuditConfig::default());
         let logs = [sound, unreadable].into_iter();
         let failure = verify_all(logs, &Output::new(false)).unwrap_err();
         assert!(

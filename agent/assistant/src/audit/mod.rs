@@ -1,6 +1,9 @@
-//! The audit log: confirmations, effects and spends, chained by hash.
+//! The audit logs: decisions, and activity, each chained by hash.
 //!
-//! Owns the folder `audit`: segments `<first number>.jsonl`, and the file `lock`.
+//! Owns the folders `audit` and `audit-activity`: segments `<first number>.jsonl`, and the file
+//! `lock`.
+//! - Decisions are confirmations and what was changed; activity is effects and spends. Each log has
+//!   the bounds of its own, so a flood of effects evicts no confirmation.
 //! - A record is on stable storage when [`AuditLog::append`] returns.
 //! - Records are numbered without gaps, over all segments.
 //! - Retention deletes whole segments, the oldest first. A record in the log names the hash at
@@ -40,10 +43,11 @@ const RETENTION: &str = "retention";
 const PARTS: u64 = 16;
 /// Most segments that one append deletes.
 const MAX_DELETED: usize = 64;
-const FOLDER: &str = "audit";
+const DECISIONS: &str = "audit";
+const ACTIVITY: &str = "audit-activity";
 const LOCK_FILE: &str = "lock";
 
-/// The audit log in a folder. Processes that share it take turns by a file lock.
+/// An audit log in its folder. Processes that share it take turns by a file lock.
 #[derive(Debug, Clone)]
 pub struct AuditLog {
     folder: PathBuf,
@@ -58,13 +62,18 @@ struct Tail {
 }
 
 impl AuditLog {
-    /// The log below `home`.
+    /// The log of confirmations and changes below `home`.
     #[must_use]
-    pub fn new(home: &Path, limits: AuditConfig) -> Self {
-        Self {
-            folder: home.join(FOLDER),
-            limits,
-        }
+    pub fn of_decisions(home: &Path, limits: AuditConfig) -> Self {
+        let folder = home.join(DECISIONS);
+        Self { folder, limits }
+    }
+
+    /// The log of effects and spends below `home`.
+    #[must_use]
+    pub fn of_activity(home: &Path, limits: AuditConfig) -> Self {
+        let folder = home.join(ACTIVITY);
+        Self { folder, limits }
     }
 
     #[must_use]

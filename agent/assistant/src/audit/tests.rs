@@ -13,7 +13,7 @@ fn limits() -> AuditConfig {
 
 fn here() -> (tempfile::TempDir, AuditLog) {
     let dir = tempfile::tempdir().unwrap();
-    let log = AuditLog::new(&dir.path().join("state"), limits());
+    let log = AuditLog::of_decisions(&dir.path().join("state"), limits());
     (dir, log)
 }
 

@@ -150,10 +150,10 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         path: "agent.audit",
-        effect: "The audit log: confirmations, what was changed, effects and money spent, chained \
-                 by hash; `watchkeeper audit` shows and verifies it. The agent keeps one, and each \
-                 user of `ask` and `chat` has one. The first bound that is reached deletes the \
-                 oldest part; the rest stays verifiable.",
+        effect: "The audit logs, chained by hash: one of confirmations and changes, one of effects \
+                 and money spent. `watchkeeper audit` shows and verifies them. The agent \
+                 keeps both, and so does each user of `ask` and `chat`. The bounds hold for each; \
+                 the first one that is reached deletes the oldest part, the rest stays verifiable.",
     },
     Section {
         path: "agent.heartbeat",
@@ -805,14 +805,14 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(1, 3_650),
         Some("365"),
         "days",
-        "Longest time that the audit log keeps a record.",
+        "Longest time that an audit log keeps a record.",
     ),
     key(
         "agent.audit.max_bytes",
         Kind::Integer(1 << 20, 1 << 40),
         Some("67108864"),
         "bytes",
-        "Most bytes of the audit log.",
+        "Most bytes of an audit log.",
     ),
     key(
         "agent.memory.model",
