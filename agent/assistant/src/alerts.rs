@@ -1,16 +1,18 @@
 //! Alerts of a session: events of the journal, shown as they come.
 //!
-//! - An alert is a new event with the verdict `act`, or one about the box that is a warning.
+//! - An alert is an event's first record with the verdict `act`, or a new event about the box that is
+//!   a warning. Most verdicts rise to `act` in an update, once the evidence is stronger.
 //! - At most [`MAX_SHOWN`] alerts are shown within [`WINDOW`]; the others are counted.
 //! - Events before the start are not shown.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Severity;
 
 use crate::proposal::llm_proposal::words;
@@ -18,6 +20,8 @@ use crate::proposal::llm_proposal::words;
 /// Most alerts shown within [`WINDOW`].
 pub const MAX_SHOWN: usize = 5;
 pub const WINDOW: Duration = Duration::from_secs(10);
+/// Most events that may be open at once and still give one alert each.
+const MAX_REMEMBERED: usize = 1_024;
 /// Pause before the runtime is asked again.
 const RETRY: Duration = Duration::from_secs(3);
 
@@ -57,16 +61,32 @@ pub fn text(event: &Event) -> &str {
     }
 }
 
-fn is_alert(event: &Event) -> bool {
-    let is_told = match event.body {
-        EventBody::Rule(_) => event.decision.verdict == Verdict::Act,
-        EventBody::SourceOutage { .. }
-        | EventBody::PipelineHeld { .. }
-        | EventBody::PipelineFailed { .. }
-        | EventBody::StepFailing { .. }
-        | EventBody::Loss { .. } => event.severity >= Severity::Warning,
-    };
-    is_told && event.phase == Phase::New
+/// Chooses the records to show: at most one of an event.
+#[derive(Debug, Default)]
+struct Chooser {
+    /// The latest events that were chosen, at most [`MAX_REMEMBERED`].
+    told: VecDeque<EventId>,
+}
+
+impl Chooser {
+    fn is_alert(&mut self, event: &Event) -> bool {
+        let is_rule = matches!(event.body, EventBody::Rule(_));
+        match event.phase {
+            Phase::New if !is_rule => return event.severity >= Severity::Warning,
+            Phase::New | Phase::Update | Phase::End if is_rule => {}
+            Phase::New | Phase::Update | Phase::End | Phase::Clip | Phase::Assessed => {
+                return false;
+            }
+        }
+        if event.decision.verdict != Verdict::Act || self.told.contains(&event.id) {
+            return false;
+        }
+        if self.told.len() == MAX_REMEMBERED {
+            self.told.pop_front();
+        }
+        self.told.push_back(event.id);
+        true
+    }
 }
 
 /// Bounds the alerts within a window.
@@ -106,7 +126,7 @@ impl Limiter {
 
 /// Hands each alert from now on to `show`. Never ends; drop it to stop.
 pub async fn follow(client: RuntimeClient, mut show: impl FnMut(Alert<'_>)) {
-    let mut limiter = Limiter::default();
+    let (mut chooser, mut limiter) = (Chooser::default(), Limiter::default());
     let (mut feed, mut cursor) = from_the_end(&client).await;
     loop {
         let item = tokio::time::timeout(WINDOW, feed.next()).await;
@@ -117,7 +137,7 @@ pub async fn follow(client: RuntimeClient, mut show: impl FnMut(Alert<'_>)) {
             Ok(Some(FeedItem::Record(record))) => {
                 cursor = cursor.max(record.seq());
                 if let JournalRecord::Known(event) = &record
-                    && is_alert(event)
+                    && chooser.is_alert(event)
                     && limiter.admit(Instant::now())
                 {
                     show(Alert::Event(event));

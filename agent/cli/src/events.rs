@@ -67,12 +67,21 @@ pub(super) fn line(event: &Event, clock: Clock) -> Option<String> {
         Phase::Clip => describe_clip(event, clock)?,
         Phase::Assessed => describe_assessment(event, clock)?,
     };
+    Some(marked(event, clock, &text))
+}
+
+/// Formats a record of any phase as the line of its event's start.
+pub(super) fn alert_line(event: &Event, clock: Clock) -> String {
+    marked(event, clock, &describe_start(event, clock))
+}
+
+fn marked(event: &Event, clock: Clock, text: &str) -> String {
     let mark = match event.severity {
         Severity::Info => " ",
         Severity::Warning => "!",
         Severity::Critical => "‼",
     };
-    Some(format!("{} {mark} {text}", time_column(event, clock)))
+    format!("{} {mark} {text}", time_column(event, clock))
 }
 
 fn time_column(event: &Event, clock: Clock) -> String {

@@ -4,6 +4,7 @@
 mod agent_api;
 mod agent_cost;
 mod agent_memory;
+mod alerts;
 mod api_document;
 mod attack;
 mod backtest;

@@ -52,9 +52,7 @@ fn show(alert: &Alert<'_>, printer: Option<&mut AlertPrinter>, out: &Output) {
         out.object(&alert.to_json());
         return;
     }
-    let Some(line) = line(alert) else {
-        return;
-    };
+    let line = line(alert);
     match printer {
         Some(printer) if printer.is_typing() => printer.print(line),
         Some(_) | None => out.line(line),
@@ -62,12 +60,12 @@ fn show(alert: &Alert<'_>, printer: Option<&mut AlertPrinter>, out: &Output) {
 }
 
 /// Formats an alert as one line without control characters.
-fn line(alert: &Alert<'_>) -> Option<String> {
+fn line(alert: &Alert<'_>) -> String {
     match alert {
-        Alert::Event(event) => events::line(event, Clock::Wall).map(|line| words(&line)),
-        Alert::LeftOut(count) => Some(format!(
+        Alert::Event(event) => words(&events::alert_line(event, Clock::Wall)),
+        Alert::LeftOut(count) => format!(
             "{} left out; `/events` shows them",
             counted(*count, "more alert")
-        )),
+        ),
     }
 }
