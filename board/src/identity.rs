@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::read_text;
 
 /// The identity of a box.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Identity {
     /// `/etc/machine-id`: 32 hexadecimal digits, generated at installation (machine-id(5)).
     pub machine_id: Option<String>,

@@ -10,8 +10,11 @@ pub mod identity;
 mod kernel;
 pub mod memory;
 pub mod profile;
+pub mod reading;
+pub mod simulated;
 pub mod storage;
 pub mod thermal;
+pub mod units;
 
 use std::path::Path;
 

@@ -5,11 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::read_text;
-
-/// A temperature in degrees Celsius.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
-#[serde(transparent)]
-pub struct Celsius(pub f64);
+use crate::units::Celsius;
 
 /// One thermal zone.
 #[derive(Debug, Clone, PartialEq, Serialize)]

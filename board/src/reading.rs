@@ -1,0 +1,370 @@
+//! Readings of a board at one moment, and the trait that every board implements.
+//!
+//! - `None` and an empty list mean that the board has no such sensor, or hides it.
+//! - A sensor that was found and stopped answering is [`Sensed::Silent`], with the time.
+//! - [`Reading::at`] is the caller's monotonic clock; nothing here reads a clock.
+//! - Not here: how values are read from files, or computed ([`crate::simulated`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::identity::Identity;
+use crate::units::{Bytes, Celsius, Kilohertz, Milliamps, Millivolts, Milliwatts, Percent, Rpm};
+
+/// A board whose sensors can be read.
+pub trait Board {
+    /// What the board is; it does not change while the program runs.
+    fn identity(&self) -> &Identity;
+
+    /// Reads all sensors at `now`, the time since an origin that the caller chooses. The times of
+    /// later calls do not go back.
+    fn sample(&mut self, now: Duration) -> &Reading;
+}
+
+/// The value of a sensor that the board has.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sensed<T> {
+    Value(T),
+    /// The sensor stopped answering, or its value is not plausible.
+    Silent {
+        /// Time of the first sample without an answer.
+        since: Duration,
+    },
+}
+
+impl<T: Copy> Sensed<T> {
+    #[must_use]
+    pub fn value(&self) -> Option<T> {
+        match self {
+            Self::Value(value) => Some(*value),
+            Self::Silent { .. } => None,
+        }
+    }
+
+    /// Stores the answer of a sample at `now`; keeps the first time of a silence.
+    pub fn update(&mut self, answer: Option<T>, now: Duration) {
+        match (answer, &self) {
+            (Some(value), _) => *self = Self::Value(value),
+            (None, Self::Value(_)) => *self = Self::Silent { since: now },
+            (None, Self::Silent { .. }) => {}
+        }
+    }
+}
+
+/// All sensors of a board at one moment.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Reading {
+    /// Time of the sample since the caller's origin.
+    pub at: Duration,
+    /// Thermal zones by name.
+    pub temperatures: Vec<Temperature>,
+    pub throttling: Throttling,
+    pub power: Power,
+    pub fans: Vec<Fan>,
+    pub load: Load,
+    pub memory: Option<Memory>,
+    pub swaps: Vec<Swap>,
+    pub pressure: Pressure,
+    pub drives: Vec<Drive>,
+    pub watchdogs: Vec<Watchdog>,
+    pub leds: Vec<Led>,
+}
+
+impl Reading {
+    /// The hottest zone that answers; `None` is to be treated as the worst case.
+    #[must_use]
+    pub fn hottest(&self) -> Option<(&Temperature, Celsius)> {
+        let answering = |zone| Temperature::value(zone).map(|value| (zone, value));
+        let zones = self.temperatures.iter().filter_map(answering);
+        zones.max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))
+    }
+
+    /// The least distance of a zone to its throttling temperature, in kelvin; negative above it.
+    /// `None` where no zone that answers states such a temperature.
+    #[must_use]
+    pub fn headroom(&self) -> Option<f64> {
+        let zones = self.temperatures.iter();
+        let distances = zones.filter_map(|zone| Some(zone.throttles_at?.0 - zone.value()?.0));
+        distances.min_by(f64::total_cmp)
+    }
+}
+
+/// A thermal zone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Temperature {
+    /// Name by the kernel, such as `cpu-thermal`.
+    pub name: Arc<str>,
+    pub sensed: Sensed<Celsius>,
+    /// Lowest passive trip point: the kernel slows the board down from here on.
+    pub throttles_at: Option<Celsius>,
+    /// Lowest critical trip point: the kernel shuts the board down here.
+    pub critical_at: Option<Celsius>,
+}
+
+impl Temperature {
+    #[must_use]
+    pub fn value(&self) -> Option<Celsius> {
+        self.sensed.value()
+    }
+}
+
+/// Whether something slows the board down, by cause; `None` where that can't be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Throttling {
+    /// A temperature is above its limit.
+    pub thermal: Option<bool>,
+    /// A current was above its limit since the previous sample.
+    pub over_current: Option<bool>,
+    /// The supply voltage is below its limit, or was since the previous sample.
+    pub under_voltage: Option<bool>,
+    /// The supply voltage was below its limit at any time since the board started.
+    pub had_under_voltage: Option<bool>,
+}
+
+impl Throttling {
+    /// Whether any cause is active; `None` where none of them can be known.
+    #[must_use]
+    pub fn is_active(&self) -> Option<bool> {
+        let causes = [self.thermal, self.over_current, self.under_voltage];
+        causes.into_iter().flatten().reduce(|a, b| a || b)
+    }
+}
+
+/// Electrical power and its mode.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Power {
+    /// Power of the whole board; `None` where no rail measures it.
+    pub total: Option<Milliwatts>,
+    /// Rails of the board's power monitors, by name.
+    pub rails: Vec<Rail>,
+    /// Power mode that is set, such as `15W` of a Jetson.
+    pub mode: Option<PowerMode>,
+}
+
+/// A rail of a power monitor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rail {
+    /// Name by the board, such as `VDD_IN`.
+    pub name: Arc<str>,
+    pub sensed: Sensed<RailValue>,
+}
+
+/// Voltage and current of a rail at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RailValue {
+    pub voltage: Millivolts,
+    pub current: Milliamps,
+}
+
+impl RailValue {
+    #[must_use]
+    pub fn power(&self) -> Milliwatts {
+        Milliwatts::of(self.voltage, self.current)
+    }
+}
+
+/// Power mode of a board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PowerMode {
+    /// Number of the mode, as `nvpmodel -m` takes it.
+    pub id: u32,
+    /// Name of the mode; `None` where the board does not list it.
+    pub name: Option<Arc<str>>,
+    /// The mode without a power limit, where it is another one.
+    pub faster: Option<FasterMode>,
+}
+
+/// A mode that lets the board work faster than the current one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FasterMode {
+    pub id: u32,
+    pub name: Arc<str>,
+}
+
+/// A fan of the board.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fan {
+    /// Name by the kernel, such as `pwmfan`.
+    pub name: Arc<str>,
+    /// Share of the full voltage; `None` where it is not set by pulses.
+    pub duty: Option<Percent>,
+    /// Measured speed; `None` without a tachometer.
+    pub speed: Option<Rpm>,
+}
+
+impl Fan {
+    /// Whether the fan stands still: by its tachometer, else by its duty. `None` if both miss.
+    #[must_use]
+    pub fn is_stopped(&self) -> Option<bool> {
+        let by_speed = self.speed.map(|speed| speed.0 == 0);
+        by_speed.or_else(|| self.duty.map(|duty| duty.0 <= 0.0))
+    }
+}
+
+/// Work of the processors since the previous sample.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Load {
+    /// All processor cores together; `None` at the first sample.
+    pub cpu: Option<Percent>,
+    /// Cores that are switched on.
+    pub cores: Option<u32>,
+    /// Clock of the fastest core.
+    pub cpu_clock: Option<Kilohertz>,
+    /// Highest clock that the hardware allows a core.
+    pub cpu_max_clock: Option<Kilohertz>,
+    pub gpu: Option<Percent>,
+    pub gpu_clock: Option<Kilohertz>,
+    /// Hardware video decoder.
+    pub decoder: Option<Percent>,
+}
+
+/// Main memory of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Memory {
+    pub total: Bytes,
+    /// Bytes that programs can still get without swapping.
+    pub available: Bytes,
+}
+
+/// An area that memory is swapped to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Swap {
+    /// Device or file, such as `/dev/zram0`.
+    pub name: Arc<str>,
+    pub total: Bytes,
+    pub used: Bytes,
+    pub kind: SwapKind,
+}
+
+/// What a swap area lies on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SwapKind {
+    /// Compressed memory.
+    Zram,
+    /// Flash memory card, which swapping wears out.
+    SdCard,
+    /// Built-in flash memory.
+    Emmc,
+    Disk,
+    /// A file, whose device is not known here.
+    File,
+}
+
+/// Share of the last ten seconds in which some task waited (`/proc/pressure`).
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Pressure {
+    pub cpu: Option<Percent>,
+    pub memory: Option<Percent>,
+    pub io: Option<Percent>,
+}
+
+/// A storage device.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Drive {
+    /// Name by the kernel, such as `mmcblk0`.
+    pub name: Arc<str>,
+    pub model: Option<Arc<str>>,
+    pub kind: DriveKind,
+    pub size: Option<Bytes>,
+    /// Life time used, the worse of both kinds of memory, in steps of 10 %.
+    pub life_used: Option<Percent>,
+    /// State of the reserved blocks of an eMMC.
+    pub reserve: Option<Reserve>,
+    pub temperature: Option<Celsius>,
+}
+
+/// Kind of a storage device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriveKind {
+    SdCard,
+    Emmc,
+    Nvme,
+    Disk,
+}
+
+/// State of the reserved blocks of an eMMC (JESD84-B51, `PRE_EOL_INFO`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reserve {
+    Normal,
+    /// 80 % of the reserved blocks are used.
+    Warning,
+    /// 90 % of the reserved blocks are used.
+    Urgent,
+}
+
+/// A hardware watchdog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Watchdog {
+    /// Name by its driver, such as `Tegra WDT`.
+    pub name: Arc<str>,
+    /// Whether it runs, so that a hung system restarts.
+    pub is_active: Option<bool>,
+    pub timeout: Option<Duration>,
+}
+
+/// A light of the board.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Led {
+    pub name: Arc<str>,
+    pub is_on: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str, value: Option<f64>, throttles_at: Option<f64>) -> Temperature {
+        let silent = Sensed::Silent {
+            since: Duration::ZERO,
+        };
+        Temperature {
+            name: name.into(),
+            sensed: value.map_or(silent, |value| Sensed::Value(Celsius(value))),
+            throttles_at: throttles_at.map(Celsius),
+            critical_at: None,
+        }
+    }
+
+    #[test]
+    fn hottest_and_headroom_leave_silent_zones_out() {
+        let reading = Reading {
+            temperatures: vec![
+                zone("cpu", Some(60.0), Some(99.0)),
+                zone("gpu", Some(55.0), Some(80.0)),
+                zone("soc", None, Some(70.0)),
+            ],
+            ..Reading::default()
+        };
+        let hottest = reading.hottest().map(|(zone, _)| zone.name.as_ref());
+        assert_eq!(hottest, Some("cpu"));
+        assert_eq!(reading.headroom(), Some(25.0));
+        assert_eq!(Reading::default().headroom(), None);
+    }
+
+    #[test]
+    fn silence_keeps_its_first_time() {
+        let mut sensed = Sensed::Value(Celsius(50.0));
+        let second = Duration::from_secs(1);
+        sensed.update(None, second);
+        sensed.update(None, second * 2);
+        assert_eq!(sensed, Sensed::Silent { since: second });
+        sensed.update(Some(Celsius(51.0)), second * 3);
+        assert_eq!(sensed.value(), Some(Celsius(51.0)));
+    }
+
+    #[test]
+    fn throttling_is_unknown_only_without_any_answer() {
+        let mut throttling = Throttling::default();
+        assert_eq!(throttling.is_active(), None);
+        throttling.thermal = Some(false);
+        assert_eq!(throttling.is_active(), Some(false));
+        throttling.under_voltage = Some(true);
+        assert_eq!(throttling.is_active(), Some(true));
+    }
+}
