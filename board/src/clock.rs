@@ -60,7 +60,7 @@ fn judge(max_error_us: Option<c_long>, root: &Path, unix_s: i64) -> ClockState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::tests::board;
+    use crate::testing::board;
 
     #[test]
     fn date_before_release_is_wrong_even_with_marker() {

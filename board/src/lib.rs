@@ -5,16 +5,24 @@
 //! - A missing file is an answer (`None`, an empty list), never an error: boards differ, and a
 //!   sensor may disappear.
 
+pub mod check;
 pub mod clock;
+pub mod history;
 pub mod identity;
 mod kernel;
+pub mod l4t;
 pub mod memory;
-pub mod profile;
+pub mod model;
 pub mod reading;
+pub mod report;
 pub mod simulated;
 pub mod storage;
-pub mod thermal;
+pub mod sysfs;
+#[cfg(test)]
+mod testing;
 pub mod units;
+pub mod unknown;
+pub mod video;
 
 use std::path::Path;
 

@@ -53,20 +53,9 @@ fn group_limit(root: &Path, line: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 mod tests {
     use super::*;
-    use std::fs;
-
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
-    }
+    use crate::testing::board;
 
     const MEMINFO: (&str, &str) = (
         "proc/meminfo",
@@ -75,20 +64,20 @@ mod tests {
 
     #[test]
     fn machine_without_groups_has_its_whole_memory() {
-        assert_eq!(limit(machine(&[MEMINFO]).path()), Some(2_048_000 * 1024));
-        assert_eq!(limit(machine(&[]).path()), None);
+        assert_eq!(limit(board(&[MEMINFO]).path()), Some(2_048_000 * 1024));
+        assert_eq!(limit(board(&[]).path()), None);
     }
 
     #[test]
     fn lowest_limit_of_the_groups_above_applies() {
-        let root = machine(&[
+        let root = board(&[
             MEMINFO,
             ("proc/self/cgroup", "0::/system.slice/w.service\n"),
             ("sys/fs/cgroup/system.slice/w.service/memory.max", "max\n"),
             ("sys/fs/cgroup/system.slice/memory.max", "500000\n"),
         ]);
         assert_eq!(limit(root.path()), Some(500_000));
-        let root = machine(&[
+        let root = board(&[
             MEMINFO,
             ("proc/self/cgroup", "5:cpu:/a\n4:memory,x:/a\n"),
             ("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "700000\n"),

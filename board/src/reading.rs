@@ -28,6 +28,8 @@ pub trait Board {
 #[serde(rename_all = "snake_case")]
 pub enum Sensed<T> {
     Value(T),
+    /// The sensor has not answered since the board was opened: it is switched off.
+    Absent,
     /// The sensor stopped answering, or its value is not plausible.
     Silent {
         /// Time of the first sample without an answer.
@@ -40,7 +42,7 @@ impl<T: Copy> Sensed<T> {
     pub fn value(&self) -> Option<T> {
         match self {
             Self::Value(value) => Some(*value),
-            Self::Silent { .. } => None,
+            Self::Absent | Self::Silent { .. } => None,
         }
     }
 
@@ -49,7 +51,7 @@ impl<T: Copy> Sensed<T> {
         match (answer, &self) {
             (Some(value), _) => *self = Self::Value(value),
             (None, Self::Value(_)) => *self = Self::Silent { since: now },
-            (None, Self::Silent { .. }) => {}
+            (None, Self::Absent | Self::Silent { .. }) => {}
         }
     }
 }
@@ -173,7 +175,7 @@ pub struct PowerMode {
     pub id: u32,
     /// Name of the mode; `None` where the board does not list it.
     pub name: Option<Arc<str>>,
-    /// The mode without a power limit, where it is another one.
+    /// The fastest mode of the board, where it is another one.
     pub faster: Option<FasterMode>,
 }
 
@@ -243,7 +245,7 @@ pub struct Swap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SwapKind {
-    /// Compressed memory.
+    /// Main memory, compressed.
     Zram,
     /// Flash memory card, which swapping wears out.
     SdCard,

@@ -1,8 +1,8 @@
 //! A board of one thermal mass, for tests of what reacts to heat and power.
 //!
 //! - Heat flows as `C · dT/dt = P − (T − ambient) / R`, solved exactly for each step.
-//! - Power is `idle + load · (full − idle)`; the board halves its speed above `throttle_at`, until
-//!   it is [`RESUME_BELOW`] kelvin cooler.
+//! - Power is `idle + load · (full − idle)`; it works at most half of full load
+//!   from `throttle_at` on, until it is [`RESUME_BELOW`] kelvin cooler.
 //! - The same calls give the same readings: there is no clock and no randomness.
 //! - Use: `SimulatedBoard::new(model, ambient)`, then in turn `set_load`, and `sample(now)`, which
 //!   advances the model to `now`. `done` says how much of the load was really worked.
@@ -16,11 +16,11 @@ use crate::units::{Celsius, Milliamps, Millivolts, Milliwatts, Percent};
 /// Kelvin below `throttle_at` at which the board works at full speed again.
 pub const RESUME_BELOW: f64 = 3.0;
 
-/// Share of the full speed while the board throttles.
-const THROTTLED_SPEED: f64 = 0.5;
+/// Largest share of full load that is worked while the board throttles.
+const THROTTLED_SHARE: f64 = 0.5;
 
 /// Longest step between two decisions of the board to throttle.
-const MAX_STEP: Duration = Duration::from_millis(100);
+const MAX_STEP: Duration = Duration::from_secs(1);
 
 /// Supply voltage of the simulated rail.
 const SUPPLY: Millivolts = Millivolts(19_000.0);
@@ -146,7 +146,7 @@ impl SimulatedBoard {
     /// Load that is really worked: less than asked for while the board throttles.
     fn worked(&self) -> Percent {
         match self.is_throttled {
-            true => Percent(self.load.0.min(100.0 * THROTTLED_SPEED)),
+            true => Percent(self.load.0.min(100.0 * THROTTLED_SHARE)),
             false => self.load,
         }
     }

@@ -63,6 +63,22 @@ unit!(
     "{} bytes"
 );
 
+/// Temperatures outside this range come from a broken or disabled sensor: disabled zones of a
+/// Jetson report −256 °C.
+const PLAUSIBLE: std::ops::RangeInclusive<f64> = -55.0..=150.0;
+
+impl Celsius {
+    /// Converts the kernel's thousandths of a degree (Linux,
+    /// `Documentation/driver-api/thermal/sysfs-api.rst`); `None` where that is not plausible.
+    #[must_use]
+    pub fn from_millidegrees(value: f64) -> Option<Self> {
+        let temperature = value / 1000.0;
+        PLAUSIBLE
+            .contains(&temperature)
+            .then_some(Self(temperature))
+    }
+}
+
 impl Milliwatts {
     /// Computes the power of a voltage and a current.
     #[must_use]
@@ -81,7 +97,7 @@ impl Percent {
     #[must_use]
     pub fn share(part: f64, whole: f64) -> Self {
         if whole > 0.0 {
-            Self((part / whole * 100.0).clamp(0.0, 100.0))
+            Self((part * 100.0 / whole).clamp(0.0, 100.0))
         } else {
             Self(0.0)
         }

@@ -30,7 +30,7 @@ use super::output::Output;
 /// defaults.
 pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Result<(), Failure> {
     let root = Path::new("/");
-    let mut findings = vec![hardware::board(root)];
+    let mut findings = hardware::board(root);
     findings.extend(programs::installed());
     findings.extend(programs::media());
     findings.extend(configuration(errors));
@@ -50,7 +50,6 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     findings.push(notes(config));
     findings.extend(hardware::cameras(root));
     findings.push(hardware::wall_clock(root));
-    findings.push(hardware::heat(root));
     report(&findings, out)
 }
 

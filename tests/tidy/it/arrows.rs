@@ -7,8 +7,8 @@ use crate::workspace::{Package, packages, read};
 
 /// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
 const ARROWS: [(&str, &[&str]); 22] = [
-    ("board", &[]),
     ("contract", &[]),
+    ("board", &["contract"]),
     ("store", &[]),
     ("config", &["contract"]),
     ("http", &["config", "contract"]),

@@ -1,32 +1,63 @@
-//! Findings about the machine: the board, cameras, clock and temperature.
+//! Findings about the machine: the board and its sensors, cameras and clock.
 //!
-//! - `watchkeeper-board` reads the hardware.
+//! - `watchkeeper-board` reads the hardware and judges its readings.
 
 use std::path::Path;
+use std::time::Duration;
 
-use watchkeeper_board::{clock, identity, profile, thermal};
+use watchkeeper_board::check::check;
+use watchkeeper_board::model::Family;
+use watchkeeper_board::reading::Board as _;
+use watchkeeper_board::sysfs::SysfsBoard;
+use watchkeeper_board::{clock, video};
+use watchkeeper_contract::board::{BoardFinding, FindingLevel};
 
 use super::finding::Finding;
 
-/// Degrees Celsius at which boards throttle; NVIDIA states 85 to 99 for Orin's zones.
-const THROTTLE_CELSIUS: f64 = 85.0;
-
-pub(super) fn board(root: &Path) -> Finding {
-    let kind = match profile::detect(root) {
-        profile::Profile::Jetson => "Jetson",
-        profile::Profile::Generic => "generic",
+/// Identifies the board, reads its sensors once, and judges them.
+pub(super) fn board(root: &Path) -> Vec<Finding> {
+    let mut board = SysfsBoard::open(root);
+    let reading = board.sample(Duration::ZERO).clone();
+    let identity = board.identity();
+    let family = match identity.family {
+        Family::Jetson => "Jetson",
+        Family::RaspberryPi => "Raspberry Pi",
+        Family::Generic => "generic",
     };
-    match identity::read(root).model {
-        Some(model) => Finding::ok(format!("board: {model} ({kind})")),
+    let known = identity.board.map(|board| board.name.to_owned());
+    let mut findings = vec![match known.or_else(|| identity.model.clone()) {
+        Some(name) => Finding::ok(format!("board: {name} ({family})")),
         None => Finding::ok(format!(
-            "board: not recognised, settings of a {kind} machine"
+            "board: not recognised, settings of a {family} machine"
         )),
+    }];
+    let judged = check(identity, &reading);
+    let is_heat = |finding: &BoardFinding| finding.what.starts_with("temperature");
+    match reading.hottest() {
+        Some(_) if judged.iter().any(is_heat) => {}
+        Some((zone, value)) => {
+            findings.push(Finding::ok(format!("temperature: {value} ({})", zone.name)));
+        }
+        None => findings.push(Finding::unknown(
+            "temperature: the board has no sensor that can be read",
+        )),
+    }
+    findings.extend(judged.into_iter().map(Finding::from));
+    findings
+}
+
+impl From<BoardFinding> for Finding {
+    fn from(finding: BoardFinding) -> Self {
+        match finding.level {
+            FindingLevel::Advice => Self::advice(finding.what, finding.remedy),
+            FindingLevel::Problem => Self::problem(finding.what, finding.remedy),
+        }
     }
 }
 
 pub(super) fn cameras(root: &Path) -> Vec<Finding> {
     use rustix::fs::{Access, access};
-    profile::video_devices(root)
+    video::devices(root)
         .into_iter()
         .map(
             |path| match access(&path, Access::READ_OK | Access::WRITE_OK) {
@@ -52,22 +83,5 @@ pub(super) fn wall_clock(root: &Path) -> Finding {
             "clock: wrong, the date is before this program was written",
             remedy,
         ),
-    }
-}
-
-pub(super) fn heat(root: &Path) -> Finding {
-    match thermal::hottest(root) {
-        Some(zone) if zone.temperature.0 >= THROTTLE_CELSIUS => Finding::problem(
-            format!(
-                "temperature: {:.0} °C ({}); the board throttles",
-                zone.temperature.0, zone.name
-            ),
-            "improve the cooling of the box",
-        ),
-        Some(zone) => Finding::ok(format!(
-            "temperature: {:.0} °C ({})",
-            zone.temperature.0, zone.name
-        )),
-        None => Finding::unknown("temperature: the board has no sensor that can be read"),
     }
 }

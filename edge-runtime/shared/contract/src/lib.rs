@@ -9,6 +9,7 @@
 
 pub mod assessment;
 pub mod backtest;
+pub mod board;
 pub mod camera_trial;
 pub mod canonical;
 pub mod command;
