@@ -154,6 +154,12 @@ pub enum OfflineCommand {
         #[command(subcommand)]
         action: ConfigAction,
     },
+    /// Show what this board is, its temperatures, power, load, memory and storage.
+    Board {
+        /// Show it again every two seconds.
+        #[arg(long)]
+        watch: bool,
+    },
     /// Check this machine and print the command that fixes each problem.
     Doctor,
     /// Load a sentence embedding model once, within limits; called before the notes use it.

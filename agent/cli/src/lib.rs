@@ -12,6 +12,7 @@ pub mod args;
 mod ask;
 mod audit;
 mod blueprints;
+mod board;
 mod chain;
 mod chat;
 mod configuration;
@@ -121,6 +122,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         },
         OfflineCommand::Blocks { block } => workflow::blocks(block.as_deref(), out),
         OfflineCommand::Config { action } => configuration::run(action, global, out),
+        OfflineCommand::Board { watch } => board::run(watch, out),
         OfflineCommand::Doctor => {
             let errors = configuration::all_errors(global);
             doctor::run(&configuration::read_usable(global), &errors, out)
