@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use watchkeeper_config::Config;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
+use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
@@ -29,6 +30,7 @@ use watchkeeper_engine::workflow::{self, Pixels as _};
 use watchkeeper_vision::{jpeg, picture_file};
 
 use crate::backtest;
+use crate::board::BoardSampler;
 use crate::clock;
 use crate::coverage::SigningKey;
 use crate::dry_run;
@@ -61,6 +63,7 @@ const MAX_PICTURES: usize = 16;
 pub struct Api {
     manager: Arc<Manager>,
     media: Arc<MediaStore>,
+    board: Arc<BoardSampler>,
     signing: SigningKey,
     config_warnings: Vec<String>,
     /// Counters of each source at the last encoding of the metrics.
@@ -72,12 +75,14 @@ impl Api {
     pub fn new(
         manager: Arc<Manager>,
         media: Arc<MediaStore>,
+        board: Arc<BoardSampler>,
         signing: SigningKey,
         config: &Config,
     ) -> Self {
         Self {
             manager,
             media,
+            board,
             signing,
             config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
             last_counters: Mutex::default(),
@@ -295,6 +300,10 @@ impl Runtime for Api {
         }
     }
 
+    fn board(&self) -> BoardReport {
+        self.board.report()
+    }
+
     fn metrics(&self) -> String {
         let parts = self.manager.parts();
         let mut last_counters = self.last_counters.lock();
@@ -325,6 +334,8 @@ impl Runtime for Api {
         let has_trouble = recorder.storage_error().is_some();
         parts.metrics.set_recorder(recorder.lost(), has_trouble);
         parts.metrics.set_effects(&parts.effects.counts());
+        let (reading, age) = self.board.latest();
+        parts.metrics.set_board(&reading, age);
         parts.metrics.encode(&parts.journal, &self.media)
     }
 

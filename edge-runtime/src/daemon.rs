@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use sd_notify::NotifyState;
 use tracing_subscriber::EnvFilter;
+use watchkeeper_board::sysfs::SysfsBoard;
 use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventId;
@@ -31,6 +32,7 @@ use watchkeeper_store::private_folder::make_private;
 pub use self::model_check::ModelCheck;
 use self::serve::{notify, serve};
 use crate::api::Api;
+use crate::board::{self, BoardSampler};
 use crate::capture;
 use crate::clock;
 use crate::coverage::{CoverageLedger, SigningKey};
@@ -198,9 +200,16 @@ impl Boot<'_> {
         let (manager, effects) = self.start_manager(&stores, &recorder)?;
         self.restore(&manager, &stop);
 
+        let board = self.start_board(&recorder)?;
         let media = Arc::clone(&stores.media);
         let signing = SigningKey::of(&self.config.state_dir);
-        let api = Arc::new(Api::new(Arc::clone(&manager), media, signing, self.config));
+        let api = Arc::new(Api::new(
+            Arc::clone(&manager),
+            media,
+            Arc::clone(&board),
+            signing,
+            self.config,
+        ));
         let outcome = if stop.is_requested() {
             tracing::info!("stop requested during the start");
             Ok(())
@@ -215,7 +224,21 @@ impl Boot<'_> {
             ))
         };
         runtime.shutdown_timeout(Duration::from_secs(2));
+        board.shut_down(RECORDER_TIMEOUT);
+        drop(board);
         shut_down(manager, &effects, recorder, recorder_thread, outcome)
+    }
+
+    /// Starts to sample the sensors of this machine.
+    fn start_board(&self, recorder: &Recorder) -> anyhow::Result<Arc<BoardSampler>> {
+        let run = board::Run {
+            boot_id: Arc::clone(&self.boot_id),
+            started: self.started,
+        };
+        let sysfs = SysfsBoard::open(Path::new("/"));
+        let sampler = BoardSampler::spawn(sysfs, recorder.clone(), run)
+            .context("cannot start the thread that reads the sensors of the board")?;
+        Ok(Arc::new(sampler))
     }
 
     fn open_stores(&self) -> anyhow::Result<Stores> {

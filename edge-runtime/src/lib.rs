@@ -8,6 +8,7 @@
 //! - [`journal`]: durable events, and the pipelines to run after a restart
 //! - [`coverage`]: when each pipeline watched, and what it could tell
 //! - [`history`]: what detectors reported in the last day. [`backtest`]: replays a pipeline on it
+//! - [`board`]: what the sensors of the board read
 //! - [`effects`]: what workflows want done outside, kept until the agent has executed it
 //! - [`server`]: HTTP over the Unix socket; [`api`]: its answers; [`metrics`]: counters
 //! - [`image_run`]: a workflow on still pictures, [`camera_trial`]: detectors compared on a camera;
@@ -18,6 +19,7 @@
 
 pub mod api;
 pub mod backtest;
+pub mod board;
 pub mod camera_trial;
 pub mod capture;
 pub mod clock;

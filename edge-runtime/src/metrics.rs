@@ -3,6 +3,7 @@
 //! - A family has at most [`MAX_SERIES`] label sets. More are counted under `other`, so that
 //!   arbitrary names cannot grow the memory.
 
+mod board;
 mod bounded;
 mod labels;
 
@@ -19,11 +20,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
+use watchkeeper_board::reading::Reading;
 use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::spool::EffectCounts;
 
+use self::board::BoardGauges;
 use self::bounded::Bounded;
 pub use self::bounded::MAX_SERIES;
 use self::labels::{
@@ -63,6 +66,7 @@ pub struct Metrics {
     storage_trouble: Gauge,
     effects: EffectGauges,
     journal: JournalGauges,
+    board: BoardGauges,
 }
 
 #[derive(Debug, Default)]
@@ -292,6 +296,7 @@ impl Metrics {
             ),
             effects: EffectGauges::register(to),
             journal: JournalGauges::register(to),
+            board: BoardGauges::register(to),
             registry: root,
         }
     }
@@ -433,6 +438,11 @@ impl Metrics {
         ] {
             counter.inner().store(count, Ordering::Relaxed);
         }
+    }
+
+    /// Sets the gauges of the board to a reading of this age.
+    pub fn set_board(&self, reading: &Reading, age: Duration) {
+        self.board.set(reading, age);
     }
 
     /// Removes the state gauges of a source. Its counters stay: a vanished counter looks like a

@@ -57,6 +57,8 @@ pub fn text(event: &Event) -> &str {
         | EventBody::PipelineHeld { message }
         | EventBody::PipelineFailed { message, .. }
         | EventBody::StepFailing { message, .. }
+        | EventBody::BoardThrottled { message, .. }
+        | EventBody::StorageWorn { message, .. }
         | EventBody::Loss { message, .. } => message,
     }
 }

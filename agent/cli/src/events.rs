@@ -93,6 +93,8 @@ fn time_column(event: &Event, clock: Clock) -> String {
             | EventBody::PipelineHeld { .. }
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
+            | EventBody::BoardThrottled { .. }
+            | EventBody::StorageWorn { .. }
             | EventBody::Loss { .. },
         ) => " ".repeat(10),
         (Clock::Wall, _) => format!("{:>8}  {}", event.seq, local_time(event.at.unix_ms)),
@@ -111,6 +113,9 @@ fn describe_start(event: &Event, clock: Clock) -> String {
         EventBody::PipelineHeld { message }
         | EventBody::PipelineFailed { message, .. }
         | EventBody::StepFailing { message, .. } => format!("{}: {message}", pipeline(event)),
+        EventBody::BoardThrottled { message, .. } | EventBody::StorageWorn { message, .. } => {
+            message.clone()
+        }
         EventBody::Loss {
             from,
             count,
@@ -151,6 +156,11 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
             ),
             None => format!("{}: step {step} no longer runs", pipeline(event)),
         },
+        EventBody::BoardThrottled { lasted_s, .. } => match lasted_s {
+            Some(lasted_s) => format!("the board works at full speed after {lasted_s:.1} s"),
+            None => "the board was slowed down until the runtime ended".to_owned(),
+        },
+        EventBody::StorageWorn { .. } => return None,
         EventBody::Loss {
             from,
             count,

@@ -103,6 +103,8 @@ impl Notice {
             | EventBody::PipelineHeld { message }
             | EventBody::PipelineFailed { message, .. }
             | EventBody::StepFailing { message, .. }
+            | EventBody::BoardThrottled { message, .. }
+            | EventBody::StorageWorn { message, .. }
             | EventBody::Loss { message, .. } => (message.as_str(), Vec::new()),
         };
         Self {
@@ -202,6 +204,8 @@ pub fn event_notification(
         | EventBody::PipelineHeld { .. }
         | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. }
+        | EventBody::BoardThrottled { .. }
+        | EventBody::StorageWorn { .. }
         | EventBody::Loss { .. } => false,
     };
     let is_severe = channel
@@ -246,8 +250,9 @@ fn has_lasted(event: &Event) -> bool {
         EventBody::SourceOutage { .. }
         | EventBody::PipelineHeld { .. }
         | EventBody::PipelineFailed { .. }
-        | EventBody::StepFailing { .. } => true,
-        EventBody::Loss { .. } => false,
+        | EventBody::StepFailing { .. }
+        | EventBody::BoardThrottled { .. } => true,
+        EventBody::StorageWorn { .. } | EventBody::Loss { .. } => false,
     }
 }
 

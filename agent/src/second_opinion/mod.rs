@@ -73,6 +73,8 @@ impl Case {
             | EventBody::PipelineHeld { .. }
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
+            | EventBody::BoardThrottled { .. }
+            | EventBody::StorageWorn { .. }
             | EventBody::Loss { .. } => None,
         }
     }

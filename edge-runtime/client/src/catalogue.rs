@@ -4,6 +4,7 @@ use bytes::Bytes;
 use reqwest::Method;
 use serde_json::value::RawValue;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
+use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{ChainReport, MAX_PAGE};
 use watchkeeper_contract::health::Health;
@@ -43,6 +44,11 @@ impl RuntimeClient {
     /// Returns the health of the runtime (`GET /v1/health`).
     pub async fn health(&self) -> Result<Health, ClientError> {
         self.get(Call::to(&["health"])).await
+    }
+
+    /// Returns what the board is and what its sensors read (`GET /v1/board`).
+    pub async fn board(&self) -> Result<BoardReport, ClientError> {
+        self.get(Call::to(&["board"])).await
     }
 
     /// Returns up to `limit` records after `after`, oldest first (`GET /v1/events?after=&limit=`).

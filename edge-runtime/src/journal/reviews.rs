@@ -73,6 +73,8 @@ impl Outline {
             | EventBody::PipelineHeld { .. }
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
+            | EventBody::BoardThrottled { .. }
+            | EventBody::StorageWorn { .. }
             | EventBody::Loss { .. } => OutlineBody::default(),
         };
         Self {

@@ -20,7 +20,7 @@ pub(crate) struct BoxRecord {
 }
 
 /// Builds the event of a record; the caller adds source and pipeline.
-pub(super) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> Event {
+pub(crate) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> Event {
     let (severity, decision, evidence) = decision();
     Event {
         schema: EVENT_SCHEMA,

@@ -14,7 +14,7 @@
 //! Invariants: an event reaches the recorder before the next frame is taken. A full recorder makes
 //! cameras drop frames and files wait; it never loses an event. A failing pipeline stops no other.
 
-mod box_event;
+pub(crate) mod box_event;
 pub mod checkpoint;
 mod clips;
 pub mod inference;

@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::health::Health;
 use watchkeeper_http::Refusal;
 
@@ -61,6 +62,13 @@ pub(super) async fn media(
 #[utoipa::path(get, path = "/health", tag = "runtime", responses((status = 200, body = Health)))]
 pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Refusal> {
     Ok(Json(app.call_status(|r| r.health()).await?))
+}
+
+/// Returns what the board is, and what its sensors read in the last hour.
+#[utoipa::path(get, path = "/board", tag = "runtime",
+    responses((status = 200, body = BoardReport)))]
+pub(super) async fn board(State(app): State<App>) -> Result<Json<BoardReport>, Refusal> {
+    Ok(Json(app.call_status(|r| r.board()).await?))
 }
 
 /// Returns metrics in the OpenMetrics text format for Prometheus.

@@ -57,7 +57,7 @@ impl App {
         self.spawn_blocking(work, permit).await
     }
 
-    /// Runs `work` for health or metrics on the blocking pool, after waiting for a permit.
+    /// Runs `work` for health, board or metrics on the blocking pool, after waiting for a permit.
     ///
     /// These calls have permits of their own: a busy runtime must not look dead.
     pub(super) async fn call_status<T, F>(&self, work: F) -> Result<T, Refusal>

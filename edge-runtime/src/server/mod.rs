@@ -83,6 +83,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(catalogue::models))
         .routes(routes!(about::media))
         .routes(routes!(about::health))
+        .routes(routes!(about::board))
         .routes(routes!(about::metrics))
         .routes(routes!(openapi));
     OpenApiRouter::with_openapi(openapi::base()).nest("/v1", v1)

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::Value;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
+use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::Media;
 use watchkeeper_contract::health::Health;
@@ -173,6 +174,9 @@ pub trait Runtime: Send + Sync + 'static {
     fn models(&self) -> Vec<ModelInfo>;
 
     fn health(&self) -> Health;
+
+    /// Returns what the board is and what its sensors read.
+    fn board(&self) -> BoardReport;
 
     /// Returns all metrics, see [`Metrics::encode`](crate::metrics::Metrics::encode).
     fn metrics(&self) -> String;

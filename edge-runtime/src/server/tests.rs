@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig, bounded};
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
+use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
@@ -289,6 +290,18 @@ impl Runtime for Little {
             review_shares: Vec::new(),
             channels: Vec::new(),
         }
+    }
+    fn board(&self) -> BoardReport {
+        use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
+        use watchkeeper_board::{history::History, reading::Board as _, report, units::Celsius};
+        let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
+        let reading = board.sample(Duration::ZERO).clone();
+        report::report(
+            board.identity(),
+            &reading,
+            &History::default(),
+            Duration::ZERO,
+        )
     }
     fn metrics(&self) -> String {
         self.metrics.encode(&self.journal, &self.media)
@@ -971,6 +984,9 @@ async fn block_is_found_by_both_spellings_of_its_type() {
     );
     let metrics = bench.get("/v1/metrics").await;
     assert!(String::from_utf8_lossy(&metrics.body).contains("watchkeeper_journal_last_seq 0"));
+    let board = bench.get("/v1/board").await.json();
+    assert_eq!(board["temperatures"][0]["celsius"], 40.0);
+    assert_eq!(board["power"]["watts"], 5.0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -1054,6 +1070,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/blocks/{type}/{name}",
         "get /v1/models",
         "get /v1/health",
+        "get /v1/board",
         "get /v1/metrics",
         "get /v1/openapi.json",
     ];

@@ -190,7 +190,8 @@ pub(super) fn sections() -> Vec<Section> {
             topic: topics.event(Some(&source), "crosses"),
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
             about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (conditions \
-                    of rules), `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing` or `loss`. The example has \
+                    of rules), `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing`, \
+                    `board_throttled`, `storage_worn` or `loss`. The example has \
                     all members; an absent member does not apply.",
             example,
             members: &[
@@ -251,7 +252,7 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "lasted_s",
-                    "`source_outage`, `pipeline_failed`, `step_failing`: duration in seconds, in the phase `end`",
+                    "`source_outage`, `pipeline_failed`, `step_failing`, `board_throttled`: duration in seconds, in the phase `end`",
                 ),
                 (
                     "tries",

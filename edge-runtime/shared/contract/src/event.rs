@@ -130,6 +130,21 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
+    /// Heat or a low supply voltage slows the board down. Ends when neither was seen for a while.
+    BoardThrottled {
+        /// One sentence: the cause, and the remedy.
+        message: String,
+        /// Duration in seconds; set at the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lasted_s: Option<f64>,
+    },
+    /// A storage device is near the end of its life time; reported once in a run of the runtime.
+    StorageWorn {
+        /// Name of the device, such as `mmcblk0`.
+        drive: String,
+        /// One sentence: the life time used, and the remedy.
+        message: String,
+    },
     /// Something that should have been kept was lost.
     Loss {
         /// Queue or store that lost it.

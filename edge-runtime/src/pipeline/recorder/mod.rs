@@ -217,4 +217,4 @@ impl Recorder {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -19,7 +19,7 @@ use crate::pipeline::retention::recordings::{self, Recordings};
 
 const LONG: Duration = Duration::from_secs(60);
 
-pub(in crate::pipeline) fn recorder(state: &Path) -> (Recorder, Arc<Journal>) {
+pub(crate) fn recorder(state: &Path) -> (Recorder, Arc<Journal>) {
     recorder_over(Arc::new(MemoryStore::new()), state)
 }
 

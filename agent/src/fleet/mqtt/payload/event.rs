@@ -202,6 +202,14 @@ impl<'a> EventMessage<'a> {
                 self.failures = Some(*failures);
                 self.lasted_s = *lasted_s;
             }
+            EventBody::BoardThrottled {
+                message: text,
+                lasted_s,
+            } => {
+                self.reason = text;
+                self.lasted_s = *lasted_s;
+            }
+            EventBody::StorageWorn { message: text, .. } => self.reason = text,
             EventBody::Loss {
                 from,
                 count,
@@ -235,7 +243,7 @@ impl<'a> EventMessage<'a> {
 }
 
 /// Kind of an event: the condition of its rule, `source_outage`, `pipeline_held`,
-/// `pipeline_failed`, `step_failing` or `loss`.
+/// `pipeline_failed`, `step_failing`, `board_throttled`, `storage_worn` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition that is not a topic level is a defect of the runtime.
@@ -245,6 +253,8 @@ pub(super) fn kind_of(event: &Event) -> &str {
         EventBody::PipelineHeld { .. } => "pipeline_held",
         EventBody::PipelineFailed { .. } => "pipeline_failed",
         EventBody::StepFailing { .. } => "step_failing",
+        EventBody::BoardThrottled { .. } => "board_throttled",
+        EventBody::StorageWorn { .. } => "storage_worn",
         EventBody::Loss { .. } => "loss",
     }
 }
@@ -337,6 +347,8 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
                 | EventBody::PipelineHeld { .. }
                 | EventBody::PipelineFailed { .. }
                 | EventBody::StepFailing { .. }
+                | EventBody::BoardThrottled { .. }
+                | EventBody::StorageWorn { .. }
                 | EventBody::Loss { .. }
         );
     Ok(Draft {

@@ -1,0 +1,76 @@
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::time::{Duration, Instant};
+
+use watchkeeper_board::identity::Identity;
+use watchkeeper_board::reading::{Board, Reading};
+use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
+use watchkeeper_board::units::Celsius;
+use watchkeeper_contract::id::EventSeq;
+
+use super::{BoardSampler, Run};
+use crate::pipeline::recorder::tests::recorder;
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// A simulated board that reports each sample.
+struct Reported {
+    board: SimulatedBoard,
+    sampled: SyncSender<()>,
+}
+
+impl Board for Reported {
+    fn identity(&self) -> &Identity {
+        self.board.identity()
+    }
+
+    fn sample(&mut self, now: Duration) -> &Reading {
+        // Only the first sample is waited for.
+        self.sampled.try_send(()).ok();
+        self.board.sample(now)
+    }
+}
+
+fn weakly_supplied_board() -> (Reported, Receiver<()>) {
+    let (sampled, samples) = mpsc::sync_channel(1);
+    let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
+    board.set_under_voltage(true);
+    (Reported { board, sampled }, samples)
+}
+
+#[test]
+fn throttling_of_the_board_is_an_event_that_ends_with_the_runtime() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, journal) = recorder(folder.path());
+    let (board, samples) = weakly_supplied_board();
+    let run = Run {
+        boot_id: "boot".into(),
+        started: Instant::now(),
+    };
+    let sampler = BoardSampler::spawn(board, recorder.clone(), run).unwrap();
+    samples.recv_timeout(LONG).unwrap();
+    sampler.shut_down(LONG);
+    recorder.flush(None, LONG);
+    let page = journal.read_after(EventSeq::default(), 10).unwrap();
+    let records: Vec<String> = page
+        .events
+        .iter()
+        .map(|event| event.canonical().to_owned())
+        .collect();
+    let [begin, end] = &records[..] else {
+        panic!("two records, not {records:?}");
+    };
+    assert!(begin.contains("\"phase\":\"new\"") && end.contains("\"phase\":\"end\""));
+    for record in [begin, end] {
+        assert!(record.contains("\"kind\":\"board_throttled\""), "{record}");
+    }
+    let (reading, _) = sampler.latest();
+    assert_eq!(reading.throttling.is_active(), Some(true));
+    let report = sampler.report();
+    assert_eq!(report.minute.len(), 1);
+    assert!(
+        report
+            .findings
+            .iter()
+            .any(|finding| finding.what.starts_with("power"))
+    );
+}

@@ -1,0 +1,191 @@
+//! Gauges of the board. A sensor that does not answer has no series.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use watchkeeper_board::reading::Reading;
+use watchkeeper_board::units::Percent;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SensorLabels {
+    sensor: String,
+}
+
+type Gauges = Family<SensorLabels, Gauge<f64, AtomicU64>>;
+
+/// The gauges by quantity; a board has a bounded number of sensors.
+#[derive(Debug, Default)]
+pub(super) struct BoardGauges {
+    temperature: Gauges,
+    power: Gauges,
+    fan: Gauges,
+    load: Gauges,
+    memory: Gauges,
+    pressure: Gauges,
+    throttled: Gauges,
+    life_used: Gauges,
+    age: Gauge<f64, AtomicU64>,
+}
+
+impl BoardGauges {
+    pub(super) fn register(registry: &mut Registry) -> Self {
+        let own = registry.sub_registry_with_prefix("board");
+        let new = Self::default();
+        for (name, help, family) in [
+            (
+                "temperature_celsius",
+                "Temperatures of thermal zones",
+                &new.temperature,
+            ),
+            (
+                "power_watts",
+                "Power of rails, and of the board as `total`",
+                &new.power,
+            ),
+            ("fan_rpm", "Revolutions of fans in a minute", &new.fan),
+            ("load_ratio", "Load of `cpu` and `gpu`, 0 to 1", &new.load),
+            (
+                "memory_bytes",
+                "Memory in all (`total`) and `available`",
+                &new.memory,
+            ),
+            (
+                "pressure_ratio",
+                "Share of 10 s in which a task waited, 0 to 1",
+                &new.pressure,
+            ),
+            (
+                "throttled",
+                "1 while this cause slows the board down",
+                &new.throttled,
+            ),
+            (
+                "drive_life_used_ratio",
+                "Life time of a drive that is used",
+                &new.life_used,
+            ),
+        ] {
+            own.register(name, help, family.clone());
+        }
+        own.register(
+            "sample_age_seconds",
+            "Seconds since the sensors were read",
+            new.age.clone(),
+        );
+        new
+    }
+
+    /// Sets all gauges to a reading.
+    pub(super) fn set(&self, reading: &Reading, age: Duration) {
+        let ratio = |share: Percent| share.0 / 100.0;
+        let zones = reading.temperatures.iter();
+        replace(
+            &self.temperature,
+            zones.map(|zone| (&*zone.name, zone.value().map(|c| c.0))),
+        );
+        let rails = reading.power.rails.iter();
+        let rails = rails.map(|rail| (&*rail.name, rail.sensed.value().map(|v| v.power().watts())));
+        let total = reading.power.total.map(|total| total.watts());
+        replace(&self.power, rails.chain([("total", total)]));
+        let fans = reading.fans.iter();
+        replace(
+            &self.fan,
+            fans.map(|fan| (&*fan.name, fan.speed.map(|speed| f64::from(speed.0)))),
+        );
+        let load = &reading.load;
+        replace(
+            &self.load,
+            [("cpu", load.cpu.map(ratio)), ("gpu", load.gpu.map(ratio))],
+        );
+        let memory = reading.memory;
+        let bytes = [
+            ("total", memory.map(|memory| of_bytes(memory.total.0))),
+            (
+                "available",
+                memory.map(|memory| of_bytes(memory.available.0)),
+            ),
+        ];
+        replace(&self.memory, bytes);
+        let pressure = &reading.pressure;
+        let shares = [
+            ("cpu", pressure.cpu),
+            ("memory", pressure.memory),
+            ("io", pressure.io),
+        ];
+        replace(
+            &self.pressure,
+            shares.map(|(name, share)| (name, share.map(ratio))),
+        );
+        let throttling = &reading.throttling;
+        let causes = [
+            ("thermal", throttling.thermal),
+            ("over_current", throttling.over_current),
+            ("under_voltage", throttling.under_voltage),
+        ];
+        let flag = |is_active: bool| f64::from(u8::from(is_active));
+        replace(
+            &self.throttled,
+            causes.map(|(name, state)| (name, state.map(flag))),
+        );
+        let drives = reading.drives.iter();
+        replace(
+            &self.life_used,
+            drives.map(|d| (&*d.name, d.life_used.map(ratio))),
+        );
+        self.age.set(age.as_secs_f64());
+    }
+}
+
+/// Replaces the series of a family by the values that are known.
+fn replace<'a>(family: &Gauges, values: impl IntoIterator<Item = (&'a str, Option<f64>)>) {
+    family.clear();
+    for (sensor, value) in values {
+        if let Some(value) = value {
+            let labels = SensorLabels {
+                sensor: sensor.to_owned(),
+            };
+            family.get_or_create(&labels).set(value);
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
+fn of_bytes(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use prometheus_client::encoding::text::encode;
+    use watchkeeper_board::reading::Board as _;
+    use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
+    use watchkeeper_board::units::Celsius;
+
+    #[test]
+    fn silent_sensor_has_no_series() {
+        let mut registry = Registry::with_prefix("watchkeeper");
+        let gauges = BoardGauges::register(&mut registry);
+        let text = |registry: &Registry| {
+            let mut text = String::new();
+            encode(&mut text, registry).unwrap();
+            text
+        };
+        let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
+        gauges.set(board.sample(Duration::ZERO), Duration::from_secs(1));
+        let answering = text(&registry);
+        let zone = "watchkeeper_board_temperature_celsius{sensor=\"cpu-thermal\"} 40.0";
+        assert!(answering.contains(zone), "{answering}");
+        assert!(answering.contains("watchkeeper_board_power_watts{sensor=\"total\"} 5.0"));
+        assert!(answering.contains("watchkeeper_board_throttled{sensor=\"thermal\"} 0.0"));
+        assert!(answering.contains("watchkeeper_board_sample_age_seconds 1.0"));
+        board.set_silent(true);
+        gauges.set(board.sample(Duration::from_secs(2)), Duration::ZERO);
+        assert!(!text(&registry).contains("cpu-thermal"));
+    }
+}
