@@ -98,6 +98,11 @@ impl Topics {
         format!("{}/m/agent", self.root)
     }
 
+    #[must_use]
+    pub fn board_measurements(&self) -> String {
+        format!("{}/m/board", self.root)
+    }
+
     /// `cam/<source>/ev/<kind>`, or `ev/<kind>` for events about the box.
     #[must_use]
     pub fn event(&self, source: Option<&SourceId>, kind: &str) -> String {

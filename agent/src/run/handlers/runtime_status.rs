@@ -7,7 +7,7 @@ use std::time::Instant;
 use watchkeeper_client::clock::wall_now;
 
 use crate::fleet::mqtt::payload::{
-    self, AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts,
+    self, AgentMessage, BoardMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts,
 };
 use crate::run::state::runtime_status::StatusReport;
 use crate::run::{Agent, AgentError};
@@ -55,7 +55,7 @@ impl Agent {
         }
     }
 
-    /// Topics and payloads of the agent, of each source and of each pipeline.
+    /// Topics and payloads of the agent, of the board, of each source and of each pipeline.
     fn telemetry(&self, report: &StatusReport) -> Vec<(String, Vec<u8>)> {
         let at = wall_now();
         let (topics, outbox) = (&self.mqtt.topics, self.outbox.core());
@@ -71,6 +71,10 @@ impl Agent {
             channels: channels.map(ChannelCounts::of).collect(),
         };
         let mut messages = vec![(topics.agent_measurements(), payload::encode(&agent))];
+        if let Some(board) = &report.board {
+            let message = payload::encode(&BoardMessage::of(board, at));
+            messages.push((topics.board_measurements(), message));
+        }
         for source in report.sources.iter().flatten() {
             let topic = topics.source_frames(&source.spec.id);
             messages.push((topic, payload::encode(&FramesMessage::of(source, at))));

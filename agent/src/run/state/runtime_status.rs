@@ -1,6 +1,7 @@
-//! Queries the runtime's status: health, sources and pipelines.
+//! Queries the runtime's status: health, sources, pipelines and board.
 
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineStatus;
@@ -16,6 +17,8 @@ pub(crate) struct StatusReport {
     pub(crate) sources: Option<Vec<SourceStatus>>,
     /// Pipelines of the runtime; absent without an answer, or if the query leaves them out.
     pub(crate) pipelines: Option<Vec<PipelineStatus>>,
+    /// Board of the runtime; absent without an answer, or if the query leaves it out.
+    pub(crate) board: Option<BoardReport>,
 }
 
 /// Scope of a status query.
@@ -23,7 +26,7 @@ pub(crate) struct StatusReport {
 pub(crate) struct StatusQuery {
     /// The agent's cursor at the time of the query: a journal that ends before it lost its files.
     pub(crate) cursor: Option<EventSeq>,
-    /// Whether to query pipelines. Their results are large, and only telemetry needs them.
+    /// Whether to query pipelines and board. They are large, and only telemetry needs them.
     pub(crate) with_pipelines: bool,
 }
 
@@ -38,10 +41,15 @@ pub(crate) async fn query_status(runtime: RuntimeClient, query: StatusQuery) -> 
         Some(_) if query.with_pipelines => runtime.pipelines().await.ok(),
         _ => None,
     };
+    let board = match sources {
+        Some(_) if query.with_pipelines => runtime.board().await.ok(),
+        _ => None,
+    };
     Box::new(StatusReport {
         query,
         health: health.map_err(|error| error.to_string()),
         sources,
         pipelines,
+        board,
     })
 }

@@ -1,14 +1,15 @@
-//! Sections on telemetry: frames, counts, the agent.
+//! Sections on telemetry: frames, counts, the board, the agent.
 
 use std::collections::BTreeMap;
 
+use watchkeeper_contract::board::BoardThrottling;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::pipeline::LineCount;
 
 use super::Section;
 use super::names::{NOW, TS_ROW, json, names};
 use watchkeeper_agent::fleet::mqtt::payload::{
-    AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
+    AgentMessage, BoardMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
 };
 use watchkeeper_agent::fleet::outbox::{ClassStats, Stats};
 
@@ -81,6 +82,51 @@ pub(super) fn sections() -> Vec<Section> {
                 (
                     "discarded",
                     "events with the verdict `discard`, not recorded",
+                ),
+            ],
+        },
+        Section {
+            title: "Telemetry of the board",
+            topic: topics.board_measurements(),
+            how: "QoS 0, every `agent.telemetry_s` seconds",
+            about: "What the sensors of the board read; what the board does not show is absent. `late` is `true` on a message queued before the current session.",
+            example: json(&BoardMessage {
+                ts: NOW.unix_ms,
+                celsius: BTreeMap::from([("cpu-thermal".to_owned(), 51.2)]),
+                throttled: BoardThrottling {
+                    thermal: Some(false),
+                    over_current: Some(false),
+                    under_voltage: Some(false),
+                    had_under_voltage: Some(false),
+                },
+                watts: Some(6.6),
+                power_mode: Some("25W".to_owned()),
+                rpm: BTreeMap::from([("pwmfan".to_owned(), 1843)]),
+                cpu: Some(31.5),
+                gpu: Some(41.2),
+                available_bytes: Some(5_335_449_600),
+                life_used: BTreeMap::from([("mmcblk0".to_owned(), 10.0)]),
+            }),
+            members: &[
+                TS_ROW,
+                ("celsius", "temperature of each thermal zone that answers"),
+                (
+                    "throttled",
+                    "what slows the board down: `thermal`, `over_current` and `under_voltage` now, \
+                     `had_under_voltage` at any time since the board started",
+                ),
+                ("watts", "power of the whole board"),
+                ("power_mode", "name of the power mode of a Jetson"),
+                ("rpm", "speed of each fan with a tachometer"),
+                ("cpu", "load of the processor in percent"),
+                ("gpu", "load of the graphics processor in percent"),
+                (
+                    "available_bytes",
+                    "memory that programs can still get without swapping",
+                ),
+                (
+                    "life_used",
+                    "life time of each eMMC that is used, in percent",
                 ),
             ],
         },

@@ -1,7 +1,7 @@
 //! MQTT payloads as types, and the conversion of journal events into messages.
 //!
 //! - `presence`: retained state; `event`: journal events, `newer`: records of a newer runtime.
-//! - `opinion`: second opinions; `heartbeat`: findings; `measurement`: telemetry.
+//! - `opinion`: second opinions; `heartbeat`: findings; `measurement`, `board`: telemetry.
 //!
 //! Invariants:
 //! - A payload is one flat JSON object with its `schema`, of at most [`MAX_PAYLOAD`] bytes.
@@ -9,6 +9,7 @@
 //!
 //! The integration test `mqtt_document` generates `docs/ref/mqtt.md` from these types.
 
+mod board;
 mod event;
 mod heartbeat;
 mod measurement;
@@ -18,6 +19,7 @@ mod presence;
 
 use serde::Serialize;
 
+pub use board::BoardMessage;
 pub use event::{EventMessage, LossMessage, TooLarge, event_draft};
 pub use heartbeat::{HeartbeatMessage, heartbeat_draft};
 pub use measurement::{
