@@ -6,6 +6,7 @@
 //!   sensor may disappear.
 
 pub mod check;
+pub mod camera;
 pub mod clock;
 pub mod history;
 pub mod identity;
