@@ -6,6 +6,7 @@
 //! - Dropping the feed stops the pipeline.
 
 mod device;
+mod mode;
 mod pipeline;
 mod signals;
 

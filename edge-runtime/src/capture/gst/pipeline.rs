@@ -23,6 +23,7 @@ use super::super::address::Credentials;
 use super::super::cause;
 use super::super::feed::FeedError;
 use super::device;
+use super::mode::Need;
 use super::signals::{Signals, fault};
 
 /// Max pictures that wait between GStreamer and the source's thread.
@@ -69,6 +70,8 @@ pub(in crate::capture) enum Origin<'a> {
         device: &'a Path,
         size: Option<[u32; 2]>,
         fps: Option<u32>,
+        /// Rate above which the source drops pictures.
+        max_fps: Option<f64>,
     },
 }
 
@@ -157,7 +160,19 @@ fn head(
             src.set_property("location", path);
             add(pipeline, &[&src, decode])
         }
-        Origin::V4l2 { device, size, fps } => add_device(pipeline, device, (*size, *fps), decode),
+        Origin::V4l2 {
+            device,
+            size,
+            fps,
+            max_fps,
+        } => {
+            let need = Need {
+                size: *size,
+                fps: *fps,
+                max_fps: *max_fps,
+            };
+            add_device(pipeline, device, &need, decode)
+        }
         Origin::Http {
             url,
             credentials,
@@ -195,26 +210,24 @@ fn head(
     }
 }
 
-/// Adds a V4L2 device in the requested mode, or in the best one if none is requested.
+/// Adds a V4L2 device in the best mode that meets the need.
 fn add_device(
     pipeline: &gst::Pipeline,
     device: &Path,
-    (size, fps): (Option<[u32; 2]>, Option<u32>),
+    need: &Need,
     decode: &gst::Element,
 ) -> Result<(), FeedError> {
     let src = make("v4l2src")?;
     src.set_property("device", device.display().to_string());
     device::copy_buffers(&src);
     let filter = make("capsfilter")?;
-    filter.set_property("caps", device_caps(size, fps));
+    filter.set_property("caps", device_caps(need.size, need.fps));
     add(pipeline, &[&src, &filter, decode])?;
     // The device reports its modes only once it is open. A failure to open it is reported when
     // the pipeline starts.
-    if size.is_none()
-        && fps.is_none()
-        && src.set_state(gst::State::Ready).is_ok()
+    if src.set_state(gst::State::Ready).is_ok()
         && let Some(pad) = src.static_pad("src")
-        && let Some(mode) = device::choose_mode(&pad.query_caps(None))
+        && let Some(mode) = device::choose_mode(&pad.query_caps(None), need)
     {
         tracing::debug!(device = %device.display(), %mode, "mode of the device");
         filter.set_property("caps", mode);

@@ -309,6 +309,7 @@ impl Worker {
                     device,
                     size: *size,
                     fps: *fps,
+                    max_fps: self.spec.max_fps,
                 }
             }
         };
