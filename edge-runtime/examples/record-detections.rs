@@ -73,6 +73,7 @@ fn clip_source(clip: &str) -> anyhow::Result<SourceSpec> {
         tls_verify: true,
         stall_s: None,
         fixed_view: true,
+        controls: std::collections::BTreeMap::default(),
     })
 }
 

@@ -128,5 +128,6 @@ pub fn spec(uri: &str) -> anyhow::Result<SourceSpec> {
         tls_verify: true,
         stall_s: None,
         fixed_view: true,
+        controls: std::collections::BTreeMap::default(),
     })
 }

@@ -125,6 +125,7 @@ pub(super) async fn sources(
                 tls_verify: !no_tls_verify,
                 stall_s: stall,
                 fixed_view: true,
+                controls: std::collections::BTreeMap::default(),
             };
             let status = client.put_source(&spec).await?;
             out.both(&status, || match &status.state {

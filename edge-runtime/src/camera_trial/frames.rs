@@ -145,6 +145,7 @@ fn spec(request: &Request, config: &Config) -> Result<SourceSpec, CameraTrialErr
         tls_verify: !request.no_tls_verify,
         stall_s: None,
         fixed_view: true,
+        controls: std::collections::BTreeMap::default(),
     })
 }
 

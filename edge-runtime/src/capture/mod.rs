@@ -7,6 +7,7 @@
 //! - [`privacy`]: masks each picture before anything else has it
 //! - [`mailbox`]: frames to subscribers; [`notices`]: outages to the journal
 //! - [`timeline`]: monotonic presentation times; [`blind`]: frozen and black pictures
+//! - [`controls`]: exposure, gain and focus of a V4L2 device
 //! - [`cause`]: causes of errors; [`check`]: missing GStreamer elements
 //!
 //! GStreamer types stay in this folder and [`crate::media`]. Pictures keep their size; only a
@@ -16,6 +17,7 @@ mod animation;
 pub mod blind;
 mod cause;
 pub mod check;
+pub mod controls;
 mod demo;
 mod feed;
 mod gst;

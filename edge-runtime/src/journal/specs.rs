@@ -321,6 +321,9 @@ struct SourceV1 {
     /// Newer than the format; missing means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<DisplayName>,
+    /// Newer than the format; missing means none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    controls: BTreeMap<String, i64>,
     /// Fingerprint of the section that it overrides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     over: Option<String>,
@@ -350,6 +353,7 @@ impl Stored for SourceSpec {
             tls_verify,
             stall_s,
             fixed_view,
+            controls,
         } = self;
         serde_json::to_vec(&SourceV1 {
             format: FORMAT,
@@ -360,6 +364,7 @@ impl Stored for SourceSpec {
             tls_verify: *tls_verify,
             stall_s: *stall_s,
             fixed_view: *fixed_view,
+            controls: controls.clone(),
             name: name.clone(),
             over: over.map(str::to_owned),
         })
@@ -377,6 +382,7 @@ impl Stored for SourceSpec {
             tls_verify: record.tls_verify,
             stall_s: record.stall_s,
             fixed_view: record.fixed_view,
+            controls: record.controls,
         };
         let over = record.over;
         Ok(StoredSpec { spec, over })
@@ -517,6 +523,7 @@ mod tests {
         other.id = SourceId::new("yard").unwrap();
         let mut slow = source();
         slow.stall_s = Some(90.0);
+        slow.controls.insert("gain".to_owned(), 5);
         specs.put(&slow, None).unwrap();
         specs.put(&other, None).unwrap();
         specs.put(&pipeline(), Some("ab")).unwrap();

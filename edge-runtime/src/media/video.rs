@@ -269,6 +269,7 @@ pub(crate) mod tests {
             tls_verify: true,
             stall_s: None,
             fixed_view: true,
+            controls: std::collections::BTreeMap::default(),
         };
         let handle = Source::spawn(spec, Deps::default());
         let receiver = handle.subscribe();

@@ -139,6 +139,7 @@ async fn watch(
             tls_verify: request.tls_verify,
             stall_s: None,
             fixed_view: true,
+            controls: std::collections::BTreeMap::default(),
         })
         .await?;
     out.busy("loading the model");

@@ -124,7 +124,7 @@ impl Address {
         if let Some(rest) = text.strip_prefix("v4l2:") {
             return v4l2(text, rest);
         }
-        if text.starts_with("/dev/video") {
+        if text.starts_with("/dev/video") || text.starts_with("/dev/v4l/") {
             return v4l2(text, text);
         }
         let malformed = |reason: &str| AddressError::Malformed {
@@ -406,10 +406,12 @@ mod tests {
                 fps: Some(30)
             }
         );
-        assert!(matches!(
-            Address::parse("/dev/video0").unwrap(),
-            Address::V4l2 { size: None, .. }
-        ));
+        for device in ["/dev/video0", "/dev/v4l/by-id/usb-046d_C920-video-index0"] {
+            assert!(matches!(
+                Address::parse(device).unwrap(),
+                Address::V4l2 { size: None, .. }
+            ));
+        }
     }
 
     #[test]

@@ -409,6 +409,15 @@ pub const KEYS: &[Key] = &[
          covered or out of focus. `false` is for one that pans or drives.",
     ),
     key(
+        "sources.*.controls",
+        Kind::Structure,
+        None,
+        "",
+        "Controls of a USB or CSI camera, by the names and in the ranges that `watchkeeper cameras \
+         show` lists, such as `{ exposure_time_absolute = 200 }`. They are set each time the \
+         device is opened; a wrong name or value keeps the camera from starting.",
+    ),
+    key(
         "sources.*.stall_s",
         Kind::Number(*STALL_S.start(), *STALL_S.end()),
         Some("5"),

@@ -666,6 +666,22 @@ fn masked(privacy: &str) -> Config {
 }
 
 #[test]
+fn controls_of_a_source_are_read() {
+    let config = Case::new(
+        "[sources.gate]\nuri = \"/dev/video0\"\n\
+         [sources.gate.controls]\nauto_exposure = 1\nhue = -5\n",
+    );
+    let config = config.load().unwrap();
+    let expected = [("auto_exposure".to_owned(), 1), ("hue".to_owned(), -5)];
+    assert_eq!(config.sources[0].controls, BTreeMap::from(expected));
+
+    let wrong =
+        Case::new("[sources.gate]\nuri = \"/dev/video0\"\ncontrols = { auto_exposure = \"on\" }\n");
+    let config = wrong.load().unwrap();
+    assert_eq!(config.sources, []);
+}
+
+#[test]
 fn privacy_mask_of_a_source_is_read() {
     let config = masked(
         "regions = [[[0, 0], [0.5, 0], [0.5, 1.0]], [[0.9, 0.9], [1, 0.9], [1, 1]]]\nfill = \"pixelate\"\n",

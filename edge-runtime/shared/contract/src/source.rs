@@ -5,6 +5,8 @@
 //! - No answer carries a credential.
 //! - A new field has a default and is not written while it has it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::{DisplayName, SourceId};
@@ -52,6 +54,10 @@ pub struct SourceSpec {
     /// or out of focus. `false` is for one that pans or drives.
     #[serde(default = "fixed", skip_serializing_if = "is_fixed")]
     pub fixed_view: bool,
+    /// Controls of a V4L2 device, such as `exposure_time_absolute`, with their values; set each
+    /// time the device is opened. `cameras show` lists names and ranges.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub controls: BTreeMap<String, i64>,
 }
 
 /// Bounds of [`SourceSpec::stall_s`] in seconds. Network elements wait an hour at most, and must

@@ -46,6 +46,7 @@ fn spec(uri: impl Into<String>) -> SourceSpec {
         tls_verify: true,
         stall_s: None,
         fixed_view: true,
+        controls: std::collections::BTreeMap::default(),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::capture::address::Address;
 use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
 use crate::capture::cause;
+use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
 use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
 use crate::capture::gst::{GstFeed, Origin};
@@ -305,6 +306,7 @@ impl Worker {
                     is_retryable: true,
                     ..cause::from_path(device, &e)
                 })?;
+                controls::apply(device, &self.spec.controls)?;
                 Origin::V4l2 {
                     device,
                     size: *size,

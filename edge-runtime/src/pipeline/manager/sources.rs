@@ -17,6 +17,7 @@ use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
 use super::deployed::{Deployed, Idle};
 use super::{MAX_SOURCES, Manager, limit, storage};
+use crate::capture::controls;
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::clock;
@@ -254,9 +255,12 @@ impl Manager {
 }
 
 fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
-    crate::capture::address::Address::parse(&spec.uri).map_err(|error| {
+    let address = crate::capture::address::Address::parse(&spec.uri).map_err(|error| {
         Problem::new(422, ProblemCode::InvalidRequest, error.to_string())
             .at("uri", crate::capture::redact::uri(&spec.uri))
+    })?;
+    controls::check(&address, &spec.controls).map_err(|error| {
+        Problem::new(422, ProblemCode::InvalidRequest, error.message).at("controls", error.found)
     })?;
     if let Some(stall) = spec.stall_s.filter(|s| !STALL_S.contains(s)) {
         let (min, max) = (STALL_S.start(), STALL_S.end());

@@ -33,6 +33,7 @@ fn open(uri: &str) -> (SourceHandle, FrameReceiver) {
         tls_verify: true,
         stall_s: None,
         fixed_view: true,
+        controls: std::collections::BTreeMap::default(),
     };
     let source = Source::spawn(spec, Deps::default());
     let frames = source.subscribe();
