@@ -1,6 +1,7 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
 mod audit;
+mod camera;
 mod coverage;
 mod heartbeat;
 mod memory;
@@ -19,6 +20,7 @@ use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 pub use self::audit::{AuditAction, AuditArgs};
+pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
 pub use self::heartbeat::HeartbeatAction;
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
@@ -79,7 +81,7 @@ pub enum OnlineCommand {
     Run(Box<RunArgs>),
     /// Show the status of runtime, cameras, pipelines, agent, broker, clock and disk.
     Status,
-    /// List, add, remove and tune cameras [default: list].
+    /// List, find, add, set up, remove and tune cameras [default: list].
     #[command(visible_alias = "cameras")]
     Sources {
         #[command(subcommand)]
@@ -215,6 +217,19 @@ pub enum SourceAction {
         /// ID of the camera.
         id: SourceId,
     },
+    /// List the USB and CSI cameras of this machine with their addresses, formats, sizes and
+    /// rates; with --json also their controls. Needs no runtime.
+    Devices,
+    /// Find ONVIF cameras on the local network; needs no runtime.
+    Find(FindArgs),
+    /// Show a camera; of a USB or CSI camera also its controls and their ranges.
+    Show {
+        /// ID of the camera.
+        id: SourceId,
+    },
+    /// Set controls of a USB or CSI camera, such as exposure, gain and focus. The runtime keeps
+    /// them, and reopens the camera.
+    Set(SetArgs),
     /// Compare the installed models, with and without tiles, on some seconds of a camera, and
     /// propose one for this view and this machine; needs no runtime.
     Tune(TuneArgs),

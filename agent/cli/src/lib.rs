@@ -17,11 +17,13 @@ mod chain;
 mod chat;
 mod configuration;
 mod coverage;
+mod discovery;
 mod doctor;
 mod events;
 pub mod exit;
 mod heartbeat;
 mod inspect;
+mod local_cameras;
 mod manual;
 mod memory;
 mod models;
@@ -41,6 +43,7 @@ mod workflow;
 /// Parsers of outside data, public for the fuzz targets in `tests` only.
 #[doc(hidden)]
 pub mod fuzzing {
+    pub use super::discovery::read_answer;
     pub use super::models::begin;
     pub use super::run::workflow_of;
 }
@@ -80,6 +83,15 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         Command::Online(OnlineCommand::Sources {
             action: Some(SourceAction::Tune(args)),
         }) => tune::run(&args, &cli.global, out),
+        Command::Online(OnlineCommand::Sources {
+            action: Some(SourceAction::Devices),
+        }) => {
+            local_cameras::devices(out);
+            Ok(())
+        }
+        Command::Online(OnlineCommand::Sources {
+            action: Some(SourceAction::Find(args)),
+        }) => discovery::run(&args, out),
         Command::Online(OnlineCommand::Watch(args)) if args.list => watch::list(out),
         Command::Online(command) => {
             let config = configuration_for(&command, &cli.global, out)?;

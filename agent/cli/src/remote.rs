@@ -1,8 +1,9 @@
 //! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
 
+mod address;
+
 use serde_json::json;
 use watchkeeper_config::Config;
-use watchkeeper_config::address::Address;
 use watchkeeper_config::bounded;
 use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
@@ -19,6 +20,7 @@ use super::args::{
 };
 use super::doctor;
 use super::exit::{Exit, Failure};
+use super::local_cameras;
 use super::output::Output;
 use super::privacy;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
@@ -99,8 +101,12 @@ pub(super) async fn sources(
             let sources = client.sources().await?;
             sources.iter().for_each(|source| out.object(source));
             source_table(&sources, out);
+            local_cameras::print_unused(&sources, out);
         }
-        SourceAction::Tune(_) => {} // Answered before: it needs no runtime.
+        // Answered before: they need no runtime.
+        SourceAction::Tune(_) | SourceAction::Devices | SourceAction::Find(_) => {}
+        SourceAction::Show { id } => local_cameras::show(&client.source(&id).await?, out)?,
+        SourceAction::Set(args) => local_cameras::set(args, client, out).await?,
         SourceAction::Add {
             id,
             uri,
@@ -114,7 +120,7 @@ pub(super) async fn sources(
             let spec = SourceSpec {
                 id,
                 name,
-                uri: absolute(uri, out)?,
+                uri: address::absolute(uri, out)?,
                 pace: if native { Pace::Native } else { Pace::Fast },
                 max_fps,
                 rtsp_transport: if udp {
@@ -141,36 +147,6 @@ pub(super) async fn sources(
         }
     }
     Ok(())
-}
-
-/// Makes the path of a file absolute, because the runtime has another working folder.
-fn absolute(uri: String, out: &Output) -> Result<String, Failure> {
-    match Address::parse(&uri) {
-        Ok(Address::Path(path)) => match path.canonicalize() {
-            Ok(whole) => Ok(whole.display().to_string()),
-            Err(error) if path.is_relative() => Err(Failure::input(format!(
-                "can't find {uri} from this folder: {error}"
-            ))),
-            Err(error) => {
-                out.note(format!(
-                    "{}: {error}; put it there and add the camera again, or its pipelines fail",
-                    path.display()
-                ));
-                Ok(uri)
-            }
-        },
-        Ok(Address::V4l2 { device, .. }) => {
-            if let Err(error) = device.metadata() {
-                out.note(format!(
-                    "{}: {error}; retried until the device is connected",
-                    device.display()
-                ));
-            }
-            Ok(uri)
-        }
-        // The runtime reports invalid addresses.
-        Ok(Address::Rtsp { .. } | Address::Http { .. } | Address::Demo(_)) | Err(_) => Ok(uri),
-    }
 }
 
 pub(super) async fn pipelines(

@@ -13,6 +13,14 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a control of a camera and its value.
+pub(super) fn setting(text: &str) -> Result<(String, i64), String> {
+    let form = "must be NAME=NUMBER, such as exposure_time_absolute=200";
+    let (name, value) = text.split_once('=').ok_or(form)?;
+    let value = value.trim().parse().map_err(|_| form)?;
+    Ok((name.trim().to_owned(), value))
+}
+
 /// Parses a time with an offset, or in this machine's time zone.
 pub(super) fn until(text: &str) -> Result<Timestamp, String> {
     parse_moment(text, &TimeZone::system()).ok_or_else(|| format!("must be a time such as {FORMS}"))

@@ -1,0 +1,30 @@
+//! Flags of `watchkeeper cameras find` and `cameras set`.
+
+use std::net::IpAddr;
+
+use clap::Args;
+use watchkeeper_contract::id::SourceId;
+
+use super::value::{positive, setting};
+
+#[derive(Debug, Clone, Args)]
+pub struct FindArgs {
+    /// Seconds to wait for answers, at most 60.
+    #[arg(long = "for", default_value_t = 3.0, value_name = "SECONDS", value_parser = positive)]
+    pub seconds: f64,
+    /// Ask this address instead of the local network, such as a camera behind a router.
+    #[arg(long, value_name = "ADDRESS")]
+    pub at: Option<IpAddr>,
+    /// UDP port of WS-Discovery.
+    #[arg(long, default_value_t = 3702, value_name = "PORT")]
+    pub port: u16,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct SetArgs {
+    /// ID of the camera.
+    pub id: SourceId,
+    /// Control and value, such as exposure_time_absolute=200; repeatable.
+    #[arg(required = true, value_name = "CONTROL=VALUE", value_parser = setting)]
+    pub settings: Vec<(String, i64)>,
+}

@@ -1,0 +1,85 @@
+//! `watchkeeper cameras find`: ONVIF cameras on the local network, by WS-Discovery.
+//!
+//! - One search of a few seconds; nothing is remembered and no camera is logged in to.
+//! - A camera does not say its stream's path or password here, so none is guessed.
+
+mod message;
+mod probe;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use self::message::FoundCamera;
+pub use self::message::read_answer;
+use super::args::FindArgs;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// Searches and prints the cameras.
+///
+/// # Errors
+/// [`Exit::Failed`] when no network interface could be asked.
+pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
+    let to = match args.at {
+        Some(host) => SocketAddr::new(host, args.port),
+        None => SocketAddr::new(probe::GROUP.ip(), args.port),
+    };
+    out.busy(format!("waiting {} s for answers", args.seconds));
+    let searched = probe::search(to, Duration::from_secs_f64(args.seconds.min(60.0)));
+    out.end_live_line();
+    let failed = |what: String| Failure::new(Exit::Failed, what);
+    let found = searched.map_err(|e| failed(format!("can't list the network interfaces: {e}")))?;
+    if found.asked == 0 {
+        let why = found
+            .problems
+            .first()
+            .map_or("it has no IPv4 address", String::as_str);
+        return Err(failed(format!("can't ask the network: {why}")));
+    }
+    for problem in &found.problems {
+        out.note(problem);
+    }
+    for camera in found.cameras.values() {
+        out.object(camera);
+    }
+    if out.is_json() {
+        return Ok(());
+    }
+    if found.cameras.is_empty() {
+        out.line(
+            "No camera answered. Many have ONVIF switched off: look in the camera's web page. \
+             Only this network segment is asked; a camera elsewhere: --at ADDRESS.",
+        );
+        return Ok(());
+    }
+    out.table(
+        &["name", "hardware", "location", "address"],
+        found.cameras.values().map(row),
+    );
+    out.line(next_step(
+        found.cameras.values().find_map(FoundCamera::host),
+    ));
+    Ok(())
+}
+
+fn row(camera: &FoundCamera) -> Vec<String> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+    let address = match camera.xaddrs.first() {
+        Some(first) => first.clone(),
+        None => camera.endpoint.clone(),
+    };
+    vec![
+        text(&camera.name),
+        text(&camera.hardware),
+        text(&camera.location),
+        address,
+    ]
+}
+
+fn next_step(host: Option<String>) -> String {
+    let host = host.unwrap_or_else(|| "HOST".to_owned());
+    format!(
+        "Next: watchkeeper cameras add NAME rtsp://USER:PASSWORD@{host}/PATH (the path is in the \
+         camera's manual or web page, under RTSP)"
+    )
+}
