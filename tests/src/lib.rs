@@ -14,6 +14,7 @@ pub mod ledger;
 mod listener;
 pub mod mot;
 pub mod mounts;
+pub mod netns;
 pub mod nl;
 pub mod onnx;
 pub mod person;

@@ -16,6 +16,7 @@ mod blueprint;
 mod config;
 mod contract;
 mod decoders;
+mod discovery;
 mod download;
 mod effect;
 mod history;
@@ -51,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("config", config::config),
     target("contract", contract::contract),
     target("decoders", decoders::decoders),
+    target("discovery", discovery::discovery),
     target("download", download::download),
     target("effect", effect::effect),
     target("history", history::history),

@@ -26,6 +26,7 @@ mod durability;
 mod examples;
 mod failures;
 mod fault_matrix;
+mod find_cameras;
 mod frame_command;
 mod full_disk;
 mod fuzz_seeds;
