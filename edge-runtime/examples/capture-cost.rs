@@ -1,0 +1,121 @@
+//! Compares two ways to take pictures from a V4L2 device: `capture-cost DEVICE WIDTH HEIGHT RUNS`.
+//!
+//! - `mmap`: memory-mapped streaming by the crate `linuxvideo`.
+//! - `v4l2src`: GStreamer's element, as the runtime uses it, to an `appsink`.
+//!
+//! Both take the pictures as YUYV and copy each once, since a driver has few buffers. They take
+//! turns, three each. Prints one JSON object with the processor time of this process for a picture
+//! in ms (all threads, user and system; medians), without start and warm-up.
+
+use std::hint::black_box;
+
+use anyhow::{Context, bail};
+use gstreamer as gst;
+use gstreamer::prelude::{Cast, ElementExt, GstBinExt, PadExtManual};
+use linuxvideo::Device;
+use linuxvideo::format::{PixFormat, PixelFormat};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+
+/// Pictures before the measurement.
+const WARM_UP: u32 = 10;
+
+/// Turns of each way.
+const TURNS: usize = 3;
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [device, width, height, runs] = arguments.as_slice() else {
+        bail!("usage: capture-cost DEVICE WIDTH HEIGHT RUNS");
+    };
+    let (size, runs) = ([width.parse()?, height.parse()?], runs.parse()?);
+    let (mut mapped, mut element) = (Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        mapped.push(by_mmap(device, size, runs).context("mmap")?);
+        element.push(by_v4l2src(device, size, runs).context("v4l2src")?);
+    }
+    let (mapped, element) = (median(mapped), median(element));
+    let ratio = element / mapped;
+    print_line(&json!({"mmap_ms": mapped, "v4l2src_ms": element, "v4l2src_by_mmap": ratio}));
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the result of the program")]
+fn print_line(result: &serde_json::Value) {
+    println!("{result}");
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied().unwrap_or_default()
+}
+
+/// Returns the processor time of this process in ms.
+fn processor_ms() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
+}
+
+/// Calls `next` for the warm-up and then `runs` times; returns the ms of one call.
+fn measure(runs: u32, mut next: impl FnMut() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+    for _ in 0..WARM_UP {
+        next()?;
+    }
+    let before = processor_ms();
+    for _ in 0..runs {
+        next()?;
+    }
+    Ok((processor_ms() - before) / f64::from(runs.max(1)))
+}
+
+fn by_mmap(device: &str, [width, height]: [u32; 2], runs: u32) -> anyhow::Result<f64> {
+    let wanted = PixFormat::new(width, height, PixelFormat::YUYV);
+    let capture = Device::open(device)?.video_capture(wanted)?;
+    let got = capture.format();
+    if [got.width(), got.height()] != [width, height] {
+        bail!("the device has no such size");
+    }
+    let mut stream = capture.into_stream()?;
+    measure(runs, || {
+        stream.dequeue(|picture| {
+            black_box(picture.to_vec());
+            Ok(())
+        })?;
+        Ok(())
+    })
+}
+
+fn by_v4l2src(device: &str, [width, height]: [u32; 2], runs: u32) -> anyhow::Result<f64> {
+    gst::init()?;
+    let text = format!(
+        "v4l2src name=src device={device} ! video/x-raw,format=YUY2,width={width},height={height} \
+         ! appsink name=sink sync=false max-buffers=2"
+    );
+    let pipeline = gst::parse::launch(&text)?;
+    let pipeline = pipeline
+        .downcast::<gst::Pipeline>()
+        .ok()
+        .context("a pipeline")?;
+    let src = pipeline.by_name("src").context("a source")?;
+    let pad = src.static_pad("src").context("a pad")?;
+    pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
+        if let Some(gst::PadProbeData::Buffer(buffer)) = &mut info.data
+            && let Ok(copy) = buffer.copy_deep()
+        {
+            *buffer = copy;
+        }
+        gst::PadProbeReturn::Ok
+    });
+    let sink = pipeline.by_name("sink").context("a sink")?;
+    let sink = sink
+        .downcast::<gstreamer_app::AppSink>()
+        .ok()
+        .context("an appsink")?;
+    pipeline.set_state(gst::State::Playing)?;
+    let cost = measure(runs, || {
+        black_box(sink.pull_sample()?);
+        Ok(())
+    });
+    pipeline.set_state(gst::State::Null)?;
+    cost
+}
