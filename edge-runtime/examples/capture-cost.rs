@@ -3,9 +3,10 @@
 //! - `mmap`: memory-mapped streaming by the crate `linuxvideo`.
 //! - `v4l2src`: GStreamer's element, as the runtime uses it, to an `appsink`.
 //!
-//! Both take the pictures as YUYV and copy each once, since a driver has few buffers. They take
-//! turns, three each. Prints one JSON object with the processor time of this process for a picture
-//! in ms (all threads, user and system; medians), without start and warm-up.
+//! Both take the pictures as YUYV and copy each once, since a driver has few buffers. `converted`
+//! adds the conversion to I420 by GStreamer, as the runtime wants pictures. All take turns, three
+//! each. Prints one JSON object with the processor time of this process for a picture in ms (all
+//! threads, user and system; medians), without start and warm-up.
 
 use std::hint::black_box;
 
@@ -14,6 +15,7 @@ use gstreamer as gst;
 use gstreamer::prelude::{Cast, ElementExt, GstBinExt, PadExtManual};
 use linuxvideo::Device;
 use linuxvideo::format::{PixFormat, PixelFormat};
+use linuxvideo::stream::ReadStream;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -29,16 +31,30 @@ fn main() -> anyhow::Result<()> {
         bail!("usage: capture-cost DEVICE WIDTH HEIGHT RUNS");
     };
     let (size, runs) = ([width.parse()?, height.parse()?], runs.parse()?);
-    let (mut mapped, mut element) = (Vec::new(), Vec::new());
+    gst::init()?;
+    let mut turns: [Vec<f64>; 4] = Default::default();
     for _ in 0..TURNS {
-        mapped.push(by_mmap(device, size, runs).context("mmap")?);
-        element.push(by_v4l2src(device, size, runs).context("v4l2src")?);
+        let figures = [
+            by_mmap(device, size, runs).context("mmap")?,
+            by_v4l2src(device, size, runs, "").context("v4l2src")?,
+            by_mmap_converted(device, size, runs).context("mmap, converted")?,
+            by_v4l2src(device, size, runs, CONVERT).context("v4l2src, converted")?,
+        ];
+        for (turn, figure) in turns.iter_mut().zip(figures) {
+            turn.push(figure);
+        }
     }
-    let (mapped, element) = (median(mapped), median(element));
-    let ratio = element / mapped;
-    print_line(&json!({"mmap_ms": mapped, "v4l2src_ms": element, "v4l2src_by_mmap": ratio}));
+    let [mapped, element, mapped_converted, element_converted] = turns.map(median);
+    print_line(&json!({
+        "mmap_ms": mapped, "v4l2src_ms": element, "v4l2src_by_mmap": element / mapped,
+        "mmap_converted_ms": mapped_converted, "v4l2src_converted_ms": element_converted,
+        "converted_v4l2src_by_mmap": element_converted / mapped_converted,
+    }));
     Ok(())
 }
+
+/// Elements that make a picture as the runtime wants it.
+const CONVERT: &str = "! videoconvert ! video/x-raw,format=I420";
 
 #[expect(clippy::print_stdout, reason = "the result of the program")]
 fn print_line(result: &serde_json::Value) {
@@ -68,14 +84,19 @@ fn measure(runs: u32, mut next: impl FnMut() -> anyhow::Result<()>) -> anyhow::R
     Ok((processor_ms() - before) / f64::from(runs.max(1)))
 }
 
-fn by_mmap(device: &str, [width, height]: [u32; 2], runs: u32) -> anyhow::Result<f64> {
+/// Opens the device for memory-mapped streaming.
+fn open_mapped(device: &str, [width, height]: [u32; 2]) -> anyhow::Result<ReadStream> {
     let wanted = PixFormat::new(width, height, PixelFormat::YUYV);
     let capture = Device::open(device)?.video_capture(wanted)?;
     let got = capture.format();
     if [got.width(), got.height()] != [width, height] {
         bail!("the device has no such size");
     }
-    let mut stream = capture.into_stream()?;
+    Ok(capture.into_stream()?)
+}
+
+fn by_mmap(device: &str, size: [u32; 2], runs: u32) -> anyhow::Result<f64> {
+    let mut stream = open_mapped(device, size)?;
     measure(runs, || {
         stream.dequeue(|picture| {
             black_box(picture.to_vec());
@@ -85,17 +106,52 @@ fn by_mmap(device: &str, [width, height]: [u32; 2], runs: u32) -> anyhow::Result
     })
 }
 
-fn by_v4l2src(device: &str, [width, height]: [u32; 2], runs: u32) -> anyhow::Result<f64> {
-    gst::init()?;
+/// Pushes the pictures into a pipeline, which converts them.
+fn by_mmap_converted(device: &str, size: [u32; 2], runs: u32) -> anyhow::Result<f64> {
+    let [width, height] = size;
     let text = format!(
-        "v4l2src name=src device={device} ! video/x-raw,format=YUY2,width={width},height={height} \
-         ! appsink name=sink sync=false max-buffers=2"
+        "appsrc name=src format=time caps=video/x-raw,format=YUY2,width={width},height={height},\
+         framerate=30/1 {CONVERT} ! appsink name=sink sync=false max-buffers=2"
     );
-    let pipeline = gst::parse::launch(&text)?;
+    let (pipeline, sink) = parse(&text)?;
+    let src = pipeline.by_name("src").context("a source")?;
+    let src = src
+        .downcast::<gstreamer_app::AppSrc>()
+        .ok()
+        .context("an appsrc")?;
+    let mut stream = open_mapped(device, size)?;
+    pipeline.set_state(gst::State::Playing)?;
+    let cost = measure(runs, || {
+        let copy = stream.dequeue(|picture| Ok(picture.to_vec()))?;
+        src.push_buffer(gst::Buffer::from_mut_slice(copy))?;
+        black_box(sink.pull_sample()?);
+        Ok(())
+    });
+    pipeline.set_state(gst::State::Null)?;
+    cost
+}
+
+fn parse(text: &str) -> anyhow::Result<(gst::Pipeline, gstreamer_app::AppSink)> {
+    let pipeline = gst::parse::launch(text)?;
     let pipeline = pipeline
         .downcast::<gst::Pipeline>()
         .ok()
         .context("a pipeline")?;
+    let sink = pipeline.by_name("sink").context("a sink")?;
+    let sink = sink
+        .downcast::<gstreamer_app::AppSink>()
+        .ok()
+        .context("an appsink")?;
+    Ok((pipeline, sink))
+}
+
+fn by_v4l2src(device: &str, size: [u32; 2], runs: u32, convert: &str) -> anyhow::Result<f64> {
+    let [width, height] = size;
+    let text = format!(
+        "v4l2src name=src device={device} ! video/x-raw,format=YUY2,width={width},height={height} \
+         {convert} ! appsink name=sink sync=false max-buffers=2"
+    );
+    let (pipeline, sink) = parse(&text)?;
     let src = pipeline.by_name("src").context("a source")?;
     let pad = src.static_pad("src").context("a pad")?;
     pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
@@ -106,11 +162,6 @@ fn by_v4l2src(device: &str, [width, height]: [u32; 2], runs: u32) -> anyhow::Res
         }
         gst::PadProbeReturn::Ok
     });
-    let sink = pipeline.by_name("sink").context("a sink")?;
-    let sink = sink
-        .downcast::<gstreamer_app::AppSink>()
-        .ok()
-        .context("an appsink")?;
     pipeline.set_state(gst::State::Playing)?;
     let cost = measure(runs, || {
         black_box(sink.pull_sample()?);

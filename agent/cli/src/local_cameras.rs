@@ -14,7 +14,6 @@ use watchkeeper_contract::source::SourceStatus;
 use super::args::SetArgs;
 use super::exit::Failure;
 use super::output::Output;
-use super::remote::source_table;
 
 /// Maximum sizes in a line of text; `--json` has all.
 const MAX_SIZES: usize = 12;
@@ -112,7 +111,7 @@ fn device_of(source: &SourceStatus) -> Option<PathBuf> {
     }
 }
 
-/// Shows a camera and its controls.
+/// Prints the controls of a camera; as JSON with the camera.
 ///
 /// # Errors
 /// [`Failure`] when the device can't be opened.
@@ -123,7 +122,6 @@ pub(super) fn show(source: &SourceStatus, out: &Output) -> Result<(), Failure> {
     };
     let listed = controls.as_deref().unwrap_or_default();
     out.object(&json!({"camera": source, "controls": listed}));
-    source_table(std::slice::from_ref(source), out);
     if !listed.is_empty() {
         let wanted = &source.spec.controls;
         out.table(

@@ -105,7 +105,11 @@ pub(super) async fn sources(
         }
         // Answered before: they need no runtime.
         SourceAction::Tune(_) | SourceAction::Devices | SourceAction::Find(_) => {}
-        SourceAction::Show { id } => local_cameras::show(&client.source(&id).await?, out)?,
+        SourceAction::Show { id } => {
+            let source = client.source(&id).await?;
+            source_table(std::slice::from_ref(&source), out);
+            local_cameras::show(&source, out)?;
+        }
         SourceAction::Set(args) => local_cameras::set(args, client, out).await?,
         SourceAction::Add {
             id,

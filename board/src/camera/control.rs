@@ -88,6 +88,20 @@ pub enum ControlError {
     },
 }
 
+impl ControlError {
+    /// Returns the name of the control that is refused; `None` when the device can't be opened.
+    #[must_use]
+    pub fn control(&self) -> Option<&str> {
+        match self {
+            Self::Open { .. } => None,
+            Self::Unknown { name, .. }
+            | Self::ReadOnly { name, .. }
+            | Self::Range { name, .. }
+            | Self::Write { name, .. } => Some(name),
+        }
+    }
+}
+
 /// Whether a text has the form of a control's name.
 #[must_use]
 pub fn is_name(text: &str) -> bool {

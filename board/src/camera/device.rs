@@ -6,6 +6,7 @@
 //!   of a USB device after 31 bytes.
 
 use std::collections::BTreeMap;
+use std::os::fd::AsFd;
 use std::panic::catch_unwind;
 use std::path::Path;
 
@@ -14,7 +15,8 @@ use linuxvideo::format::{FrameIntervals, FrameSizes, PixelFormat};
 use linuxvideo::{BufType, CapabilityFlags, Device, Fract};
 
 use super::control::{self, Control, ControlError, ControlKind, MAX_CONTROLS, MenuEntry};
-use super::{Abilities, FormatModes, SizeModes, clean};
+use super::model::{Abilities, FormatModes, SizeModes, clean};
+use crate::kernel;
 
 /// Maximum formats of a device, sizes of a format, rates of a size, and entries of a menu.
 const MAX_LISTED: usize = 128;
@@ -160,8 +162,28 @@ fn rates(device: &Device, format: PixelFormat, width: u32, height: u32) -> Vec<f
 
 fn read_controls(device: &Device) -> Vec<(Cid, Control)> {
     let all = device.controls().take(MAX_CONTROLS).map_while(Result::ok);
-    all.filter_map(|described| read_control(device, &described))
-        .collect()
+    let all = all.filter(|described| described.id() != Cid::BRIGHTNESS);
+    let others = all.filter_map(|described| read_control(device, &described));
+    brightness(device).into_iter().chain(others).collect()
+}
+
+/// Reads the control that the crate's listing leaves out.
+fn brightness(device: &Device) -> Option<(Cid, Control)> {
+    let range = kernel::query_brightness(device.as_fd())?;
+    let flags = ControlFlags::from_bits_truncate(range.flags);
+    let control = Control {
+        name: "brightness".to_owned(),
+        kind: ControlKind::Integer,
+        min: range.minimum.into(),
+        max: range.maximum.into(),
+        step: range.step.into(),
+        default: range.default_value.into(),
+        value: device.read_control_raw(Cid::BRIGHTNESS).ok().map(i64::from),
+        menu: Vec::new(),
+        is_inactive: flags.contains(ControlFlags::INACTIVE),
+        is_read_only: flags.contains(ControlFlags::READ_ONLY),
+    };
+    (!flags.contains(ControlFlags::DISABLED)).then_some((Cid::BRIGHTNESS, control))
 }
 
 fn read_control(device: &Device, described: &ControlDesc) -> Option<(Cid, Control)> {

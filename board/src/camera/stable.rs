@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::clean;
+use super::model::clean;
 use crate::read_text;
 
 /// Returns the link below `dev/v4l` to use in an address.

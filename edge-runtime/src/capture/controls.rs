@@ -27,6 +27,7 @@ pub struct ControlsError {
 /// # Errors
 /// [`ControlsError`] for another kind of source, a malformed name, and a value out of range.
 pub fn check(address: &Address, controls: &BTreeMap<String, i64>) -> Result<(), ControlsError> {
+    let count = controls.len().to_string();
     let error = |message: String, found: &str| {
         let found = found.chars().take(80).collect();
         Err(ControlsError { message, found })
@@ -43,7 +44,7 @@ pub fn check(address: &Address, controls: &BTreeMap<String, i64>) -> Result<(), 
             "{} controls are too many; use {MAX_CONTROLS}",
             controls.len()
         );
-        return error(message, "controls");
+        return error(message, &count);
     }
     if let Some(name) = controls.keys().find(|name| !camera::is_name(name)) {
         let message = "a control's name has 1 to 64 of a-z, 0-9 and _; \
@@ -53,7 +54,11 @@ pub fn check(address: &Address, controls: &BTreeMap<String, i64>) -> Result<(), 
     match camera::check(device, controls) {
         // Absent, or not for this user: opening the source reports it.
         Ok(()) | Err(ControlError::Open { .. }) => Ok(()),
-        Err(refused) => error(refused.to_string(), "controls"),
+        Err(refused) => {
+            let name = refused.control().unwrap_or_default();
+            let value = controls.get(name).map(i64::to_string).unwrap_or_default();
+            error(refused.to_string(), &format!("{name} = {value}"))
+        }
     }
 }
 

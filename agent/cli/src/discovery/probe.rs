@@ -31,7 +31,7 @@ const REPEAT_AFTER: Duration = Duration::from_millis(500);
 /// Result of a search.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// By endpoint.
+    /// One camera for each endpoint.
     pub(super) cameras: BTreeMap<String, FoundCamera>,
     /// Interfaces that could not be asked, each with its reason.
     pub(super) problems: Vec<String>,

@@ -44,7 +44,7 @@ pub(super) enum Work {
     /// A matrix for each pixel, or a depth to reduce.
     Rgb,
     Jpeg,
-    /// Without colour.
+    /// A picture without colour, which serves only if there is no other.
     Gray,
 }
 
