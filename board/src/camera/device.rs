@@ -108,7 +108,7 @@ fn formats(device: &Device, buffers: BufType) -> Vec<FormatModes> {
     let one = |format: PixelFormat| {
         let (is_range, sizes) = sizes(device, format);
         FormatModes {
-            format: clean(&format.to_string()),
+            format: format_name(format.as_fourcc()),
             is_range,
             sizes,
         }
@@ -116,6 +116,16 @@ fn formats(device: &Device, buffers: BufType) -> Vec<FormatModes> {
     described
         .map(|described| one(described.pixel_format()))
         .collect()
+}
+
+/// Returns the four characters of a format; the kernel marks big-endian ones by the highest bit.
+fn format_name([a, b, c, d]: [u8; 4]) -> String {
+    let text = [a, b, c, d & 0x7f].map(|byte| match byte {
+        b' '..=b'~' => char::from(byte),
+        _ => '?',
+    });
+    let order = if d & 0x80 == 0 { "" } else { "-BE" };
+    format!("{}{order}", String::from_iter(text).trim_end())
 }
 
 fn sizes(device: &Device, format: PixelFormat) -> (bool, Vec<SizeModes>) {
@@ -230,4 +240,16 @@ fn menu(device: &Device, described: &ControlDesc) -> Vec<MenuEntry> {
             name: clean(entry.name()),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn big_endian_format_is_marked() {
+        assert_eq!(format_name(*b"YUYV"), "YUYV");
+        assert_eq!(format_name([b'Y', b'1', b'6', b' ' | 0x80]), "Y16-BE");
+        assert_eq!(format_name([b'A', 27, 255, b'Z']), "A??Z");
+    }
 }
