@@ -23,9 +23,11 @@ const MAX_NODES: u32 = 1024;
 /// Maximum devices that one answer names; a discovery proxy names several.
 const MAX_MATCHES: usize = 16;
 
-/// Maximum addresses and scopes of a device that are looked at.
+/// Maximum addresses of a device in the result.
 const MAX_ADDRESSES: usize = 4;
-const MAX_SCOPES: usize = 64;
+
+/// Maximum addresses, and maximum scopes, of a device that are looked at.
+const MAX_LOOKED_AT: usize = 64;
 
 /// Maximum characters of a text in the result.
 const MAX_TEXT: usize = 100;
@@ -116,10 +118,10 @@ pub fn read_answer(bytes: &[u8], ids: &[String]) -> Vec<FoundCamera> {
 fn read_match(node: Node<'_, '_>) -> Option<FoundCamera> {
     let endpoint = clean(text_of(node, ADDRESSING, "Address")?)?;
     let addresses = text_of(node, DISCOVERY, "XAddrs").unwrap_or_default();
-    let xaddrs = addresses.split_ascii_whitespace().take(MAX_ADDRESSES);
+    let xaddrs = addresses.split_ascii_whitespace().take(MAX_LOOKED_AT);
     let scopes = text_of(node, DISCOVERY, "Scopes").unwrap_or_default();
     let scope = |kind: &str| {
-        let mut all = scopes.split_ascii_whitespace().take(MAX_SCOPES);
+        let mut all = scopes.split_ascii_whitespace().take(MAX_LOOKED_AT);
         let found = all.find_map(|scope| {
             scope
                 .strip_prefix("onvif://www.onvif.org/")?
@@ -131,7 +133,10 @@ fn read_match(node: Node<'_, '_>) -> Option<FoundCamera> {
         name: scope("name/"),
         hardware: scope("hardware/"),
         location: scope("location/"),
-        xaddrs: xaddrs.filter_map(read_address).collect(),
+        xaddrs: xaddrs
+            .filter_map(read_address)
+            .take(MAX_ADDRESSES)
+            .collect(),
         endpoint,
     })
 }
