@@ -70,6 +70,7 @@ replay! {
     configurations_are_valid_or_refused_with_reasons: "config",
     documents_of_the_contract_do_not_drift: "contract",
     network_outputs_become_valid_boxes_or_an_error: "decoders",
+    found_cameras_are_bounded_and_without_credentials: "discovery",
     downloads_are_installed_only_with_the_right_bytes: "download",
     effects_are_refused_unless_configured: "effect",
     detection_histories_are_read_up_to_the_damage: "history",
