@@ -42,6 +42,7 @@ const VIDIOC_QUERYCTRL: u64 = 0xc044_5624;
 /// `struct v4l2_queryctrl` of videodev2.h.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
+#[allow(dead_code, reason = "the layout is the kernel's")]
 pub(crate) struct QueryControl {
     id: u32,
     kind: u32,
