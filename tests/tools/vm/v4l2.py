@@ -73,7 +73,7 @@ def check_jpeg(found, check):
           f"exit code {found.get('JPEG_CODE')}, {summary.get('frames')} frames {found.get('JPEG_ERROR')}")
     loopback = json.loads(found.get("LOOPBACK") or "{}")
     formats = [f["format"] for f in loopback.get("formats", [])]
-    check("jpeg device", formats in (["JPEG"], ["MJPG"]), f"{loopback.get('device')}: {formats}")
+    check("jpeg device", formats == ["MJPG"], f"{loopback.get('device')}: {formats}")
 
 
 def run(image, share, arguments):
