@@ -3,7 +3,7 @@
 
 RUST_WANTED=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-RUN_PACKAGES="build-essential pkg-config libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
+RUN_PACKAGES="build-essential pkg-config libclang-dev libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
   gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav"
 TEST_PACKAGES="libgstrtspserver-1.0-dev gstreamer1.0-rtsp gstreamer1.0-tools gstreamer1.0-x mosquitto mosquitto-clients curl xvfb"
 

@@ -1,6 +1,6 @@
 //! Compares two ways to take pictures from a V4L2 device: `capture-cost DEVICE WIDTH HEIGHT RUNS`.
 //!
-//! - `mmap`: memory-mapped streaming by the crate `linuxvideo`.
+//! - `mmap`: memory-mapped streaming by the crate `v4l`.
 //! - `v4l2src`: GStreamer's element, as the runtime uses it, to an `appsink`.
 //!
 //! Both take the pictures as YUYV and copy each once, since a driver has few buffers. `converted`
@@ -13,14 +13,19 @@ use std::hint::black_box;
 use anyhow::{Context, bail};
 use gstreamer as gst;
 use gstreamer::prelude::{Cast, ElementExt, GstBinExt, PadExtManual};
-use linuxvideo::Device;
-use linuxvideo::format::{PixFormat, PixelFormat};
-use linuxvideo::stream::ReadStream;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
+use v4l::buffer::Type;
+use v4l::io::mmap::Stream;
+use v4l::io::traits::CaptureStream as _;
+use v4l::video::Capture as _;
+use v4l::{Device, Format, FourCC};
 
 /// Pictures before the measurement.
 const WARM_UP: u32 = 10;
+
+/// Buffers of the driver.
+const BUFFERS: u32 = 4;
 
 /// Turns of each way.
 const TURNS: usize = 3;
@@ -85,23 +90,20 @@ fn measure(runs: u32, mut next: impl FnMut() -> anyhow::Result<()>) -> anyhow::R
 }
 
 /// Opens the device for memory-mapped streaming.
-fn open_mapped(device: &str, [width, height]: [u32; 2]) -> anyhow::Result<ReadStream> {
-    let wanted = PixFormat::new(width, height, PixelFormat::YUYV);
-    let capture = Device::open(device)?.video_capture(wanted)?;
-    let got = capture.format();
-    if [got.width(), got.height()] != [width, height] {
+fn open_mapped<'a>(device: &str, [width, height]: [u32; 2]) -> anyhow::Result<Stream<'a>> {
+    let device = Device::with_path(device)?;
+    let got = device.set_format(&Format::new(width, height, FourCC::new(b"YUYV")))?;
+    if [got.width, got.height] != [width, height] {
         bail!("the device has no such size");
     }
-    Ok(capture.into_stream()?)
+    Ok(Stream::with_buffers(&device, Type::VideoCapture, BUFFERS)?)
 }
 
 fn by_mmap(device: &str, size: [u32; 2], runs: u32) -> anyhow::Result<f64> {
     let mut stream = open_mapped(device, size)?;
     measure(runs, || {
-        stream.dequeue(|picture| {
-            black_box(picture.to_vec());
-            Ok(())
-        })?;
+        let (picture, _) = stream.next()?;
+        black_box(picture.to_vec());
         Ok(())
     })
 }
@@ -122,7 +124,7 @@ fn by_mmap_converted(device: &str, size: [u32; 2], runs: u32) -> anyhow::Result<
     let mut stream = open_mapped(device, size)?;
     pipeline.set_state(gst::State::Playing)?;
     let cost = measure(runs, || {
-        let copy = stream.dequeue(|picture| Ok(picture.to_vec()))?;
+        let copy = stream.next()?.0.to_vec();
         src.push_buffer(gst::Buffer::from_mut_slice(copy))?;
         black_box(sink.pull_sample()?);
         Ok(())

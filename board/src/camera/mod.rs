@@ -9,6 +9,7 @@
 
 mod control;
 mod device;
+mod ioctl;
 mod model;
 mod stable;
 
