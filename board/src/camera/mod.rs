@@ -18,12 +18,12 @@ use std::path::Path;
 
 pub use self::control::{Control, ControlError, ControlKind, MAX_CONTROLS, MenuEntry, is_name};
 pub use self::model::{Abilities, FormatModes, LocalCamera, SizeModes};
-use crate::profile;
+use crate::video;
 
 /// Lists the cameras below `root`, by number.
 #[must_use]
 pub fn list(root: &Path) -> Vec<LocalCamera> {
-    let nodes = profile::video_devices(root).into_iter();
+    let nodes = video::devices(root).into_iter();
     nodes
         .filter_map(|node| match device::examine(&node) {
             Ok(None) => None,

@@ -54,7 +54,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::profile::tests::board;
+    use crate::testing::board;
 
     const ID: &str = "usb-046d_HD_Pro_Webcam_C920_8F3A-video-index0";
     const PORT: &str = "pci-0000:00:14.0-usb-0:2:1.0-video-index0";
