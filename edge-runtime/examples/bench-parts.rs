@@ -3,7 +3,8 @@
 //!
 //! - `bench-parts decode CLIP` decodes to a sink that discards the pictures.
 //! - `bench-parts model MODEL BACKEND RUNS` runs one tensor through the network with the daemon's
-//!   back end and threads, without pre- or post-processing.
+//!   back end and threads, without pre- or post-processing. `trt` takes a state folder too, with
+//!   `lib/libwk_trt.so` in it; engines are kept there.
 //! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
 //!   pixelated, and the same picture as a whole.
 //! - `bench-parts light WIDTH HEIGHT RUNS` decides on the night gain of a light I420 picture.
@@ -28,6 +29,7 @@ use watchkeeper_detect::OrtPlaces;
 use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_detect::night_gain::NightGain;
+use watchkeeper_detect::trt::TrtSettings;
 use watchkeeper_models::Zoo;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::draw::palette::{COLORS, color_of};
@@ -44,7 +46,11 @@ fn main() -> anyhow::Result<()> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let report = match args.as_slice() {
         ["decode", clip] => decode(Path::new(clip))?,
-        ["model", model, backend, runs] => network(model, backend.parse()?, runs.parse()?)?,
+        ["model", model, backend, runs] => network(model, backend.parse()?, None, runs.parse()?)?,
+        ["model", model, backend, runs, state] => {
+            let trt = trt_settings(Path::new(state))?;
+            network(model, backend.parse()?, Some(&trt), runs.parse()?)?
+        }
         ["mask", width, height, runs] => mask([width.parse()?, height.parse()?], runs.parse()?)?,
         ["light", width, height, runs] => light([width.parse()?, height.parse()?], runs.parse()?)?,
         ["draw", width, height, boxes, runs] => draw(
@@ -53,8 +59,8 @@ fn main() -> anyhow::Result<()> {
             runs.parse()?,
         )?,
         _ => bail!(
-            "usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS | bench-parts \
-             mask|light WIDTH HEIGHT RUNS | bench-parts draw WIDTH HEIGHT BOXES RUNS"
+            "usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS [STATE] | \
+             bench-parts mask|light WIDTH HEIGHT RUNS | bench-parts draw WIDTH HEIGHT BOXES RUNS"
         ),
     };
     #[expect(clippy::print_stdout, reason = "a command-line tool")]
@@ -92,7 +98,24 @@ fn decode(clip: &Path) -> anyhow::Result<Value> {
     Ok(report)
 }
 
-fn network(model: &str, choice: BackendChoice, runs: u32) -> anyhow::Result<Value> {
+/// Settings of TensorRT, with the runtime that was built beside this program.
+fn trt_settings(state: &Path) -> anyhow::Result<TrtSettings> {
+    let examples = std::env::current_exe()?;
+    let built = examples.parent().and_then(Path::parent);
+    Ok(TrtSettings {
+        library: None,
+        state_dir: state.to_owned(),
+        engine_dir: state.join("engines"),
+        program: built.context("a target folder")?.join("watchkeeper-runtime"),
+    })
+}
+
+fn network(
+    model: &str,
+    choice: BackendChoice,
+    trt: Option<&TrtSettings>,
+    runs: u32,
+) -> anyhow::Result<Value> {
     let resolved = Zoo::builtin().resolve(model)?;
     let threads = backend::default_threads();
     let mut network = backend::load(
@@ -101,6 +124,7 @@ fn network(model: &str, choice: BackendChoice, runs: u32) -> anyhow::Result<Valu
         &resolved.manifest,
         threads,
         &OrtPlaces::default(),
+        trt,
     )?;
     let shape = input_shape(&resolved.manifest.input);
     let tensor = vec![114.0; shape.iter().product()];

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
+use watchkeeper_detect::trt;
 use watchkeeper_runtime::media::window::{self, WindowSize};
 use watchkeeper_runtime::{camera_trial, capture, daemon, image_run};
 
@@ -46,6 +47,32 @@ enum Command {
     /// Open a model as a pipeline would, with limits of memory; called by `watchkeeper models add`,
     /// and by the runtime before it loads a file for the first time
     ModelCheck(daemon::ModelCheck),
+    /// Ask for TensorRT and the device and print the answer as JSON; called by the runtime
+    #[command(hide = true)]
+    TrtProbe {
+        #[arg(long, value_name = "FILE")]
+        library: PathBuf,
+    },
+    /// Build an engine of TensorRT; called by the runtime
+    #[command(hide = true)]
+    TrtBuild {
+        #[arg(long, value_name = "JSON")]
+        order: String,
+    },
+}
+
+impl Command {
+    /// Runs a command that needs no configuration.
+    fn run_unconfigured(&self) -> Option<ExitCode> {
+        let written = match self {
+            Self::ModelCheck(check) => return check.begin(),
+            Self::TrtProbe { library } => trt::probe::serve(library),
+            Self::TrtBuild { order } => trt::build::serve(order),
+            Self::WorkflowRun(_) | Self::CameraTrial(_) => return None,
+        };
+        // Without a reader the output does not matter.
+        Some(written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
+    }
 }
 
 /// Sets the environment variables that GStreamer elements read.
@@ -66,9 +93,7 @@ fn main() -> ExitCode {
         return daemon::check_media();
     }
     daemon::init_logs(args.log_json);
-    if let Some(Command::ModelCheck(check)) = &args.command
-        && let Some(ended) = check.begin()
-    {
+    if let Some(ended) = args.command.as_ref().and_then(Command::run_unconfigured) {
         return ended;
     }
     if let Some(size) = args.window {
@@ -94,7 +119,7 @@ fn main() -> ExitCode {
         Some(Command::WorkflowRun(request)) => return image_run::main(request, &config),
         Some(Command::CameraTrial(request)) => return camera_trial::main(request, &config),
         Some(Command::ModelCheck(check)) => return check.run(&config),
-        None => {}
+        Some(Command::TrtProbe { .. } | Command::TrtBuild { .. }) | None => {}
     }
     match daemon::run(config, args.exit_with_parent) {
         Ok(()) => ExitCode::SUCCESS,

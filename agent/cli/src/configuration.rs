@@ -454,10 +454,15 @@ pub(super) fn inference_section(config: &Config, library: Option<&Path>) -> Valu
             Backend::Auto => "auto",
             Backend::Rten => "rten",
             Backend::Ort => "ort",
+            Backend::Trt => "trt",
         },
     });
     set(&mut section, "threads", config.inference.threads);
     set(&mut section, "ort_library", library);
+    let trt = &config.inference.trt_library;
+    set(&mut section, "trt_library", trt.as_deref().map(absolute));
+    let engines = &config.inference.engine_dir;
+    set(&mut section, "engine_dir", engines.as_deref().map(absolute));
     section
 }
 

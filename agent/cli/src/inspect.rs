@@ -77,14 +77,17 @@ fn check_tls(config: &Config) -> Vec<ConfigError> {
 
 fn check_runtime(config: &Config) -> Vec<ConfigError> {
     let mut errors = Vec::new();
-    if let Some(path) = &config.inference.ort_library
-        && let Err(cause) = File::open(path)
-    {
-        errors.push(error(
-            "runtime.inference.ort_library",
-            shown(path),
-            format!("can't read the file: {cause}"),
-        ));
+    let inference = &config.inference;
+    for (key, path) in [
+        ("runtime.inference.ort_library", &inference.ort_library),
+        ("runtime.inference.trt_library", &inference.trt_library),
+    ] {
+        if let Some(path) = path
+            && let Err(cause) = File::open(path)
+        {
+            let why = format!("can't read the file: {cause}");
+            errors.push(error(key, shown(path), why));
+        }
     }
     if let Some(problem) = unusable_folder(&config.state_dir) {
         errors.push(error(

@@ -1,7 +1,7 @@
 //! Choice of the back end that runs a network.
 //!
-//! `auto` prefers ONNX Runtime where its library is found and runs the file, because it is about
-//! twice as fast as the pure Rust back end.
+//! `auto` prefers TensorRT where its shim is found and runs the file, then ONNX Runtime, because it
+//! is about twice as fast as the pure Rust back end.
 //!
 //! - A back end that the user named is never silently replaced.
 //! - A network that this module returns has run once.
@@ -17,6 +17,7 @@ use watchkeeper_models::Manifest;
 use super::network::{LoadError, Network, Signature};
 use super::ort_library::OrtPlaces;
 use super::rten::{self, RtenNetwork};
+use super::trt::{self, BuildProgress, TrtNetwork, TrtSettings};
 use super::warm_up::{WarmUpError, warm_up};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -27,11 +28,13 @@ pub enum BackendChoice {
     /// The pure Rust back end.
     Rten,
     Ort,
+    /// TensorRT.
+    Trt,
 }
 
 impl BackendChoice {
     /// Values of the configuration key.
-    pub const NAMES: [&str; 3] = ["auto", "rten", "ort"];
+    pub const NAMES: [&str; 4] = ["auto", "rten", "ort", "trt"];
 }
 
 impl FromStr for BackendChoice {
@@ -42,6 +45,7 @@ impl FromStr for BackendChoice {
             "auto" => Ok(Self::Auto),
             "rten" => Ok(Self::Rten),
             "ort" => Ok(Self::Ort),
+            "trt" => Ok(Self::Trt),
             _ => Err(UnknownBackend(text.to_owned())),
         }
     }
@@ -49,7 +53,7 @@ impl FromStr for BackendChoice {
 
 /// The configured back end does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no back end `{0}`, allowed: auto, rten, ort")]
+#[error("no back end `{0}`, allowed: auto, rten, ort, trt")]
 pub struct UnknownBackend(String);
 
 /// Bound of the default number of threads. With YOLOX-nano a second thread saves a third of a
@@ -73,10 +77,19 @@ pub fn load(
     manifest: &Manifest,
     threads: usize,
     places: &OrtPlaces,
+    trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
     let signature = Signature::of(manifest);
-    load_as(choice, path, &signature, &warm_up_run, threads, places)
+    load_as(
+        choice,
+        path,
+        &signature,
+        &warm_up_run,
+        threads,
+        places,
+        trt,
+    )
 }
 
 /// Runs a network for the first time and checks its outputs.
@@ -94,6 +107,7 @@ pub fn load_as(
     warm_up_run: WarmUp<'_>,
     threads: usize,
     places: &OrtPlaces,
+    trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, signature, threads)?)) };
     let rten = || load_and_warm_up(rten::NAME, path, signature.manifest, warm_up_run, &rten);
@@ -102,11 +116,40 @@ pub fn load_as(
             ort(path, signature, threads, places)
         })
     };
-    match choice {
-        BackendChoice::Rten => rten(),
-        BackendChoice::Ort => ort(),
-        BackendChoice::Auto => or_fall_back(ort(), rten),
+    let trt = trt.map(|settings| {
+        || {
+            load_and_warm_up(trt::NAME, path, signature.manifest, warm_up_run, &|| {
+                load_trt(path, signature, settings)
+            })
+        }
+    });
+    match (choice, trt) {
+        (BackendChoice::Rten, _) => rten(),
+        (BackendChoice::Ort, _) => ort(),
+        (BackendChoice::Trt, Some(trt)) => trt(),
+        (BackendChoice::Trt, None) => Err(LoadError::Unavailable {
+            backend: trt::NAME,
+            message: "it is not used here".to_owned(),
+        }),
+        (BackendChoice::Auto, Some(trt)) => trt().or_else(|reason| {
+            tracing::warn!(%reason, "another back end runs the network");
+            or_fall_back(ort(), rten)
+        }),
+        (BackendChoice::Auto, None) => or_fall_back(ort(), rten),
     }
+}
+
+fn load_trt(path: &Path, signature: &Signature<'_>, settings: &TrtSettings) -> Loaded {
+    let mut logged = String::new();
+    let mut progress = |step: &BuildProgress| {
+        if step.phase != logged {
+            logged.clone_from(&step.phase);
+            tracing::info!(phase = step.phase, steps = step.steps, "engine of TensorRT");
+        }
+        true
+    };
+    let network = TrtNetwork::load(path, signature, settings, &mut progress)?;
+    Ok(Box::new(network))
 }
 
 type Loaded = Result<Box<dyn Network>, LoadError>;

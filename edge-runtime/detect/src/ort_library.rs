@@ -1,13 +1,11 @@
-//! Search for the library of ONNX Runtime; nothing is downloaded.
+//! Search for the library of a back end, such as ONNX Runtime; nothing is downloaded.
 //!
 //! Order: the configured file, `ORT_DYLIB_PATH`, the system's folders, `/opt/onnxruntime/lib`, and
 //! `lib/` in the state folder.
 
 #[cfg(feature = "ort")]
 use std::ffi::OsString;
-#[cfg(feature = "ort")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[cfg(feature = "ort")]
 const LIBRARY: &str = "libonnxruntime.so";
@@ -38,7 +36,6 @@ impl OrtPlaces {
     }
 }
 
-#[cfg(feature = "ort")]
 pub(crate) fn system_folders() -> Vec<PathBuf> {
     let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     [
@@ -52,8 +49,7 @@ pub(crate) fn system_folders() -> Vec<PathBuf> {
     .to_vec()
 }
 
-/// Finds the library to open. A configured file, or that of the environment, is final; otherwise
-/// the first folder that has one wins.
+/// Finds the library of ONNX Runtime to open.
 #[cfg(feature = "ort")]
 pub(crate) fn find_library(
     places: &OrtPlaces,
@@ -61,33 +57,44 @@ pub(crate) fn find_library(
     folders: &[PathBuf],
 ) -> Result<PathBuf, String> {
     let variable = variable.filter(|v| !v.is_empty()).map(PathBuf::from);
-    if let Some(named) = places.library.clone().or(variable) {
-        return match in_folder(&named) {
+    let named = places.library.clone().or(variable);
+    find_in(LIBRARY, named.as_deref(), folders, places.state_dir.as_deref())
+}
+
+/// Finds a library to open. A named file is final; otherwise the first folder that has one wins,
+/// with `lib/` of the state folder as the last.
+pub(crate) fn find_in(
+    library: &str,
+    named: Option<&Path>,
+    folders: &[PathBuf],
+    state_dir: Option<&Path>,
+) -> Result<PathBuf, String> {
+    if let Some(named) = named {
+        return match in_folder(library, named) {
             Some(library) => Ok(library),
-            None if named.is_file() => Ok(named),
+            None if named.is_file() => Ok(named.to_owned()),
             None => Err(format!("{} does not exist", named.display())),
         };
     }
-    let own = places.state_dir.as_ref().map(|dir| dir.join("lib"));
+    let own = state_dir.map(|dir| dir.join("lib"));
     let folders: Vec<_> = folders.iter().chain(&own).collect();
     folders
         .iter()
-        .find_map(|dir| in_folder(dir))
+        .find_map(|dir| in_folder(library, dir))
         .ok_or_else(|| {
             let searched: Vec<_> = folders.iter().map(|d| d.display().to_string()).collect();
-            format!("no {LIBRARY} in {}", searched.join(", "))
+            format!("no {library} in {}", searched.join(", "))
         })
 }
 
 /// The library in a folder: the plain name, else the highest version.
-#[cfg(feature = "ort")]
-fn in_folder(dir: &Path) -> Option<PathBuf> {
-    let plain = dir.join(LIBRARY);
+fn in_folder(library: &str, dir: &Path) -> Option<PathBuf> {
+    let plain = dir.join(library);
     if plain.is_file() {
         return Some(plain);
     }
     let version = |path: &PathBuf| -> Option<Vec<u32>> {
-        let rest = path.file_name()?.to_str()?.strip_prefix(LIBRARY)?;
+        let rest = path.file_name()?.to_str()?.strip_prefix(library)?;
         let numbers = rest.strip_prefix('.')?.split('.').map(str::parse);
         numbers.collect::<Result<_, _>>().ok()
     };

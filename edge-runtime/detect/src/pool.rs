@@ -27,6 +27,7 @@ use super::ort_library::OrtPlaces;
 use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
 use super::stream_network::SharedNetwork;
+use super::trt::TrtSettings;
 use super::text::{self, TextEncoder, TextTokenizer, TokenizerError};
 use super::warm_up::{warm_up, warm_up_with};
 use super::whole_image::WholeImageModel;
@@ -45,6 +46,8 @@ pub struct OpenRequest {
     pub models_dirs: Vec<PathBuf>,
     /// Where to search ONNX Runtime, besides the system's folders.
     pub ort: OrtPlaces,
+    /// TensorRT; `None` where it must not be used, or `auto` found no shim.
+    pub trt: Option<TrtSettings>,
     /// Settings of the motion detector; networks have none.
     pub motion: MotionSettings,
 }
@@ -174,7 +177,8 @@ impl DetectorPool {
         }
         let _loading = self.loading.lock();
         let (choice, ort) = (request.backend, &request.ort);
-        let network = backend::load_as(choice, &key.0, signature, warm_up_run, threads, ort)?;
+        let trt = request.trt.as_ref();
+        let network = backend::load_as(choice, &key.0, signature, warm_up_run, threads, ort, trt)?;
         tracing::info!(
             model = signature.manifest,
             backend = network.backend(),

@@ -45,7 +45,7 @@ impl ModelCheck {
     }
 
     fn open(&self, settings: ModelSettings) -> ExitCode {
-        let models = Models::with_settings(settings.with_a_core_to_spare());
+        let models = Models::with_settings(settings.for_check());
         match models.open(&self.model) {
             Ok(_) => ExitCode::SUCCESS,
             Err(error) => refuse(&error.to_string()),

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 pub const MAX_CPU_SECONDS: u64 = 60;
 
 /// Environment variable with the number of the parent process.
-pub(super) const PARENT_VARIABLE: &str = "MODEL_CHECK_PARENT";
+const PARENT_VARIABLE: &str = "MODEL_CHECK_PARENT";
 
 /// Part of the memory that a check may use: one half.
 const SHARE: u64 = 2;
@@ -50,8 +50,23 @@ pub fn apply() -> Result<(), String> {
         })?;
     }
     // The rest protects the box and not the daemon, so it is not needed.
-    limit(Resource::Core, 0, 0).ok();
     limit(Resource::Cpu, MAX_CPU_SECONDS, MAX_CPU_SECONDS + CPU_GRACE).ok();
+    follow_parent()
+}
+
+/// Name and value of the variable by which a child knows its parent, for [`follow_parent`].
+#[must_use]
+pub fn parent_variable() -> (&'static str, String) {
+    (PARENT_VARIABLE, std::process::id().to_string())
+}
+
+/// Has this process end with its parent, yield to the cameras, and be the first to be ended when
+/// memory runs out.
+///
+/// # Errors
+/// When its parent has ended; one sentence.
+pub fn follow_parent() -> Result<(), String> {
+    limit(Resource::Core, 0, 0).ok();
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     // The signal is not sent for a parent that ended before.
     let expected = std::env::var(PARENT_VARIABLE).ok();

@@ -196,13 +196,14 @@ fn run_within(
     let kept = kept
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)));
+    let parent = limits::parent_variable();
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .env_clear()
         .envs(kept)
-        .env(limits::PARENT_VARIABLE, std::process::id().to_string())
+        .env(parent.0, parent.1)
         .envs(own)
         .spawn()?;
     let outcome = follow(&mut child, timeout, is_cancelled);

@@ -235,6 +235,7 @@ fn network(data: &Path) -> Box<dyn Network> {
         &manifest,
         2,
         &OrtPlaces::default(),
+        None,
     )
     .unwrap()
 }

@@ -6,16 +6,17 @@ use std::path::Path;
 use crate::workspace::{Package, packages, read};
 
 /// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("contract", &[]),
     ("board", &["contract"]),
     ("store", &[]),
     ("config", &["contract"]),
     ("http", &["config", "contract"]),
     ("models", &["board", "contract"]),
+    ("trt", &[]),
     ("vision", &["contract"]),
     ("demo", &["config", "vision"]),
-    ("detect", &["models", "vision"]),
+    ("detect", &["models", "trt", "vision"]),
     ("engine", &["contract", "vision"]),
     (
         "runtime",
@@ -73,6 +74,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("plain", &["contract", "engine"]),
     // Stands in for a provider, so it shares no code with the client.
     ("scripted-model", &[]),
+    // C++ of the tests opens it.
+    ("fake-trt", &[]),
     ("tidy", &[]),
     // The testbed starts both daemons.
     (
@@ -99,12 +102,13 @@ const ARROWS: [(&str, &[&str]); 22] = [
 ];
 
 /// The crates that may use a library; no other may.
-const LIBRARIES: [(&str, &[&str]); 12] = [
+const LIBRARIES: [(&str, &[&str]); 13] = [
     ("gstreamer", &["runtime", "tests"]),
     ("gstreamer-app", &["runtime"]),
     ("gstreamer-video", &["runtime"]),
-    ("rten", &["memory", "detect"]),
+    ("rten", &["memory", "detect", "fake-trt"]),
     ("ort", &["detect"]),
+    ("libloading", &["trt"]),
     ("axum", &["agent", "runtime", "http"]),
     ("rumqttc-v4-next", &["agent", "tests"]),
     ("reqwest", &["agent", "cli", "client", "llm", "tests"]),

@@ -111,7 +111,7 @@ pub(super) fn onnxruntime(config: &Config) -> Finding {
             "ONNX Runtime: not installed, but runtime.inference.backend is \"ort\"",
             remedy,
         ),
-        (None, Backend::Auto | Backend::Rten) => Finding::advice(
+        (None, Backend::Auto | Backend::Rten | Backend::Trt) => Finding::advice(
             "ONNX Runtime: not installed; models run on the built-in engine, at about half the speed",
             remedy,
         ),

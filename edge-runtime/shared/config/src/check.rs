@@ -130,12 +130,15 @@ fn inference(values: &Values<'_>) -> InferenceConfig {
         backend: match values.text("runtime.inference.backend").as_deref() {
             Some("rten") => Backend::Rten,
             Some("ort") => Backend::Ort,
+            Some("trt") => Backend::Trt,
             _ => Backend::Auto,
         },
         threads: values
             .whole("runtime.inference.threads")
             .and_then(|n| usize::try_from(n).ok()),
         ort_library: values.path("runtime.inference.ort_library"),
+        trt_library: values.path("runtime.inference.trt_library"),
+        engine_dir: values.path("runtime.inference.engine_dir"),
     }
 }
 

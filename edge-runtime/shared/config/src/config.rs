@@ -87,16 +87,22 @@ pub struct InferenceConfig {
     pub threads: Option<usize>,
     /// ONNX Runtime's shared library; absent: the system's search path.
     pub ort_library: Option<PathBuf>,
+    /// `libwk_trt.so`; absent: the system's folders.
+    pub trt_library: Option<PathBuf>,
+    /// Folder of TensorRT's engines; absent: `engines` in the state folder.
+    pub engine_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backend {
-    /// `ort` when its library loads, else `rten`.
+    /// `trt` or `ort` when its library loads, else `rten`.
     Auto,
     /// The engine in pure Rust.
     Rten,
     /// ONNX Runtime, opened at run time.
     Ort,
+    /// TensorRT, through a shim that is opened at run time.
+    Trt,
 }
 
 /// Bounds of the event journal. The bound that is reached first drops the oldest records.

@@ -339,11 +339,11 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "runtime.inference.backend",
-        Kind::Choice(&["auto", "rten", "ort"]),
+        Kind::Choice(&["auto", "rten", "ort", "trt"]),
         Some("auto"),
         "",
-        "Engine that runs models. `auto`: ONNX Runtime (`ort`) where its library is found, else \
-         the built-in `rten`.",
+        "Engine that runs models. `auto`: TensorRT (`trt`) where its shim is found, then ONNX \
+         Runtime (`ort`) where its library is found, else the built-in `rten`.",
     ),
     key(
         "runtime.inference.threads",
@@ -358,6 +358,21 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "ONNX Runtime's shared library (`libonnxruntime.so`). Default: the system's search path.",
+    ),
+    key(
+        "runtime.inference.trt_library",
+        Kind::Path,
+        None,
+        "",
+        "The shim of TensorRT (`libwk_trt.so`), compiled on this box. Default: the system's \
+         folders, and `lib` in the state folder.",
+    ),
+    key(
+        "runtime.inference.engine_dir",
+        Kind::Path,
+        None,
+        "",
+        "Folder in which engines of TensorRT are kept. Default: `engines` in the state folder.",
     ),
     key(
         "sources.*.uri",

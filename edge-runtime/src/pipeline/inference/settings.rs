@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::{Backend, Config};
 use watchkeeper_detect::motion::MotionSettings;
+use watchkeeper_detect::trt::TrtSettings;
 use watchkeeper_detect::{BackendChoice, OpenRequest, OrtPlaces};
+use watchkeeper_models::model_check::THIS_PROGRAM;
 
 /// Settings of inference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +22,13 @@ pub struct ModelSettings {
     pub(super) threads: Option<usize>,
     pub(super) models_dirs: Vec<PathBuf>,
     ort_library: Option<PathBuf>,
+    trt_library: Option<PathBuf>,
+    engine_dir: PathBuf,
     pub(super) state_dir: PathBuf,
+    /// Whether a child process checks a model with these settings. It leaves TensorRT out: engines
+    /// are built in processes of their own, which need more than a check may use.
+    #[serde(skip)]
+    is_check: bool,
 }
 
 impl ModelSettings {
@@ -30,13 +38,21 @@ impl ModelSettings {
             Backend::Auto => "auto",
             Backend::Rten => "rten",
             Backend::Ort => "ort",
+            Backend::Trt => "trt",
         };
         Self {
             backend: backend.to_owned(),
             threads: config.inference.threads,
             models_dirs: config.models.folders(),
             ort_library: config.inference.ort_library.clone(),
+            trt_library: config.inference.trt_library.clone(),
+            engine_dir: config
+                .inference
+                .engine_dir
+                .clone()
+                .unwrap_or_else(|| config.state_dir.join("engines")),
             state_dir: config.state_dir.clone(),
+            is_check: false,
         }
     }
 
@@ -57,7 +73,9 @@ impl ModelSettings {
     /// The folder, or the library, whose path is not UTF-8.
     pub(super) fn to_json(&self) -> Result<String, PathBuf> {
         let state_dir = std::iter::once(&self.state_dir);
-        let mut paths = state_dir.chain(&self.models_dirs).chain(&self.ort_library);
+        let libraries = self.ort_library.iter().chain(&self.trt_library);
+        let folders = state_dir.chain(&self.models_dirs).chain([&self.engine_dir]);
+        let mut paths = folders.chain(libraries);
         match paths.find(|path| path.to_str().is_none()) {
             Some(path) => Err(path.clone()),
             // Writing strings and numbers as JSON does not fail.
@@ -65,9 +83,11 @@ impl ModelSettings {
         }
     }
 
-    /// Leaves one core to the cameras, for a process that checks a model beside them.
+    /// The settings of a process that checks a model: it leaves one core to the cameras, and
+    /// TensorRT out.
     #[must_use]
-    pub fn with_a_core_to_spare(mut self) -> Self {
+    pub fn for_check(mut self) -> Self {
+        self.is_check = true;
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let most = cores.saturating_sub(1).max(1);
         self.threads = Some(self.threads.map_or(most, |threads| threads.min(most)));
@@ -76,7 +96,26 @@ impl ModelSettings {
 
     /// The back end; its name was checked.
     pub(super) fn backend(&self) -> BackendChoice {
-        self.backend.parse().unwrap_or_default()
+        match self.backend.parse().unwrap_or_default() {
+            BackendChoice::Trt if self.is_check => BackendChoice::Auto,
+            backend => backend,
+        }
+    }
+
+    /// TensorRT's settings, where it may serve. With `auto` that needs the shim.
+    fn trt(&self) -> Option<TrtSettings> {
+        let settings = TrtSettings {
+            library: self.trt_library.clone(),
+            state_dir: self.state_dir.clone(),
+            engine_dir: self.engine_dir.clone(),
+            program: THIS_PROGRAM.into(),
+        };
+        match self.backend() {
+            _ if self.is_check => None,
+            BackendChoice::Trt => Some(settings),
+            BackendChoice::Auto => settings.library_file().is_ok().then_some(settings),
+            BackendChoice::Rten | BackendChoice::Ort => None,
+        }
     }
 
     /// The request that opens `model`.
@@ -88,6 +127,7 @@ impl ModelSettings {
             motion: MotionSettings::default(),
             models_dirs: self.models_dirs.clone(),
             ort: self.places(),
+            trt: self.trt(),
         }
     }
 
@@ -122,7 +162,10 @@ mod tests {
             threads: Some(3),
             models_dirs: vec!["/a b".into(), "/c".into()],
             ort_library: Some("/lib/x.so".into()),
+            trt_library: Some("/lib/y.so".into()),
+            engine_dir: "/engines".into(),
             state_dir: "/state".into(),
+            is_check: false,
         };
         let text = settings.to_json().unwrap_or_default();
         assert_eq!(ModelSettings::from_json(&text), Ok(settings));
@@ -137,7 +180,10 @@ mod tests {
             threads,
             models_dirs: vec![folder],
             ort_library: None,
+            trt_library: None,
+            engine_dir: "/engines".into(),
             state_dir: "/state".into(),
+            is_check: false,
         }
     }
 
@@ -145,7 +191,7 @@ mod tests {
     fn check_leaves_one_core_to_the_cameras() {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         for configured in [None, Some(1), Some(1000)] {
-            let threads = settings(configured, "/m".into()).with_a_core_to_spare();
+            let threads = settings(configured, "/m".into()).for_check();
             let threads = threads.threads.unwrap_or(usize::MAX);
             assert!(threads >= 1 && threads <= cores.saturating_sub(1).max(1));
             assert!(configured.is_none_or(|configured| threads <= configured));

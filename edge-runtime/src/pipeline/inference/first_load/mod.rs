@@ -26,6 +26,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
+use watchkeeper_detect::BackendChoice;
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
 use watchkeeper_models::{Resolved, Zoo, ZooError};
 
@@ -125,6 +126,9 @@ impl FirstLoads {
     /// Whether [`Self::check`] would run a child. False also for a model that can't be found or
     /// read.
     pub fn is_unchecked(&self, model: &str, zoo: &Zoo) -> bool {
+        if self.is_left_to_trt() {
+            return true;
+        }
         let key = all_of(model, zoo).and_then(|all| self.key(&all));
         key.is_ok_and(|key| self.results.get(&key).is_none())
     }
@@ -135,6 +139,9 @@ impl FirstLoads {
     /// [`FirstLoadError`]: this process must not load it.
     pub fn check(&self, model: &str, zoo: &Zoo) -> Result<(), FirstLoadError> {
         let all = all_of(model, zoo)?;
+        if self.is_left_to_trt() {
+            return Ok(());
+        }
         let path = all.first().map(|first| first.path.clone());
         let path = path.unwrap_or_default();
         let key = self.key(&all)?;
@@ -158,6 +165,11 @@ impl FirstLoads {
         };
         self.results.put(&key, result, &path);
         self.answer(&path, &key, result)
+    }
+
+    /// Whether TensorRT alone serves. It reads files in processes of its own, which build engines.
+    fn is_left_to_trt(&self) -> bool {
+        self.settings.backend() == BackendChoice::Trt
     }
 
     /// Waits until no other model is checked. Every check ends, so every wait does.

@@ -1,0 +1,398 @@
+//! The build of an engine in a child process.
+//!
+//! - The child is [`SUBCOMMAND`] of the runtime. It builds, opens the engine, runs it once and only
+//!   then keeps it: whatever crashes there costs only the child.
+//! - It writes one JSON line per step, and one at its end.
+//! - It ends after [`TIMEOUT`] at most, with its parent, or when the caller's progress says so. It
+//!   has no other limit: the builder uses minutes of processor time and most of the memory.
+
+use std::io::{self, BufRead as _, BufReader, Read, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_models::Sha256Sum;
+use watchkeeper_models::model_check::limits;
+use watchkeeper_trt::{Answers, BuildOptions, Failure, Product, Shim, Status, TensorInfo};
+
+use super::cache::EngineCache;
+use super::engine::{NAME, OpenFailure, TrialInput, TrtNetwork, fixed_shapes};
+use crate::network::{Feed, LoadError, Network as _, Signature, Wanted, one_line};
+
+/// Name of the subcommand of `watchkeeper-runtime`.
+pub const SUBCOMMAND: &str = "trt-build";
+
+/// Builder optimisation level: TensorRT's own default.
+pub(super) const LEVEL: i32 = 3;
+
+/// Device memory that one layer may use; a Jetson shares it with the cameras.
+const WORKSPACE_BYTES: u64 = 512 << 20;
+
+/// Longest build; users report 7 minutes for a YOLOX on an Orin Nano.
+const TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// Longest wait for a step, after which the caller is asked whether to go on.
+const ASK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Steps that wait for the reader; then the child waits.
+const MAX_LINES: usize = 64;
+
+/// Bytes of a line that are read.
+const MAX_LINE: u64 = 64 << 10;
+
+/// A step of a build.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildProgress {
+    /// TensorRT's name of the phase; empty while nothing is heard.
+    pub phase: String,
+    pub step: i32,
+    pub steps: i32,
+}
+
+/// What the child builds.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Order {
+    library: PathBuf,
+    model: PathBuf,
+    /// Checksum of the file that the key names.
+    network: String,
+    manifest: String,
+    /// Name and axes of each wanted input.
+    inputs: Vec<(Option<String>, Vec<Option<usize>>)>,
+    outputs: Vec<String>,
+    engine_dir: PathBuf,
+    key: String,
+}
+
+/// Why nothing was built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    /// TensorRT or the device.
+    Unavailable,
+    /// The file can't be built or run, here and in each further try.
+    File,
+    /// The file does not match the manifest.
+    Mismatch,
+    /// Memory, time, the disk, or a cancelled build: another try may succeed.
+    Box,
+}
+
+/// A build that failed, in one sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    reason: Reason,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    fn new(reason: Reason, message: impl AsRef<str>) -> Self {
+        let message = one_line(message.as_ref());
+        Self { reason, message }
+    }
+
+    fn from_failure(failure: &Failure) -> Self {
+        let reason = match failure.status {
+            Status::Unavailable | Status::Device => Reason::Unavailable,
+            Status::Model | Status::Argument | Status::Engine => Reason::File,
+            Status::Cancelled | Status::Memory | Status::Unknown(_) => Reason::Box,
+        };
+        Self::new(reason, &failure.message)
+    }
+
+    /// Whether each further build of the same engine would fail too.
+    pub(super) fn is_final(&self) -> bool {
+        self.reason == Reason::File
+    }
+
+    pub(super) fn into_load(self, path: &Path, manifest: &str) -> LoadError {
+        let Self { reason, message } = self;
+        let path = path.to_owned();
+        match reason {
+            Reason::Unavailable => LoadError::Unavailable {
+                backend: NAME,
+                message,
+            },
+            Reason::Mismatch => LoadError::Mismatch {
+                path,
+                manifest: manifest.to_owned(),
+                message,
+            },
+            Reason::File | Reason::Box => LoadError::File {
+                path,
+                backend: NAME,
+                message,
+            },
+        }
+    }
+}
+
+/// A line of the child.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Progress(BuildProgress),
+    Built,
+    Refused(Refusal),
+}
+
+impl Order {
+    pub(super) fn new(
+        library: &Path,
+        model: &Path,
+        network: Sha256Sum,
+        signature: &Signature<'_>,
+        engine_dir: &Path,
+        key: &str,
+    ) -> Self {
+        let inputs = signature.inputs.iter();
+        Self {
+            library: library.to_owned(),
+            model: model.to_owned(),
+            network: network.to_string(),
+            manifest: signature.manifest.to_owned(),
+            inputs: inputs.map(|w| (w.name.clone(), w.axes.clone())).collect(),
+            outputs: signature.outputs.to_vec(),
+            engine_dir: engine_dir.to_owned(),
+            key: key.to_owned(),
+        }
+    }
+
+    fn signature(&self) -> Signature<'_> {
+        let wanted = |(name, axes): &(Option<String>, Vec<Option<usize>>)| Wanted {
+            name: name.clone(),
+            axes: axes.clone(),
+        };
+        Signature {
+            manifest: &self.manifest,
+            inputs: self.inputs.iter().map(wanted).collect(),
+            outputs: &self.outputs,
+        }
+    }
+
+    /// Builds, tries and keeps the engine.
+    fn carry_out(&self) -> Result<(), Refusal> {
+        let on_disk = |e: io::Error| {
+            let folder = self.engine_dir.display();
+            Refusal::new(Reason::Box, format!("the engine can't be kept in {folder}: {e}"))
+        };
+        let onnx = std::fs::read(&self.model)
+            .map_err(|e| Refusal::new(Reason::Box, format!("the file can't be read: {e}")))?;
+        if Sha256Sum::of(&onnx).to_string() != self.network {
+            let why = "the file changed before it was built; try again when it is complete";
+            return Err(Refusal::new(Reason::Box, why));
+        }
+        let shim = Shim::open(&self.library).map_err(|e| Refusal::from_failure(&e))?;
+        let cache = EngineCache::new(&self.engine_dir);
+        let timings = cache.timings();
+        let options = BuildOptions {
+            workspace_bytes: WORKSPACE_BYTES,
+            level: LEVEL,
+            timing_cache: &timings,
+        };
+        let mut answers = Building {
+            signature: self.signature(),
+            mismatch: None,
+            engine: Vec::new(),
+            timings: Vec::new(),
+        };
+        let built = shim.build(&onnx, &options, &mut answers);
+        if let Some(mismatch) = answers.mismatch {
+            return Err(Refusal::new(Reason::Mismatch, mismatch));
+        }
+        built.map_err(|e| Refusal::from_failure(&e))?;
+        run_once(shim, &answers.engine, &answers.signature)?;
+        if !answers.timings.is_empty() {
+            // It only saves time.
+            cache.write_timings(&answers.timings).ok();
+        }
+        cache.write(&self.key, &answers.engine).map_err(on_disk)
+    }
+}
+
+/// Opens an engine and runs it on grey pictures and zeros.
+fn run_once(
+    shim: &'static Shim,
+    engine: &[u8],
+    signature: &Signature<'_>,
+) -> Result<(), Refusal> {
+    let mut network = TrtNetwork::open(shim, engine, signature).map_err(|failure| match failure {
+        OpenFailure::Trt(failure) => Refusal::from_failure(&failure),
+        OpenFailure::Mismatch(why) => Refusal::new(Reason::Mismatch, why),
+    })?;
+    let inputs = network.trial_inputs();
+    let feeds: Vec<Feed<'_>> = inputs.iter().map(TrialInput::feed).collect();
+    network
+        .infer(&feeds, &mut |_| {})
+        .map_err(|why| Refusal::new(Reason::File, why))
+}
+
+/// The child's side of a build.
+struct Building<'a> {
+    signature: Signature<'a>,
+    mismatch: Option<String>,
+    engine: Vec<u8>,
+    timings: Vec<u8>,
+}
+
+impl Answers for Building<'_> {
+    fn fix_shapes(&mut self, inputs: &[TensorInfo]) -> Option<Vec<Vec<usize>>> {
+        match fixed_shapes(inputs, &self.signature) {
+            Ok(shapes) => Some(shapes),
+            Err(why) => {
+                self.mismatch = Some(why);
+                None
+            }
+        }
+    }
+
+    fn progress(&mut self, phase: &str, step: i32, steps: i32) -> bool {
+        let phase = phase.to_owned();
+        print(&Line::Progress(BuildProgress { phase, step, steps })).is_ok()
+    }
+
+    fn take(&mut self, product: Product, bytes: &[u8]) -> bool {
+        match product {
+            Product::Engine => self.engine = bytes.to_vec(),
+            Product::TimingCache => self.timings = bytes.to_vec(),
+        }
+        true
+    }
+}
+
+fn print(line: &Line) -> io::Result<()> {
+    let text = serde_json::to_string(line).map_err(io::Error::other)?;
+    writeln!(io::stdout(), "{text}")
+}
+
+/// Builds an engine and writes its steps and its end to standard output: the whole program of the
+/// child. `order` is JSON.
+///
+/// # Errors
+/// When nobody reads the output.
+pub fn serve(order: &str) -> io::Result<()> {
+    let outcome = limits::follow_parent()
+        .map_err(|why| Refusal::new(Reason::Box, why))
+        .and_then(|()| {
+            let order: Result<Order, _> = serde_json::from_str(order);
+            order.map_err(|e| Refusal::new(Reason::Box, format!("--order: {e}")))
+        })
+        .and_then(|order| order.carry_out());
+    print(&match outcome {
+        Ok(()) => Line::Built,
+        Err(refusal) => Line::Refused(refusal),
+    })
+}
+
+/// Runs the child until its end; `progress` returns whether to go on.
+pub(super) fn run_child(
+    order: &Order,
+    program: &Path,
+    progress: &mut dyn FnMut(&BuildProgress) -> bool,
+) -> Result<(), Refusal> {
+    let failed = |e: io::Error| {
+        let why = format!("TensorRT can't be run in a process of its own: {e}");
+        Refusal::new(Reason::Box, why)
+    };
+    let text = serde_json::to_string(order);
+    let text = text.map_err(|e| Refusal::new(Reason::Box, format!("a path is not UTF-8: {e}")))?;
+    let (name, value) = limits::parent_variable();
+    let mut child = Command::new(program)
+        .args([SUBCOMMAND, "--order", &text])
+        .env(name, value)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    let began = Instant::now();
+    tracing::info!(model = %order.model.display(), "engine of TensorRT is being built");
+    let end = follow(&mut child, began, progress).map_err(failed);
+    // It has ended, or must.
+    child.kill().ok();
+    let status = child.wait().map_err(failed)?;
+    end?.unwrap_or_else(|| Err(ended_silently(status)))?;
+    tracing::info!(seconds = began.elapsed().as_secs(), "engine of TensorRT built");
+    Ok(())
+}
+
+/// Reads the lines of the child; returns `None` when it ended without a last one.
+fn follow(
+    child: &mut Child,
+    began: Instant,
+    progress: &mut dyn FnMut(&BuildProgress) -> bool,
+) -> io::Result<Option<Result<(), Refusal>>> {
+    let lines = read_aside(child.stdout.take())?;
+    let mut last = BuildProgress {
+        phase: String::new(),
+        step: 0,
+        steps: 0,
+    };
+    loop {
+        if began.elapsed() > TIMEOUT {
+            let minutes = TIMEOUT.as_secs() / 60;
+            let why = format!("its engine was not built within {minutes} min; use a smaller model");
+            return Ok(Some(Err(Refusal::new(Reason::Box, why))));
+        }
+        match lines.recv_timeout(ASK_INTERVAL) {
+            Ok(Line::Progress(step)) => last = step,
+            Ok(Line::Built) => return Ok(Some(Ok(()))),
+            Ok(Line::Refused(refusal)) => return Ok(Some(Err(refusal))),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+        }
+        if !progress(&last) {
+            let why = "the build of its engine was cancelled; start it again";
+            return Ok(Some(Err(Refusal::new(Reason::Box, why))));
+        }
+    }
+}
+
+fn read_aside(output: Option<impl Read + Send + 'static>) -> io::Result<Receiver<Line>> {
+    let (sender, receiver) = mpsc::sync_channel(MAX_LINES);
+    let read = move || {
+        let Some(output) = output else { return };
+        let mut output = BufReader::new(output);
+        let mut text = String::new();
+        while let Ok(1..) = output.by_ref().take(MAX_LINE).read_line(&mut text) {
+            // Native libraries may write there too.
+            if let Ok(line) = serde_json::from_str(text.trim())
+                && sender.send(line).is_err()
+            {
+                return;
+            }
+            text.clear();
+        }
+    };
+    std::thread::Builder::new()
+        .name("trt-build".to_owned())
+        .spawn(read)?;
+    Ok(receiver)
+}
+
+/// Explains a child that wrote no last line.
+fn ended_silently(status: ExitStatus) -> Refusal {
+    /// The kernel sends it when memory runs out.
+    const KILL: i32 = 9;
+    match status.signal() {
+        Some(KILL) => Refusal::new(
+            Reason::Box,
+            "the system killed the build of its engine, as it does when memory runs out; free some \
+             memory and try again, or use a smaller model",
+        ),
+        Some(signal) => Refusal::new(
+            Reason::File,
+            format!(
+                "TensorRT crashes when it builds or runs it (signal {signal}); export it again, or \
+                 set another runtime.inference.backend"
+            ),
+        ),
+        None => Refusal::new(
+            Reason::Box,
+            format!("the build of its engine ended without an answer ({status}); try again"),
+        ),
+    }
+}

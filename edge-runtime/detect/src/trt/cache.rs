@@ -1,0 +1,292 @@
+//! Engines on disk: `<engine_dir>/<key>.engine`, with the checksum of the engine in front.
+//!
+//! - The key names everything that decides the engine; see [`Subject`].
+//! - A file is complete or missing: written beside its place, synced, renamed.
+//! - A damaged file counts as missing, and is deleted.
+//! - `<key>.refused` holds the sentence with which a build failed because of the file, so that a
+//!   start does not repeat minutes of work. Deleting it has the engine built again.
+//! - At most [`MAX_ENGINES`] engines are kept; the oldest are deleted.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use watchkeeper_models::Sha256Sum;
+
+use super::probe::TrtFacts;
+
+/// Engines that are kept; more than a box has models, so that a change of versions is bounded.
+const MAX_ENGINES: usize = 32;
+
+/// Begins a file; the number of its format.
+const MAGIC: &[u8; 8] = b"WKTRT 1\n";
+
+/// Bytes of a checksum in hexadecimal digits.
+const SUM_BYTES: usize = 64;
+
+/// Characters of a key.
+const KEY_LEN: usize = 32;
+
+/// Types are those of the file; TF32 is allowed for float32, as by default.
+const PRECISION: &str = "strongly typed, tf32";
+
+/// What an engine depends on.
+pub(super) struct Subject<'a> {
+    /// Checksum of the ONNX file.
+    pub(super) network: Sha256Sum,
+    pub(super) facts: &'a TrtFacts,
+    /// The wanted inputs, which fix the shapes.
+    pub(super) inputs: String,
+    pub(super) level: i32,
+}
+
+impl Subject<'_> {
+    pub(super) fn key(&self) -> String {
+        let TrtFacts {
+            version,
+            device,
+            capability,
+            memory: _,
+        } = self.facts;
+        let text = format!(
+            "{}\n{version}\n{device}\n{capability}\n{PRECISION}\n{}\n{}\n",
+            self.network, self.inputs, self.level
+        );
+        let mut key = Sha256Sum::of(text.as_bytes()).to_string();
+        key.truncate(KEY_LEN);
+        key
+    }
+}
+
+/// The folder of engines.
+#[derive(Debug, Clone)]
+pub(super) struct EngineCache {
+    folder: PathBuf,
+}
+
+impl EngineCache {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.to_owned(),
+        }
+    }
+
+    fn engine_file(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{key}.engine"))
+    }
+
+    fn refusal_file(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{key}.refused"))
+    }
+
+    /// Reads an engine; one that is damaged is deleted.
+    pub(super) fn read(&self, key: &str) -> Option<Vec<u8>> {
+        let path = self.engine_file(key);
+        let file = match fs::read(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "engine unreadable; built again");
+                return None;
+            }
+        };
+        let engine = unwrap(&file).map(<[u8]>::to_vec);
+        if engine.is_none() {
+            self.remove(key, "it is damaged");
+        }
+        engine
+    }
+
+    /// Keeps an engine; durable on return.
+    pub(super) fn write(&self, key: &str, engine: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        self.remove_oldest(MAX_ENGINES - 1)?;
+        let sum = Sha256Sum::of(engine).to_string();
+        let parts = [MAGIC.as_slice(), sum.as_bytes(), engine];
+        replace(&self.engine_file(key), &parts)
+    }
+
+    /// Deletes an engine that can't be used.
+    pub(super) fn remove(&self, key: &str, why: &str) {
+        let path = self.engine_file(key);
+        tracing::warn!(path = %path.display(), why, "engine deleted; it is built again");
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(path = %path.display(), %error, "an engine can't be deleted");
+        }
+    }
+
+    /// Returns the sentence with which a build failed, and how to have it repeated.
+    pub(super) fn refusal(&self, key: &str) -> Option<String> {
+        let path = self.refusal_file(key);
+        let sentence = fs::read_to_string(&path).ok()?;
+        let sentence = sentence.lines().next()?.to_owned();
+        Some(format!(
+            "{sentence}; to have it built again, delete {}",
+            path.display()
+        ))
+    }
+
+    /// Keeps the sentence with which a build failed.
+    pub(super) fn refuse(&self, key: &str, sentence: &str) {
+        let kept = fs::create_dir_all(&self.folder)
+            .and_then(|()| replace(&self.refusal_file(key), &[sentence.as_bytes()]));
+        if let Err(error) = kept {
+            tracing::warn!(%error, "a refused engine can't be noted; the next start builds it again");
+        }
+    }
+
+    /// Reads the timing cache of earlier builds; empty if there is none.
+    pub(super) fn timings(&self) -> Vec<u8> {
+        fs::read(self.folder.join("timing.cache")).unwrap_or_default()
+    }
+
+    pub(super) fn write_timings(&self, bytes: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        replace(&self.folder.join("timing.cache"), &[bytes])
+    }
+
+    /// Removes the oldest engines until at most `most` are left.
+    fn remove_oldest(&self, most: usize) -> io::Result<()> {
+        let mut engines: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|kind| kind == "engine") {
+                let modified = fs::metadata(&path).and_then(|file| file.modified());
+                engines.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), path));
+            }
+        }
+        engines.sort();
+        let surplus = engines.len().saturating_sub(most);
+        for (_, path) in engines.iter().take(surplus) {
+            fs::remove_file(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// The engine in a file, if its checksum is right.
+fn unwrap(file: &[u8]) -> Option<&[u8]> {
+    let rest = file.strip_prefix(MAGIC)?;
+    let (sum, engine) = rest.split_at_checked(SUM_BYTES)?;
+    (Sha256Sum::of(engine).to_string().as_bytes() == sum).then_some(engine)
+}
+
+/// Writes a file whole: beside its place first, then renamed; durable on return.
+fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // Two processes may build the same engine.
+    let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let written = File::create(&temporary)
+        .and_then(|mut file| {
+            parts.iter().try_for_each(|part| file.write_all(part))?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        fs::remove_file(&temporary).ok();
+    }
+    written.and_then(|()| File::open(folder)?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn facts() -> TrtFacts {
+        TrtFacts {
+            version: "10.3.0".to_owned(),
+            device: "Orin".to_owned(),
+            capability: "8.7".to_owned(),
+            memory: 8 << 30,
+        }
+    }
+
+    fn key(facts: &TrtFacts, network: &[u8], inputs: &str, level: i32) -> String {
+        let subject = Subject {
+            network: Sha256Sum::of(network),
+            facts,
+            inputs: inputs.to_owned(),
+            level,
+        };
+        subject.key()
+    }
+
+    #[test]
+    fn everything_that_decides_an_engine_changes_its_key() {
+        let here = facts();
+        let same = key(&here, b"net", "1x3", 3);
+        let (mut version, mut device, mut capability) = (facts(), facts(), facts());
+        version.version = "10.16.2".to_owned();
+        device.device = "Orin Nano".to_owned();
+        capability.capability = "8.9".to_owned();
+        let others = [
+            key(&version, b"net", "1x3", 3),
+            key(&device, b"net", "1x3", 3),
+            key(&capability, b"net", "1x3", 3),
+            key(&here, b"other", "1x3", 3),
+            key(&here, b"net", "1x4", 3),
+            key(&here, b"net", "1x3", 4),
+        ];
+        assert_eq!(same, key(&here, b"net", "1x3", 3));
+        assert!(others.iter().all(|other| *other != same));
+        // Free memory differs from day to day.
+        let memory = TrtFacts { memory: 1, ..here };
+        assert_eq!(same, key(&memory, b"net", "1x3", 3));
+    }
+
+    #[test]
+    fn oldest_engines_are_deleted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = EngineCache::new(folder.path());
+        for n in 0..MAX_ENGINES + 3 {
+            cache.write(&format!("{n:03}"), b"engine").expect("written");
+            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n as u64);
+            let file = File::options()
+                .write(true)
+                .open(cache.engine_file(&format!("{n:03}")));
+            file.and_then(|file| file.set_modified(at)).expect("its time");
+        }
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), MAX_ENGINES);
+        assert_eq!(cache.read("000"), None);
+        assert!(cache.read("034").is_some());
+    }
+
+    #[test]
+    fn refusal_lasts_until_its_file_is_deleted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = EngineCache::new(folder.path());
+        assert_eq!(cache.refusal("k"), None);
+        cache.refuse("k", "no such operator");
+        let said = cache.refusal("k").expect("a sentence");
+        let path = said.strip_prefix("no such operator; to have it built again, delete ");
+        fs::remove_file(path.expect("a path")).expect("deleted");
+        assert_eq!(cache.refusal("k"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_engine_counts_as_missing(
+            engine in prop::collection::vec(any::<u8>(), 1..200), at in any::<prop::sample::Index>(),
+            bit in 0_u8..8, cut in any::<bool>(),
+        ) {
+            let folder = tempfile::tempdir().expect("a folder");
+            let cache = EngineCache::new(folder.path());
+            cache.write("k", &engine).expect("written");
+            prop_assert_eq!(cache.read("k"), Some(engine));
+            let path = cache.engine_file("k");
+            let mut file = fs::read(&path).expect("read");
+            let at = at.index(file.len());
+            match cut {
+                true => file.truncate(at),
+                false => file[at] ^= 1 << bit,
+            }
+            fs::write(&path, file).expect("damaged");
+            prop_assert_eq!(cache.read("k"), None);
+            prop_assert!(!path.exists());
+        }
+    }
+}

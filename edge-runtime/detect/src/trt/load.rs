@@ -1,0 +1,145 @@
+//! The way from a file to an opened engine: found on disk, or built first.
+
+use std::path::{Path, PathBuf};
+
+use watchkeeper_models::Sha256Sum;
+use watchkeeper_trt::{Failure, Shim, Status};
+
+use super::build::{self, BuildProgress};
+use super::cache::{EngineCache, Subject};
+use super::engine::{NAME, OpenFailure, TrtNetwork};
+use super::probe;
+use super::settings::TrtSettings;
+use crate::network::{LoadError, Signature};
+
+/// How often an engine is opened: one that can't be read is built again, once.
+const MAX_OPENINGS: usize = 2;
+
+impl TrtNetwork {
+    /// Opens the engine of a file; builds it first, in a child process, if there is none. That takes
+    /// minutes; `progress` hears of each step and returns whether to go on.
+    ///
+    /// # Errors
+    /// [`LoadError`]: TensorRT is missing, can't read or run the file, or the file does not match
+    /// the manifest.
+    pub fn load(
+        path: &Path,
+        signature: &Signature<'_>,
+        settings: &TrtSettings,
+        progress: &mut dyn FnMut(&BuildProgress) -> bool,
+    ) -> Result<Self, LoadError> {
+        let place = Place::of(path, signature, settings)?;
+        if let Some(message) = place.cache.refusal(&place.key) {
+            return Err(place.failed(message));
+        }
+        let shim = Shim::open(&place.library).map_err(|failure| place.refused(&failure))?;
+        for _ in 0..MAX_OPENINGS {
+            let engine = match place.cache.read(&place.key) {
+                Some(engine) => engine,
+                None => place.build(signature, settings, progress)?,
+            };
+            match Self::open(shim, &engine, signature) {
+                Err(OpenFailure::Trt(failure)) if failure.status == Status::Engine => {
+                    place.cache.remove(&place.key, &failure.message);
+                }
+                Err(failure) => return Err(failure.into_load(path, signature)),
+                Ok(network) => return Ok(network),
+            }
+        }
+        Err(place.failed("TensorRT can't read the engine that it has built".to_owned()))
+    }
+
+    /// Whether the engine of a file is on disk, so that [`Self::load`] builds nothing.
+    ///
+    /// # Errors
+    /// [`LoadError`]: TensorRT is missing, or the file unreadable.
+    pub fn is_built(
+        path: &Path,
+        signature: &Signature<'_>,
+        settings: &TrtSettings,
+    ) -> Result<bool, LoadError> {
+        let place = Place::of(path, signature, settings)?;
+        Ok(place.cache.read(&place.key).is_some())
+    }
+}
+
+/// Where the engine of a file is kept.
+struct Place<'a> {
+    path: &'a Path,
+    library: PathBuf,
+    network: Sha256Sum,
+    cache: EngineCache,
+    key: String,
+}
+
+impl<'a> Place<'a> {
+    fn of(
+        path: &'a Path,
+        signature: &Signature<'_>,
+        settings: &TrtSettings,
+    ) -> Result<Self, LoadError> {
+        let unavailable = |message| LoadError::Unavailable {
+            backend: NAME,
+            message,
+        };
+        let library = settings.library_file().map_err(unavailable)?;
+        let facts = probe::facts(&library, &settings.program).map_err(unavailable)?;
+        let onnx = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
+        let network = Sha256Sum::of(&onnx);
+        let subject = Subject {
+            network,
+            facts: &facts,
+            inputs: format!("{:?}", signature.inputs),
+            level: build::LEVEL,
+        };
+        Ok(Self {
+            path,
+            library,
+            network,
+            cache: EngineCache::new(&settings.engine_dir),
+            key: subject.key(),
+        })
+    }
+
+    fn build(
+        &self,
+        signature: &Signature<'_>,
+        settings: &TrtSettings,
+        progress: &mut dyn FnMut(&BuildProgress) -> bool,
+    ) -> Result<Vec<u8>, LoadError> {
+        let order = build::Order::new(
+            &self.library,
+            self.path,
+            self.network,
+            signature,
+            &settings.engine_dir,
+            &self.key,
+        );
+        build::run_child(&order, &settings.program, progress).map_err(|refusal| {
+            if refusal.is_final() {
+                self.cache.refuse(&self.key, &refusal.message);
+            }
+            refusal.into_load(self.path, signature.manifest)
+        })?;
+        let none = || self.failed("the engine was built but can't be read".to_owned());
+        self.cache.read(&self.key).ok_or_else(none)
+    }
+
+    fn failed(&self, message: String) -> LoadError {
+        LoadError::File {
+            path: self.path.to_owned(),
+            backend: NAME,
+            message,
+        }
+    }
+
+    fn refused(&self, failure: &Failure) -> LoadError {
+        match failure.status {
+            Status::Unavailable => LoadError::Unavailable {
+                backend: NAME,
+                message: failure.message.clone(),
+            },
+            _ => self.failed(failure.message.clone()),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Where TensorRT's shim is searched and engines are kept.
+
+use std::path::PathBuf;
+
+use crate::ort_library::{find_in, system_folders};
+
+const LIBRARY: &str = "libwk_trt.so";
+
+/// Where TensorRT's shim and its engines lie, and the program that probes and builds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrtSettings {
+    /// The configured shim; absent: searched in the system's folders and `lib/` of the state.
+    pub library: Option<PathBuf>,
+    /// State folder, whose `lib/` is searched.
+    pub state_dir: PathBuf,
+    /// Folder of built engines.
+    pub engine_dir: PathBuf,
+    /// `watchkeeper-runtime`, which serves the subcommands of [`probe`] and [`build`].
+    pub program: PathBuf,
+}
+
+impl TrtSettings {
+    /// Finds the shim.
+    ///
+    /// # Errors
+    /// One sentence with the remedy.
+    pub fn library_file(&self) -> Result<PathBuf, String> {
+        let found = find_in(
+            LIBRARY,
+            self.library.as_deref(),
+            &system_folders(),
+            Some(&self.state_dir),
+        );
+        found.map_err(|why| {
+            format!(
+                "{why}; compile it on a box with TensorRT 10 or newer: edge-runtime/trt/build"
+            )
+        })
+    }
+}
