@@ -26,5 +26,6 @@ pub mod silent_clients;
 pub mod site;
 pub mod smtp;
 pub mod tflite;
+pub mod trt;
 pub mod watch;
 pub mod wiretap;

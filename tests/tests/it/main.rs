@@ -64,6 +64,7 @@ mod sink_kinds;
 mod sinks;
 mod still_sources;
 mod tflite;
+mod trt;
 mod window;
 mod wires;
 mod workflow_command;

@@ -1,0 +1,276 @@
+//! The TensorRT back end in the whole runtime, on a TensorRT without a device: each way in which it
+//! can fail, on a clip.
+//!
+//! - With `trt` the run is refused with one sentence; with `auto` another back end serves.
+//! - Networks, decoding, tracking and counting are real; only NVIDIA's libraries are not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use watchkeeper_tests::daemons::{data, json_lines, program};
+use watchkeeper_tests::trt::{FakeTrt, Headers};
+
+/// What a run of `watchkeeper run` said.
+struct Ran {
+    code: i32,
+    summary: Value,
+    /// Standard error with the logs of the daemons.
+    log: String,
+}
+
+/// A box with a folder of engines and a fake TensorRT.
+struct Box {
+    folder: TempDir,
+    trt: FakeTrt,
+}
+
+impl Box {
+    fn new(headers: Headers, what: &str) -> anyhow::Result<Option<Self>> {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let Some(trt) = FakeTrt::get(target, headers, what)? else {
+            return Ok(None);
+        };
+        let folder = tempfile::Builder::new().prefix("wk").tempdir()?;
+        Ok(Some(Self { folder, trt }))
+    }
+
+    /// Runs `watchkeeper run SOURCE --model MODEL …` on a back end, in a mode of the fake.
+    fn run(&self, backend: &str, mode: &str, arguments: &[&str]) -> anyhow::Result<Ran> {
+        let config = self.folder.path().join("box.toml");
+        let (shim, engines) = (self.trt.shim(), self.engines());
+        fs::write(
+            &config,
+            format!(
+                "[runtime.inference]\nbackend = {backend:?}\ntrt_library = {shim:?}\n\
+                 engine_dir = {engines:?}\n"
+            ),
+        )?;
+        let out = Command::new(program("watchkeeper")?)
+            .arg("--config")
+            .arg(config)
+            .arg("run")
+            .args(arguments)
+            .args(["--json", "--verbose"])
+            .envs(self.trt.environment(mode))
+            .stdin(Stdio::null())
+            .output()?;
+        let log = String::from_utf8_lossy(&out.stderr).into_owned();
+        let lines = json_lines(&out.stdout).with_context(|| log.clone())?;
+        let summary = lines.into_iter().find(|line| line["type"] == "summary");
+        Ok(Ran {
+            code: out.status.code().unwrap_or(-1),
+            summary: summary.unwrap_or_default(),
+            log,
+        })
+    }
+
+    /// Runs a tiny network on some seconds of the demo scene.
+    fn run_demo(&self, backend: &str, mode: &str) -> anyhow::Result<Ran> {
+        let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/bright-seg.onnx");
+        let model = model.display().to_string();
+        let zone = "all:0,0,640,0,640,360,0,360";
+        let arguments = ["demo:", "--model", &model, "--zone", zone, "--for", "3"];
+        self.run(backend, mode, &arguments)
+    }
+
+    fn engines(&self) -> PathBuf {
+        self.folder.path().join("engines")
+    }
+
+    /// The files of the folder of engines with this ending.
+    fn files(&self, ending: &str) -> anyhow::Result<Vec<PathBuf>> {
+        let Ok(entries) = fs::read_dir(self.engines()) else {
+            return Ok(Vec::new());
+        };
+        let files = entries.map(|entry| Ok(entry?.path()));
+        let files = files.collect::<anyhow::Result<Vec<_>>>()?;
+        let has_ending = |path: &PathBuf| path.extension().is_some_and(|kind| kind == ending);
+        Ok(files.into_iter().filter(has_ending).collect())
+    }
+
+    /// What the pure Rust back end sees in the demo scene.
+    fn demo_by_rten(&self) -> anyhow::Result<Value> {
+        let ran = self.run_demo("rten", "right")?;
+        ensure!(ran.code == 0, "{}", ran.log);
+        Ok(counted(&ran.summary))
+    }
+}
+
+/// What a run counted.
+fn counted(summary: &Value) -> Value {
+    json!({
+        "events": summary["events"],
+        "lines": summary["lines"],
+        "zones": summary["zones"],
+    })
+}
+
+/// Checks a mode in which TensorRT can't serve: `trt` is refused with one line that has `parts`,
+/// and `auto` counts what rten counts.
+fn falls_back(mode: &str, parts: &[&str]) -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, mode)? else {
+        return Ok(());
+    };
+    let refused = bench.run_demo("trt", mode)?;
+    ensure!(refused.code != 0, "{}", refused.log);
+    let has_parts = |line: &&str| parts.iter().all(|part| line.contains(part));
+    let sentence = refused.log.lines().find(has_parts);
+    ensure!(sentence.is_some(), "no line with {parts:?}: {}", refused.log);
+    ensure!(!refused.log.contains("panicked"), "{}", refused.log);
+
+    let ran = bench.run_demo("auto", mode)?;
+    ensure!(ran.code == 0, "{}", ran.log);
+    ensure!(
+        ran.log.lines().any(|line| has_parts(&line)),
+        "no line with {parts:?}: {}",
+        ran.log
+    );
+    ensure!(counted(&ran.summary) == bench.demo_by_rten()?, "{}", ran.summary);
+    Ok(())
+}
+
+/// Checks that `trt` counts what rten counts; returns the log of the run.
+fn counts_alike(bench: &Box, mode: &str) -> anyhow::Result<String> {
+    let ran = bench.run_demo("trt", mode)?;
+    ensure!(ran.code == 0, "{}", ran.log);
+    ensure!(ran.log.contains("backend=\"trt\""), "{}", ran.log);
+    ensure!(counted(&ran.summary) == bench.demo_by_rten()?, "{}", ran.summary);
+    Ok(ran.log)
+}
+
+const BUILT: &str = "engine of TensorRT built";
+
+#[test]
+fn engine_is_built_once_and_counts_like_rten() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "an engine of TensorRT 10")? else {
+        return Ok(());
+    };
+    let log = counts_alike(&bench, "right")?;
+    ensure!(log.contains(BUILT), "{log}");
+    ensure!(bench.files("engine")?.len() == 1);
+    let log = counts_alike(&bench, "right")?;
+    ensure!(!log.contains(BUILT), "{log}");
+    Ok(())
+}
+
+#[test]
+fn engine_of_tensorrt_11_counts_like_rten() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V11, "an engine of TensorRT 11")? else {
+        return Ok(());
+    };
+    counts_alike(&bench, "right").map(drop)
+}
+
+#[test]
+fn vehicles_on_a_clip_are_counted_alike_by_trt_and_rten() -> anyhow::Result<()> {
+    let Some(data) = data("a clip on TensorRT") else {
+        return Ok(());
+    };
+    let Some(bench) = Box::new(Headers::V10, "a clip on TensorRT")? else {
+        return Ok(());
+    };
+    let clip = data.join("video/ahmetozlu_road.mp4").display().to_string();
+    let model = data.join("models/yolox_nano.onnx").display().to_string();
+    let line = "l:0,218,640,218";
+    let arguments = [
+        &clip, "--model", &model, "--line", line, "--for", "6",
+    ];
+    let [trt, rten] = ["trt", "rten"].map(|backend| bench.run(backend, "right", &arguments));
+    let (trt, rten) = (trt?, rten?);
+    ensure!(trt.code == 0 && rten.code == 0, "{} {}", trt.log, rten.log);
+    ensure!(trt.log.contains("backend=\"trt\""), "{}", trt.log);
+    ensure!(counted(&trt.summary) == counted(&rten.summary), "{} {}", trt.summary, rten.summary);
+    ensure!(trt.summary["lines"]["l"]["out"].as_u64() > Some(0), "{}", trt.summary);
+    Ok(())
+}
+
+#[test]
+fn slow_build_reports_its_phase_and_counts_like_rten() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "a slow build")? else {
+        return Ok(());
+    };
+    let log = counts_alike(&bench, "slow-build")?;
+    ensure!(log.contains("fake phase"), "{log}");
+    Ok(())
+}
+
+#[test]
+fn damaged_engine_on_disk_is_built_again() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "a damaged engine")? else {
+        return Ok(());
+    };
+    counts_alike(&bench, "right")?;
+    let engines = bench.files("engine")?;
+    let engine = engines.first().context("an engine")?;
+    let bytes = fs::read(engine)?;
+    fs::write(engine, bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+    let log = counts_alike(&bench, "right")?;
+    ensure!(log.contains("it is damaged") && log.contains(BUILT), "{log}");
+    Ok(())
+}
+
+#[test]
+fn engine_that_trt_can_not_read_is_refused_and_remembered() -> anyhow::Result<()> {
+    falls_back("truncated", &["TensorRT can't read the engine", "cut off"])?;
+    let Some(bench) = Box::new(Headers::V10, "a refused engine")? else {
+        return Ok(());
+    };
+    for part in ["TensorRT can't read the engine", "to have it built again, delete"] {
+        let ran = bench.run_demo("trt", "truncated")?;
+        ensure!(ran.code != 0 && ran.log.contains(part), "{part}: {}", ran.log);
+    }
+    ensure!(bench.files("engine")?.is_empty());
+    for file in bench.files("refused")? {
+        fs::remove_file(file)?;
+    }
+    counts_alike(&bench, "right").map(drop)
+}
+
+#[test]
+fn crash_of_the_driver_costs_one_sentence() -> anyhow::Result<()> {
+    falls_back("probe-crash", &["crashes when it is asked for the device (signal 6)"])
+}
+
+#[test]
+fn hang_of_the_driver_costs_one_sentence() -> anyhow::Result<()> {
+    falls_back("probe-hang", &["the driver did not answer within 10 s"])
+}
+
+#[test]
+fn library_of_another_major_version_is_refused_by_number() -> anyhow::Result<()> {
+    falls_back("wrong-major", &["TensorRT 11.16 is installed", "built for 10.16"])
+}
+
+#[test]
+fn tensorrt_8_is_refused_by_number() -> anyhow::Result<()> {
+    falls_back("too-old", &["TensorRT 8.6 is too old", "install JetPack 6"])
+}
+
+#[test]
+fn machine_without_device_is_named() -> anyhow::Result<()> {
+    falls_back("no-device", &["CUDA has no device", "no CUDA-capable device"])
+}
+
+#[test]
+fn crash_of_the_builder_is_named() -> anyhow::Result<()> {
+    falls_back("build-crash", &["TensorRT crashes when it builds or runs it (signal 6)"])
+}
+
+#[test]
+fn lack_of_device_memory_is_named() -> anyhow::Result<()> {
+    falls_back("out-of-memory", &["CUDA has no memory for a tensor", "out of memory"])
+}
+
+#[test]
+fn outputs_of_a_wrong_shape_are_refused() -> anyhow::Result<()> {
+    falls_back("wrong-shape", &["does not fit manifest", "bright-seg"])
+}
+
+#[test]
+fn outputs_that_are_no_numbers_are_refused() -> anyhow::Result<()> {
+    falls_back("nan", &["values that are no numbers (NaN)"])
+}
