@@ -29,7 +29,7 @@ use watchkeeper_detect::OrtPlaces;
 use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_detect::night_gain::NightGain;
-use watchkeeper_detect::trt::TrtSettings;
+use watchkeeper_detect::trt::{StopFlag, TrtSettings};
 use watchkeeper_models::Zoo;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::draw::palette::{COLORS, color_of};
@@ -106,7 +106,10 @@ fn trt_settings(state: &Path) -> anyhow::Result<TrtSettings> {
         library: None,
         state_dir: state.to_owned(),
         engine_dir: state.join("engines"),
-        program: built.context("a target folder")?.join("watchkeeper-runtime"),
+        program: built
+            .context("a target folder")?
+            .join("watchkeeper-runtime"),
+        stop: StopFlag::default(),
     })
 }
 

@@ -81,15 +81,7 @@ pub fn load(
 ) -> Result<Box<dyn Network>, LoadError> {
     let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
     let signature = Signature::of(manifest);
-    load_as(
-        choice,
-        path,
-        &signature,
-        &warm_up_run,
-        threads,
-        places,
-        trt,
-    )
+    load_as(choice, path, &signature, &warm_up_run, threads, places, trt)
 }
 
 /// Runs a network for the first time and checks its outputs.

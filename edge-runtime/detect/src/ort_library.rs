@@ -58,7 +58,12 @@ pub(crate) fn find_library(
 ) -> Result<PathBuf, String> {
     let variable = variable.filter(|v| !v.is_empty()).map(PathBuf::from);
     let named = places.library.clone().or(variable);
-    find_in(LIBRARY, named.as_deref(), folders, places.state_dir.as_deref())
+    find_in(
+        LIBRARY,
+        named.as_deref(),
+        folders,
+        places.state_dir.as_deref(),
+    )
 }
 
 /// Finds a library to open. A named file is final; otherwise the first folder that has one wins,

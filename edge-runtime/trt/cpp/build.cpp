@@ -47,7 +47,8 @@ int32_t fix_shapes(IBuilder &builder, INetworkDefinition const &network, IBuilde
   for (auto &input : inputs) {
     Dims dims{input.rank, {}};
     for (int32_t i = 0; i < input.rank; i++) dims.d[i] = input.dims[i];
-    for (auto which : {OptProfileSelector::kMIN, OptProfileSelector::kOPT, OptProfileSelector::kMAX})
+    using Which = OptProfileSelector;
+    for (auto which : {Which::kMIN, Which::kOPT, Which::kMAX})
       fits = fits && profile->setDimensions(input.name, which, dims);
   }
   if (fits && config.addOptimizationProfile(profile) >= 0) return WK_TRT_OK;

@@ -79,7 +79,8 @@ int32_t Libraries::open_inference(wk_trt_versions *versions) {
   void *library = open_first({own.c_str(), "libnvinfer.so", "libnvinfer.so.11", "libnvinfer.so.10",
                               "libnvinfer.so.8"});
   if (versions) *versions = {NV_TENSORRT_VERSION, 0};
-  if (!library) return fail(WK_TRT_UNAVAILABLE, "%s is not installed; install TensorRT", own.c_str());
+  constexpr int32_t kMissing = WK_TRT_UNAVAILABLE;
+  if (!library) return fail(kMissing, "%s is not installed; install TensorRT", own.c_str());
   int32_t (*get_version)() = nullptr;
   if (find(library, "getInferLibVersion", get_version)) version = get_version();
   // Since 10.0 the major version is in the ten thousands, before in the thousands.
@@ -87,15 +88,15 @@ int32_t Libraries::open_inference(wk_trt_versions *versions) {
   int32_t major = version / unit, minor = version % unit / 100;
   if (versions) versions->library = major * 10000 + version % unit;
   if (major < 10)
-    return fail(WK_TRT_UNAVAILABLE,
-                "TensorRT %d.%d is too old, 10.0 is needed; install JetPack 6 or newer", major, minor);
+    return fail(kMissing, "TensorRT %d.%d is too old, 10.0 is needed; install JetPack 6 or newer",
+                major, minor);
   if (major != NV_TENSORRT_MAJOR)
-    return fail(WK_TRT_UNAVAILABLE,
+    return fail(kMissing,
                 "TensorRT %d.%d is installed, but libwk_trt.so was built for %d.%d; build it again",
                 major, minor, NV_TENSORRT_MAJOR, NV_TENSORRT_MINOR);
   if (!find(library, "createInferBuilder_INTERNAL", create_builder) ||
       !find(library, "createInferRuntime_INTERNAL", create_runtime))
-    return fail(WK_TRT_UNAVAILABLE, "libnvinfer.so can't build engines; install all of TensorRT");
+    return fail(kMissing, "libnvinfer.so can't build engines; install all of TensorRT");
   return WK_TRT_OK;
 }
 
@@ -142,8 +143,9 @@ extern "C" int32_t wk_trt_probe(wk_trt_device *out) {
     *out = {};
     size_t free_bytes = 0, total_bytes = 0;
     int error = cuda.device_properties ? cuda.device_properties(properties, 0) : 1;
-    if (!error) error = cuda.cudaDeviceGetAttribute(&out->major, 75, 0); // …ComputeCapabilityMajor
-    if (!error) error = cuda.cudaDeviceGetAttribute(&out->minor, 76, 0); // …ComputeCapabilityMinor
+    // 75 and 76: cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor.
+    if (!error) error = cuda.cudaDeviceGetAttribute(&out->major, 75, 0);
+    if (!error) error = cuda.cudaDeviceGetAttribute(&out->minor, 76, 0);
     if (!error) error = cuda.cudaMemGetInfo(&free_bytes, &total_bytes);
     if (error) return cuda.cuda_failed(error, "CUDA does not describe the device");
     std::snprintf(out->name, WK_TRT_NAME, "%.255s", properties);

@@ -79,7 +79,8 @@ struct wk_trt {
 
   int32_t run() {
     if (int32_t status = copy(true)) return status;
-    if (!context->enqueueV3(stream)) return wk::fail(WK_TRT_DEVICE, "TensorRT can't run the engine");
+    if (!context->enqueueV3(stream))
+      return wk::fail(WK_TRT_DEVICE, "TensorRT can't run the engine");
     int32_t status = copy(false);
     int error = cuda.cudaStreamSynchronize(stream);
     return error ? cuda.cuda_failed(error, "the device failed") : status;

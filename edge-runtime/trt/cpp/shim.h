@@ -46,7 +46,8 @@ struct Libraries {
 };
 
 // Keeps the sentence for wk_trt_last_error, with TensorRT's first message; returns `status`.
-int32_t fail(int32_t status, char const *format, ...) noexcept __attribute__((format(printf, 2, 3)));
+__attribute__((format(printf, 2, 3))) int32_t fail(int32_t status, char const *format,
+                                                   ...) noexcept;
 // The log, without the messages of earlier calls.
 nvinfer1::ILogger &fresh_log() noexcept;
 

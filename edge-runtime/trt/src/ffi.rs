@@ -17,7 +17,8 @@ use std::ptr::{NonNull, null_mut};
 use libloading::Library;
 use parking_lot::Mutex;
 
-use crate::{Failure, Status};
+use crate::failure::{Failure, Status};
+use crate::types::{Answers, BuildOptions, Device, Product, TensorInfo, Values, Versions};
 
 /// `WK_TRT_ABI` of the header.
 const ABI: i32 = 1;
@@ -30,16 +31,6 @@ const NAME_BYTES: usize = 256;
 
 /// Bytes of the longest sentence of the library.
 const SENTENCE_BYTES: usize = 1024;
-
-/// Versions as major * 10000 + minor * 100 + patch.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Versions {
-    /// Headers that the library was built against.
-    pub headers: i32,
-    /// TensorRT on this machine; 0: none.
-    pub library: i32,
-}
 
 #[repr(C)]
 struct RawDevice {
@@ -74,110 +65,24 @@ struct RawOptions {
     sink: unsafe extern "C" fn(*mut c_void, i32, *const c_void, usize) -> i32,
 }
 
-/// The graphics processor that runs engines.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Device {
-    pub name: String,
-    /// Compute capability, such as 8 and 7.
-    pub capability: (i32, i32),
-    pub total_bytes: u64,
-    pub free_bytes: u64,
-}
-
-/// An input or output of a network.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TensorInfo {
-    pub name: String,
-    pub is_input: bool,
-    /// Number of `nvinfer1::DataType`.
-    pub data_type: i32,
-    /// Lengths of its axes; `None` for one that is not fixed.
-    pub axes: Vec<Option<usize>>,
-}
-
-impl TensorInfo {
-    fn from_raw(raw: &RawTensor) -> Self {
-        let rank = usize::try_from(raw.rank).unwrap_or(0);
-        let axes = raw.dims.iter().take(rank).map(|d| usize::try_from(*d).ok());
-        Self {
-            name: text(&raw.name),
-            is_input: raw.is_input != 0,
-            data_type: raw.data_type,
-            axes: axes.collect(),
-        }
-    }
-
-    /// Lengths of all axes.
-    #[must_use]
-    pub fn shape(&self) -> Option<Vec<usize>> {
-        self.axes.iter().copied().collect()
+fn tensor_info(raw: &RawTensor) -> TensorInfo {
+    let rank = usize::try_from(raw.rank).unwrap_or(0);
+    let axes = raw.dims.iter().take(rank).map(|d| usize::try_from(*d).ok());
+    TensorInfo {
+        name: text(&raw.name),
+        is_input: raw.is_input != 0,
+        data_type: raw.data_type,
+        axes: axes.collect(),
     }
 }
 
-/// Values of a tensor on the host, the last axis fastest.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Values {
-    Floats(Vec<f32>),
-    Int32(Vec<i32>),
-    Int64(Vec<i64>),
-}
-
-impl Values {
-    fn zeros(info: &TensorInfo) -> Result<Self, Failure> {
-        let refused = |why: &str| {
-            let sentence = format!("tensor `{}` {why}", info.name);
-            Failure::new(Status::Argument, sentence)
-        };
-        let shape = info.shape();
-        let shape = shape.ok_or_else(|| refused("has a length that depends on the picture"))?;
-        let count = shape.iter().try_fold(1_usize, |n, axis| n.checked_mul(*axis));
-        let count = count.ok_or_else(|| refused("is too large"))?;
-        match info.data_type {
-            0 => Ok(Self::Floats(vec![0.0; count])),
-            3 => Ok(Self::Int32(vec![0; count])),
-            8 => Ok(Self::Int64(vec![0; count])),
-            1 | 7 => Err(refused("has 16-bit values; export the file with 32-bit inputs and outputs")),
-            _ => Err(refused("is neither float32 nor int32 nor int64")),
-        }
+/// Address and bytes of the values.
+fn buffer(values: &mut Values) -> (*mut c_void, usize) {
+    match values {
+        Values::Floats(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
+        Values::Int32(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
+        Values::Int64(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
     }
-
-    fn as_raw(&mut self) -> (*mut c_void, usize) {
-        match self {
-            Self::Floats(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
-            Self::Int32(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
-            Self::Int64(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
-        }
-    }
-}
-
-/// How an engine is built.
-#[derive(Debug, Clone, Copy)]
-pub struct BuildOptions<'a> {
-    /// Device memory that one layer may use.
-    pub workspace_bytes: u64,
-    /// Builder optimisation level, 0 to 5.
-    pub level: i32,
-    /// Timing cache of an earlier build; may be empty.
-    pub timing_cache: &'a [u8],
-}
-
-/// What a build returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Product {
-    Engine,
-    TimingCache,
-}
-
-/// What a build asks its caller.
-pub trait Answers: Send {
-    /// Returns the lengths of all inputs; `None` cancels the build.
-    fn fix_shapes(&mut self, inputs: &[TensorInfo]) -> Option<Vec<Vec<usize>>>;
-
-    /// Whether to go on, at a step of a phase.
-    fn progress(&mut self, phase: &str, step: i32, steps: i32) -> bool;
-
-    /// Whether the product was taken.
-    fn take(&mut self, product: Product, bytes: &[u8]) -> bool;
 }
 
 type Last = unsafe extern "C" fn(*mut c_char, usize) -> usize;
@@ -345,7 +250,7 @@ unsafe extern "C" fn on_shapes(user: *mut c_void, inputs: *mut RawTensor, count:
     let count = usize::try_from(count).unwrap_or(0);
     // SAFETY: the library passes `count` inputs that it lends for this call.
     let inputs = unsafe { std::slice::from_raw_parts_mut(inputs, count) };
-    let infos: Vec<TensorInfo> = inputs.iter().map(TensorInfo::from_raw).collect();
+    let infos: Vec<TensorInfo> = inputs.iter().map(tensor_info).collect();
     // SAFETY: `user` comes from `Shim::build`.
     let shapes = unsafe { ask(user, |answers| answers.fix_shapes(&infos)) };
     let Some(shapes) = shapes.flatten() else {
@@ -444,8 +349,7 @@ impl Engine {
             return Err(Failure::new(Status::Argument, "an input has too many axes"));
         }
         // SAFETY: the engine is open, the index exists, and `dims` has `rank` numbers.
-        let code =
-            unsafe { (self.shim.set_shape)(self.raw.as_ptr(), code, dims.as_ptr(), rank) };
+        let code = unsafe { (self.shim.set_shape)(self.raw.as_ptr(), code, dims.as_ptr(), rank) };
         self.shim.check(code)
     }
 
@@ -455,7 +359,11 @@ impl Engine {
     /// A tensor without fixed lengths, or of another type than float32, int32 and int64.
     pub fn allocate(&mut self) -> Result<(), Failure> {
         self.describe()?;
-        self.values = self.tensors.iter().map(Values::zeros).collect::<Result<_, _>>()?;
+        self.values = self
+            .tensors
+            .iter()
+            .map(Values::zeros)
+            .collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -475,14 +383,15 @@ impl Engine {
     /// [`Failure`] of the device; the engine may be unusable.
     pub fn run(&mut self) -> Result<(), Failure> {
         for (index, values) in (0_i32..).zip(&mut self.values) {
-            let (pointer, bytes) = values.as_raw();
+            let (pointer, bytes) = buffer(values);
             // SAFETY: the engine is open, the index exists, and the buffer has `bytes` bytes. It
             // stays where it is until `run` returns, which is the last to use the pointer.
             let code = unsafe { (self.shim.bind)(self.raw.as_ptr(), index, pointer, bytes) };
             self.shim.check(code)?;
         }
         // SAFETY: the engine is open; tensors without a buffer are refused.
-        self.shim.check(unsafe { (self.shim.run)(self.raw.as_ptr()) })
+        self.shim
+            .check(unsafe { (self.shim.run)(self.raw.as_ptr()) })
     }
 
     fn describe(&mut self) -> Result<(), Failure> {
@@ -501,13 +410,16 @@ impl Engine {
             // SAFETY: the engine is open, the index exists, and the pointer is valid.
             let code = unsafe { (self.shim.tensor)(self.raw.as_ptr(), index, &raw mut raw) };
             self.shim.check(code)?;
-            self.tensors.push(TensorInfo::from_raw(&raw));
+            self.tensors.push(tensor_info(&raw));
         }
         Ok(())
     }
 
     fn index(&self, index: usize) -> Result<i32, Failure> {
-        let known = self.tensors.get(index).and_then(|_| i32::try_from(index).ok());
+        let known = self
+            .tensors
+            .get(index)
+            .and_then(|_| i32::try_from(index).ok());
         known.ok_or_else(|| Failure::new(Status::Argument, "there is no such tensor"))
     }
 }
@@ -541,7 +453,10 @@ mod tests {
         std::fs::write(&path, "not a library").unwrap();
         let failure = Shim::open(&path).unwrap_err();
         assert_eq!(failure.status, Status::Unavailable);
-        assert!(failure.message.contains("libwk_trt.so can't be opened"), "{failure}");
+        assert!(
+            failure.message.contains("libwk_trt.so can't be opened"),
+            "{failure}"
+        );
     }
 
     #[test]

@@ -90,7 +90,10 @@ unsafe extern "C" fn wk_fake_describe(
         return -1;
     };
     let node = model.node_info(*id);
-    let text = node.as_ref().and_then(|node| node.name()).unwrap_or_default();
+    let text = node
+        .as_ref()
+        .and_then(|node| node.name())
+        .unwrap_or_default();
     for (to, from) in name.iter_mut().zip(text.bytes().chain([0])) {
         *to = from;
     }
@@ -178,8 +181,7 @@ unsafe extern "C" fn wk_fake_output(
     rank: *mut i32,
 ) -> *const f32 {
     // SAFETY: the caller's.
-    let (network, dims) =
-        unsafe { (&mut *network, std::slice::from_raw_parts_mut(dims, AXES)) };
+    let (network, dims) = unsafe { (&mut *network, std::slice::from_raw_parts_mut(dims, AXES)) };
     let output = usize::try_from(index).ok();
     let Some(output) = output.and_then(|i| network.outputs.get_mut(i)) else {
         return std::ptr::null();

@@ -119,7 +119,11 @@ fn falls_back(mode: &str, parts: &[&str]) -> anyhow::Result<()> {
     ensure!(refused.code != 0, "{}", refused.log);
     let has_parts = |line: &&str| parts.iter().all(|part| line.contains(part));
     let sentence = refused.log.lines().find(has_parts);
-    ensure!(sentence.is_some(), "no line with {parts:?}: {}", refused.log);
+    ensure!(
+        sentence.is_some(),
+        "no line with {parts:?}: {}",
+        refused.log
+    );
     ensure!(!refused.log.contains("panicked"), "{}", refused.log);
 
     let ran = bench.run_demo("auto", mode)?;
@@ -129,7 +133,11 @@ fn falls_back(mode: &str, parts: &[&str]) -> anyhow::Result<()> {
         "no line with {parts:?}: {}",
         ran.log
     );
-    ensure!(counted(&ran.summary) == bench.demo_by_rten()?, "{}", ran.summary);
+    ensure!(
+        counted(&ran.summary) == bench.demo_by_rten()?,
+        "{}",
+        ran.summary
+    );
     Ok(())
 }
 
@@ -138,7 +146,11 @@ fn counts_alike(bench: &Box, mode: &str) -> anyhow::Result<String> {
     let ran = bench.run_demo("trt", mode)?;
     ensure!(ran.code == 0, "{}", ran.log);
     ensure!(ran.log.contains("backend=\"trt\""), "{}", ran.log);
-    ensure!(counted(&ran.summary) == bench.demo_by_rten()?, "{}", ran.summary);
+    ensure!(
+        counted(&ran.summary) == bench.demo_by_rten()?,
+        "{}",
+        ran.summary
+    );
     Ok(ran.log)
 }
 
@@ -176,15 +188,22 @@ fn vehicles_on_a_clip_are_counted_alike_by_trt_and_rten() -> anyhow::Result<()> 
     let clip = data.join("video/ahmetozlu_road.mp4").display().to_string();
     let model = data.join("models/yolox_nano.onnx").display().to_string();
     let line = "l:0,218,640,218";
-    let arguments = [
-        &clip, "--model", &model, "--line", line, "--for", "6",
-    ];
+    let arguments = [&clip, "--model", &model, "--line", line, "--for", "6"];
     let [trt, rten] = ["trt", "rten"].map(|backend| bench.run(backend, "right", &arguments));
     let (trt, rten) = (trt?, rten?);
     ensure!(trt.code == 0 && rten.code == 0, "{} {}", trt.log, rten.log);
     ensure!(trt.log.contains("backend=\"trt\""), "{}", trt.log);
-    ensure!(counted(&trt.summary) == counted(&rten.summary), "{} {}", trt.summary, rten.summary);
-    ensure!(trt.summary["lines"]["l"]["out"].as_u64() > Some(0), "{}", trt.summary);
+    ensure!(
+        counted(&trt.summary) == counted(&rten.summary),
+        "{} {}",
+        trt.summary,
+        rten.summary
+    );
+    ensure!(
+        trt.summary["lines"]["l"]["out"].as_u64() > Some(0),
+        "{}",
+        trt.summary
+    );
     Ok(())
 }
 
@@ -209,7 +228,10 @@ fn damaged_engine_on_disk_is_built_again() -> anyhow::Result<()> {
     let bytes = fs::read(engine)?;
     fs::write(engine, bytes.get(..bytes.len() / 2).unwrap_or_default())?;
     let log = counts_alike(&bench, "right")?;
-    ensure!(log.contains("it is damaged") && log.contains(BUILT), "{log}");
+    ensure!(
+        log.contains("it is damaged") && log.contains(BUILT),
+        "{log}"
+    );
     Ok(())
 }
 
@@ -219,9 +241,16 @@ fn engine_that_trt_can_not_read_is_refused_and_remembered() -> anyhow::Result<()
     let Some(bench) = Box::new(Headers::V10, "a refused engine")? else {
         return Ok(());
     };
-    for part in ["TensorRT can't read the engine", "to have it built again, delete"] {
+    for part in [
+        "TensorRT can't read the engine",
+        "to have it built again, delete",
+    ] {
         let ran = bench.run_demo("trt", "truncated")?;
-        ensure!(ran.code != 0 && ran.log.contains(part), "{part}: {}", ran.log);
+        ensure!(
+            ran.code != 0 && ran.log.contains(part),
+            "{part}: {}",
+            ran.log
+        );
     }
     ensure!(bench.files("engine")?.is_empty());
     for file in bench.files("refused")? {
@@ -232,7 +261,10 @@ fn engine_that_trt_can_not_read_is_refused_and_remembered() -> anyhow::Result<()
 
 #[test]
 fn crash_of_the_driver_costs_one_sentence() -> anyhow::Result<()> {
-    falls_back("probe-crash", &["crashes when it is asked for the device (signal 6)"])
+    falls_back(
+        "probe-crash",
+        &["crashes when it is asked for the device (signal 6)"],
+    )
 }
 
 #[test]
@@ -242,7 +274,10 @@ fn hang_of_the_driver_costs_one_sentence() -> anyhow::Result<()> {
 
 #[test]
 fn library_of_another_major_version_is_refused_by_number() -> anyhow::Result<()> {
-    falls_back("wrong-major", &["TensorRT 11.16 is installed", "built for 10.16"])
+    falls_back(
+        "wrong-major",
+        &["TensorRT 11.16 is installed", "built for 10.16"],
+    )
 }
 
 #[test]
@@ -252,17 +287,26 @@ fn tensorrt_8_is_refused_by_number() -> anyhow::Result<()> {
 
 #[test]
 fn machine_without_device_is_named() -> anyhow::Result<()> {
-    falls_back("no-device", &["CUDA has no device", "no CUDA-capable device"])
+    falls_back(
+        "no-device",
+        &["CUDA has no device", "no CUDA-capable device"],
+    )
 }
 
 #[test]
 fn crash_of_the_builder_is_named() -> anyhow::Result<()> {
-    falls_back("build-crash", &["TensorRT crashes when it builds or runs it (signal 6)"])
+    falls_back(
+        "build-crash",
+        &["TensorRT crashes when it builds or runs it (signal 6)"],
+    )
 }
 
 #[test]
 fn lack_of_device_memory_is_named() -> anyhow::Result<()> {
-    falls_back("out-of-memory", &["CUDA has no memory for a tensor", "out of memory"])
+    falls_back(
+        "out-of-memory",
+        &["CUDA has no memory for a tensor", "out of memory"],
+    )
 }
 
 #[test]

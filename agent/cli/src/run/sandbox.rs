@@ -27,6 +27,7 @@ use crate::configuration::{
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::state_folder::state_folder;
 use watchkeeper_client::RuntimeClient;
 
 const RUNTIME: &str = "watchkeeper-runtime";
@@ -290,7 +291,13 @@ fn write_config(
     sinks: Option<Value>,
 ) -> Result<PathBuf, Failure> {
     let library = config.inference.ort_library.as_deref().map(absolute);
-    let inference = inference_section(config, library.as_deref());
+    let mut inference = inference_section(config, library.as_deref());
+    // An engine takes minutes to build, and the folder of the run is temporary.
+    if config.inference.engine_dir.is_none()
+        && let Ok(state) = state_folder()
+    {
+        inference["engine_dir"] = json!(state.join("engines"));
+    }
     let mut file = json!({
         "box": {"site": RUN_SITE, "id": config.box_id},
         "runtime": {

@@ -177,7 +177,10 @@ impl Order {
     fn carry_out(&self) -> Result<(), Refusal> {
         let on_disk = |e: io::Error| {
             let folder = self.engine_dir.display();
-            Refusal::new(Reason::Box, format!("the engine can't be kept in {folder}: {e}"))
+            Refusal::new(
+                Reason::Box,
+                format!("the engine can't be kept in {folder}: {e}"),
+            )
         };
         let onnx = std::fs::read(&self.model)
             .map_err(|e| Refusal::new(Reason::Box, format!("the file can't be read: {e}")))?;
@@ -214,15 +217,12 @@ impl Order {
 }
 
 /// Opens an engine and runs it on grey pictures and zeros.
-fn run_once(
-    shim: &'static Shim,
-    engine: &[u8],
-    signature: &Signature<'_>,
-) -> Result<(), Refusal> {
-    let mut network = TrtNetwork::open(shim, engine, signature).map_err(|failure| match failure {
-        OpenFailure::Trt(failure) => Refusal::from_failure(&failure),
-        OpenFailure::Mismatch(why) => Refusal::new(Reason::Mismatch, why),
-    })?;
+fn run_once(shim: &'static Shim, engine: &[u8], signature: &Signature<'_>) -> Result<(), Refusal> {
+    let mut network =
+        TrtNetwork::open(shim, engine, signature).map_err(|failure| match failure {
+            OpenFailure::Trt(failure) => Refusal::from_failure(&failure),
+            OpenFailure::Mismatch(why) => Refusal::new(Reason::Mismatch, why),
+        })?;
     let inputs = network.trial_inputs();
     let feeds: Vec<Feed<'_>> = inputs.iter().map(TrialInput::feed).collect();
     network
@@ -315,7 +315,10 @@ pub(super) fn run_child(
     child.kill().ok();
     let status = child.wait().map_err(failed)?;
     end?.unwrap_or_else(|| Err(ended_silently(status)))?;
-    tracing::info!(seconds = began.elapsed().as_secs(), "engine of TensorRT built");
+    tracing::info!(
+        seconds = began.elapsed().as_secs(),
+        "engine of TensorRT built"
+    );
     Ok(())
 }
 

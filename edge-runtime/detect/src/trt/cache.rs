@@ -248,9 +248,13 @@ mod tests {
             let file = File::options()
                 .write(true)
                 .open(cache.engine_file(&format!("{n:03}")));
-            file.and_then(|file| file.set_modified(at)).expect("its time");
+            file.and_then(|file| file.set_modified(at))
+                .expect("its time");
         }
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), MAX_ENGINES);
+        assert_eq!(
+            fs::read_dir(folder.path()).expect("a folder").count(),
+            MAX_ENGINES
+        );
         assert_eq!(cache.read("000"), None);
         assert!(cache.read("034").is_some());
     }

@@ -47,7 +47,8 @@ impl TrtNetwork {
             engine.set_shape(*index, shape)?;
         }
         engine.allocate()?;
-        let order = pick_inputs(&signature.inputs, &found(&infos)).map_err(OpenFailure::Mismatch)?;
+        let order =
+            pick_inputs(&signature.inputs, &found(&infos)).map_err(OpenFailure::Mismatch)?;
         let inputs = order.iter().filter_map(|i| {
             let (index, _) = there.get(*i)?;
             Some((*index, shapes.get(*i)?.clone()))

@@ -17,7 +17,8 @@ const MAX_OPENINGS: usize = 2;
 
 impl TrtNetwork {
     /// Opens the engine of a file; builds it first, in a child process, if there is none. That takes
-    /// minutes; `progress` hears of each step and returns whether to go on.
+    /// minutes; `progress` hears of each step and returns whether to go on. A stop of the program
+    /// cancels it too.
     ///
     /// # Errors
     /// [`LoadError`]: TensorRT is missing, can't read or run the file, or the file does not match
@@ -115,7 +116,8 @@ impl<'a> Place<'a> {
             &settings.engine_dir,
             &self.key,
         );
-        build::run_child(&order, &settings.program, progress).map_err(|refusal| {
+        let mut goes_on = |step: &BuildProgress| !settings.stop.is_set() && progress(step);
+        build::run_child(&order, &settings.program, &mut goes_on).map_err(|refusal| {
             if refusal.is_final() {
                 self.cache.refuse(&self.key, &refusal.message);
             }

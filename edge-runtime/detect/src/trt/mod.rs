@@ -17,4 +17,4 @@ mod settings;
 pub use build::BuildProgress;
 pub use engine::{NAME, TrtNetwork};
 pub use probe::{TrtFacts, availability};
-pub use settings::TrtSettings;
+pub use settings::{StopFlag, TrtSettings};

@@ -204,12 +204,16 @@ mod tests {
             ("kill -ABRT $$", "(signal 6)"),
             ("exit 3", "without an answer"),
             ("echo nonsense", "without an answer"),
-            (r#"echo '{"refused":"no device;\n buy one"}'"#, "no device; buy one"),
+            (
+                r#"printf '%s' '{"refused":"no device;\n buy one"}'"#,
+                "no device; buy one",
+            ),
         ] {
             let why = child(script).expect_err(script);
             assert!(why.contains(said) && !why.contains('\n'), "{why}");
         }
-        let facts = r#"{"facts":{"version":"10.3.0","device":"Orin","capability":"8.7","memory":1}}"#;
+        let facts =
+            r#"{"facts":{"version":"10.3.0","device":"Orin","capability":"8.7","memory":1}}"#;
         let facts = child(&format!("echo '{facts}'")).expect("facts");
         assert_eq!(facts.device, "Orin");
     }

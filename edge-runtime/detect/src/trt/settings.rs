@@ -1,6 +1,8 @@
 //! Where TensorRT's shim is searched and engines are kept.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ort_library::{find_in, system_folders};
 
@@ -17,7 +19,26 @@ pub struct TrtSettings {
     pub engine_dir: PathBuf,
     /// `watchkeeper-runtime`, which serves the subcommands of [`probe`] and [`build`].
     pub program: PathBuf,
+    pub stop: StopFlag,
 }
+
+/// Set when the program stops, which cancels the builds of engines.
+#[derive(Debug, Clone, Default)]
+pub struct StopFlag(pub Arc<AtomicBool>);
+
+impl StopFlag {
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for StopFlag {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for StopFlag {}
 
 impl TrtSettings {
     /// Finds the shim.
@@ -32,9 +53,7 @@ impl TrtSettings {
             Some(&self.state_dir),
         );
         found.map_err(|why| {
-            format!(
-                "{why}; compile it on a box with TensorRT 10 or newer: edge-runtime/trt/build"
-            )
+            format!("{why}; compile it on a box with TensorRT 10 or newer: edge-runtime/trt/build")
         })
     }
 }

@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_detect::trt::StopFlag;
 use watchkeeper_detect::{Detector, DetectorPool, OpenError};
 use watchkeeper_models::{MOTION, Zoo};
 
@@ -22,6 +23,8 @@ use super::settings::ModelSettings;
 pub struct Models {
     pool: DetectorPool,
     settings: ModelSettings,
+    /// Set when the daemon stops.
+    is_stopping: Arc<AtomicBool>,
     /// Absent where a crash costs only this process.
     first_loads: Option<FirstLoads>,
 }
@@ -49,12 +52,13 @@ impl Models {
         Self {
             pool: DetectorPool::default(),
             settings,
+            is_stopping: Arc::default(),
             first_loads: None,
         }
     }
 
     /// Like [`Self::new`], but each file is loaded by `program model-check` first. `is_stopping`
-    /// ends such checks.
+    /// ends such checks, and builds of engines.
     #[must_use]
     pub fn checked(
         config: &Config,
@@ -62,8 +66,10 @@ impl Models {
         is_stopping: Arc<AtomicBool>,
     ) -> Self {
         let settings = ModelSettings::new(config);
-        let first_loads = FirstLoads::new(settings.clone(), program, is_stopping);
+        let stop = Arc::clone(&is_stopping);
+        let first_loads = FirstLoads::new(settings.clone(), program, stop);
         Self {
+            is_stopping,
             first_loads: Some(first_loads),
             ..Self::with_settings(settings)
         }
@@ -79,7 +85,11 @@ impl Models {
         {
             first_loads.check(model, &self.zoo())?;
         }
-        Ok(self.pool.open(&self.settings.request(model))?)
+        let mut request = self.settings.request(model);
+        if let Some(trt) = &mut request.trt {
+            trt.stop = StopFlag(Arc::clone(&self.is_stopping));
+        }
+        Ok(self.pool.open(&request)?)
     }
 
     /// Whether opening the model has it checked first, which may take minutes.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::{Backend, Config};
 use watchkeeper_detect::motion::MotionSettings;
-use watchkeeper_detect::trt::TrtSettings;
+use watchkeeper_detect::trt::{StopFlag, TrtSettings};
 use watchkeeper_detect::{BackendChoice, OpenRequest, OrtPlaces};
 use watchkeeper_models::model_check::THIS_PROGRAM;
 
@@ -103,12 +103,14 @@ impl ModelSettings {
     }
 
     /// TensorRT's settings, where it may serve. With `auto` that needs the shim.
-    fn trt(&self) -> Option<TrtSettings> {
+    #[must_use]
+    pub fn trt(&self) -> Option<TrtSettings> {
         let settings = TrtSettings {
             library: self.trt_library.clone(),
             state_dir: self.state_dir.clone(),
             engine_dir: self.engine_dir.clone(),
             program: THIS_PROGRAM.into(),
+            stop: StopFlag::default(),
         };
         match self.backend() {
             _ if self.is_check => None,

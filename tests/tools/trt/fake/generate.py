@@ -24,7 +24,8 @@ using namespace nvinfer1;
 """
 
 METHOD = re.compile(
-    r"virtual\s+([^;{}]+?)\s*(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)\s*(const)?\s*noexcept\s*=\s*0;", re.S
+    r"virtual\s+([^;{}]+?)\s*(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)\s*(const)?\s*noexcept\s*=\s*0;",
+    re.S,
 )
 
 

@@ -225,7 +225,7 @@ struct Engine : fake::FCudaEngine {
       auto &dims = outputs[i].dims;
       dims = {};
       back().output(net->raw, static_cast<int32_t>(i), dims.d, &dims.nbDims);
-      if (is_mode("wrong-shape")) dims.d[dims.nbDims - 1]++;
+      if (is_mode("wrong-shape")) dims.d[1]++; // one class, or attribute, too many
       tensors.push_back(outputs[i]);
     }
     return true;
