@@ -28,7 +28,7 @@ pub enum BackendChoice {
     /// The pure Rust back end.
     Rten,
     Ort,
-    /// TensorRT.
+    /// TensorRT, where its shim is compiled.
     Trt,
 }
 

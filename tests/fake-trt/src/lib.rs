@@ -1,7 +1,7 @@
 //! The networks of the fake TensorRT (`tests/tools/trt/fake`), run by rten behind a C ABI.
 //!
 //! - `nvinfer.cpp` declares the same functions; both are built by the tests and never shipped.
-//! - The caller passes valid pointers, as that file does; a network is used by one thread at a time.
+//! - The caller passes valid pointers, as that file does; one thread at a time uses a network.
 //! - Inputs are float32, or int64 where the file has integers.
 
 #![allow(

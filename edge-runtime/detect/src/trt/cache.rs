@@ -132,7 +132,7 @@ impl EngineCache {
         let kept = fs::create_dir_all(&self.folder)
             .and_then(|()| replace(&self.refusal_file(key), &[sentence.as_bytes()]));
         if let Err(error) = kept {
-            tracing::warn!(%error, "a refused engine can't be noted; the next start builds it again");
+            tracing::warn!(%error, "a refusal can't be kept; the next start builds it again");
         }
     }
 

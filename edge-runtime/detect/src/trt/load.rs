@@ -16,9 +16,9 @@ use crate::network::{LoadError, Signature};
 const MAX_OPENINGS: usize = 2;
 
 impl TrtNetwork {
-    /// Opens the engine of a file; builds it first, in a child process, if there is none. That takes
-    /// minutes; `progress` hears of each step and returns whether to go on. A stop of the program
-    /// cancels it too.
+    /// Opens the engine of a file; builds it first, in a child process, if there is none. That
+    /// takes minutes. `progress` receives each step and returns whether to go on; a stop of the
+    /// program cancels the build too.
     ///
     /// # Errors
     /// [`LoadError`]: TensorRT is missing, can't read or run the file, or the file does not match
