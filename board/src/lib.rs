@@ -6,6 +6,7 @@
 //!   sensor may disappear.
 
 pub mod clock;
+pub mod cpu;
 pub mod identity;
 mod kernel;
 pub mod memory;
