@@ -32,6 +32,19 @@ pub enum BackendChoice {
 impl BackendChoice {
     /// Values of the configuration key.
     pub const NAMES: [&str; 3] = ["auto", "rten", "ort"];
+
+    /// The back ends among which a measurement chooses.
+    pub const MEASURED: [Self; 2] = [Self::Ort, Self::Rten];
+
+    /// Value of the configuration key.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Rten => "rten",
+            Self::Ort => "ort",
+        }
+    }
 }
 
 impl FromStr for BackendChoice {

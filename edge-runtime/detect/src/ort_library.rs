@@ -1,7 +1,7 @@
 //! Search for the library of ONNX Runtime; nothing is downloaded.
 //!
 //! Order: the configured file, `ORT_DYLIB_PATH`, the system's folders, `/opt/onnxruntime/lib`, and
-//! `lib/` in the state folder.
+//! the folders of fetched libraries.
 
 #[cfg(feature = "ort")]
 use std::ffi::OsString;
@@ -21,8 +21,8 @@ pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 pub struct OrtPlaces {
     /// The configured file.
     pub library: Option<PathBuf>,
-    /// State folder, whose `lib/` is searched.
-    pub state_dir: Option<PathBuf>,
+    /// Folders of fetched libraries.
+    pub folders: Vec<PathBuf>,
 }
 
 impl OrtPlaces {
@@ -68,8 +68,7 @@ pub(crate) fn find_library(
             None => Err(format!("{} does not exist", named.display())),
         };
     }
-    let own = places.state_dir.as_ref().map(|dir| dir.join("lib"));
-    let folders: Vec<_> = folders.iter().chain(&own).collect();
+    let folders: Vec<_> = folders.iter().chain(&places.folders).collect();
     folders
         .iter()
         .find_map(|dir| in_folder(dir))
@@ -118,15 +117,12 @@ mod tests {
         let folders = [empty, full.clone()];
         let found = find_library(&OrtPlaces::default(), None, &folders).unwrap();
         assert_eq!(found, full.join("libonnxruntime.so.1.31.1"));
-        let state_dir = Some(dir.path().to_owned());
-        fs::create_dir_all(dir.path().join("lib")).unwrap();
-        fs::write(dir.path().join("lib").join(LIBRARY), "").unwrap();
         let places = OrtPlaces {
-            state_dir,
+            folders: vec![dir.path().join("missing"), full],
             ..OrtPlaces::default()
         };
         let found = find_library(&places, None, &[]).unwrap();
-        assert_eq!(found, dir.path().join("lib").join(LIBRARY));
+        assert!(found.ends_with("full/libonnxruntime.so.1.31.1"));
     }
 
     #[test]

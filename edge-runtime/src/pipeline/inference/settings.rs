@@ -5,12 +5,15 @@
 
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::{Backend, Config};
 use watchkeeper_detect::motion::MotionSettings;
 use watchkeeper_detect::{BackendChoice, OpenRequest, OrtPlaces};
+
+/// First part of the names of providers' libraries.
+const PROVIDERS: &str = "libonnxruntime_providers_";
 
 /// Settings of inference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +23,8 @@ pub struct ModelSettings {
     pub(super) threads: Option<usize>,
     pub(super) models_dirs: Vec<PathBuf>,
     ort_library: Option<PathBuf>,
+    /// Folders of fetched libraries.
+    library_folders: Vec<PathBuf>,
     pub(super) state_dir: PathBuf,
 }
 
@@ -36,6 +41,7 @@ impl ModelSettings {
             threads: config.inference.threads,
             models_dirs: config.models.folders(),
             ort_library: config.inference.ort_library.clone(),
+            library_folders: config.library_folders(),
             state_dir: config.state_dir.clone(),
         }
     }
@@ -57,7 +63,10 @@ impl ModelSettings {
     /// The folder, or the library, whose path is not UTF-8.
     pub(super) fn to_json(&self) -> Result<String, PathBuf> {
         let state_dir = std::iter::once(&self.state_dir);
-        let mut paths = state_dir.chain(&self.models_dirs).chain(&self.ort_library);
+        let mut paths = state_dir
+            .chain(&self.models_dirs)
+            .chain(&self.library_folders)
+            .chain(&self.ort_library);
         match paths.find(|path| path.to_str().is_none()) {
             Some(path) => Err(path.clone()),
             // Writing strings and numbers as JSON does not fail.
@@ -71,6 +80,13 @@ impl ModelSettings {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let most = cores.saturating_sub(1).max(1);
         self.threads = Some(self.threads.map_or(most, |threads| threads.min(most)));
+        self
+    }
+
+    /// Chooses another back end than the configured one.
+    #[must_use]
+    pub(super) fn on(mut self, backend: BackendChoice) -> Self {
+        backend.name().clone_into(&mut self.backend);
         self
     }
 
@@ -91,14 +107,15 @@ impl ModelSettings {
         }
     }
 
-    fn places(&self) -> OrtPlaces {
+    pub(crate) fn places(&self) -> OrtPlaces {
         OrtPlaces {
             library: self.ort_library.clone(),
-            state_dir: Some(self.state_dir.clone()),
+            folders: self.library_folders.clone(),
         }
     }
 
-    /// Path, size and time of the library that runs networks; empty if the back end needs none.
+    /// Path, size and time of the library that runs networks, and of its providers' libraries
+    /// beside it; empty if the back end needs none.
     pub(super) fn library_stamp(&self) -> String {
         if self.backend() == BackendChoice::Rten {
             return String::new();
@@ -106,9 +123,27 @@ impl ModelSettings {
         let Some(path) = self.places().library_file() else {
             return String::new();
         };
-        let file = std::fs::metadata(&path).map(|file| (file.size(), file.mtime()));
-        format!("{} {file:?}", path.display())
+        let mut files = providers_beside(&path);
+        files.insert(0, path);
+        let stamps = files.iter().map(|path| {
+            let file = std::fs::metadata(path).map(|file| (file.size(), file.mtime()));
+            format!("{} {file:?}", path.display())
+        });
+        stamps.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Libraries of execution providers beside ONNX Runtime's.
+fn providers_beside(library: &Path) -> Vec<PathBuf> {
+    let folder = library.parent().and_then(|dir| std::fs::read_dir(dir).ok());
+    let files = folder.into_iter().flatten().flatten();
+    let providers = files.filter(|file| {
+        let name = file.file_name();
+        name.to_string_lossy().starts_with(PROVIDERS)
+    });
+    let mut providers: Vec<PathBuf> = providers.map(|file| file.path()).collect();
+    providers.sort();
+    providers
 }
 
 #[cfg(test)]
@@ -122,6 +157,7 @@ mod tests {
             threads: Some(3),
             models_dirs: vec!["/a b".into(), "/c".into()],
             ort_library: Some("/lib/x.so".into()),
+            library_folders: vec!["/state/lib".into()],
             state_dir: "/state".into(),
         };
         let text = settings.to_json().unwrap_or_default();
@@ -137,6 +173,7 @@ mod tests {
             threads,
             models_dirs: vec![folder],
             ort_library: None,
+            library_folders: Vec::new(),
             state_dir: "/state".into(),
         }
     }
