@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
 use watchkeeper_runtime::media::window::{self, WindowSize};
-use watchkeeper_runtime::{camera_trial, capture, daemon, image_run};
+use watchkeeper_runtime::{camera_trial, capture, daemon, image_run, model_queries};
 
 /// Watches cameras: capture, inference, workflows, journal. Serves HTTP on a Unix socket; needs
 /// neither network nor agent.
@@ -46,6 +46,23 @@ enum Command {
     /// Open a model as a pipeline would, with limits of memory; called by `watchkeeper models add`,
     /// and by the runtime before it loads a file for the first time
     ModelCheck(daemon::ModelCheck),
+    /// Print the back ends of this box as JSON; called by `watchkeeper backends`
+    Backends(model_queries::Backends),
+    /// Measure a model on the back ends of this box and print a report as JSON; called by
+    /// `watchkeeper models bench`, and by the runtime to choose a back end
+    ModelBench(model_queries::ModelBenchRequest),
+}
+
+impl Command {
+    /// Runs a command that a runtime called with its settings; returns its exit code.
+    fn begin(&self) -> Option<ExitCode> {
+        match self {
+            Self::ModelCheck(check) => check.begin(),
+            Self::Backends(query) => query.begin(),
+            Self::ModelBench(request) => request.begin(),
+            Self::WorkflowRun(_) | Self::CameraTrial(_) => None,
+        }
+    }
 }
 
 /// Sets the environment variables that GStreamer elements read.
@@ -66,9 +83,7 @@ fn main() -> ExitCode {
         return daemon::check_media();
     }
     daemon::init_logs(args.log_json);
-    if let Some(Command::ModelCheck(check)) = &args.command
-        && let Some(ended) = check.begin()
-    {
+    if let Some(ended) = args.command.as_ref().and_then(Command::begin) {
         return ended;
     }
     if let Some(size) = args.window {
@@ -94,6 +109,8 @@ fn main() -> ExitCode {
         Some(Command::WorkflowRun(request)) => return image_run::main(request, &config),
         Some(Command::CameraTrial(request)) => return camera_trial::main(request, &config),
         Some(Command::ModelCheck(check)) => return check.run(&config),
+        Some(Command::Backends(query)) => return query.run(&config),
+        Some(Command::ModelBench(request)) => return request.run(&config),
         None => {}
     }
     match daemon::run(config, args.exit_with_parent) {

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig, bounded};
+use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
@@ -275,6 +276,9 @@ impl Runtime for Little {
         // Blocks a caller for as long as a test holds this.
         drop(self.gate.lock().unwrap());
         Vec::new()
+    }
+    fn backends(&self) -> BackendReport {
+        BackendReport::default()
     }
     fn health(&self) -> Health {
         Health {

@@ -27,11 +27,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
-use watchkeeper_models::{Resolved, Zoo, ZooError};
+use watchkeeper_models::{Resolved, Sha256Sum, Zoo, ZooError};
 
 use self::digests::Digests;
 use self::results::{CheckResult, CheckResults};
-use self::subject::{CheckedModel, Key, Subject, program_stamp};
+pub(super) use self::subject::program_stamp;
+use self::subject::{CheckedModel, Key, Subject};
 use super::settings::ModelSettings;
 
 /// Most models that wait for the check of another: each holds a call of the API.
@@ -158,6 +159,11 @@ impl FirstLoads {
         };
         self.results.put(&key, result, &path);
         self.answer(&path, &key, result)
+    }
+
+    /// Returns the checksum of the model's network; `None` if it can't be found or read.
+    pub fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
+        self.digests.of(&zoo.resolve(model).ok()?.path).ok()
     }
 
     /// Waits until no other model is checked. Every check ends, so every wait does.

@@ -52,7 +52,7 @@ impl Site {
     fn first_loads_until(&self, is_stopping: &Arc<AtomicBool>) -> FirstLoads {
         let settings = serde_json::json!({
             "backend": "rten", "threads": null, "models_dirs": [self.path("models")],
-            "ort_library": null, "state_dir": self.path("state"),
+            "ort_library": null, "library_folders": [], "state_dir": self.path("state"),
         });
         let settings = ModelSettings::from_json(&settings.to_string()).unwrap();
         FirstLoads::new(settings, self.path("program"), Arc::clone(is_stopping))
