@@ -6,6 +6,8 @@
 use std::path::PathBuf;
 
 use super::ort_library::OrtPlaces;
+#[cfg(feature = "ort")]
+use super::ort_library::version;
 use super::rten;
 
 /// A back end, and whether it can run networks here.
@@ -20,7 +22,7 @@ pub struct BackendState {
 /// A back end that is here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoundBackend {
-    /// Absent where the library does not name it.
+    /// Absent where the name of the library does not have it.
     pub version: Option<String>,
     /// The library; absent for a part of this program.
     pub library: Option<PathBuf>,
@@ -56,9 +58,9 @@ fn with_ort(found: Result<FoundBackend, String>) -> Vec<BackendState> {
 #[cfg(feature = "ort")]
 fn ort(places: &OrtPlaces) -> Result<FoundBackend, String> {
     let library = places.library_file();
-    let (version, providers) = super::ort::describe_library(places)?;
+    let providers = super::ort::providers(places)?;
     Ok(FoundBackend {
-        version,
+        version: library.as_deref().and_then(version),
         library,
         providers,
     })

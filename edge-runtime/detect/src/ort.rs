@@ -151,24 +151,14 @@ fn builder(environment: &Environment, threads: usize) -> Result<SessionBuilder, 
         .map_err(said)
 }
 
-/// Version and execution providers of the library, which is opened.
+/// Execution providers of the library, which is opened.
 ///
 /// # Errors
 /// One clause: no library was found, or it can't be opened.
-pub(crate) fn describe_library(
-    places: &OrtPlaces,
-) -> Result<(Option<String>, Vec<&'static str>), String> {
+pub(crate) fn providers(places: &OrtPlaces) -> Result<Vec<&'static str>, String> {
     environment(places)?;
     let providers = Provider::available().map(Provider::name);
-    Ok((version(ort::info()), providers.chain([CPU]).collect()))
-}
-
-/// The version in a description such as `ORT Build Info: git-branch=rel-1.19.0, …`.
-fn version(build: &str) -> Option<String> {
-    let (_, rest) = build.split_once("git-branch=rel-")?;
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let version = rest.get(..end.unwrap_or(rest.len()))?;
-    (!version.is_empty()).then(|| version.to_owned())
+    Ok(providers.chain([CPU]).collect())
 }
 
 impl Network for OrtNetwork {
@@ -252,17 +242,4 @@ fn environment(places: &OrtPlaces) -> Result<Environment, String> {
     tracing::info!(library = %library.display(), "ONNX Runtime opened");
     *loaded = Some(environment.clone());
     Ok(environment)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::version;
-
-    #[test]
-    fn version_is_read_from_the_description_of_a_release() {
-        let release = "ORT Build Info: git-branch=rel-1.19.0, git-commit-id=26250ae";
-        assert_eq!(version(release).as_deref(), Some("1.19.0"));
-        assert_eq!(version("ORT Build Info: git-branch=main"), None);
-        assert_eq!(version("git-branch=rel-"), None);
-    }
 }

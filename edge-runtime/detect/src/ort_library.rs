@@ -85,17 +85,30 @@ fn in_folder(dir: &Path) -> Option<PathBuf> {
     if plain.is_file() {
         return Some(plain);
     }
-    let version = |path: &PathBuf| -> Option<Vec<u32>> {
-        let rest = path.file_name()?.to_str()?.strip_prefix(LIBRARY)?;
-        let numbers = rest.strip_prefix('.')?.split('.').map(str::parse);
-        numbers.collect::<Result<_, _>>().ok()
-    };
     std::fs::read_dir(dir)
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter_map(|path| Some((version(&path)?, path)))
+        .filter_map(|path| {
+            let numbers = named_version(&path)?.split('.').map(str::parse);
+            let version: Vec<u32> = numbers.collect::<Result<_, _>>().ok()?;
+            Some((version, path))
+        })
         .max()
         .map(|(_, path)| path)
+}
+
+/// Version of a library by the name of its file, links followed.
+#[cfg(feature = "ort")]
+pub(crate) fn version(library: &Path) -> Option<String> {
+    let file = library.canonicalize().ok()?;
+    named_version(&file).map(str::to_owned)
+}
+
+/// What follows the plain name and a dot.
+#[cfg(feature = "ort")]
+fn named_version(path: &Path) -> Option<&str> {
+    let rest = path.file_name()?.to_str()?.strip_prefix(LIBRARY)?;
+    rest.strip_prefix('.')
 }
 
 #[cfg(all(test, feature = "ort"))]
@@ -123,6 +136,9 @@ mod tests {
         };
         let found = find_library(&places, None, &[]).unwrap();
         assert!(found.ends_with("full/libonnxruntime.so.1.31.1"));
+        let link = dir.path().join(LIBRARY);
+        std::os::unix::fs::symlink(&found, &link).unwrap();
+        assert_eq!(version(&link).as_deref(), Some("1.31.1"));
     }
 
     #[test]
