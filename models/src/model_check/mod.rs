@@ -366,7 +366,7 @@ mod tests {
             ("SYS", Interruption::Forbidden),
         ] {
             let ended = outcome(&format!("kill -{signal} $$"));
-            assert_eq!(ended.0, Outcome::Interrupted(why));
+            assert_eq!(ended, Outcome::Interrupted(why));
         }
         for script in ["kill -TERM $$", "kill -INT $$", "exit 3"] {
             let Outcome::Interrupted(why) = outcome(script) else {
@@ -394,7 +394,7 @@ mod tests {
             let began = Instant::now();
             let cancel = || why == Interruption::Cancelled && pid.exists();
             let ended = run_for_answer(&mut shell(&script), timeout, &cancel).unwrap();
-            assert_eq!(ended, Outcome::Interrupted(why));
+            assert_eq!(ended.0, Outcome::Interrupted(why));
             assert!(began.elapsed() < Duration::from_secs(60));
             let started = std::fs::read_to_string(&pid).unwrap_or_default();
             assert!(started.trim().is_empty() || !is_there(&started));
