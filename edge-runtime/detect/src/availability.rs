@@ -86,8 +86,7 @@ mod tests {
             panic!("{all:?}");
         };
         assert_eq!((ort.name, rten.name), ("ort", "rten"));
-        let why = ort.found.clone().unwrap_err();
-        // Another test of this process may have opened a library before.
+        let why = ort.found.clone().err().unwrap_or_default();
         assert!(why.contains("/nowhere"), "{why}");
         assert!(rten.found.is_ok());
     }
