@@ -1057,6 +1057,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/blocks/{type}",
         "get /v1/blocks/{type}/{name}",
         "get /v1/models",
+        "get /v1/backends",
         "get /v1/health",
         "get /v1/metrics",
         "get /v1/openapi.json",
