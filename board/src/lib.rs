@@ -5,9 +5,10 @@
 //! - A missing file is an answer (`None`, an empty list), never an error: boards differ, and a
 //!   sensor may disappear.
 
-pub mod check;
 pub mod camera;
+pub mod check;
 pub mod clock;
+pub mod cpu;
 pub mod history;
 pub mod identity;
 mod kernel;

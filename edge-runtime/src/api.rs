@@ -11,6 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use watchkeeper_config::Config;
+use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
@@ -276,6 +277,10 @@ impl Runtime for Api {
 
     fn models(&self) -> Vec<ModelInfo> {
         self.manager.parts().models.list()
+    }
+
+    fn backends(&self) -> BackendReport {
+        self.manager.parts().models.backends()
     }
 
     fn health(&self) -> Health {

@@ -161,6 +161,7 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
         boot_id,
         guard: Arc::clone(&guard),
         is_stopping,
+        is_lasting: !exit_with_parent,
     };
     let outcome = boot.run(runtime, stop);
     // An error is an orderly end too: no pipeline is blamed for it.
@@ -176,6 +177,8 @@ struct Boot<'a> {
     guard: Arc<GuardFile>,
     /// Ends checks of models.
     is_stopping: Arc<AtomicBool>,
+    /// False for the daemon of one run.
+    is_lasting: bool,
 }
 
 /// Open stores of the state folder. They close after everything that uses them.
@@ -321,6 +324,18 @@ impl Boot<'_> {
         LastRun { events, mark }
     }
 
+    /// The models of this box. Measurements are of use to a daemon that stays only: a run's state
+    /// folder goes with it.
+    fn models(&self) -> Models {
+        let is_stopping = Arc::clone(&self.is_stopping);
+        let models = Models::checked(self.config, THIS_PROGRAM, is_stopping);
+        if self.is_lasting {
+            models.measuring(THIS_PROGRAM)
+        } else {
+            models
+        }
+    }
+
     fn start_manager(
         &self,
         stores: &Stores,
@@ -340,7 +355,7 @@ impl Boot<'_> {
             recorder: recorder.clone(),
             media: Arc::clone(&stores.media),
             pauses: TimedPauses::open(&config.state_dir),
-            models: Models::checked(config, THIS_PROGRAM, Arc::clone(&self.is_stopping)),
+            models: self.models(),
             metrics: Arc::new(Metrics::new()),
             recordings: Arc::clone(&stores.recordings),
             checkpoints,

@@ -35,6 +35,7 @@ pub mod image_run;
 pub mod journal;
 pub mod media;
 pub mod metrics;
+pub mod model_queries;
 pub mod pipeline;
 pub mod server;
 pub mod stop;

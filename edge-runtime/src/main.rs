@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
 use watchkeeper_detect::trt;
 use watchkeeper_runtime::media::window::{self, WindowSize};
-use watchkeeper_runtime::{camera_trial, capture, daemon, image_run};
+use watchkeeper_runtime::{camera_trial, capture, daemon, image_run, model_queries};
 
 /// Watches cameras: capture, inference, workflows, journal. Serves HTTP on a Unix socket; needs
 /// neither network nor agent.
@@ -47,6 +47,11 @@ enum Command {
     /// Open a model as a pipeline would, with limits of memory; called by `watchkeeper models add`,
     /// and by the runtime before it loads a file for the first time
     ModelCheck(daemon::ModelCheck),
+    /// Print the back ends of this box as JSON; called by `watchkeeper backends`
+    Backends(model_queries::Backends),
+    /// Measure a model on the back ends of this box and print a report as JSON; called by
+    /// `watchkeeper models bench`, and by the runtime to choose a back end
+    ModelBench(model_queries::ModelBenchRequest),
     /// Ask for TensorRT and the device and print the answer as JSON; called by the runtime
     #[command(hide = true)]
     TrtProbe {
@@ -62,10 +67,12 @@ enum Command {
 }
 
 impl Command {
-    /// Runs a command that needs no configuration.
-    fn run_unconfigured(&self) -> Option<ExitCode> {
+    /// Runs a command that needs no configuration, or that a runtime called with its settings.
+    fn begin(&self) -> Option<ExitCode> {
         let written = match self {
             Self::ModelCheck(check) => return check.begin(),
+            Self::Backends(query) => return query.begin(),
+            Self::ModelBench(request) => return request.begin(),
             Self::TrtProbe { library } => trt::probe::serve(library),
             Self::TrtBuild { order } => trt::build::serve(order),
             Self::WorkflowRun(_) | Self::CameraTrial(_) => return None,
@@ -93,7 +100,7 @@ fn main() -> ExitCode {
         return daemon::check_media();
     }
     daemon::init_logs(args.log_json);
-    if let Some(ended) = args.command.as_ref().and_then(Command::run_unconfigured) {
+    if let Some(ended) = args.command.as_ref().and_then(Command::begin) {
         return ended;
     }
     if let Some(size) = args.window {
@@ -119,6 +126,8 @@ fn main() -> ExitCode {
         Some(Command::WorkflowRun(request)) => return image_run::main(request, &config),
         Some(Command::CameraTrial(request)) => return camera_trial::main(request, &config),
         Some(Command::ModelCheck(check)) => return check.run(&config),
+        Some(Command::Backends(query)) => return query.run(&config),
+        Some(Command::ModelBench(request)) => return request.run(&config),
         Some(Command::TrtProbe { .. } | Command::TrtBuild { .. }) | None => {}
     }
     match daemon::run(config, args.exit_with_parent) {

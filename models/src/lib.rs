@@ -2,7 +2,8 @@
 //!
 //! - [`manifest`]: the checked description of one model; [`raw`]: its TOML and the check.
 //! - [`package`]: a model as Roboflow's inference keeps it on disk.
-//! - [`registry`]: a network in a package of npm or PyPI; [`tflite`] and [`onnx`] convert it.
+//! - [`registry`]: a file in a package of npm or PyPI; [`tflite`] and [`onnx`] convert networks.
+//! - [`library`]: shared libraries of back ends, out of such packages.
 //! - [`labels`]: class lists that several models share.
 //! - [`zoo`]: built-in and user manifests, and the files that are here.
 //! - [`digest`], [`download`]: checksums, and the sans-IO half of a pull.
@@ -15,6 +16,7 @@
 pub mod digest;
 pub mod download;
 pub mod labels;
+pub mod library;
 pub mod manifest;
 pub mod model_check;
 pub mod onnx;

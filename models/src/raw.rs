@@ -7,6 +7,7 @@ mod check;
 mod decode;
 mod error;
 mod input;
+mod library;
 mod names;
 mod packages;
 mod parts;
@@ -16,6 +17,8 @@ mod tests;
 
 use std::io::{self, Read as _};
 use std::path::Path;
+
+use serde::de::DeserializeOwned;
 
 use crate::manifest::Manifest;
 
@@ -40,33 +43,41 @@ pub(crate) fn read_small(file: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
 }
 
+/// Reads the shape of a description in TOML. `file` only names it in errors.
+///
+/// # Errors
+/// [`ManifestError::Shape`] with the line or the key.
+fn read_toml<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, ManifestError> {
+    let shape = |key: String, message: &str| ManifestError::Shape {
+        file: file.to_owned(),
+        key,
+        message: message.lines().collect::<Vec<_>>().join(", "),
+    };
+    let toml = toml::Deserializer::parse(text).map_err(|e| {
+        let at = e.span().map_or(String::new(), |span| {
+            let before = text.get(..span.start).unwrap_or(text);
+            format!("line {}: ", before.matches('\n').count() + 1)
+        });
+        shape(at, e.message())
+    })?;
+    serde_path_to_error::deserialize(toml).map_err(|e| {
+        let path = e.path().to_string();
+        let key = if path == "." {
+            String::new()
+        } else {
+            format!("`{path}`: ")
+        };
+        shape(key, e.inner().message())
+    })
+}
+
 impl Manifest {
     /// Reads and checks a manifest. `file` only names it in errors.
     ///
     /// # Errors
     /// [`ManifestError`] with file, key, value and what is allowed.
     pub fn parse(file: &Path, text: &str) -> Result<Self, ManifestError> {
-        let shape = |key: String, message: &str| ManifestError::Shape {
-            file: file.to_owned(),
-            key,
-            message: message.lines().collect::<Vec<_>>().join(", "),
-        };
-        let toml = toml::Deserializer::parse(text).map_err(|e| {
-            let at = e.span().map_or(String::new(), |span| {
-                let before = text.get(..span.start).unwrap_or(text);
-                format!("line {}: ", before.matches('\n').count() + 1)
-            });
-            shape(at, e.message())
-        })?;
-        let raw: RawManifest = serde_path_to_error::deserialize(toml).map_err(|e| {
-            let path = e.path().to_string();
-            let key = if path == "." {
-                String::new()
-            } else {
-                format!("`{path}`: ")
-            };
-            shape(key, e.inner().message())
-        })?;
+        let raw: RawManifest = read_toml(file, text)?;
         let mut errors = FieldErrors::default();
         match check(raw, &mut errors) {
             Some(manifest) if errors.0.is_empty() => Ok(manifest),

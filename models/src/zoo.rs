@@ -277,6 +277,7 @@ impl Zoo {
             labels: vec![MOTION.to_owned()],
             stands_for: Vec::new(),
             backend: None,
+            measured: None,
         };
         let models = self.entries.values().map(|manifest| ModelInfo {
             name: manifest.name.clone(),
@@ -295,6 +296,7 @@ impl Zoo {
             labels: manifest.labels.iter().map(|l| l.to_string()).collect(),
             stands_for: manifest.stands_for.clone(),
             backend: None,
+            measured: None,
         });
         std::iter::once(motion).chain(models).collect()
     }

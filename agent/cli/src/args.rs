@@ -1,6 +1,7 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
 mod audit;
+mod backends;
 mod camera;
 mod coverage;
 mod heartbeat;
@@ -20,6 +21,7 @@ use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 pub use self::audit::{AuditAction, AuditArgs};
+pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs};
 pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
 pub use self::heartbeat::HeartbeatAction;
@@ -61,6 +63,9 @@ pub struct Global {
     /// Folder of model files [default: from the configuration].
     #[arg(long, global = true, value_name = "DIR")]
     pub models_dir: Option<PathBuf>,
+    /// Back end that runs models: auto, rten or ort [default: from the configuration].
+    #[arg(long, global = true, value_name = "NAME")]
+    pub backend: Option<String>,
     /// Write the logs of started programs to standard error.
     #[arg(short, long, global = true)]
     pub verbose: bool,
@@ -123,10 +128,15 @@ pub enum OnlineCommand {
         #[arg(long)]
         alerts: bool,
     },
-    /// List, download, verify and add models [default: list].
+    /// List, download, verify, add and measure models [default: list].
     Models {
         #[command(subcommand)]
         action: Option<ModelAction>,
+    },
+    /// List what runs models on this box, and install ONNX Runtime [default: list].
+    Backends {
+        #[command(subcommand)]
+        action: Option<BackendAction>,
     },
 }
 
@@ -430,6 +440,8 @@ pub enum ModelAction {
     List,
     /// Download a model and verify its checksum; resumes an interrupted download.
     Pull(PullArgs),
+    /// Measure a model on the back ends of this box: times of each stage, frames a second, memory.
+    Bench(BenchArgs),
     /// Compare model files with their checksums.
     Verify {
         /// Names of the models [default: all installed].

@@ -101,6 +101,11 @@ fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
             "models.dir",
             global.models_dir.as_ref().map(text),
         )
+        .with(
+            "--backend",
+            "runtime.inference.backend",
+            global.backend.as_ref(),
+        )
 }
 
 fn invalid(errors: &[ConfigError]) -> Failure {

@@ -11,6 +11,7 @@ mod agent_health;
 pub mod args;
 mod ask;
 mod audit;
+mod backends;
 mod blueprints;
 mod board;
 mod chain;
@@ -19,6 +20,7 @@ mod configuration;
 mod coverage;
 mod discovery;
 mod doctor;
+mod download;
 mod events;
 pub mod exit;
 mod heartbeat;
@@ -33,6 +35,7 @@ mod remote;
 mod render;
 mod reviews;
 pub mod run;
+mod runtime_program;
 mod state_folder;
 mod trace;
 mod tune;
@@ -44,7 +47,7 @@ mod workflow;
 #[doc(hidden)]
 pub mod fuzzing {
     pub use super::discovery::read_answer;
-    pub use super::models::begin;
+    pub use super::download::begin;
     pub use super::run::workflow_of;
 }
 
@@ -99,7 +102,7 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
                 .enable_all()
                 .build()
                 .map_err(|e| Failure::new(Exit::Failed, format!("can't start: {e}")))?;
-            runtime.block_on(online(command, &config, cli.global.verbose, out))
+            runtime.block_on(online(command, &config, &cli.global, out))
         }
     }
 }
@@ -166,20 +169,24 @@ fn configuration_for(
         OnlineCommand::Ask(_)
         | OnlineCommand::Watch(_)
         | OnlineCommand::Chat { .. }
-        | OnlineCommand::Models { .. } => configuration::read_without_broker(global)?,
+        | OnlineCommand::Models { .. }
+        | OnlineCommand::Backends { .. } => configuration::read_without_broker(global)?,
     })
 }
 
 async fn online(
     command: OnlineCommand,
     config: &Config,
-    verbose: bool,
+    global: &Global,
     out: &Output,
 ) -> Result<(), Failure> {
     let client = RuntimeClient::new(&config.runtime_socket)?;
     match command {
-        OnlineCommand::Run(args) => run::run(&args, config, out, verbose).await,
-        OnlineCommand::Models { action } => models::run(action, &config.models, out).await,
+        OnlineCommand::Run(args) => run::run(&args, config, out, global.verbose).await,
+        OnlineCommand::Models { action } => models::run(action, &config.models, global, out).await,
+        OnlineCommand::Backends { action } => {
+            backends::run(action, &client, config, global, out).await
+        }
         OnlineCommand::Status => remote::status(&client, config, out).await,
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,

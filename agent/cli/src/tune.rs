@@ -1,6 +1,5 @@
 //! `watchkeeper cameras tune`: starts `watchkeeper-runtime camera-trial` and prints its report.
 
-use std::path::Path;
 use std::process::{Command as Process, Stdio};
 
 use watchkeeper_contract::camera_trial::{CameraTrialReport, TrialCandidate};
@@ -8,9 +7,7 @@ use watchkeeper_contract::camera_trial::{CameraTrialReport, TrialCandidate};
 use super::args::{Global, TuneArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use super::run;
-
-const PROGRAM: &str = "watchkeeper-runtime";
+use super::runtime_program::{self, PROGRAM};
 
 /// Runs the trial.
 ///
@@ -18,11 +15,7 @@ const PROGRAM: &str = "watchkeeper-runtime";
 /// [`Exit::BadInput`] for a camera that can't be opened or a model that is not installed,
 /// [`Exit::NoRuntime`] without the program.
 pub(super) fn run(args: &TuneArgs, global: &Global, out: &Output) -> Result<(), Failure> {
-    let program = run::find(PROGRAM).ok_or_else(|| {
-        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
-        Failure::new(Exit::NoRuntime, sentence)
-    })?;
-    let mut command = trial_command(&program, args, global);
+    let mut command = trial_command(args, global)?;
     out.busy("watching, then comparing the models");
     let ended = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
     out.end_live_line();
@@ -36,15 +29,8 @@ pub(super) fn run(args: &TuneArgs, global: &Global, out: &Output) -> Result<(), 
     Ok(())
 }
 
-fn trial_command(program: &Path, args: &TuneArgs, global: &Global) -> Process {
-    let mut command = Process::new(program);
-    if let Some(config) = &global.config {
-        command.arg("--config").arg(config);
-    }
-    if let Some(dir) = &global.models_dir {
-        let variable = format!("{}MODELS__DIR", watchkeeper_config::ENV_PREFIX);
-        command.env(variable, dir);
-    }
+fn trial_command(args: &TuneArgs, global: &Global) -> Result<Process, Failure> {
+    let mut command = runtime_program::command(global)?;
     let seconds = args.seconds.to_string();
     command.args(["camera-trial", "--seconds", &seconds]);
     let classes = args.watch.iter().map(|class| class.trim());
@@ -61,10 +47,7 @@ fn trial_command(program: &Path, args: &TuneArgs, global: &Global) -> Process {
         command.arg("--no-tls-verify");
     }
     command.args(["--", &args.camera]);
-    if !global.verbose {
-        command.env("RUST_LOG", "error");
-    }
-    command
+    Ok(command)
 }
 
 fn read_report(ended: &std::process::Output) -> Result<CameraTrialReport, Failure> {

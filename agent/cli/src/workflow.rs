@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Command as Process;
 
 use watchkeeper_config::bounded;
 use watchkeeper_contract::workflow::{BlockDetails, ValidateReport, WorkflowError};
@@ -16,7 +15,7 @@ use watchkeeper_engine::workflow::{
 use super::args::Global;
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use super::run;
+use super::runtime_program::{self, PROGRAM};
 
 /// Maximum bytes of a recording of detections: hours of a busy street.
 const MAX_RECORDING_BYTES: u64 = 256 << 20;
@@ -63,25 +62,11 @@ pub(super) fn run(
     detector: Option<&str>,
     global: &Global,
 ) -> Result<(), Failure> {
-    const PROGRAM: &str = "watchkeeper-runtime";
     for path in images.iter().map(PathBuf::as_path).chain([file]) {
         std::fs::File::open(path)
             .map_err(|e| Failure::input(format!("can't read {}: {e}", path.display())))?;
     }
-    let program = run::find(PROGRAM).ok_or_else(|| {
-        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
-        Failure::new(Exit::NoRuntime, sentence)
-    })?;
-    let mut command = Process::new(program);
-    if let Some(config) = &global.config {
-        command.arg("--config").arg(config);
-    }
-    if let Some(dir) = &global.models_dir {
-        command.env(
-            format!("{}MODELS__DIR", watchkeeper_config::ENV_PREFIX),
-            dir,
-        );
-    }
+    let mut command = runtime_program::command(global)?;
     command.arg("workflow-run").arg(file);
     for image in images {
         command.arg("--image").arg(image);
@@ -94,9 +79,6 @@ pub(super) fn run(
     }
     if global.json {
         command.arg("--json");
-    }
-    if !global.verbose {
-        command.env("RUST_LOG", "error");
     }
     let status = command.status();
     let status =

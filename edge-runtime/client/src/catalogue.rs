@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use reqwest::Method;
 use serde_json::value::RawValue;
+use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
@@ -167,6 +168,11 @@ impl RuntimeClient {
     /// Lists all models (`GET /v1/models`).
     pub async fn models(&self) -> Result<Vec<ModelInfo>, ClientError> {
         self.get(Call::to(&["models"])).await
+    }
+
+    /// Lists all back ends (`GET /v1/backends`).
+    pub async fn backends(&self) -> Result<BackendReport, ClientError> {
+        self.get(Call::to(&["backends"])).await
     }
 
     /// Returns the metrics in Prometheus' text format (`GET /v1/metrics`).

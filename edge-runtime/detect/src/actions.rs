@@ -133,9 +133,8 @@ impl std::fmt::Debug for ActionModel {
 impl ActionModel {
     /// Creates a model for one stream.
     pub(super) fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
-        let backend = network.lock().backend();
         Self {
-            info: DetectorInfo::of(&manifest, backend),
+            info: DetectorInfo::of(&manifest, &network),
             preprocessor: Preprocessor::new(manifest.input.clone()),
             network,
             manifest,

@@ -35,6 +35,20 @@ pub enum BackendChoice {
 impl BackendChoice {
     /// Values of the configuration key.
     pub const NAMES: [&str; 4] = ["auto", "rten", "ort", "trt"];
+
+    /// The back ends among which a measurement chooses.
+    pub const MEASURED: [Self; 2] = [Self::Ort, Self::Rten];
+
+    /// Value of the configuration key.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Rten => "rten",
+            Self::Ort => "ort",
+            Self::Trt => "trt",
+        }
+    }
 }
 
 impl FromStr for BackendChoice {

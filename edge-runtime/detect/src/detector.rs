@@ -16,6 +16,7 @@ use crate::decode::segments::Segment;
 use crate::decode::shapes::Shape;
 use crate::detection::{DetectParams, DetectTimes, RawDetection};
 use crate::error::DetectError;
+use crate::stream_network::SharedNetwork;
 
 /// Identity and properties of a detector.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,10 @@ pub struct DetectorInfo {
     pub model: String,
     /// Back end that runs it, such as `rten`.
     pub backend: String,
+    /// Execution provider within the back end, such as `CPU`; absent where it has none.
+    pub provider: Option<&'static str>,
+    /// Copies of whole tensors in one run, where that is known.
+    pub tensor_copies: Option<u32>,
     pub task: Task,
     /// Width and height of a network's input; absent for the motion detector.
     pub input: Option<[u32; 2]>,
@@ -52,10 +57,13 @@ pub struct OwnThresholds {
 
 impl DetectorInfo {
     /// Describes a model over a network.
-    pub(crate) fn of(manifest: &Manifest, backend: &str) -> Self {
+    pub(crate) fn of(manifest: &Manifest, network: &SharedNetwork) -> Self {
+        let network = network.lock();
         Self {
             model: manifest.name.clone(),
-            backend: backend.to_owned(),
+            backend: network.backend().to_owned(),
+            provider: network.provider(),
+            tensor_copies: network.tensor_copies(),
             task: manifest.task,
             input: Some([manifest.input.width, manifest.input.height]),
             labels: manifest.labels.clone(),

@@ -40,7 +40,7 @@ impl GazeModel {
     ) -> Self {
         let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
-            info: DetectorInfo::of(&manifest, look.backend()),
+            info: DetectorInfo::of(&manifest, look.network()),
             look,
             manifest,
             faces,

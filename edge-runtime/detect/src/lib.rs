@@ -3,8 +3,8 @@
 //! - [`pool`] opens models. Each implements [`Detector`]: [`neural`] (objects, classes),
 //!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
 //!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
-//! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`]).
-//!   Streams share it through a [`fair_mutex`].
+//! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`];
+//!   [`availability`] lists them). Streams share it through a [`fair_mutex`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
@@ -15,6 +15,7 @@
 //! - No tensor type leaves this crate.
 
 pub mod actions;
+pub mod availability;
 pub mod backend;
 mod colour;
 pub mod decode;
@@ -32,6 +33,8 @@ pub mod nms;
 #[cfg(feature = "ort")]
 pub mod ort;
 mod ort_library;
+#[cfg(feature = "ort")]
+mod ort_providers;
 pub mod pool;
 pub mod preprocess;
 pub mod prompted;

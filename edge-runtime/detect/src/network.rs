@@ -55,6 +55,18 @@ pub trait Network: Send {
     /// Name of the back end, such as `rten`.
     fn backend(&self) -> &'static str;
 
+    /// Name of the execution provider within the back end, such as `CPU`; absent for a back end
+    /// without providers.
+    fn provider(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Copies of whole tensors that one run makes before and after the network's own operators;
+    /// absent where that is not known.
+    fn tensor_copies(&self) -> Option<u32> {
+        None
+    }
+
     /// Runs the network on inputs in the order of its [`Signature`] and lends its outputs to
     /// `read`, in the order of the manifest.
     ///

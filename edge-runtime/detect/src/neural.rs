@@ -47,7 +47,7 @@ impl NeuralDetector {
     pub fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
         let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
-            info: DetectorInfo::of(&manifest, look.backend()),
+            info: DetectorInfo::of(&manifest, look.network()),
             look,
             manifest,
             words: None,

@@ -2,7 +2,11 @@
 //!
 //! - The library is opened with dlopen ([`ort_library`](super::ort_library) finds it), at most once
 //!   per process. It is never closed, because it keeps threads of its own.
-//! - No type of the `ort` crate leaves this file.
+//! - A network runs on the first execution provider that opens it ([`ort_providers`]), else on the
+//!   CPU.
+//! - No type of the `ort` crate leaves this file and [`ort_providers`].
+//!
+//! [`ort_providers`]: super::ort_providers
 
 use std::path::Path;
 
@@ -10,7 +14,7 @@ use ort::environment::Environment;
 use ort::logging::LogLevel;
 use ort::session::Session;
 use ort::session::SessionInputValue;
-use ort::session::builder::GraphOptimizationLevel;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Tensor as OrtTensor, TensorElementType, TensorRef, ValueType};
 use parking_lot::Mutex;
 
@@ -19,6 +23,7 @@ use super::network::{
     pick_outputs,
 };
 use super::ort_library::{LIBRARY_VARIABLE, OrtPlaces, find_library, system_folders};
+use super::ort_providers::{CPU, Provider};
 
 pub const NAME: &str = "ort";
 
@@ -27,6 +32,8 @@ pub struct OrtNetwork {
     session: Session,
     inputs: Vec<Input>,
     names: Vec<String>,
+    /// Name of the execution provider.
+    provider: &'static str,
 }
 
 #[derive(Debug)]
@@ -59,7 +66,7 @@ impl OrtNetwork {
         })?;
         // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
-        let session = session(&environment, &data, threads)
+        let (session, provider) = session(&environment, &data, threads)
             .map_err(|message| LoadError::file(path, NAME, &message))?;
         let mut found = Vec::new();
         let mut there = Vec::new();
@@ -94,14 +101,39 @@ impl OrtNetwork {
             session,
             inputs,
             names,
+            provider,
         })
     }
 }
 
-fn session(environment: &Environment, data: &[u8], threads: usize) -> Result<Session, String> {
-    fn said(e: impl std::fmt::Display) -> String {
-        one_line(&e.to_string())
+fn said(e: impl std::fmt::Display) -> String {
+    one_line(&e.to_string())
+}
+
+/// Opens a network on the first provider that can, else on the CPU. Returns the provider's name.
+fn session(
+    environment: &Environment,
+    data: &[u8],
+    threads: usize,
+) -> Result<(Session, &'static str), String> {
+    for provider in Provider::available() {
+        let opened = builder(environment, threads).and_then(|mut builder| {
+            provider.register(&mut builder, threads).map_err(said)?;
+            builder.commit_from_memory(data).map_err(said)
+        });
+        match opened {
+            Ok(session) => return Ok((session, provider.name())),
+            Err(reason) => {
+                let provider = provider.name();
+                tracing::warn!(provider, %reason, "execution provider is not used");
+            }
+        }
     }
+    let session = builder(environment, threads)?.commit_from_memory(data);
+    Ok((session.map_err(said)?, CPU))
+}
+
+fn builder(environment: &Environment, threads: usize) -> Result<SessionBuilder, String> {
     Session::builder(environment)
         .map_err(said)?
         // Errors are returned as values; the library must not print them too.
@@ -116,9 +148,17 @@ fn session(environment: &Environment, data: &[u8], threads: usize) -> Result<Ses
         // Idle workers sleep. Spinning ones gain little on one stream and occupy the core that
         // decodes the next frame.
         .with_intra_op_spinning(false)
-        .map_err(said)?
-        .commit_from_memory(data)
         .map_err(said)
+}
+
+/// Execution providers of the library, which is opened.
+///
+/// # Errors
+/// One clause: no library was found, or it can't be opened.
+pub(crate) fn providers(places: &OrtPlaces) -> Result<Vec<&'static str>, String> {
+    environment(places)?;
+    let providers = Provider::available().map(Provider::name);
+    Ok(providers.chain([CPU]).collect())
 }
 
 impl Network for OrtNetwork {
@@ -126,12 +166,19 @@ impl Network for OrtNetwork {
         NAME
     }
 
+    fn provider(&self) -> Option<&'static str> {
+        Some(self.provider)
+    }
+
+    fn tensor_copies(&self) -> Option<u32> {
+        Provider::tensor_copies(self.provider)
+    }
+
     fn infer(
         &mut self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
-        let said = |e: ort::Error| one_line(&e.to_string());
         let mut fed: Vec<(&str, SessionInputValue<'_>)> = Vec::with_capacity(inputs.len());
         for (input, feed) in self.inputs.iter().zip(inputs) {
             let value = match feed.numbers {

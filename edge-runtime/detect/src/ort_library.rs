@@ -1,7 +1,7 @@
 //! Search for the library of a back end, such as ONNX Runtime; nothing is downloaded.
 //!
 //! Order: the configured file, `ORT_DYLIB_PATH`, the system's folders, `/opt/onnxruntime/lib`, and
-//! `lib/` in the state folder.
+//! the folders of fetched libraries.
 
 #[cfg(feature = "ort")]
 use std::ffi::OsString;
@@ -19,8 +19,8 @@ pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 pub struct OrtPlaces {
     /// The configured file.
     pub library: Option<PathBuf>,
-    /// State folder, whose `lib/` is searched.
-    pub state_dir: Option<PathBuf>,
+    /// Folders of fetched libraries.
+    pub folders: Vec<PathBuf>,
 }
 
 impl OrtPlaces {
@@ -58,21 +58,16 @@ pub(crate) fn find_library(
 ) -> Result<PathBuf, String> {
     let variable = variable.filter(|v| !v.is_empty()).map(PathBuf::from);
     let named = places.library.clone().or(variable);
-    find_in(
-        LIBRARY,
-        named.as_deref(),
-        folders,
-        places.state_dir.as_deref(),
-    )
+    find_in(LIBRARY, named.as_deref(), folders, &places.folders)
 }
 
 /// Finds a library to open. A named file is final; otherwise the first folder that has one wins,
-/// with `lib/` of the state folder as the last.
+/// those of `own` last.
 pub(crate) fn find_in(
     library: &str,
     named: Option<&Path>,
     folders: &[PathBuf],
-    state_dir: Option<&Path>,
+    own: &[PathBuf],
 ) -> Result<PathBuf, String> {
     if let Some(named) = named {
         return match in_folder(library, named) {
@@ -81,8 +76,7 @@ pub(crate) fn find_in(
             None => Err(format!("{} does not exist", named.display())),
         };
     }
-    let own = state_dir.map(|dir| dir.join("lib"));
-    let folders: Vec<_> = folders.iter().chain(&own).collect();
+    let folders: Vec<_> = folders.iter().chain(own).collect();
     folders
         .iter()
         .find_map(|dir| in_folder(library, dir))
@@ -98,17 +92,29 @@ fn in_folder(library: &str, dir: &Path) -> Option<PathBuf> {
     if plain.is_file() {
         return Some(plain);
     }
-    let version = |path: &PathBuf| -> Option<Vec<u32>> {
-        let rest = path.file_name()?.to_str()?.strip_prefix(library)?;
-        let numbers = rest.strip_prefix('.')?.split('.').map(str::parse);
-        numbers.collect::<Result<_, _>>().ok()
-    };
     std::fs::read_dir(dir)
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter_map(|path| Some((version(&path)?, path)))
+        .filter_map(|path| {
+            let numbers = named_version(library, &path)?.split('.').map(str::parse);
+            let version: Vec<u32> = numbers.collect::<Result<_, _>>().ok()?;
+            Some((version, path))
+        })
         .max()
         .map(|(_, path)| path)
+}
+
+/// Version of a library by the name of its file, links followed.
+#[cfg(feature = "ort")]
+pub(crate) fn version(library: &Path) -> Option<String> {
+    let file = library.canonicalize().ok()?;
+    named_version(LIBRARY, &file).map(str::to_owned)
+}
+
+/// What follows the plain name and a dot.
+fn named_version<'a>(library: &str, path: &'a Path) -> Option<&'a str> {
+    let rest = path.file_name()?.to_str()?.strip_prefix(library)?;
+    rest.strip_prefix('.')
 }
 
 #[cfg(all(test, feature = "ort"))]
@@ -130,15 +136,15 @@ mod tests {
         let folders = [empty, full.clone()];
         let found = find_library(&OrtPlaces::default(), None, &folders).unwrap();
         assert_eq!(found, full.join("libonnxruntime.so.1.31.1"));
-        let state_dir = Some(dir.path().to_owned());
-        fs::create_dir_all(dir.path().join("lib")).unwrap();
-        fs::write(dir.path().join("lib").join(LIBRARY), "").unwrap();
         let places = OrtPlaces {
-            state_dir,
+            folders: vec![dir.path().join("missing"), full],
             ..OrtPlaces::default()
         };
         let found = find_library(&places, None, &[]).unwrap();
-        assert_eq!(found, dir.path().join("lib").join(LIBRARY));
+        assert!(found.ends_with("full/libonnxruntime.so.1.31.1"));
+        let link = dir.path().join(LIBRARY);
+        std::os::unix::fs::symlink(&found, &link).unwrap();
+        assert_eq!(version(&link).as_deref(), Some("1.31.1"));
     }
 
     #[test]

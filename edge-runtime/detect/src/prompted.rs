@@ -221,7 +221,7 @@ impl PromptedSegmenter {
     ) -> Self {
         let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), pictures);
         Self {
-            info: DetectorInfo::of(&manifest, look.backend()),
+            info: DetectorInfo::of(&manifest, look.network()),
             look,
             manifest,
             masks,

@@ -213,10 +213,9 @@ impl TextReader {
         network: SharedNetwork,
         lines: Option<(LineNetwork, SharedNetwork)>,
     ) -> Self {
-        let backend = network.lock().backend();
         let finder = lines.map(|(lines, network)| Finder::new(&manifest.name, lines, network));
         Self {
-            info: DetectorInfo::of(&manifest, backend),
+            info: DetectorInfo::of(&manifest, &network),
             manifest,
             network,
             widths: BTreeMap::new(),

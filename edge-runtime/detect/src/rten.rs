@@ -16,6 +16,9 @@ use super::network::{
 
 pub const NAME: &str = "rten";
 
+/// Version of the library.
+pub const VERSION: &str = "0.27";
+
 pub struct RtenNetwork {
     model: Model,
     inputs: Vec<NodeId>,
@@ -104,6 +107,11 @@ impl Network for RtenNetwork {
         NAME
     }
 
+    fn tensor_copies(&self) -> Option<u32> {
+        // Inputs are views, and so are contiguous outputs.
+        Some(0)
+    }
+
     fn infer(
         &mut self,
         inputs: &[Feed<'_>],
@@ -141,5 +149,16 @@ impl Network for RtenNetwork {
             .collect();
         read(&tensors);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::VERSION;
+
+    #[test]
+    fn version_is_that_of_the_dependency() {
+        let workspace = include_str!("../../../Cargo.toml");
+        assert!(workspace.contains(&format!("\nrten = \"{VERSION}\"\n")));
     }
 }

@@ -74,8 +74,8 @@ impl StreamNetwork {
         }
     }
 
-    pub(super) fn backend(&self) -> &str {
-        &self.backend
+    pub(super) fn network(&self) -> &SharedNetwork {
+        &self.network
     }
 
     /// Sets the curve of the next pictures.

@@ -50,7 +50,7 @@ impl WholeImageModel {
     ) -> Self {
         let look = StreamNetwork::new(&manifest.name, manifest.input.clone(), network);
         Self {
-            info: DetectorInfo::of(&manifest, look.backend()),
+            info: DetectorInfo::of(&manifest, look.network()),
             look,
             manifest,
             words,

@@ -84,6 +84,8 @@ impl RecordedDetector {
             info: DetectorInfo {
                 model: model.to_owned(),
                 backend: "history".to_owned(),
+                provider: None,
+                tensor_copies: None,
                 task: Task::ObjectDetection,
                 input: None,
                 labels: labels.collect(),

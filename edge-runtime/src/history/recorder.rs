@@ -530,6 +530,8 @@ mod tests {
                 info: DetectorInfo {
                     model: "yolox-nano".to_owned(),
                     backend: "test".to_owned(),
+                    provider: None,
+                    tensor_copies: None,
                     task: Task::ObjectDetection,
                     labels: ["person".into()].into(),
                     knows_classes: true,

@@ -8,6 +8,7 @@ use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
+use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::problem::ProblemCode;
@@ -194,4 +195,12 @@ fn no_block(block_type: &str) -> String {
     responses((status = 200, body = Vec<ModelInfo>)))]
 pub(super) async fn models(State(app): State<App>) -> Result<Json<Vec<ModelInfo>>, Refusal> {
     Ok(Json(app.call(|r| r.models()).await?))
+}
+
+/// Lists the back ends that run models on this box: version, execution providers, and what would
+/// make an absent one available. A child process opens their libraries.
+#[utoipa::path(get, path = "/backends", tag = "models",
+    responses((status = 200, body = BackendReport)))]
+pub(super) async fn backends(State(app): State<App>) -> Result<Json<BackendReport>, Refusal> {
+    Ok(Json(app.call(|r| r.backends()).await?))
 }

@@ -81,6 +81,7 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(catalogue::block))
         .routes(routes!(catalogue::block_by_path))
         .routes(routes!(catalogue::models))
+        .routes(routes!(catalogue::backends))
         .routes(routes!(about::media))
         .routes(routes!(about::health))
         .routes(routes!(about::board))

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
@@ -172,6 +173,9 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// Lists the models on this box by name.
     fn models(&self) -> Vec<ModelInfo>;
+
+    /// Lists the back ends of this box and the models that were measured on them.
+    fn backends(&self) -> BackendReport;
 
     fn health(&self) -> Health;
 

@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use watchkeeper_config::{HostRule, SinksConfig, bounded};
+use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
@@ -276,6 +277,9 @@ impl Runtime for Little {
         // Blocks a caller for as long as a test holds this.
         drop(self.gate.lock().unwrap());
         Vec::new()
+    }
+    fn backends(&self) -> BackendReport {
+        BackendReport::default()
     }
     fn health(&self) -> Health {
         Health {
@@ -1069,6 +1073,7 @@ fn every_route_is_described_and_every_reference_leads_somewhere() {
         "get /v1/blocks/{type}",
         "get /v1/blocks/{type}/{name}",
         "get /v1/models",
+        "get /v1/backends",
         "get /v1/health",
         "get /v1/board",
         "get /v1/metrics",

@@ -13,9 +13,9 @@ pub enum DownloadError {
     #[error("can't write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
     /// Another process writes the same part.
-    #[error("another `watchkeeper models pull {name}` is running; wait for it")]
+    #[error("another pull of {name} is running; wait for it")]
     Busy {
-        /// Name of the model.
+        /// Name of the model or library.
         name: String,
     },
     /// More bytes than allowed. The part is removed.
@@ -43,9 +43,9 @@ pub enum DownloadError {
         /// Sum of the file expected.
         expected: Sha256Sum,
     },
-    /// A package with the right checksum does not hold the network. It is removed.
+    /// A package with the right checksum does not hold the file. It is removed.
     #[error(
-        "{url} does not hold the network that its manifest describes: {why}; the package was removed"
+        "{url} does not hold the file that its description names: {why}; the package was removed"
     )]
     Package { url: String, why: PackageError },
     /// The checksum is unknown, and the file is not trusted. The part is kept.

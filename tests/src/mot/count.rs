@@ -169,6 +169,8 @@ impl Published {
             info: DetectorInfo {
                 model: MODEL.to_owned(),
                 backend: "det.txt".to_owned(),
+                provider: None,
+                tensor_copies: None,
                 task: ModelTask::ObjectDetection,
                 labels: ["object".into()].into(),
                 knows_classes: true,

@@ -386,6 +386,8 @@ impl Stage<'_> {
             info: DetectorInfo {
                 model: model.to_owned(),
                 backend: "the script".to_owned(),
+                provider: None,
+                tensor_copies: None,
                 task: ModelTask::ObjectDetection,
                 input: None,
                 labels: labels.into_iter().map(Arc::from).collect(),

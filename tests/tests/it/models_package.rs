@@ -44,7 +44,7 @@ fn tgz(files: &[(&str, &[u8])]) -> anyhow::Result<Vec<u8>> {
 }
 
 /// A package as PyPI has them.
-fn wheel(files: &[(&str, &[u8])]) -> anyhow::Result<Vec<u8>> {
+pub(super) fn wheel(files: &[(&str, &[u8])]) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
     for (path, data) in files {

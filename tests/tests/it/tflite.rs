@@ -252,7 +252,7 @@ fn network_of_the_package_computes_what_litert_does() -> anyhow::Result<()> {
     let zoo = Zoo::builtin();
     let manifest = zoo.manifest("ssd-mobilenet-v2").context("not in the zoo")?;
     let package = manifest.packages.first().context("no package")?;
-    let onnx = package.network(File::open(folder.join("package.tgz"))?)?;
+    let onnx = package.file(File::open(folder.join("package.tgz"))?)?;
     let sum = watchkeeper_models::Sha256Sum::of(&onnx);
     ensure!(manifest.known_file(sum).is_some(), "other bytes: {sum}");
     let picture = Rows {

@@ -3,7 +3,7 @@
 //! - `watchkeeper-runtime --check-media` checks GStreamer.
 //! - Not here: folders that the daemons write (`state`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde::Deserialize;
@@ -101,10 +101,9 @@ pub(super) fn onnxruntime(config: &Config) -> Finding {
     let named = config.inference.ort_library.clone().or(variable);
     let found = match named {
         Some(path) => Some(path).filter(|path| path.exists()),
-        None => library("libonnxruntime.so", &config.state_dir.join("lib")),
+        None => library("libonnxruntime.so", &config.library_folders()),
     };
-    let remedy = "set runtime.inference.ort_library to the libonnxruntime.so of the Python package \
-                  onnxruntime";
+    let remedy = "watchkeeper backends pull onnxruntime";
     match (found, config.inference.backend) {
         (Some(path), _) => Finding::ok(format!("ONNX Runtime: {}", path.display())),
         (None, Backend::Ort) => Finding::problem(
@@ -118,8 +117,8 @@ pub(super) fn onnxruntime(config: &Config) -> Finding {
     }
 }
 
-/// Finds a shared library in the runtime's search order; `own` is its last folder.
-fn library(name: &str, own: &Path) -> Option<PathBuf> {
+/// Finds a shared library in the runtime's search order; `own` are its last folders.
+fn library(name: &str, own: &[PathBuf]) -> Option<PathBuf> {
     let arch = std::env::consts::ARCH;
     let set = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let fixed = [
@@ -138,10 +137,15 @@ fn library(name: &str, own: &Path) -> Option<PathBuf> {
     std::env::split_paths(&set)
         .chain(fixed)
         .chain(multiarch)
-        .chain([own.to_owned()])
+        .chain(own.iter().cloned())
         .filter_map(|dir| std::fs::read_dir(dir).ok())
         .flat_map(|entries| entries.filter_map(Result::ok))
-        .find(|entry| entry.file_name().to_string_lossy().starts_with(name))
+        .find(|entry| {
+            let file = entry.file_name();
+            // Checksums and partial downloads lie beside a library.
+            let version = file.to_str().and_then(|file| file.strip_prefix(name));
+            version.is_some_and(|v| v.chars().all(|c| c == '.' || c.is_ascii_digit()))
+        })
         .map(|entry| entry.path())
 }
 

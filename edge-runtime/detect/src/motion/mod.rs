@@ -111,6 +111,8 @@ impl MotionDetector {
             info: DetectorInfo {
                 model: MODEL.to_owned(),
                 backend: "builtin".to_owned(),
+                provider: None,
+                tensor_copies: None,
                 task: Task::ObjectDetection,
                 input: None,
                 labels: Arc::from([Arc::from(MODEL)]),

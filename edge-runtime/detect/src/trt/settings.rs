@@ -50,7 +50,7 @@ impl TrtSettings {
             LIBRARY,
             self.library.as_deref(),
             &system_folders(),
-            Some(&self.state_dir),
+            &[self.state_dir.join("lib")],
         );
         found.map_err(|why| {
             format!("{why}; compile it on a box with TensorRT 10 or newer: edge-runtime/trt/build")

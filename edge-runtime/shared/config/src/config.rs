@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -23,6 +23,9 @@ pub const MEMORY_MODEL: &str = "memory";
 
 /// The box's folder of models, unless the configuration names another.
 pub const SYSTEM_MODELS: &str = "/var/lib/watchkeeper/models";
+
+/// Name of the folders of fetched libraries: in the state folder, and beside folders of models.
+const LIBRARIES: &str = "lib";
 
 /// A configuration as the daemons use it.
 #[derive(Debug, Clone)]
@@ -77,6 +80,24 @@ pub struct Config {
     pub channels: Vec<ChannelConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
+}
+
+impl Config {
+    /// Lists the folders of fetched libraries: the user's own, that of the state folder, the box's.
+    ///
+    /// New ones go to the first.
+    #[must_use]
+    pub fn library_folders(&self) -> Vec<PathBuf> {
+        let beside = |models: &Path| models.with_file_name(LIBRARIES);
+        let own = self.models.own_dir.as_deref().map(beside);
+        let others = [
+            self.state_dir.join(LIBRARIES),
+            beside(Path::new(SYSTEM_MODELS)),
+        ];
+        let mut folders: Vec<PathBuf> = own.into_iter().chain(others).collect();
+        folders.dedup();
+        folders
+    }
 }
 
 /// How models are run.

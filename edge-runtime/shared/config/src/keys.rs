@@ -342,8 +342,9 @@ pub const KEYS: &[Key] = &[
         Kind::Choice(&["auto", "rten", "ort", "trt"]),
         Some("auto"),
         "",
-        "Engine that runs models. `auto`: TensorRT (`trt`) where its shim is found, then ONNX \
-         Runtime (`ort`) where its library is found, else the built-in `rten`.",
+        "Engine that runs models. `auto`: the fastest that runs the model on this box: TensorRT \
+         (`trt`) where its shim is found, else what was measured as the fastest of ONNX Runtime \
+         (`ort`) and the built-in `rten`.",
     ),
     key(
         "runtime.inference.threads",
@@ -357,7 +358,8 @@ pub const KEYS: &[Key] = &[
         Kind::Path,
         None,
         "",
-        "ONNX Runtime's shared library (`libonnxruntime.so`). Default: the system's search path.",
+        "ONNX Runtime's shared library (`libonnxruntime.so`). Default: the system's folders, \
+         then those of `watchkeeper backends pull`.",
     ),
     key(
         "runtime.inference.trt_library",

@@ -8,6 +8,7 @@
 //! - Durations end in `_s` (seconds, `f64`) or `_ms` (milliseconds, integer).
 
 pub mod assessment;
+pub mod backend;
 pub mod backtest;
 pub mod board;
 pub mod camera_trial;

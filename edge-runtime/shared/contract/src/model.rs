@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::backend::MeasuredModel;
+
 /// Whether a model's file is on this box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -41,4 +43,7 @@ pub struct ModelInfo {
     /// Back end that runs it, once loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<String>,
+    /// How fast the back ends of this box run it, once measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredModel>,
 }

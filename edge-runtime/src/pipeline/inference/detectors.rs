@@ -15,6 +15,9 @@ use watchkeeper_models::MOTION;
 
 use crate::pipeline::plan::{self, Plan};
 
+/// The execution provider that goes without saying.
+const CPU: &str = "CPU";
+
 /// Opens the detector of a model by its name.
 pub type Open<'a> = &'a dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>;
 
@@ -85,6 +88,7 @@ impl Detectors {
     }
 
     /// The models and their back ends, such as `yolox-nano on rten`; the motion detector has none.
+    /// An execution provider other than the CPU is named too: `yolox-nano on ort (CUDA)`.
     #[must_use]
     pub fn describe(&self) -> Option<String> {
         let mut names: Vec<String> = self
@@ -92,7 +96,12 @@ impl Detectors {
             .values()
             .map(|d| match d.info() {
                 info if info.model == MOTION => format!("{MOTION} (built in)"),
-                info => format!("{} on {}", info.model, info.backend),
+                info => {
+                    let provider = info.provider.filter(|provider| *provider != CPU);
+                    let provider = provider.map(|provider| format!(" ({provider})"));
+                    let provider = provider.unwrap_or_default();
+                    format!("{} on {}{provider}", info.model, info.backend)
+                }
             })
             .collect();
         names.dedup();

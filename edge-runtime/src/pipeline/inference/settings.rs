@@ -5,7 +5,7 @@
 
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::{Backend, Config};
@@ -13,6 +13,9 @@ use watchkeeper_detect::motion::MotionSettings;
 use watchkeeper_detect::trt::{StopFlag, TrtSettings};
 use watchkeeper_detect::{BackendChoice, OpenRequest, OrtPlaces};
 use watchkeeper_models::model_check::THIS_PROGRAM;
+
+/// First part of the names of providers' libraries.
+const PROVIDERS: &str = "libonnxruntime_providers_";
 
 /// Settings of inference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +27,8 @@ pub struct ModelSettings {
     ort_library: Option<PathBuf>,
     trt_library: Option<PathBuf>,
     engine_dir: PathBuf,
+    /// Folders of fetched libraries.
+    library_folders: Vec<PathBuf>,
     pub(super) state_dir: PathBuf,
     /// Whether a child process checks a model with these settings. It leaves TensorRT out: engines
     /// are built in processes of their own, which need more than a check may use.
@@ -51,6 +56,7 @@ impl ModelSettings {
                 .engine_dir
                 .clone()
                 .unwrap_or_else(|| config.state_dir.join("engines")),
+            library_folders: config.library_folders(),
             state_dir: config.state_dir.clone(),
             is_check: false,
         }
@@ -75,7 +81,7 @@ impl ModelSettings {
         let state_dir = std::iter::once(&self.state_dir);
         let libraries = self.ort_library.iter().chain(&self.trt_library);
         let folders = state_dir.chain(&self.models_dirs).chain([&self.engine_dir]);
-        let mut paths = folders.chain(libraries);
+        let mut paths = folders.chain(&self.library_folders).chain(libraries);
         match paths.find(|path| path.to_str().is_none()) {
             Some(path) => Err(path.clone()),
             // Writing strings and numbers as JSON does not fail.
@@ -91,6 +97,13 @@ impl ModelSettings {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let most = cores.saturating_sub(1).max(1);
         self.threads = Some(self.threads.map_or(most, |threads| threads.min(most)));
+        self
+    }
+
+    /// Chooses another back end than the configured one.
+    #[must_use]
+    pub(super) fn on(mut self, backend: BackendChoice) -> Self {
+        backend.name().clone_into(&mut self.backend);
         self
     }
 
@@ -133,14 +146,15 @@ impl ModelSettings {
         }
     }
 
-    fn places(&self) -> OrtPlaces {
+    pub(crate) fn places(&self) -> OrtPlaces {
         OrtPlaces {
             library: self.ort_library.clone(),
-            state_dir: Some(self.state_dir.clone()),
+            folders: self.library_folders.clone(),
         }
     }
 
-    /// Path, size and time of the library that runs networks; empty if the back end needs none.
+    /// Path, size and time of the library that runs networks, and of its providers' libraries
+    /// beside it; empty if the back end needs none.
     pub(super) fn library_stamp(&self) -> String {
         if self.backend() == BackendChoice::Rten {
             return String::new();
@@ -148,9 +162,27 @@ impl ModelSettings {
         let Some(path) = self.places().library_file() else {
             return String::new();
         };
-        let file = std::fs::metadata(&path).map(|file| (file.size(), file.mtime()));
-        format!("{} {file:?}", path.display())
+        let mut files = providers_beside(&path);
+        files.insert(0, path);
+        let stamps = files.iter().map(|path| {
+            let file = std::fs::metadata(path).map(|file| (file.size(), file.mtime()));
+            format!("{} {file:?}", path.display())
+        });
+        stamps.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Libraries of execution providers beside ONNX Runtime's.
+fn providers_beside(library: &Path) -> Vec<PathBuf> {
+    let folder = library.parent().and_then(|dir| std::fs::read_dir(dir).ok());
+    let files = folder.into_iter().flatten().flatten();
+    let providers = files.filter(|file| {
+        let name = file.file_name();
+        name.to_string_lossy().starts_with(PROVIDERS)
+    });
+    let mut providers: Vec<PathBuf> = providers.map(|file| file.path()).collect();
+    providers.sort();
+    providers
 }
 
 #[cfg(test)]
@@ -166,6 +198,7 @@ mod tests {
             ort_library: Some("/lib/x.so".into()),
             trt_library: Some("/lib/y.so".into()),
             engine_dir: "/engines".into(),
+            library_folders: vec!["/state/lib".into()],
             state_dir: "/state".into(),
             is_check: false,
         };
@@ -184,6 +217,7 @@ mod tests {
             ort_library: None,
             trt_library: None,
             engine_dir: "/engines".into(),
+            library_folders: Vec::new(),
             state_dir: "/state".into(),
             is_check: false,
         }

@@ -81,6 +81,8 @@ fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
     DetectorInfo {
         model: "statue".to_owned(),
         backend: "test".to_owned(),
+        provider: None,
+        tensor_copies: None,
         task: watchkeeper_models::manifest::Task::ObjectDetection,
         input: None,
         labels: Arc::from([Arc::from(class)]),

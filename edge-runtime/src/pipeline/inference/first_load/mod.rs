@@ -28,11 +28,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use watchkeeper_detect::BackendChoice;
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
-use watchkeeper_models::{Resolved, Zoo, ZooError};
+use watchkeeper_models::{Resolved, Sha256Sum, Zoo, ZooError};
 
 use self::digests::Digests;
 use self::results::{CheckResult, CheckResults};
-use self::subject::{CheckedModel, Key, Subject, program_stamp};
+pub(super) use self::subject::program_stamp;
+use self::subject::{CheckedModel, Key, Subject};
 use super::settings::ModelSettings;
 
 /// Most models that wait for the check of another: each holds a call of the API.
@@ -170,6 +171,11 @@ impl FirstLoads {
     /// Whether TensorRT alone serves. It reads files in processes of its own, which build engines.
     fn is_left_to_trt(&self) -> bool {
         self.settings.backend() == BackendChoice::Trt
+    }
+
+    /// Returns the checksum of the model's network; `None` if it can't be found or read.
+    pub fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
+        self.digests.of(&zoo.resolve(model).ok()?.path).ok()
     }
 
     /// Waits until no other model is checked. Every check ends, so every wait does.

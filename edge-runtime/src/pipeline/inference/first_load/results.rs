@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -18,6 +17,7 @@ use watchkeeper_store::durable;
 
 use super::subject::Key;
 use crate::clock;
+use crate::pipeline::inference::kept_files::remove_oldest;
 
 /// Name of the folder in the state folder.
 const FOLDER: &str = "model-checks";
@@ -130,25 +130,11 @@ fn read(path: &Path) -> io::Result<CheckResult> {
     Ok(kept.result)
 }
 
-/// Removes the oldest files of a folder until at most `most` are left.
-fn remove_oldest(folder: &Path, most: usize) -> io::Result<()> {
-    let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let modified = entry.metadata().and_then(|file| file.modified());
-        files.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
-    }
-    files.sort();
-    let surplus = files.len().saturating_sub(most);
-    for (_, path) in files.iter().take(surplus) {
-        fs::remove_file(path)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 mod tests {
+    use std::time::SystemTime;
+
     use super::*;
 
     fn key(n: u64) -> Key {

@@ -77,7 +77,7 @@ impl Subject {
 
 /// Names the build of a program: its version, and size and time of its file. Two builds may have
 /// one version, and differ in what they can load.
-pub(super) fn program_stamp(program: &Path) -> String {
+pub(in crate::pipeline::inference) fn program_stamp(program: &Path) -> String {
     let file = std::fs::metadata(program);
     let file = file.map(|file| (file.size(), file.mtime(), file.mtime_nsec()));
     format!("{} {:?}", env!("CARGO_PKG_VERSION"), file.ok())

@@ -52,7 +52,7 @@ impl Site {
     fn first_loads_until(&self, is_stopping: &Arc<AtomicBool>) -> FirstLoads {
         let settings = serde_json::json!({
             "backend": "rten", "threads": null, "models_dirs": [self.path("models")],
-            "ort_library": null, "trt_library": null,
+            "ort_library": null, "library_folders": [], "trt_library": null,
             "engine_dir": self.path("engines"), "state_dir": self.path("state"),
         });
         let settings = ModelSettings::from_json(&settings.to_string()).unwrap();

@@ -106,6 +106,8 @@ impl Case {
             let info = DetectorInfo {
                 model: "finder".to_owned(),
                 backend: "test".to_owned(),
+                provider: None,
+                tensor_copies: None,
                 task: watchkeeper_models::manifest::Task::ObjectDetection,
                 input: None,
                 labels: labels.collect(),

@@ -1,0 +1,40 @@
+//! Arguments of `watchkeeper backends` and `watchkeeper models bench`.
+
+use std::path::PathBuf;
+
+use super::value::positive;
+
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum BackendAction {
+    /// List the back ends: version, execution providers, and what would bring an absent one.
+    List,
+    /// Download the library of a back end and verify its checksum; resumes an interrupted download.
+    Pull(BackendPullArgs),
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct BackendPullArgs {
+    /// Library to install.
+    #[arg(value_parser = ["onnxruntime"])]
+    pub name: String,
+    /// Copied package to take the library out of, for a box without internet.
+    #[arg(long, value_name = "FILE", conflicts_with = "registry")]
+    pub from: Option<PathBuf>,
+    /// Registry to fetch the package from, such as a company's own [default: PyPI's].
+    #[arg(long, value_name = "URL")]
+    pub registry: Option<String>,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct BenchArgs {
+    /// Model name or ONNX file; --backend chooses one back end [default: all available].
+    pub name: String,
+    /// Seconds of measured runs on each back end; runs before them warm it up.
+    #[arg(long = "for", default_value = "10s", value_name = "SECONDS", value_parser = seconds)]
+    pub seconds: f64,
+}
+
+/// Reads a number of seconds, with or without the unit.
+fn seconds(text: &str) -> Result<f64, String> {
+    positive(text.strip_suffix('s').unwrap_or(text))
+}

@@ -1,0 +1,82 @@
+//! The program `watchkeeper-runtime`, started for one answer.
+//!
+//! - It reads the configuration as this command does: file, variables, and flags as variables.
+//! - Its log is shown with `--verbose` only.
+
+use std::process::Command;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use watchkeeper_config::ENV_PREFIX;
+use watchkeeper_models::model_check::{self, Outcome};
+
+use super::args::Global;
+use super::exit::{Exit, Failure};
+use super::run::find;
+
+pub(super) const PROGRAM: &str = "watchkeeper-runtime";
+
+/// Makes the command, without a subcommand.
+///
+/// # Errors
+/// [`Exit::NoRuntime`] without the program.
+pub(super) fn command(global: &Global) -> Result<Command, Failure> {
+    let program = find(PROGRAM).ok_or_else(|| {
+        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
+        Failure::new(Exit::NoRuntime, sentence)
+    })?;
+    let mut command = Command::new(program);
+    if let Some(config) = &global.config {
+        command.arg("--config").arg(config);
+    }
+    if let Some(dir) = &global.models_dir {
+        command.env(format!("{ENV_PREFIX}MODELS__DIR"), dir);
+    }
+    if let Some(backend) = &global.backend {
+        command.env(format!("{ENV_PREFIX}RUNTIME__INFERENCE__BACKEND"), backend);
+    }
+    if !global.verbose {
+        command.env("RUST_LOG", "error");
+    }
+    Ok(command)
+}
+
+/// Passes the settings of this user to a command whose environment is cleared otherwise.
+pub(super) fn pass_settings(command: &mut Command) {
+    let own: Vec<_> = command
+        .get_envs()
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    let settings = std::env::vars_os().filter(|(name, _)| {
+        let text = name.as_encoded_bytes();
+        let is_setting = text.starts_with(ENV_PREFIX.as_bytes()) || name == "XDG_DATA_HOME";
+        is_setting && !own.contains(name)
+    });
+    command.envs(settings.collect::<Vec<_>>());
+}
+
+/// Runs a command that prints one JSON object, for `timeout` at most.
+///
+/// # Errors
+/// [`Exit::Failed`] with the sentence of the program.
+pub(super) fn answer<T: DeserializeOwned>(
+    command: &mut Command,
+    timeout: Duration,
+) -> Result<T, Failure> {
+    pass_settings(command);
+    let failed = |why: String| Failure::new(Exit::Failed, why);
+    let ran = model_check::run_for_answer(command, timeout, &|| false).map_err(|error| {
+        let remedy = model_check::start_remedy(&error);
+        failed(format!("can't start {PROGRAM}: {error}; {remedy}"))
+    })?;
+    match ran {
+        (Outcome::Loaded, answer) => serde_json::from_str(&answer).map_err(|e| {
+            failed(format!(
+                "{PROGRAM} printed no answer ({e}); install all programs in the same version"
+            ))
+        }),
+        (Outcome::Refused(why), _) => Err(failed(why)),
+        (Outcome::Ended(ending), _) => Err(failed(ending.to_string())),
+        (Outcome::Interrupted(why), _) => Err(failed(why.to_string())),
+    }
+}

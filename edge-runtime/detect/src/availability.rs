@@ -1,0 +1,93 @@
+//! Which back ends this machine has.
+//!
+//! - The question opens ONNX Runtime's library, which may crash: a daemon asks in a child process.
+//! - An absent back end has its reason.
+
+use std::path::PathBuf;
+
+use super::ort_library::OrtPlaces;
+#[cfg(feature = "ort")]
+use super::ort_library::version;
+use super::rten;
+
+/// A back end, and whether it can run networks here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendState {
+    /// Value of the configuration key.
+    pub name: &'static str,
+    /// Absent with the reason, one clause.
+    pub found: Result<FoundBackend, String>,
+}
+
+/// A back end that is here.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FoundBackend {
+    /// Absent where the name of the library does not have it.
+    pub version: Option<String>,
+    /// The library; absent for a part of this program.
+    pub library: Option<PathBuf>,
+    /// Execution providers in the order in which they are asked for; empty where it has none.
+    pub providers: Vec<&'static str>,
+}
+
+/// Lists all back ends in the order in which `auto` tries them.
+#[must_use]
+pub fn list(places: &OrtPlaces) -> Vec<BackendState> {
+    with_ort(ort(places))
+}
+
+/// Lists all back ends without opening a library: those of libraries count as absent.
+#[must_use]
+pub fn list_unopened() -> Vec<BackendState> {
+    with_ort(Err("its library was not opened".to_owned()))
+}
+
+fn with_ort(found: Result<FoundBackend, String>) -> Vec<BackendState> {
+    vec![
+        BackendState { name: "ort", found },
+        BackendState {
+            name: rten::NAME,
+            found: Ok(FoundBackend {
+                version: Some(rten::VERSION.to_owned()),
+                ..FoundBackend::default()
+            }),
+        },
+    ]
+}
+
+#[cfg(feature = "ort")]
+fn ort(places: &OrtPlaces) -> Result<FoundBackend, String> {
+    let library = places.library_file();
+    let providers = super::ort::providers(places)?;
+    Ok(FoundBackend {
+        version: library.as_deref().and_then(version),
+        library,
+        providers,
+    })
+}
+
+#[cfg(not(feature = "ort"))]
+fn ort(_: &OrtPlaces) -> Result<FoundBackend, String> {
+    Err("this program was built without it".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_library_is_named_and_rten_is_always_there() {
+        let places = OrtPlaces {
+            library: Some("/nowhere/libonnxruntime.so".into()),
+            ..OrtPlaces::default()
+        };
+        let all = list(&places);
+        let [ort, rten] = &all[..] else {
+            panic!("{all:?}");
+        };
+        assert_eq!((ort.name, rten.name), ("ort", "rten"));
+        let why = ort.found.clone().err().unwrap_or_default();
+        assert!(why.contains("/nowhere"), "{why}");
+        assert!(rten.found.is_ok());
+    }
+}

@@ -1,0 +1,85 @@
+//! A child process of this program that opens libraries and models in the place of the daemon.
+//!
+//! - What crashes or hangs there does not harm the daemon: the child has the limits of a model's
+//!   check, and a timeout.
+//! - The answer is one JSON object on standard output.
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use watchkeeper_models::model_check::{self, Outcome};
+
+use super::settings::ModelSettings;
+
+/// Name of the child in the list of processes.
+const CHILD_NAME: &str = "watchkeeper-runtime";
+
+/// This program as a child.
+#[derive(Debug, Clone)]
+pub(super) struct ChildProgram {
+    program: PathBuf,
+    /// Set when the daemon stops; ends the child.
+    is_stopping: Arc<AtomicBool>,
+}
+
+/// Why a child has no answer. One clause each.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ChildError {
+    #[error("a process for it can't be started: {0}; {remedy}", remedy =
+        model_check::start_remedy(.0))]
+    Start(#[from] io::Error),
+    #[error("the folder {0:?} is not UTF-8, which settings of a process must be; rename it")]
+    Folder(PathBuf),
+    #[error("{0}")]
+    Refused(String),
+    #[error("the process that opened it ended: {0}")]
+    Ended(String),
+    #[error("the process for it printed no answer: {0}")]
+    Answer(#[from] serde_json::Error),
+}
+
+impl ChildProgram {
+    pub(super) fn new(program: PathBuf, is_stopping: Arc<AtomicBool>) -> Self {
+        Self {
+            program,
+            is_stopping,
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// Runs a subcommand with the settings of this daemon and reads its answer.
+    ///
+    /// # Errors
+    /// [`ChildError`].
+    pub(super) fn ask<T: DeserializeOwned>(
+        &self,
+        subcommand: &str,
+        settings: &ModelSettings,
+        args: &[&str],
+        timeout: Duration,
+    ) -> Result<T, ChildError> {
+        let settings = settings.to_json().map_err(ChildError::Folder)?;
+        let mut command = Command::new(&self.program);
+        command
+            .arg0(CHILD_NAME)
+            .arg(subcommand)
+            .args(["--settings", &settings])
+            .args(args);
+        let is_stopping = || self.is_stopping();
+        match model_check::run_for_answer(&mut command, timeout, &is_stopping)? {
+            (Outcome::Loaded, answer) => Ok(serde_json::from_str(&answer)?),
+            (Outcome::Refused(why), _) => Err(ChildError::Refused(why)),
+            (Outcome::Ended(ending), _) => Err(ChildError::Ended(ending.to_string())),
+            (Outcome::Interrupted(why), _) => Err(ChildError::Ended(why.to_string())),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Which back end runs a model fastest on this box, measured once and kept.
+//!
+//! - A measurement runs in a child process, in the background, [`DELAY`] after the model was
+//!   opened, for [`BUDGET`]. It applies from the next opening.
+//! - It belongs to the file, the back ends, the threads and the processor ([`key`]); another of
+//!   them has the model measured again.
+//! - One model is measured at a time. At most [`MAX_WAITING`] wait; the next opening of any other
+//!   asks again.
+//! - A model that can't be measured is not asked for again before the next start.
+//! - Not here: the measurement itself ([`bench`](super::bench)).
+
+mod key;
+mod records;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use watchkeeper_contract::backend::{BackendBench, MeasuredModel, ModelBench};
+use watchkeeper_detect::BackendChoice;
+use watchkeeper_models::Sha256Sum;
+
+use self::key::{Key, MeasuredBox};
+use self::records::Records;
+use super::child::ChildProgram;
+use super::settings::ModelSettings;
+
+/// Name of the subcommand that measures a model.
+const SUBCOMMAND: &str = "model-bench";
+
+/// From the opening of a model to its measurement, so that the start of a pipeline has the cores.
+const DELAY: Duration = Duration::from_secs(10);
+
+/// Time of the measured runs.
+const BUDGET: Duration = Duration::from_secs(3);
+
+/// Longest time of the child, with loading and runs before the measurement.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Most models that wait for their measurement.
+const MAX_WAITING: usize = 16;
+
+/// Pause between two looks at the stop.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// A model that waits for its measurement.
+#[derive(Debug)]
+struct Wanted {
+    model: String,
+    key: Key,
+    since: Instant,
+}
+
+/// Measurements of this box.
+#[derive(Debug)]
+pub(super) struct Fastest {
+    shared: Arc<Shared>,
+    wanted: SyncSender<Wanted>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: ModelSettings,
+    child: ChildProgram,
+    records: Records,
+    this_box: MeasuredBox,
+    /// Models that wait, are measured, or could not be measured.
+    asked: Mutex<BTreeSet<Key>>,
+}
+
+impl Fastest {
+    /// Keeps records in the state folder of `settings`; starts the thread that measures.
+    pub(super) fn spawn(settings: ModelSettings, child: ChildProgram, program: &Path) -> Self {
+        let (wanted, queue) = sync_channel(MAX_WAITING);
+        let shared = Arc::new(Shared {
+            records: Records::new(&settings.state_dir),
+            this_box: MeasuredBox::read(program),
+            settings,
+            child,
+            asked: Mutex::default(),
+        });
+        let worker = Arc::clone(&shared);
+        // It ends with the daemon, or when the last sender is dropped.
+        let started = std::thread::Builder::new()
+            .name("measure".to_owned())
+            .spawn(move || worker.serve(&queue));
+        if let Err(error) = started {
+            tracing::warn!(%error, "no thread measures models; back ends keep their usual order");
+        }
+        Self { shared, wanted }
+    }
+
+    /// Returns the fastest back end for the network with this checksum, once it was measured.
+    pub(super) fn choice(&self, sum: &Sha256Sum) -> Option<BackendChoice> {
+        let key = self.shared.key(sum)?;
+        let record = self.shared.records.get(&key)?;
+        record.fastest.parse().ok()
+    }
+
+    /// Has a model measured that was opened and is not measured yet.
+    pub(super) fn want(&self, model: &str, sum: &Sha256Sum) {
+        let Some(key) = self.shared.key(sum) else {
+            return;
+        };
+        if self.shared.records.get(&key).is_some() || !self.shared.asked.lock().insert(key.clone())
+        {
+            return;
+        }
+        let wanted = Wanted {
+            model: model.to_owned(),
+            key: key.clone(),
+            since: Instant::now(),
+        };
+        if self.wanted.try_send(wanted).is_err() {
+            self.shared.asked.lock().remove(&key);
+        }
+    }
+
+    /// Lists the measurements that apply, by model.
+    pub(super) fn list(&self) -> Vec<MeasuredModel> {
+        self.shared.records.list(&self.shared.stamp())
+    }
+}
+
+impl Shared {
+    /// Key of a network here; `None` where only one back end is available.
+    fn key(&self, sum: &Sha256Sum) -> Option<Key> {
+        let is_alone = self.settings.library_stamp().is_empty();
+        (!is_alone).then(|| Key::new(sum, &self.stamp()))
+    }
+
+    /// Everything but the file that a measurement depends on.
+    fn stamp(&self) -> String {
+        let library = self.settings.library_stamp();
+        self.this_box.stamp(&library, self.settings.threads)
+    }
+
+    fn serve(&self, queue: &Receiver<Wanted>) {
+        loop {
+            let wanted = match queue.recv_timeout(POLL_INTERVAL) {
+                Ok(wanted) => wanted,
+                Err(RecvTimeoutError::Timeout) if self.child.is_stopping() => return,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            while wanted.since.elapsed() < DELAY {
+                if self.child.is_stopping() {
+                    return;
+                }
+                std::thread::sleep(POLL_INTERVAL);
+            }
+            self.measure(&wanted);
+        }
+    }
+
+    fn measure(&self, wanted: &Wanted) {
+        let model = wanted.model.as_str();
+        let seconds = BUDGET.as_secs().to_string();
+        let all = BackendChoice::MEASURED.map(BackendChoice::name);
+        let mut args = vec!["--for", &seconds];
+        for name in all {
+            args.extend(["--backend", name]);
+        }
+        args.extend(["--", model]);
+        let bench: ModelBench = match self.child.ask(SUBCOMMAND, &self.settings, &args, TIMEOUT) {
+            Ok(bench) => bench,
+            Err(reason) => {
+                tracing::info!(model, %reason, "model not measured; back ends keep their order");
+                return;
+            }
+        };
+        let Some(record) = decide(model, &bench.backends) else {
+            return;
+        };
+        tracing::info!(
+            model,
+            fastest = record.fastest,
+            infer_ms = ?record.infer_ms,
+            "back ends measured; the fastest is used from the next opening"
+        );
+        self.records.put(&wanted.key, &self.stamp(), record);
+        self.asked.lock().remove(&wanted.key);
+    }
+}
+
+/// The fastest back end by the median time of a whole frame; `None` without any measurement.
+fn decide(model: &str, measured: &[BackendBench]) -> Option<MeasuredModel> {
+    let ran = || measured.iter().filter(|bench| bench.runs > 0);
+    let frame_ms = |b: &BackendBench| b.preprocess.p50_ms + b.infer.p50_ms + b.postprocess.p50_ms;
+    let fastest = ran().min_by(|a, b| frame_ms(a).total_cmp(&frame_ms(b)))?;
+    Some(MeasuredModel {
+        model: model.to_owned(),
+        fastest: fastest.backend.clone(),
+        infer_ms: ran()
+            .map(|bench| (bench.backend.clone(), bench.infer.p50_ms))
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

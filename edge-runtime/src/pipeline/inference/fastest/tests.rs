@@ -1,0 +1,155 @@
+#![expect(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use watchkeeper_contract::backend::StageTimes;
+
+use super::*;
+
+fn bench(backend: &str, infer_ms: f64, runs: usize) -> BackendBench {
+    let stage = |ms| StageTimes {
+        p50_ms: ms,
+        p99_ms: ms,
+    };
+    BackendBench {
+        backend: backend.to_owned(),
+        provider: None,
+        why_not: None,
+        runs,
+        fps: 1.0,
+        preprocess: stage(1.0),
+        infer: stage(infer_ms),
+        postprocess: stage(1.0),
+        peak_memory_mb: None,
+        tensor_copies: None,
+    }
+}
+
+#[test]
+fn fastest_back_end_that_ran_is_chosen() {
+    let all = [
+        bench("ort", 9.0, 5),
+        bench("rten", 7.0, 5),
+        bench("trt", 0.0, 0),
+    ];
+    let decided = decide("m", &all).unwrap();
+    assert_eq!(decided.fastest, "rten");
+    let names: Vec<&String> = decided.infer_ms.keys().collect();
+    assert_eq!(names, ["ort", "rten"]);
+    assert_eq!(decide("m", &[bench("ort", 0.0, 0)]), None);
+}
+
+/// A box whose child is a script, with a library that only exists.
+struct Site {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    library: PathBuf,
+}
+
+impl Site {
+    fn new(script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let library = folder.path().join("libonnxruntime.so");
+        fs::write(&library, "").unwrap();
+        Self {
+            folder,
+            program,
+            library,
+        }
+    }
+
+    fn settings(&self) -> ModelSettings {
+        let settings = serde_json::json!({
+            "backend": "auto", "threads": 1, "models_dirs": [], "ort_library": self.library,
+            "library_folders": [], "state_dir": self.folder.path(),
+        });
+        ModelSettings::from_json(&settings.to_string()).unwrap()
+    }
+
+    fn shared(&self) -> Shared {
+        Shared {
+            records: Records::new(self.folder.path()),
+            this_box: MeasuredBox::read(&self.program),
+            settings: self.settings(),
+            child: ChildProgram::new(self.program.clone(), Arc::<AtomicBool>::default()),
+            asked: Mutex::default(),
+        }
+    }
+}
+
+fn answer() -> String {
+    let bench = ModelBench {
+        model: "m".to_owned(),
+        input: [8, 8],
+        picture: [16, 16],
+        threads: 1,
+        warm_up_runs: 3,
+        backends: vec![bench("ort", 9.0, 5), bench("rten", 7.0, 5)],
+    };
+    format!("echo '{}'", serde_json::to_string(&bench).unwrap())
+}
+
+#[test]
+fn measured_model_keeps_its_choice_until_the_library_changes() {
+    let site = Site::new(&answer());
+    let shared = site.shared();
+    let sum = Sha256Sum::of(b"network");
+    let key = shared.key(&sum).unwrap();
+    shared.measure(&Wanted {
+        model: "m".to_owned(),
+        key,
+        since: Instant::now(),
+    });
+    let (wanted, _queue) = sync_channel(1);
+    let fastest = Fastest {
+        shared: Arc::new(site.shared()),
+        wanted,
+    };
+    assert_eq!(fastest.choice(&sum), Some(BackendChoice::Rten));
+    assert_eq!(fastest.choice(&Sha256Sum::of(b"another")), None);
+    assert_eq!(fastest.list().len(), 1);
+    fs::write(&site.library, "another build").unwrap();
+    assert_eq!(fastest.choice(&sum), None);
+    assert_eq!(fastest.list().len(), 0);
+    // With one back end only there is nothing to choose.
+    fs::remove_file(&site.library).unwrap();
+    assert_eq!(fastest.choice(&sum), None);
+}
+
+#[test]
+fn failed_measurement_leaves_the_usual_order() {
+    let site = Site::new("echo 'refused: no such model'; exit 1");
+    let shared = site.shared();
+    let sum = Sha256Sum::of(b"network");
+    let key = shared.key(&sum).unwrap();
+    shared.measure(&Wanted {
+        model: "m".to_owned(),
+        key: key.clone(),
+        since: Instant::now(),
+    });
+    assert_eq!(shared.records.get(&key), None);
+}
+
+#[test]
+fn full_queue_forgets_the_model_so_that_it_is_asked_for_again() {
+    let site = Site::new("exit 1");
+    let (wanted, queue) = sync_channel(1);
+    let fastest = Fastest {
+        shared: Arc::new(site.shared()),
+        wanted,
+    };
+    let [first, second] = [b"first".as_slice(), b"second"].map(Sha256Sum::of);
+    fastest.want("first", &first);
+    fastest.want("first", &first);
+    fastest.want("second", &second);
+    assert_eq!(queue.try_recv().unwrap().model, "first");
+    assert!(queue.try_recv().is_err());
+    fastest.want("second", &second);
+    assert_eq!(queue.try_recv().unwrap().model, "second");
+}
