@@ -11,6 +11,7 @@ pub mod assessment;
 pub mod backtest;
 pub mod camera_trial;
 pub mod canonical;
+pub mod chain;
 pub mod command;
 pub mod coverage;
 pub mod effect;
