@@ -43,6 +43,7 @@ use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
+use crate::pipeline::inference::change_events::ChangeEvents;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::recorder::{FlushResult, LastRun, Recorder, UnstoredMark};
@@ -312,13 +313,21 @@ impl Boot<'_> {
         let effects = Effects::open(&config.state_dir, &config.sinks, limits)
             .map(Arc::new)
             .context("cannot open the effects spool")?;
+        let metrics = Arc::new(Metrics::new());
+        let changes = ChangeEvents::new(
+            recorder.clone(),
+            Arc::clone(&metrics),
+            Arc::clone(&self.boot_id),
+            self.started,
+        );
+        let is_stopping = Arc::clone(&self.is_stopping);
         let manager = Manager::new(Parts {
             journal: Arc::clone(&stores.journal),
             recorder: recorder.clone(),
             media: Arc::clone(&stores.media),
             pauses: TimedPauses::open(&config.state_dir),
-            models: Models::checked(config, THIS_PROGRAM, Arc::clone(&self.is_stopping)),
-            metrics: Arc::new(Metrics::new()),
+            models: Models::changing(config, THIS_PROGRAM, is_stopping, changes),
+            metrics,
             recordings: Arc::clone(&stores.recordings),
             checkpoints,
             coverage,
@@ -360,6 +369,8 @@ fn shut_down(
     recorder.end_by(end);
     // Callers of the recorder learn of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_TIMEOUT);
+    // A change still stores the end of its event.
+    manager.parts().models.shut_down(RECORDER_TIMEOUT);
     manager.parts().coverage.shut_down(RECORDER_TIMEOUT);
     manager.parts().history.shut_down(RECORDER_TIMEOUT);
     effects.shut_down(RECORDER_TIMEOUT);

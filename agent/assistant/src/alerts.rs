@@ -53,6 +53,7 @@ pub fn text(event: &Event) -> &str {
         | EventBody::PipelineHeld { message }
         | EventBody::PipelineFailed { message, .. }
         | EventBody::StepFailing { message, .. }
+        | EventBody::BackendChange { message, .. }
         | EventBody::Loss { message, .. } => message,
     }
 }
@@ -64,6 +65,7 @@ fn is_alert(event: &Event) -> bool {
         | EventBody::PipelineHeld { .. }
         | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. }
+        | EventBody::BackendChange { .. }
         | EventBody::Loss { .. } => event.severity >= Severity::Warning,
     };
     is_told && event.phase == Phase::New

@@ -103,6 +103,7 @@ impl Notice {
             | EventBody::PipelineHeld { message }
             | EventBody::PipelineFailed { message, .. }
             | EventBody::StepFailing { message, .. }
+            | EventBody::BackendChange { message, .. }
             | EventBody::Loss { message, .. } => (message.as_str(), Vec::new()),
         };
         Self {
@@ -202,6 +203,7 @@ pub fn event_notification(
         | EventBody::PipelineHeld { .. }
         | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. }
+        | EventBody::BackendChange { .. }
         | EventBody::Loss { .. } => false,
     };
     let is_severe = channel
@@ -246,7 +248,8 @@ fn has_lasted(event: &Event) -> bool {
         EventBody::SourceOutage { .. }
         | EventBody::PipelineHeld { .. }
         | EventBody::PipelineFailed { .. }
-        | EventBody::StepFailing { .. } => true,
+        | EventBody::StepFailing { .. }
+        | EventBody::BackendChange { .. } => true,
         EventBody::Loss { .. } => false,
     }
 }

@@ -133,9 +133,9 @@ impl std::fmt::Debug for ActionModel {
 impl ActionModel {
     /// Creates a model for one stream.
     pub(super) fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {
-        let backend = network.lock().backend();
+        let backend = network.lock().in_use();
         Self {
-            info: DetectorInfo::of(&manifest, backend),
+            info: DetectorInfo::of(&manifest, &backend),
             preprocessor: Preprocessor::new(manifest.input.clone()),
             network,
             manifest,
@@ -146,7 +146,7 @@ impl ActionModel {
     fn failed(&self, message: impl ToString) -> DetectError {
         DetectError::Backend {
             model: self.info.model.clone(),
-            backend: self.info.backend.clone(),
+            backend: self.info.backend.to_string(),
             message: message.to_string(),
         }
     }

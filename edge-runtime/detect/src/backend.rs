@@ -32,6 +32,28 @@ pub enum BackendChoice {
 impl BackendChoice {
     /// Values of the configuration key.
     pub const NAMES: [&str; 3] = ["auto", "rten", "ort"];
+
+    /// Back ends that may replace the one that [`load_at_once`] gave, the fastest first.
+    pub const CANDIDATES: [Self; 1] = [Self::Ort];
+
+    /// Its value of the configuration key.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Rten => rten::NAME,
+            Self::Ort => "ort",
+        }
+    }
+
+    /// Whether the libraries that it needs are found.
+    #[must_use]
+    pub fn is_installed(self, places: &OrtPlaces) -> bool {
+        match self {
+            Self::Auto | Self::Rten => true,
+            Self::Ort => places.library_file().is_some(),
+        }
+    }
 }
 
 impl FromStr for BackendChoice {
@@ -109,6 +131,26 @@ pub fn load_as(
     }
 }
 
+/// Loads a network with the back end that loads fastest, which is rten, and runs it once. ONNX
+/// Runtime serves where rten can't.
+///
+/// # Errors
+/// [`LoadError`], one sentence.
+pub fn load_at_once(
+    path: &Path,
+    signature: &Signature<'_>,
+    warm_up_run: WarmUp<'_>,
+    threads: usize,
+    places: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    let load = |choice| load_as(choice, path, signature, warm_up_run, threads, places);
+    let rten = load(BackendChoice::Rten);
+    if !BackendChoice::Ort.is_installed(places) {
+        return rten;
+    }
+    or_fall_back(rten, || load(BackendChoice::Ort))
+}
+
 type Loaded = Result<Box<dyn Network>, LoadError>;
 
 /// Falls back to the second back end when the first can't load or run the file. A mismatch between
@@ -120,7 +162,7 @@ fn or_fall_back(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
             | LoadError::File { .. }
             | LoadError::Run { .. }),
         ) => {
-            tracing::info!(%reason, "the pure Rust back end runs the network");
+            tracing::info!(%reason, "another back end runs the network");
             second()
         }
         Ok(network) => Ok(network),

@@ -9,6 +9,7 @@ use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::rgb::RgbPixels;
 
+use crate::backend_in_use::BackendInUse;
 use crate::decode::anomaly::Anomaly;
 use crate::decode::depth::DepthMap;
 use crate::decode::prompted::PromptedMask;
@@ -21,8 +22,8 @@ use crate::error::DetectError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorInfo {
     pub model: String,
-    /// Back end that runs it, such as `rten`.
-    pub backend: String,
+    /// Back end that runs it now, such as `rten`.
+    pub backend: BackendInUse,
     pub task: Task,
     /// Width and height of a network's input; absent for the motion detector.
     pub input: Option<[u32; 2]>,
@@ -52,10 +53,10 @@ pub struct OwnThresholds {
 
 impl DetectorInfo {
     /// Describes a model over a network.
-    pub(crate) fn of(manifest: &Manifest, backend: &str) -> Self {
+    pub(crate) fn of(manifest: &Manifest, backend: &BackendInUse) -> Self {
         Self {
             model: manifest.name.clone(),
-            backend: backend.to_owned(),
+            backend: backend.clone(),
             task: manifest.task,
             input: Some([manifest.input.width, manifest.input.height]),
             labels: manifest.labels.clone(),

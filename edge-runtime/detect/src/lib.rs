@@ -4,7 +4,7 @@
 //!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
 //!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
 //! - A network runs behind [`network`] ([`rten`] or `ort`, chosen by [`backend`]). Streams share it
-//!   through a [`fair_mutex`].
+//!   through a [`fair_mutex`]. Its back end may [`change`] while it runs.
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
@@ -16,6 +16,8 @@
 
 pub mod actions;
 pub mod backend;
+mod backend_in_use;
+pub mod change;
 mod colour;
 pub mod decode;
 mod detection;
@@ -32,6 +34,7 @@ pub mod nms;
 #[cfg(feature = "ort")]
 pub mod ort;
 mod ort_library;
+mod picture_network;
 pub mod pool;
 pub mod preprocess;
 pub mod prompted;
@@ -46,6 +49,7 @@ mod warm_up;
 pub mod whole_image;
 
 pub use backend::BackendChoice;
+pub use backend_in_use::{BackendInUse, ChangeReport, ChangeState};
 pub use decode::anomaly::Anomaly;
 pub use decode::depth::DepthMap;
 pub use decode::prompted::PromptedMask;

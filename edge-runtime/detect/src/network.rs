@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::{Input, Layout};
 
+use super::backend_in_use::BackendInUse;
+
 /// An output of a network, lent for reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Tensor<'a> {
@@ -54,6 +56,11 @@ impl<'a> Feed<'a> {
 pub trait Network: Send {
     /// Name of the back end, such as `rten`.
     fn backend(&self) -> &'static str;
+
+    /// The back end in use, which follows a change.
+    fn in_use(&self) -> BackendInUse {
+        self.backend().into()
+    }
 
     /// Runs the network on inputs in the order of its [`Signature`] and lends its outputs to
     /// `read`, in the order of the manifest.

@@ -213,10 +213,10 @@ impl TextReader {
         network: SharedNetwork,
         lines: Option<(LineNetwork, SharedNetwork)>,
     ) -> Self {
-        let backend = network.lock().backend();
+        let backend = network.lock().in_use();
         let finder = lines.map(|(lines, network)| Finder::new(&manifest.name, lines, network));
         Self {
-            info: DetectorInfo::of(&manifest, backend),
+            info: DetectorInfo::of(&manifest, &backend),
             manifest,
             network,
             widths: BTreeMap::new(),

@@ -83,7 +83,7 @@ impl RecordedDetector {
         Self {
             info: DetectorInfo {
                 model: model.to_owned(),
-                backend: "history".to_owned(),
+                backend: "history".into(),
                 task: Task::ObjectDetection,
                 input: None,
                 labels: labels.collect(),

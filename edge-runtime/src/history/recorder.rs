@@ -529,7 +529,7 @@ mod tests {
                 _dir: dir,
                 info: DetectorInfo {
                     model: "yolox-nano".to_owned(),
-                    backend: "test".to_owned(),
+                    backend: "test".into(),
                     task: Task::ObjectDetection,
                     labels: ["person".into()].into(),
                     knows_classes: true,

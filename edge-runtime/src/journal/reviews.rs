@@ -73,6 +73,7 @@ impl Outline {
             | EventBody::PipelineHeld { .. }
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
+            | EventBody::BackendChange { .. }
             | EventBody::Loss { .. } => OutlineBody::default(),
         };
         Self {

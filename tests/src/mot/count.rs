@@ -168,7 +168,7 @@ impl Published {
         Self {
             info: DetectorInfo {
                 model: MODEL.to_owned(),
-                backend: "det.txt".to_owned(),
+                backend: "det.txt".into(),
                 task: ModelTask::ObjectDetection,
                 labels: ["object".into()].into(),
                 knows_classes: true,

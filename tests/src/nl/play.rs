@@ -385,7 +385,7 @@ impl Stage<'_> {
         Ok(Box::new(Scripted {
             info: DetectorInfo {
                 model: model.to_owned(),
-                backend: "the script".to_owned(),
+                backend: "the script".into(),
                 task: ModelTask::ObjectDetection,
                 input: None,
                 labels: labels.into_iter().map(Arc::from).collect(),

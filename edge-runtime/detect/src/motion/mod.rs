@@ -110,7 +110,7 @@ impl MotionDetector {
         Self {
             info: DetectorInfo {
                 model: MODEL.to_owned(),
-                backend: "builtin".to_owned(),
+                backend: "builtin".into(),
                 task: Task::ObjectDetection,
                 input: None,
                 labels: Arc::from([Arc::from(MODEL)]),
@@ -278,7 +278,7 @@ impl Detector for MotionDetector {
         let start = Instant::now();
         self.small.fill(picture).map_err(|e| DetectError::Backend {
             model: self.info.model.clone(),
-            backend: self.info.backend.clone(),
+            backend: self.info.backend.to_string(),
             message: e.to_string(),
         })?;
         let reduced = Instant::now();

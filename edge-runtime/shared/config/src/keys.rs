@@ -342,8 +342,9 @@ pub const KEYS: &[Key] = &[
         Kind::Choice(&["auto", "rten", "ort"]),
         Some("auto"),
         "",
-        "Engine that runs models. `auto`: ONNX Runtime (`ort`) where its library is found, else \
-         the built-in `rten`.",
+        "Engine that runs models. `auto`: the built-in `rten` at once, then ONNX Runtime (`ort`) \
+         where its library is found and both find the same in 20 frames. Commands that end by \
+         themselves take ONNX Runtime at once.",
     ),
     key(
         "runtime.inference.threads",

@@ -8,6 +8,7 @@ pub use crate::chain::{
     LostRange,
 };
 use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
+use crate::model::BackendChangeResult;
 use crate::rule::{BelowGates, Gates, Severity};
 use crate::source::LossCause;
 use crate::time::Wall;
@@ -133,6 +134,20 @@ pub enum EventBody {
         /// observed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
+    },
+    /// A model changes its back end in the background. Ends with the result; a back end that fails
+    /// after the change makes another event.
+    BackendChange {
+        model: String,
+        /// Back end that served when the change began.
+        from: String,
+        /// Back end that may replace it.
+        to: String,
+        /// Set at the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<BackendChangeResult>,
+        /// One sentence with the reason, and the remedy where it failed.
+        message: String,
     },
     /// Something that should have been kept was lost.
     Loss {

@@ -2,18 +2,25 @@
 //!
 //! - Every pipeline asks with the same settings, so equal models share one session.
 //! - The daemon loads only files that a child process has loaded before ([`first_load`]).
+//! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
+//!   ([`backend_changes`]). Commands begin with the fastest one.
 //!
+//! [`backend_changes`]: super::backend_changes
 //! [`first_load`]: super::first_load
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_detect::change::{ChangeHost, ChangePolicy};
 use watchkeeper_detect::{Detector, DetectorPool, OpenError};
 use watchkeeper_models::{MOTION, Zoo};
 
+use super::backend_changes::BackendChanges;
+use super::change_events::ChangeEvents;
 use super::first_load::{FirstLoadError, FirstLoads};
 use super::settings::ModelSettings;
 
@@ -23,7 +30,8 @@ pub struct Models {
     pool: DetectorPool,
     settings: ModelSettings,
     /// Absent where a crash costs only this process.
-    first_loads: Option<FirstLoads>,
+    first_loads: Option<Arc<FirstLoads>>,
+    changes: Option<Arc<BackendChanges>>,
 }
 
 /// Why a model is not opened. One sentence each.
@@ -50,6 +58,7 @@ impl Models {
             pool: DetectorPool::default(),
             settings,
             first_loads: None,
+            changes: None,
         }
     }
 
@@ -64,8 +73,38 @@ impl Models {
         let settings = ModelSettings::new(config);
         let first_loads = FirstLoads::new(settings.clone(), program, is_stopping);
         Self {
-            first_loads: Some(first_loads),
+            first_loads: Some(Arc::new(first_loads)),
             ..Self::with_settings(settings)
+        }
+    }
+
+    /// Like [`Self::checked`], and `auto` changes back ends in the background, which `events`
+    /// reports.
+    #[must_use]
+    pub fn changing(
+        config: &Config,
+        program: impl Into<PathBuf>,
+        is_stopping: Arc<AtomicBool>,
+        events: ChangeEvents,
+    ) -> Self {
+        let settings = ModelSettings::new(config).at_once();
+        let first_loads = FirstLoads::new(settings.clone(), program, is_stopping);
+        let first_loads = Arc::new(first_loads);
+        let changes = BackendChanges::new(Arc::clone(&first_loads), settings.clone(), events);
+        let changes = Arc::new(changes);
+        let host = Arc::clone(&changes) as Arc<dyn ChangeHost>;
+        Self {
+            pool: DetectorPool::changing(host, ChangePolicy::default()),
+            settings,
+            first_loads: Some(first_loads),
+            changes: Some(changes),
+        }
+    }
+
+    /// Waits at most `timeout` for the ends of changes. All detectors must be dropped before.
+    pub fn shut_down(&self, timeout: Duration) {
+        if let Some(changes) = &self.changes {
+            changes.shut_down(timeout);
         }
     }
 

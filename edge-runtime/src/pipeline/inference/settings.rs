@@ -17,6 +17,9 @@ use watchkeeper_detect::{BackendChoice, OpenRequest, OrtPlaces};
 pub struct ModelSettings {
     /// One of [`BackendChoice::NAMES`].
     backend: String,
+    /// Whether `auto` serves with the back end that loads fastest, and changes it later.
+    #[serde(default)]
+    at_once: bool,
     pub(super) threads: Option<usize>,
     pub(super) models_dirs: Vec<PathBuf>,
     ort_library: Option<PathBuf>,
@@ -33,6 +36,7 @@ impl ModelSettings {
         };
         Self {
             backend: backend.to_owned(),
+            at_once: false,
             threads: config.inference.threads,
             models_dirs: config.models.folders(),
             ort_library: config.inference.ort_library.clone(),
@@ -74,6 +78,27 @@ impl ModelSettings {
         self
     }
 
+    /// Lets `auto` serve with the back end that loads fastest.
+    #[must_use]
+    pub(super) fn at_once(mut self) -> Self {
+        self.at_once = self.backend() == BackendChoice::Auto;
+        self
+    }
+
+    /// Replaces the back end.
+    #[must_use]
+    pub(super) fn with_backend(mut self, backend: BackendChoice) -> Self {
+        backend.name().clone_into(&mut self.backend);
+        self.at_once = false;
+        self
+    }
+
+    /// Everything about the back end that decides how a model is loaded.
+    pub(super) fn backend_stamp(&self) -> String {
+        let how = if self.at_once { " at once" } else { "" };
+        format!("{:?}{how}", self.backend())
+    }
+
     /// The back end; its name was checked.
     pub(super) fn backend(&self) -> BackendChoice {
         self.backend.parse().unwrap_or_default()
@@ -84,6 +109,7 @@ impl ModelSettings {
         OpenRequest {
             model: model.to_owned(),
             backend: self.backend(),
+            at_once: self.at_once,
             threads: self.threads.and_then(NonZeroUsize::new),
             motion: MotionSettings::default(),
             models_dirs: self.models_dirs.clone(),
@@ -119,6 +145,7 @@ mod tests {
     fn settings_are_the_same_after_the_way_to_a_child() {
         let settings = ModelSettings {
             backend: "rten".to_owned(),
+            at_once: false,
             threads: Some(3),
             models_dirs: vec!["/a b".into(), "/c".into()],
             ort_library: Some("/lib/x.so".into()),
@@ -134,6 +161,7 @@ mod tests {
     fn settings(threads: Option<usize>, folder: PathBuf) -> ModelSettings {
         ModelSettings {
             backend: "rten".to_owned(),
+            at_once: false,
             threads,
             models_dirs: vec![folder],
             ort_library: None,
