@@ -6,6 +6,7 @@ mod agent_cost;
 mod agent_memory;
 mod api_document;
 mod attack;
+mod backend_change;
 mod backtest;
 mod bad_input;
 mod bare_box;
