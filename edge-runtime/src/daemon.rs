@@ -45,6 +45,7 @@ use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
+use crate::pipeline::inference::change_events::ChangeEvents;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::recorder::{FlushResult, LastRun, Recorder, UnstoredMark};
@@ -326,9 +327,9 @@ impl Boot<'_> {
 
     /// The models of this box. Measurements are of use to a daemon that stays only: a run's state
     /// folder goes with it.
-    fn models(&self) -> Models {
+    fn models(&self, changes: ChangeEvents) -> Models {
         let is_stopping = Arc::clone(&self.is_stopping);
-        let models = Models::checked(self.config, THIS_PROGRAM, is_stopping);
+        let models = Models::changing(self.config, THIS_PROGRAM, is_stopping, changes);
         if self.is_lasting {
             models.measuring(THIS_PROGRAM)
         } else {
@@ -350,13 +351,20 @@ impl Boot<'_> {
         let effects = Effects::open(&config.state_dir, &config.sinks, limits)
             .map(Arc::new)
             .context("cannot open the effects spool")?;
+        let metrics = Arc::new(Metrics::new());
+        let changes = ChangeEvents::new(
+            recorder.clone(),
+            Arc::clone(&metrics),
+            Arc::clone(&self.boot_id),
+            self.started,
+        );
         let manager = Manager::new(Parts {
             journal: Arc::clone(&stores.journal),
             recorder: recorder.clone(),
             media: Arc::clone(&stores.media),
             pauses: TimedPauses::open(&config.state_dir),
-            models: self.models(),
-            metrics: Arc::new(Metrics::new()),
+            models: self.models(changes),
+            metrics,
             recordings: Arc::clone(&stores.recordings),
             checkpoints,
             coverage,
@@ -398,6 +406,8 @@ fn shut_down(
     recorder.end_by(end);
     // Callers of the recorder learn of its end a moment later.
     manager.shut_down(end + 2 * RECORDER_TIMEOUT);
+    // A change still stores the end of its event.
+    manager.parts().models.shut_down(RECORDER_TIMEOUT);
     manager.parts().coverage.shut_down(RECORDER_TIMEOUT);
     manager.parts().history.shut_down(RECORDER_TIMEOUT);
     effects.shut_down(RECORDER_TIMEOUT);

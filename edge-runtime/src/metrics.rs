@@ -5,11 +5,12 @@
 
 mod board;
 mod bounded;
+mod gauges;
 mod labels;
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use prometheus_client::encoding::text::encode;
@@ -19,7 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::registry::{Registry, Unit};
 use watchkeeper_board::reading::Reading;
 use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
@@ -29,9 +30,10 @@ use watchkeeper_contract::spool::EffectCounts;
 use self::board::BoardGauges;
 use self::bounded::Bounded;
 pub use self::bounded::MAX_SERIES;
+use self::gauges::{EffectGauges, JournalGauges, register};
 use self::labels::{
-    CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SOURCE_STATES, SourceLabels,
-    StageLabels, StateLabels, StepLabels, VerdictLabels, of_source, state_name,
+    BackendChangeLabels, CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SOURCE_STATES,
+    SourceLabels, StageLabels, StateLabels, StepLabels, VerdictLabels, of_source, state_name,
 };
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
@@ -60,6 +62,7 @@ pub struct Metrics {
     events: Family<VerdictLabels, Counter>,
     confidence: Histogram,
     step_errors: Bounded<StepLabels, Counter>,
+    backend_changes: Bounded<BackendChangeLabels, Counter>,
     clips: Family<ClipLabels, Counter>,
     clip_pictures_left_out: Counter,
     events_lost: Counter,
@@ -67,33 +70,6 @@ pub struct Metrics {
     effects: EffectGauges,
     journal: JournalGauges,
     board: BoardGauges,
-}
-
-#[derive(Debug, Default)]
-struct EffectGauges {
-    waiting: Gauge<u64, AtomicU64>,
-    waiting_bytes: Gauge<u64, AtomicU64>,
-    taken: Counter,
-    refused: Counter,
-    done: Counter,
-    failed: Counter,
-}
-
-#[derive(Debug, Default)]
-struct JournalGauges {
-    last_seq: Gauge<u64, AtomicU64>,
-    first_seq: Gauge<u64, AtomicU64>,
-    records: Gauge<u64, AtomicU64>,
-    bytes: Gauge<u64, AtomicU64>,
-    disk_bytes: Gauge<u64, AtomicU64>,
-    appended: Counter,
-    failed: Counter,
-    dropped: Counter,
-    reviews_waiting: Gauge<u64, AtomicU64>,
-    reviews_given_up: Gauge<u64, AtomicU64>,
-    assessments: Counter,
-    media_bytes: Gauge<u64, AtomicU64>,
-    media_dropped: Counter,
 }
 
 impl Debug for Metrics {
@@ -106,12 +82,6 @@ impl Default for Metrics {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// Registers `metric` and returns it.
-fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    registry.register(name, help, metric.clone());
-    metric
 }
 
 fn register_bounded<L, M>(
@@ -136,85 +106,6 @@ where
     let family = Bounded::new(|| Histogram::new(BUCKETS));
     registry.register_with_unit(name, help, Unit::Seconds, family.family());
     family
-}
-
-impl EffectGauges {
-    fn register(registry: &mut Registry) -> Self {
-        let own = registry.sub_registry_with_prefix("effects");
-        let Self {
-            waiting,
-            waiting_bytes,
-            taken,
-            refused,
-            done,
-            failed,
-        } = Self::default();
-        Self {
-            waiting: register(own, "waiting", "Effects that wait for the agent", waiting),
-            waiting_bytes: register(own, "waiting_bytes", "Bytes of these", waiting_bytes),
-            taken: register(own, "taken", "Effects accepted from steps", taken),
-            refused: register(
-                own,
-                "refused",
-                "Effects that were not allowed or did not fit",
-                refused,
-            ),
-            done: register(own, "done", "Effects executed", done),
-            failed: register(own, "failed", "Effects given up", failed),
-        }
-    }
-}
-
-impl JournalGauges {
-    fn register(registry: &mut Registry) -> Self {
-        let own = registry.sub_registry_with_prefix("journal");
-        let new = Self::default();
-        Self {
-            last_seq: register(own, "last_seq", "Number of the last record", new.last_seq),
-            first_seq: register(
-                own,
-                "first_seq",
-                "Number from which no record is missing",
-                new.first_seq,
-            ),
-            records: register(own, "records", "Records in the journal", new.records),
-            bytes: register(own, "bytes", "Bytes of these records", new.bytes),
-            disk_bytes: register(
-                own,
-                "disk_bytes",
-                "Bytes of the journal's files",
-                new.disk_bytes,
-            ),
-            appended: register(own, "appended", "Records appended", new.appended),
-            failed: register(own, "failed", "Failed appends", new.failed),
-            dropped: register(own, "dropped", "Records deleted by retention", new.dropped),
-            reviews_waiting: register(
-                own,
-                "reviews_waiting",
-                "Events that wait for a person",
-                new.reviews_waiting,
-            ),
-            reviews_given_up: register(
-                own,
-                "reviews_given_up",
-                "Events that left the queue of reviews without an answer",
-                new.reviews_given_up,
-            ),
-            assessments: register(
-                own,
-                "assessments",
-                "Assessments recorded, by people and second opinions",
-                new.assessments,
-            ),
-            media_bytes: register(own, "media_bytes", "Bytes of media", new.media_bytes),
-            media_dropped: register(
-                own,
-                "media_dropped",
-                "Media deleted by retention",
-                new.media_dropped,
-            ),
-        }
-    }
 }
 
 /// Clips by final state; both series exist from the start, so that the first loss is an increase.
@@ -268,6 +159,12 @@ impl Metrics {
                 to,
                 "step_errors",
                 "Failures of workflow steps",
+                Counter::default,
+            ),
+            backend_changes: register_bounded(
+                to,
+                "backend_changes",
+                "Changes of a model's back end, by result",
                 Counter::default,
             ),
             clips: register(
@@ -398,6 +295,22 @@ impl Metrics {
         self.step_errors.update(
             of(pipeline.as_str(), step),
             || of(OTHER, OTHER),
+            |c| {
+                c.inc();
+            },
+        );
+    }
+
+    /// Counts a change of the back end of `model` to `to`, by its result.
+    pub fn count_backend_change(&self, model: &str, to: &'static str, result: &'static str) {
+        let of = |model: &str| BackendChangeLabels {
+            model: model.to_owned(),
+            to,
+            result,
+        };
+        self.backend_changes.update(
+            of(model),
+            || of(OTHER),
             |c| {
                 c.inc();
             },

@@ -59,6 +59,7 @@ pub fn text(event: &Event) -> &str {
         | EventBody::StepFailing { message, .. }
         | EventBody::BoardThrottled { message, .. }
         | EventBody::StorageWorn { message, .. }
+        | EventBody::BackendChange { message, .. }
         | EventBody::Loss { message, .. } => message,
     }
 }

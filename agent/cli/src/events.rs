@@ -95,6 +95,7 @@ fn time_column(event: &Event, clock: Clock) -> String {
             | EventBody::StepFailing { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
+            | EventBody::BackendChange { .. }
             | EventBody::Loss { .. },
         ) => " ".repeat(10),
         (Clock::Wall, _) => format!("{:>8}  {}", event.seq, local_time(event.at.unix_ms)),
@@ -116,6 +117,7 @@ fn describe_start(event: &Event, clock: Clock) -> String {
         EventBody::BoardThrottled { message, .. } | EventBody::StorageWorn { message, .. } => {
             message.clone()
         }
+        EventBody::BackendChange { message, .. } => message.clone(),
         EventBody::Loss {
             from,
             count,
@@ -149,6 +151,7 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
             // The pipeline was paused, stopped or replaced, or the runtime ended meanwhile.
             None => format!("{}: stopped or replaced after its failure", pipeline(event)),
         },
+        EventBody::BackendChange { message, .. } => message.clone(),
         EventBody::StepFailing { step, lasted_s, .. } => match lasted_s {
             Some(lasted_s) => format!(
                 "{}: step {step} works again after {lasted_s:.1} s",

@@ -18,11 +18,13 @@ use super::args::{
     FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs, PipelineAction,
     SourceAction,
 };
+use super::backend_changes;
 use super::doctor;
 use super::exit::{Exit, Failure};
 use super::local_cameras;
 use super::output::Output;
 use super::privacy;
+use super::reasons::{print_reasons, without_reason};
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
@@ -376,27 +378,6 @@ fn source_state(state: &SourceState) -> String {
     }
 }
 
-/// Cuts the reason off a state: a sentence in a cell widens the whole table.
-fn without_reason(state: &str) -> String {
-    state
-        .split_once(": ")
-        .map_or(state, |(word, _)| word)
-        .to_owned()
-}
-
-/// Prints the reasons and notes of a table's states below it; items are id, state and note.
-fn print_reasons<'a>(
-    states: impl Iterator<Item = (&'a str, String, Option<&'a str>)>,
-    out: &Output,
-) {
-    for (name, state, note) in states {
-        let reason = state.split_once(": ").map(|(_, reason)| reason);
-        for text in reason.into_iter().chain(note) {
-            out.line(format!("  {name}: {text}"));
-        }
-    }
-}
-
 pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     let rows = pipelines.iter().map(|pipeline| {
         vec![
@@ -421,6 +402,7 @@ pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
         )
     });
     print_reasons(states, out);
+    backend_changes::print(pipelines, out);
 }
 
 fn show_pipeline(status: &PipelineStatus, out: &Output) {

@@ -105,6 +105,7 @@ impl Notice {
             | EventBody::StepFailing { message, .. }
             | EventBody::BoardThrottled { message, .. }
             | EventBody::StorageWorn { message, .. }
+            | EventBody::BackendChange { message, .. }
             | EventBody::Loss { message, .. } => (message.as_str(), Vec::new()),
         };
         Self {
@@ -206,6 +207,7 @@ pub fn event_notification(
         | EventBody::StepFailing { .. }
         | EventBody::BoardThrottled { .. }
         | EventBody::StorageWorn { .. }
+        | EventBody::BackendChange { .. }
         | EventBody::Loss { .. } => false,
     };
     let is_severe = channel
@@ -251,6 +253,7 @@ fn has_lasted(event: &Event) -> bool {
         | EventBody::PipelineHeld { .. }
         | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. }
+        | EventBody::BackendChange { .. }
         | EventBody::BoardThrottled { .. } => true,
         EventBody::StorageWorn { .. } | EventBody::Loss { .. } => false,
     }

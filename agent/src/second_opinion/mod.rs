@@ -75,6 +75,7 @@ impl Case {
             | EventBody::StepFailing { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
+            | EventBody::BackendChange { .. }
             | EventBody::Loss { .. } => None,
         }
     }

@@ -145,7 +145,7 @@ impl ActionModel {
     fn failed(&self, message: impl ToString) -> DetectError {
         DetectError::Backend {
             model: self.info.model.clone(),
-            backend: self.info.backend.clone(),
+            backend: self.info.backend.to_string(),
             message: message.to_string(),
         }
     }

@@ -7,6 +7,7 @@
 //! - A network that this module returns has run once.
 //! - A library that panics over a file fails this file only.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::str::FromStr;
@@ -39,14 +40,27 @@ impl BackendChoice {
     /// The back ends among which a measurement chooses.
     pub const MEASURED: [Self; 2] = [Self::Ort, Self::Rten];
 
-    /// Value of the configuration key.
+    /// Back ends that may replace the one that [`load_at_once`] gave, the fastest first.
+    pub const CANDIDATES: [Self; 2] = [Self::Trt, Self::Ort];
+
+    /// Its value of the configuration key.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
-            Self::Rten => "rten",
+            Self::Rten => rten::NAME,
             Self::Ort => "ort",
-            Self::Trt => "trt",
+            Self::Trt => trt::NAME,
+        }
+    }
+
+    /// Whether the libraries that it needs are found; TensorRT needs `trt`.
+    #[must_use]
+    pub fn is_installed(self, places: &OrtPlaces, trt: Option<&TrtSettings>) -> bool {
+        match self {
+            Self::Auto | Self::Rten => true,
+            Self::Ort => places.library_file().is_some(),
+            Self::Trt => trt.is_some(),
         }
     }
 }
@@ -124,9 +138,7 @@ pub fn load_as(
     };
     let trt = trt.map(|settings| {
         || {
-            load_and_warm_up(trt::NAME, path, signature.manifest, warm_up_run, &|| {
-                load_trt(path, signature, settings)
-            })
+            load_trt(path, signature, warm_up_run, settings, &mut log_phases())
         }
     });
     match (choice, trt) {
@@ -145,17 +157,55 @@ pub fn load_as(
     }
 }
 
-fn load_trt(path: &Path, signature: &Signature<'_>, settings: &TrtSettings) -> Loaded {
+/// Loads a network on TensorRT and runs it once. `progress` hears of the build of an engine and
+/// may end it.
+///
+/// # Errors
+/// [`LoadError`], one sentence.
+pub fn load_trt(
+    path: &Path,
+    signature: &Signature<'_>,
+    warm_up_run: WarmUp<'_>,
+    settings: &TrtSettings,
+    progress: &mut dyn FnMut(&BuildProgress) -> bool,
+) -> Loaded {
+    let progress = RefCell::new(progress);
+    load_and_warm_up(trt::NAME, path, signature.manifest, warm_up_run, &|| {
+        let network = TrtNetwork::load(path, signature, settings, &mut **progress.borrow_mut())?;
+        Ok(Box::new(network))
+    })
+}
+
+/// Logs each phase of the build of an engine once.
+fn log_phases() -> impl FnMut(&BuildProgress) -> bool {
     let mut logged = String::new();
-    let mut progress = |step: &BuildProgress| {
+    move |step| {
         if step.phase != logged {
             logged.clone_from(&step.phase);
             tracing::info!(phase = step.phase, steps = step.steps, "engine of TensorRT");
         }
         true
-    };
-    let network = TrtNetwork::load(path, signature, settings, &mut progress)?;
-    Ok(Box::new(network))
+    }
+}
+
+/// Loads a network with the back end that loads fastest, which is rten, and runs it once. ONNX
+/// Runtime serves where rten can't.
+///
+/// # Errors
+/// [`LoadError`], one sentence.
+pub fn load_at_once(
+    path: &Path,
+    signature: &Signature<'_>,
+    warm_up_run: WarmUp<'_>,
+    threads: usize,
+    places: &OrtPlaces,
+) -> Result<Box<dyn Network>, LoadError> {
+    let load = |choice| load_as(choice, path, signature, warm_up_run, threads, places, None);
+    let rten = load(BackendChoice::Rten);
+    if !BackendChoice::Ort.is_installed(places, None) {
+        return rten;
+    }
+    or_fall_back(rten, || load(BackendChoice::Ort))
 }
 
 type Loaded = Result<Box<dyn Network>, LoadError>;
@@ -169,7 +219,7 @@ fn or_fall_back(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
             | LoadError::File { .. }
             | LoadError::Run { .. }),
         ) => {
-            tracing::info!(%reason, "the pure Rust back end runs the network");
+            tracing::info!(%reason, "another back end runs the network");
             second()
         }
         Ok(network) => Ok(network),

@@ -9,6 +9,7 @@ use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::rgb::RgbPixels;
 
+use crate::backend_in_use::BackendInUse;
 use crate::decode::anomaly::Anomaly;
 use crate::decode::depth::DepthMap;
 use crate::decode::prompted::PromptedMask;
@@ -22,10 +23,8 @@ use crate::stream_network::SharedNetwork;
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorInfo {
     pub model: String,
-    /// Back end that runs it, such as `rten`.
-    pub backend: String,
-    /// Execution provider within the back end, such as `CPU`; absent where it has none.
-    pub provider: Option<&'static str>,
+    /// Back end that runs it now, such as `rten`.
+    pub backend: BackendInUse,
     /// Copies of whole tensors in one run, where that is known.
     pub tensor_copies: Option<u32>,
     pub task: Task,
@@ -61,8 +60,7 @@ impl DetectorInfo {
         let network = network.lock();
         Self {
             model: manifest.name.clone(),
-            backend: network.backend().to_owned(),
-            provider: network.provider(),
+            backend: network.in_use(),
             tensor_copies: network.tensor_copies(),
             task: manifest.task,
             input: Some([manifest.input.width, manifest.input.height]),

@@ -4,7 +4,8 @@
 //!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
 //!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
 //! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`];
-//!   [`availability`] lists them). Streams share it through a [`fair_mutex`].
+//!   [`availability`] lists them). Its back end may [`change`] while it runs. Streams share it
+//!   through a [`fair_mutex`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
@@ -17,6 +18,8 @@
 pub mod actions;
 pub mod availability;
 pub mod backend;
+mod backend_in_use;
+pub mod change;
 mod colour;
 pub mod decode;
 mod detection;
@@ -35,6 +38,7 @@ pub mod ort;
 mod ort_library;
 #[cfg(feature = "ort")]
 mod ort_providers;
+mod picture_network;
 pub mod pool;
 pub mod preprocess;
 pub mod prompted;
@@ -50,6 +54,7 @@ mod warm_up;
 pub mod whole_image;
 
 pub use backend::BackendChoice;
+pub use backend_in_use::{BackendInUse, ChangeReport, ChangeState};
 pub use decode::anomaly::Anomaly;
 pub use decode::depth::DepthMap;
 pub use decode::prompted::PromptedMask;

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use watchkeeper_models::Manifest;
 use watchkeeper_models::manifest::{Input, Layout};
 
+use super::backend_in_use::BackendInUse;
+
 /// An output of a network, lent for reading.
 #[derive(Debug, Clone, Copy)]
 pub struct Tensor<'a> {
@@ -65,6 +67,11 @@ pub trait Network: Send {
     /// absent where that is not known.
     fn tensor_copies(&self) -> Option<u32> {
         None
+    }
+
+    /// The back end in use, which follows a change.
+    fn in_use(&self) -> BackendInUse {
+        BackendInUse::new(self.backend(), self.provider())
     }
 
     /// Runs the network on inputs in the order of its [`Signature`] and lends its outputs to

@@ -4,12 +4,14 @@
 //!   session.
 //! - A network is loaded once and unloaded with the last detector that uses it. A second request
 //!   waits for the first one's loading.
+//! - With a [`ChangeHost`], `auto` serves with the back end that loads fastest, and changes it in
+//!   the background. Only networks that take a picture change.
 //! - Networks are loaded one after another, because loading needs more memory than running. A
 //!   request for a loaded network does not wait.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -18,18 +20,19 @@ use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
 
 use super::actions::{self, ActionModel};
 use super::backend::{self, BackendChoice, WarmUp};
+use super::change::{Candidate, ChangeHost, ChangeParts, ChangePolicy, ChangeTask, Comparison};
 use super::fair_mutex::FairMutex;
 use super::gaze::GazeModel;
 use super::motion::{MotionDetector, MotionSettings};
-use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
+use super::network::{LoadError, Network, Signature};
 use super::neural::NeuralDetector;
 use super::ort_library::OrtPlaces;
+use super::picture_network::PictureNetwork;
 use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
 use super::stream_network::SharedNetwork;
 use super::text::{self, TextEncoder, TextTokenizer, TokenizerError};
 use super::trt::TrtSettings;
-use super::warm_up::{warm_up, warm_up_with};
 use super::whole_image::WholeImageModel;
 use crate::detector::Detector;
 use crate::error::DetectError;
@@ -40,6 +43,10 @@ pub struct OpenRequest {
     /// `motion`, a name in the zoo, or a path to a model file.
     pub model: String,
     pub backend: BackendChoice,
+    /// Whether `auto` serves with the back end that loads fastest.
+    pub at_once: bool,
+    /// Back ends that may take over from the one that served `at_once`, the fastest first.
+    pub candidates: Vec<BackendChoice>,
     /// Threads of the network; `None` uses [`backend::default_threads`].
     pub threads: Option<NonZeroUsize>,
     /// Folders of model files and of the user's manifests; the first match wins.
@@ -87,6 +94,16 @@ pub enum OpenError {
 pub struct DetectorPool {
     places: Arc<Mutex<BTreeMap<Key, Place>>>,
     loading: Arc<Mutex<()>>,
+    changes: Option<Changes>,
+}
+
+/// Changes of back ends, in the background.
+#[derive(Debug, Clone)]
+struct Changes {
+    host: Arc<dyn ChangeHost>,
+    policy: ChangePolicy,
+    /// Held while a candidate is built.
+    turn: Arc<Mutex<()>>,
 }
 
 /// A loaded network; the mutex is held during loading.
@@ -96,6 +113,16 @@ type Place = Arc<Mutex<Weak<FairMutex<Box<dyn Network>>>>>;
 type Key = (PathBuf, String, BackendChoice, usize);
 
 impl DetectorPool {
+    /// Lets requests with `at_once` change their back ends.
+    #[must_use]
+    pub fn changing(host: Arc<dyn ChangeHost>, policy: ChangePolicy) -> Self {
+        let turn = Arc::default();
+        Self {
+            changes: Some(Changes { host, policy, turn }),
+            ..Self::default()
+        }
+    }
+
     /// Opens a model for one stream.
     ///
     /// # Errors
@@ -156,19 +183,14 @@ impl DetectorPool {
         &self,
         request: &OpenRequest,
         path: PathBuf,
-        signature: &Signature<'_>,
-        warm_up_run: WarmUp<'_>,
+        manifest: &str,
+        load: &dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>,
     ) -> Result<SharedNetwork, LoadError> {
         let threads = request
             .threads
             .map_or_else(backend::default_threads, NonZeroUsize::get);
         let path = path.canonicalize().unwrap_or(path);
-        let key = (
-            path,
-            signature.manifest.to_owned(),
-            request.backend,
-            threads,
-        );
+        let key = (path, manifest.to_owned(), request.backend, threads);
 
         let place = self.place(&key);
         let mut place = place.lock();
@@ -176,11 +198,9 @@ impl DetectorPool {
             return Ok(network);
         }
         let _loading = self.loading.lock();
-        let (choice, ort) = (request.backend, &request.ort);
-        let trt = request.trt.as_ref();
-        let network = backend::load_as(choice, &key.0, signature, warm_up_run, threads, ort, trt)?;
+        let network = load(&key.0, threads)?;
         tracing::info!(
-            model = signature.manifest,
+            model = manifest,
             backend = network.backend(),
             threads,
             path = %key.0.display(),
@@ -207,6 +227,61 @@ impl DetectorPool {
     }
 }
 
+impl Changes {
+    /// Lets `network` serve, and starts its change to the first candidate that agrees.
+    fn begin(
+        &self,
+        request: &OpenRequest,
+        network: Box<dyn Network>,
+        picture: &PictureNetwork,
+    ) -> Box<dyn Network> {
+        let serving = network.backend();
+        let candidates = request.candidates.iter().copied();
+        // Those behind the serving one are slower.
+        let candidates = candidates
+            .take_while(|candidate| candidate.name() != serving)
+            .filter(|candidate| candidate.is_installed(&picture.ort, picture.trt.as_ref()));
+        let candidates: Vec<Candidate> = candidates
+            .map(|candidate| self.candidate(&request.model, candidate, picture.clone()))
+            .collect();
+        if candidates.is_empty() {
+            return network;
+        }
+        let former: Option<BackendChoice> = serving.parse().ok();
+        let reloaded = picture.clone();
+        let parts = ChangeParts {
+            model: picture.manifest.name.clone(),
+            comparison: Comparison::of(&picture.manifest),
+            reload: Box::new(move || reloaded.load(former.unwrap_or_default())),
+            candidates,
+            policy: self.policy,
+            turn: Arc::clone(&self.turn),
+        };
+        let (network, task) = ChangeTask::new(network, parts);
+        self.host.spawn(task);
+        Box::new(network)
+    }
+
+    fn candidate(&self, model: &str, choice: BackendChoice, picture: PictureNetwork) -> Candidate {
+        let (host, model) = (Arc::clone(&self.host), model.to_owned());
+        let trt = picture.trt.clone().filter(|_| choice == BackendChoice::Trt);
+        Candidate {
+            backend: choice.name(),
+            build: Box::new(move |progress| {
+                let built = match trt {
+                    // It reads files in processes of its own.
+                    Some(settings) => picture.load_trt(&settings, progress),
+                    None => {
+                        host.check(&model, choice)?;
+                        picture.load(choice)
+                    }
+                };
+                built.map_err(|error| error.to_string())
+            }),
+        }
+    }
+}
+
 /// A model during its opening, network by network.
 struct Opening<'a> {
     pool: &'a DetectorPool,
@@ -225,19 +300,45 @@ impl Opening<'_> {
         signature: &Signature<'_>,
         warm_up_run: WarmUp<'_>,
     ) -> Result<SharedNetwork, LoadError> {
+        let request = self.request;
+        let load = |path: &Path, threads| {
+            let (choice, ort, trt) = (request.backend, &request.ort, request.trt.as_ref());
+            backend::load_as(choice, path, signature, warm_up_run, threads, ort, trt)
+        };
+        self.pool.network(request, path, signature.manifest, &load)
+    }
+
+    /// Loads the network that takes one picture, and embeddings of `described` values where it is
+    /// an open-vocabulary one. Its back end may change.
+    fn picture_network(&self, described: Option<usize>) -> Result<SharedNetwork, LoadError> {
+        let request = self.request;
+        let load = |path: &Path, threads| {
+            let picture = PictureNetwork {
+                path: path.to_owned(),
+                manifest: Arc::clone(&self.resolved.manifest),
+                described,
+                threads,
+                ort: request.ort.clone(),
+                trt: request.trt.clone(),
+            };
+            let is_auto = request.backend == BackendChoice::Auto && request.at_once;
+            if !is_auto {
+                return picture.load(request.backend);
+            }
+            let network = picture.load_at_once()?;
+            Ok(match &self.pool.changes {
+                Some(changes) => changes.begin(request, network, &picture),
+                None => network,
+            })
+        };
+        let path = self.resolved.path.clone();
         self.pool
-            .network(self.request, path, signature, warm_up_run)
+            .network(request, path, &self.manifest().name, &load)
     }
 
     /// Loads the network that takes one picture.
     fn pictures(&self) -> Result<SharedNetwork, LoadError> {
-        let manifest = self.manifest();
-        let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
-        self.load(
-            self.resolved.path.clone(),
-            &Signature::of(manifest),
-            &warm_up_run,
-        )
+        self.picture_network(None)
     }
 
     /// Loads the network that takes a sequence of frames.
@@ -250,17 +351,7 @@ impl Opening<'_> {
 
     /// Loads the network that takes embeddings of `numbers` values as descriptions.
     fn described(&self, numbers: usize) -> Result<SharedNetwork, LoadError> {
-        let manifest = self.manifest();
-        let mut signature = Signature::of(manifest);
-        signature.inputs = vec![
-            Wanted::axes(input_shape(&manifest.input).map(Some)),
-            Wanted::axes([Some(1), None, Some(numbers)]),
-        ];
-        let warm_up_run = |network: &mut dyn Network| {
-            let (shape, words) = ([1, 2, numbers], vec![0.5; 2 * numbers]);
-            warm_up_with(network, manifest, 2, &[Feed::floats(&shape, &words)])
-        };
-        self.load(self.resolved.path.clone(), &signature, &warm_up_run)
+        self.picture_network(Some(numbers))
     }
 
     /// Loads the text encoder, where the model has one.

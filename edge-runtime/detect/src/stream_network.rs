@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_models::manifest::Input;
 use watchkeeper_vision::frame::Picture;
 
+use super::backend_in_use::BackendInUse;
 use super::decode::DecodeError;
 use super::fair_mutex::FairMutex;
 use super::letterbox::Letterbox;
@@ -49,7 +50,7 @@ pub(super) fn infer(
 /// One stream's preprocessor and its shared network.
 pub(super) struct StreamNetwork {
     model: String,
-    backend: String,
+    backend: BackendInUse,
     preprocessor: Preprocessor,
     shape: [usize; 4],
     network: SharedNetwork,
@@ -64,7 +65,7 @@ impl std::fmt::Debug for StreamNetwork {
 impl StreamNetwork {
     /// Opens the network of `model`, whose manifest describes `input`.
     pub(super) fn new(model: &str, input: Input, network: SharedNetwork) -> Self {
-        let backend = network.lock().backend().to_owned();
+        let backend = network.lock().in_use();
         Self {
             model: model.to_owned(),
             backend,
@@ -113,7 +114,7 @@ impl StreamNetwork {
     pub(super) fn failed(&self, message: impl ToString) -> DetectError {
         DetectError::Backend {
             model: self.model.clone(),
-            backend: self.backend.clone(),
+            backend: self.backend.to_string(),
             message: message.to_string(),
         }
     }

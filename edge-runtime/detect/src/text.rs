@@ -15,6 +15,7 @@ use instant_clip_tokenizer::{Token, Tokenizer};
 use watchkeeper_models::manifest::{Fill, TextNetwork};
 use watchkeeper_models::{Resolved, ZooError};
 
+use super::backend_in_use::BackendInUse;
 use super::decode::{DecodeError, Request, embedding};
 use super::network::{Feed, LoadError, Network, Signature, Wanted};
 use super::stream_network::{SharedNetwork, infer};
@@ -181,7 +182,7 @@ pub(super) fn warm_up(network: &mut dyn Network, words: &TextTokenizer) -> Resul
 /// One pipeline's text encoder and its cache.
 pub(super) struct TextEncoder {
     model: String,
-    backend: String,
+    backend: BackendInUse,
     words: TextTokenizer,
     network: SharedNetwork,
     known: BTreeMap<String, Arc<[f32]>>,
@@ -197,7 +198,7 @@ impl std::fmt::Debug for TextEncoder {
 
 impl TextEncoder {
     pub(super) fn new(model: &str, words: TextTokenizer, network: SharedNetwork) -> Self {
-        let backend = network.lock().backend().to_owned();
+        let backend = network.lock().in_use();
         Self {
             model: model.to_owned(),
             backend,
@@ -226,7 +227,7 @@ impl TextEncoder {
         });
         asked.map_err(|message| DetectError::Backend {
             model: self.model.clone(),
-            backend: self.backend.clone(),
+            backend: self.backend.to_string(),
             message,
         })?;
         let made: Arc<[f32]> = out.into();
@@ -253,7 +254,7 @@ impl TextEncoder {
             if *length.get_or_insert(row.len()) != row.len() {
                 return Err(DetectError::Backend {
                     model: self.model.clone(),
-                    backend: self.backend.clone(),
+                    backend: self.backend.to_string(),
                     message: "its embeddings of two texts differ in length".to_owned(),
                 });
             }

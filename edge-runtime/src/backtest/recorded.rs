@@ -83,8 +83,7 @@ impl RecordedDetector {
         Self {
             info: DetectorInfo {
                 model: model.to_owned(),
-                backend: "history".to_owned(),
-                provider: None,
+                backend: "history".into(),
                 tensor_copies: None,
                 task: Task::ObjectDetection,
                 input: None,

@@ -529,8 +529,7 @@ mod tests {
                 _dir: dir,
                 info: DetectorInfo {
                     model: "yolox-nano".to_owned(),
-                    backend: "test".to_owned(),
-                    provider: None,
+                    backend: "test".into(),
                     tensor_copies: None,
                     task: Task::ObjectDetection,
                     labels: ["person".into()].into(),

@@ -75,6 +75,7 @@ impl Outline {
             | EventBody::StepFailing { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
+            | EventBody::BackendChange { .. }
             | EventBody::Loss { .. } => OutlineBody::default(),
         };
         Self {

@@ -47,6 +47,13 @@ pub(super) struct ClipLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct BackendChangeLabels {
+    pub(super) model: String,
+    pub(super) to: &'static str,
+    pub(super) result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct StepLabels {
     pub(super) pipeline: String,
     pub(super) step: String,

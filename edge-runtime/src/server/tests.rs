@@ -171,6 +171,7 @@ impl Runtime for Little {
             state: PipelineState::Running,
             since: NOW,
             detector: None,
+            backend_changes: Vec::new(),
             rules: Vec::new(),
             note: None,
             warnings: Vec::new(),

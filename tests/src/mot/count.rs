@@ -168,8 +168,7 @@ impl Published {
         Self {
             info: DetectorInfo {
                 model: MODEL.to_owned(),
-                backend: "det.txt".to_owned(),
-                provider: None,
+                backend: "det.txt".into(),
                 tensor_copies: None,
                 task: ModelTask::ObjectDetection,
                 labels: ["object".into()].into(),

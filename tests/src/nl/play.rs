@@ -385,8 +385,7 @@ impl Stage<'_> {
         Ok(Box::new(Scripted {
             info: DetectorInfo {
                 model: model.to_owned(),
-                backend: "the script".to_owned(),
-                provider: None,
+                backend: "the script".into(),
                 tensor_copies: None,
                 task: ModelTask::ObjectDetection,
                 input: None,

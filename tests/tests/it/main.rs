@@ -7,6 +7,7 @@ mod agent_memory;
 mod alerts;
 mod api_document;
 mod attack;
+mod backend_change;
 mod backends_pull;
 mod backtest;
 mod bad_input;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, Person, Via};
 use watchkeeper_contract::event::{Decision, Event, Verdict};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
+use watchkeeper_contract::model::BackendChangeResult;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_llm::money::Money;
 
@@ -165,6 +166,9 @@ pub(super) fn sections() -> Vec<Section> {
     message.tries = Some(2);
     message.step = Some("detect");
     message.failures = Some(120);
+    message.model = Some("yolox-nano");
+    message.to = Some("ort");
+    message.result = Some(BackendChangeResult::Swapped);
     message.from = Some("journal");
     message.count = Some(4);
     let assessment = Assessment {
@@ -191,7 +195,7 @@ pub(super) fn sections() -> Vec<Section> {
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
             about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (conditions \
                     of rules), `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing`, \
-                    `board_throttled`, `storage_worn` or `loss`. The example has \
+                    `board_throttled`, `storage_worn`, `backend_change` or `loss`. The example has \
                     all members; an absent member does not apply.",
             example,
             members: &[
@@ -263,7 +267,22 @@ pub(super) fn sections() -> Vec<Section> {
                     "`step_failing`: the step of the workflow that keeps failing",
                 ),
                 ("failures", "`step_failing`: failed runs so far"),
-                ("from", "`loss`: the queue or store"),
+                (
+                    "model",
+                    "`backend_change`: the model that another back end may run",
+                ),
+                (
+                    "to",
+                    "`backend_change`: the back end that may replace `from`",
+                ),
+                (
+                    "result",
+                    "`backend_change`, in the phase `end`: `swapped`, `refused`, `failed`, `reverted` or `cancelled`",
+                ),
+                (
+                    "from",
+                    "`loss`: the queue or store; `backend_change`: the back end that served before",
+                ),
                 ("count", "`loss`: number of entries"),
                 (
                     "decision",

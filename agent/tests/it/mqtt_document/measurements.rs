@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::board::BoardThrottling;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_contract::model::{BackendChange, BackendChangeState};
 use watchkeeper_contract::pipeline::LineCount;
 
 use super::Section;
@@ -67,6 +68,17 @@ pub(super) fn sections() -> Vec<Section> {
                 )]),
                 events: 238,
                 discarded: 17,
+                detector: Some("yolox-nano on rten".to_owned()),
+                backend_changes: vec![BackendChange {
+                    model: "yolox-nano".to_owned(),
+                    from: "rten".to_owned(),
+                    to: "ort".to_owned(),
+                    state: BackendChangeState::Comparing {
+                        agreed: 12,
+                        wanted: 20,
+                        needs_objects: false,
+                    },
+                }],
             }),
             members: &[
                 TS_ROW,
@@ -82,6 +94,12 @@ pub(super) fn sections() -> Vec<Section> {
                 (
                     "discarded",
                     "events with the verdict `discard`, not recorded",
+                ),
+                ("detector", "models, and the back ends that run them now"),
+                (
+                    "backend_changes",
+                    "latest change of each model's back end: `building` with the `share` done, `comparing` with the \
+                     frames that `agreed`, `agreed`, `swapped`, `refused`, `failed`, `reverted` or `cancelled`",
                 ),
             ],
         },

@@ -110,8 +110,7 @@ impl MotionDetector {
         Self {
             info: DetectorInfo {
                 model: MODEL.to_owned(),
-                backend: "builtin".to_owned(),
-                provider: None,
+                backend: "builtin".into(),
                 tensor_copies: None,
                 task: Task::ObjectDetection,
                 input: None,
@@ -280,7 +279,7 @@ impl Detector for MotionDetector {
         let start = Instant::now();
         self.small.fill(picture).map_err(|e| DetectError::Backend {
             model: self.info.model.clone(),
-            backend: self.info.backend.clone(),
+            backend: self.info.backend.to_string(),
             message: e.to_string(),
         })?;
         let reduced = Instant::now();

@@ -52,6 +52,17 @@ pub struct BuildProgress {
     pub steps: i32,
 }
 
+impl BuildProgress {
+    /// Share of the phase that is done, `0.0..=1.0`; 0 while its length is unknown.
+    #[must_use]
+    pub fn share(&self) -> f32 {
+        if self.steps <= 0 {
+            return 0.0;
+        }
+        (self.step as f32 / self.steps as f32).clamp(0.0, 1.0)
+    }
+}
+
 /// What the child builds.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {

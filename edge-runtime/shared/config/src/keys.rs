@@ -342,9 +342,10 @@ pub const KEYS: &[Key] = &[
         Kind::Choice(&["auto", "rten", "ort", "trt"]),
         Some("auto"),
         "",
-        "Engine that runs models. `auto`: the fastest that runs the model on this box: TensorRT \
-         (`trt`) where its shim is found, else what was measured as the fastest of ONNX Runtime \
-         (`ort`) and the built-in `rten`.",
+        "Engine that runs models. `auto`: the built-in `rten` at once, then the first of TensorRT \
+         (`trt`) and ONNX Runtime (`ort`) that is found and agrees with it on 20 frames. ONNX \
+         Runtime is left out where it was measured as slower. Commands that end by themselves take \
+         the first that runs the model.",
     ),
     key(
         "runtime.inference.threads",

@@ -13,6 +13,7 @@ pub mod backtest;
 pub mod board;
 pub mod camera_trial;
 pub mod canonical;
+pub mod chain;
 pub mod command;
 pub mod coverage;
 pub mod effect;

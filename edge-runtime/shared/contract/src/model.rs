@@ -47,3 +47,89 @@ pub struct ModelInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredModel>,
 }
+
+/// The change of a model's back end, in the background.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BackendChange {
+    pub model: String,
+    /// Back end that served when the change began.
+    pub from: String,
+    /// Back end that may replace it.
+    pub to: String,
+    pub state: BackendChangeState,
+}
+
+/// State of a [`BackendChange`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum BackendChangeState {
+    /// The new back end is prepared.
+    Building {
+        /// Share that is done, `0.0..=1.0`.
+        share: f32,
+    },
+    /// Both back ends run the same frames.
+    Comparing {
+        /// Frames on which both agree.
+        agreed: u32,
+        /// Frames on which they must agree.
+        wanted: u32,
+        /// Whether only frames with objects count from here on.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        needs_objects: bool,
+    },
+    /// The new back end serves from the next frame on.
+    Agreed,
+    /// The new back end serves.
+    Swapped,
+    /// The new back end computes something else, so the former one stays.
+    Refused {
+        /// One clause with the first difference.
+        message: String,
+    },
+    /// The new back end can't load or run the model, so the former one stays.
+    Failed {
+        /// One clause with the reason.
+        message: String,
+    },
+    /// The new back end failed while it served, so the former one serves again.
+    Reverted {
+        /// One clause with the reason.
+        message: String,
+    },
+    /// No pipeline uses the model any more.
+    Cancelled,
+}
+
+/// How a change of a model's back end ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum BackendChangeResult {
+    /// The new back end serves.
+    Swapped,
+    /// The new back end computes something else.
+    Refused,
+    /// The new back end can't load or run the model.
+    Failed,
+    /// The new back end failed while it served, and the former one serves again.
+    Reverted,
+    /// No pipeline uses the model any more.
+    Cancelled,
+}
+
+impl BackendChangeResult {
+    /// Its name in messages and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Swapped => "swapped",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Reverted => "reverted",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}

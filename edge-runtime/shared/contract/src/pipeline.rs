@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{DisplayName, PipelineId, SourceId, TrackId};
+use crate::model::BackendChange;
 use crate::rule::RuleSpec;
 use crate::time::Wall;
 
@@ -125,6 +126,9 @@ pub struct PipelineStatus {
     /// Model and back end in use, such as `yolox-nano on rten`, once loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detector: Option<String>,
+    /// The latest change of each model's back end. A model that never changed has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backend_changes: Vec<BackendChange>,
     /// Names of the rules in force: those that were written, else those that follow from the
     /// workflow, and those of its event sinks.
     #[serde(default)]

@@ -100,7 +100,7 @@ fn open(
     model: &str,
     choice: BackendChoice,
 ) -> Result<Candidate, BenchError> {
-    let detector = Models::with_settings(settings.clone().on(choice)).open(model)?;
+    let detector = Models::with_settings(settings.clone().with_backend(choice)).open(model)?;
     let task = detector.info().task;
     match task {
         Task::ObjectDetection
@@ -182,7 +182,7 @@ fn report(candidate: &Candidate, peak_memory_mb: Option<f64>) -> BackendBench {
         .sum();
     let info = candidate.detector.info();
     BackendBench {
-        provider: info.provider.map(str::to_owned),
+        provider: info.backend.provider().map(str::to_owned),
         runs: times.len(),
         fps: times.len() as f64 / total.as_secs_f64().max(f64::MIN_POSITIVE),
         preprocess: stage(|t| t.preprocess),

@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use watchkeeper_contract::model::BackendChange;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning};
 use watchkeeper_contract::problem::Problem;
-use watchkeeper_detect::{Detector, DetectorInfo};
+use watchkeeper_detect::{BackendInUse, Detector, DetectorInfo};
 use watchkeeper_engine::deploy::{ModelFacts, fit};
 use watchkeeper_engine::workflow::DetectRequest;
 use watchkeeper_models::MOTION;
 
+use super::change_events::change_of;
 use crate::pipeline::plan::{self, Plan};
 
 /// The execution provider that goes without saying.
@@ -20,6 +22,33 @@ const CPU: &str = "CPU";
 
 /// Opens the detector of a model by its name.
 pub type Open<'a> = &'a dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>;
+
+/// The models of a pipeline and the back ends that run them. It follows their changes.
+#[derive(Debug, Clone, Default)]
+pub struct ModelsInUse(Vec<(String, BackendInUse)>);
+
+impl ModelsInUse {
+    /// The models and their back ends, such as `yolox-nano on rten`; the motion detector has none.
+    #[must_use]
+    pub fn describe(&self) -> Option<String> {
+        let models = self.0.iter().map(|(model, backend)| match model.as_str() {
+            MOTION => format!("{MOTION} (built in)"),
+            model => format!("{model} on {backend}"),
+        });
+        let mut names: Vec<String> = models.collect();
+        names.dedup();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    /// The latest change of each back end.
+    #[must_use]
+    pub fn changes(&self) -> Vec<BackendChange> {
+        let changes = self.0.iter().filter_map(|(_, backend)| backend.change());
+        let mut changes: Vec<BackendChange> = changes.map(change_of).collect();
+        changes.dedup();
+        changes
+    }
+}
 
 /// The detectors of one pipeline.
 #[derive(Debug, Default)]
@@ -87,25 +116,12 @@ impl Detectors {
         &self.warnings
     }
 
-    /// The models and their back ends, such as `yolox-nano on rten`; the motion detector has none.
-    /// An execution provider other than the CPU is named too: `yolox-nano on ort (CUDA)`.
+    /// The models and the back ends that run them.
     #[must_use]
-    pub fn describe(&self) -> Option<String> {
-        let mut names: Vec<String> = self
-            .by_model
-            .values()
-            .map(|d| match d.info() {
-                info if info.model == MOTION => format!("{MOTION} (built in)"),
-                info => {
-                    let provider = info.provider.filter(|provider| *provider != CPU);
-                    let provider = provider.map(|provider| format!(" ({provider})"));
-                    let provider = provider.unwrap_or_default();
-                    format!("{} on {}{provider}", info.model, info.backend)
-                }
-            })
-            .collect();
-        names.dedup();
-        (!names.is_empty()).then(|| names.join(", "))
+    pub fn models(&self) -> ModelsInUse {
+        let infos = self.by_model.values().map(|d| d.info());
+        let models = infos.map(|info| (info.model.clone(), info.backend.clone()));
+        ModelsInUse(models.collect())
     }
 
     /// The classes that a model tells apart; empty for one that knows none. `None` for a model that

@@ -2,24 +2,30 @@
 //!
 //! - Every pipeline asks with the same settings, so equal models share one session.
 //! - The daemon loads only files that a child process has loaded before ([`first_load`]).
-//! - Where the back end is `auto`, the one that was measured as the fastest comes first
-//!   ([`fastest`]).
+//! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
+//!   ([`backend_changes`]), but not to one that was measured as slower ([`fastest`]). Commands begin
+//!   with the fastest one.
 //!
+//! [`backend_changes`]: super::backend_changes
 //! [`first_load`]: super::first_load
 //! [`fastest`]: super::fastest
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::backend::{BackendReport, MeasuredModel};
 use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_detect::change::{ChangeHost, ChangePolicy};
 use watchkeeper_detect::trt::StopFlag;
 use watchkeeper_detect::{BackendChoice, Detector, DetectorPool, OpenError};
 use watchkeeper_models::{MOTION, Sha256Sum, Zoo};
 
+use super::backend_changes::BackendChanges;
 use super::backends;
+use super::change_events::ChangeEvents;
 use super::child::ChildProgram;
 use super::fastest::Fastest;
 use super::first_load::{FirstLoadError, FirstLoads};
@@ -33,11 +39,13 @@ pub struct Models {
     /// Set when the daemon stops.
     is_stopping: Arc<AtomicBool>,
     /// Absent where a crash costs only this process.
-    first_loads: Option<FirstLoads>,
+    first_loads: Option<Arc<FirstLoads>>,
     /// Absent where libraries are opened in this process.
     child: Option<ChildProgram>,
     /// Absent where the back end is not chosen by measurements.
     fastest: Option<Fastest>,
+    /// Absent where back ends stay.
+    changes: Option<Arc<BackendChanges>>,
 }
 
 /// Why a model is not opened. One sentence each.
@@ -67,6 +75,7 @@ impl Models {
             first_loads: None,
             child: None,
             fastest: None,
+            changes: None,
         }
     }
 
@@ -84,9 +93,42 @@ impl Models {
         let first_loads = FirstLoads::new(settings.clone(), program, stop);
         Self {
             is_stopping,
-            first_loads: Some(first_loads),
+            first_loads: Some(Arc::new(first_loads)),
             child: Some(child),
             ..Self::with_settings(settings)
+        }
+    }
+
+    /// Like [`Self::checked`], and `auto` changes back ends in the background, which `events`
+    /// reports.
+    #[must_use]
+    pub fn changing(
+        config: &Config,
+        program: impl Into<PathBuf>,
+        is_stopping: Arc<AtomicBool>,
+        events: ChangeEvents,
+    ) -> Self {
+        let (settings, program) = (ModelSettings::new(config).at_once(), program.into());
+        let child = ChildProgram::new(program.clone(), Arc::clone(&is_stopping));
+        let stop = Arc::clone(&is_stopping);
+        let first_loads = Arc::new(FirstLoads::new(settings.clone(), program, stop));
+        let changes = BackendChanges::new(Arc::clone(&first_loads), settings.clone(), events);
+        let changes = Arc::new(changes);
+        let host = Arc::clone(&changes) as Arc<dyn ChangeHost>;
+        Self {
+            pool: DetectorPool::changing(host, ChangePolicy::default()),
+            is_stopping,
+            first_loads: Some(first_loads),
+            child: Some(child),
+            changes: Some(changes),
+            ..Self::with_settings(settings)
+        }
+    }
+
+    /// Waits at most `timeout` for the ends of changes. All detectors must be dropped before.
+    pub fn shut_down(&self, timeout: Duration) {
+        if let Some(changes) = &self.changes {
+            changes.shut_down(timeout);
         }
     }
 
@@ -114,30 +156,17 @@ impl Models {
         if let Some(trt) = &mut request.trt {
             trt.stop = StopFlag(Arc::clone(&self.is_stopping));
         }
-        if let Some(choice) = self.preferred(model) {
-            request.backend = choice;
-            match self.pool.open(&request) {
-                Ok(detector) => return Ok(detector),
-                Err(reason) => {
-                    tracing::warn!(model, %reason, "the measured back end fails");
-                }
-            }
-            request.backend = self.settings.backend();
+        let sum = self.network_sum(model);
+        if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum.as_ref())
+            && fastest.choice(sum) == Some(BackendChoice::Rten)
+        {
+            request.candidates.retain(|to| *to != BackendChoice::Ort);
         }
         let detector = self.pool.open(&request)?;
-        if let Some((fastest, sum)) = self.fastest.as_ref().zip(self.network_sum(model)) {
+        if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum) {
             fastest.want(model, &sum);
         }
         Ok(detector)
-    }
-
-    /// Returns the back end to try first for a model: measured as the fastest on this box, where
-    /// that differs from the usual order. `None` leaves the configured order.
-    #[must_use]
-    pub fn preferred(&self, model: &str) -> Option<BackendChoice> {
-        let choice = self.fastest.as_ref()?.choice(&self.network_sum(model)?)?;
-        // `auto` begins with ONNX Runtime, and equal requests share one session.
-        (choice != BackendChoice::Ort).then_some(choice)
     }
 
     /// Checksum of a model's network; only where back ends are chosen by measurements.

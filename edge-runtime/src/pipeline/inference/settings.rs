@@ -22,6 +22,9 @@ const PROVIDERS: &str = "libonnxruntime_providers_";
 pub struct ModelSettings {
     /// One of [`BackendChoice::NAMES`].
     backend: String,
+    /// Whether `auto` serves with the back end that loads fastest, and changes it later.
+    #[serde(default)]
+    at_once: bool,
     pub(super) threads: Option<usize>,
     pub(super) models_dirs: Vec<PathBuf>,
     ort_library: Option<PathBuf>,
@@ -47,6 +50,7 @@ impl ModelSettings {
         };
         Self {
             backend: backend.to_owned(),
+            at_once: false,
             threads: config.inference.threads,
             models_dirs: config.models.folders(),
             ort_library: config.inference.ort_library.clone(),
@@ -100,11 +104,25 @@ impl ModelSettings {
         self
     }
 
-    /// Chooses another back end than the configured one.
+    /// Lets `auto` serve with the back end that loads fastest.
     #[must_use]
-    pub(super) fn on(mut self, backend: BackendChoice) -> Self {
-        backend.name().clone_into(&mut self.backend);
+    pub(super) fn at_once(mut self) -> Self {
+        self.at_once = self.backend() == BackendChoice::Auto;
         self
+    }
+
+    /// Replaces the back end.
+    #[must_use]
+    pub(super) fn with_backend(mut self, backend: BackendChoice) -> Self {
+        backend.name().clone_into(&mut self.backend);
+        self.at_once = false;
+        self
+    }
+
+    /// Everything about the back end that decides how a model is loaded.
+    pub(super) fn backend_stamp(&self) -> String {
+        let how = if self.at_once { " at once" } else { "" };
+        format!("{:?}{how}", self.backend())
     }
 
     /// The back end; its name was checked.
@@ -138,11 +156,13 @@ impl ModelSettings {
         OpenRequest {
             model: model.to_owned(),
             backend: self.backend(),
+            at_once: self.at_once,
             threads: self.threads.and_then(NonZeroUsize::new),
             motion: MotionSettings::default(),
             models_dirs: self.models_dirs.clone(),
             ort: self.places(),
             trt: self.trt(),
+            candidates: BackendChoice::CANDIDATES.to_vec(),
         }
     }
 
@@ -193,6 +213,7 @@ mod tests {
     fn settings_are_the_same_after_the_way_to_a_child() {
         let settings = ModelSettings {
             backend: "rten".to_owned(),
+            at_once: false,
             threads: Some(3),
             models_dirs: vec!["/a b".into(), "/c".into()],
             ort_library: Some("/lib/x.so".into()),
@@ -212,6 +233,7 @@ mod tests {
     fn settings(threads: Option<usize>, folder: PathBuf) -> ModelSettings {
         ModelSettings {
             backend: "rten".to_owned(),
+            at_once: false,
             threads,
             models_dirs: vec![folder],
             ort_library: None,

@@ -102,6 +102,7 @@ impl Deployed {
             since,
             paused_until: None,
             detector: None,
+            backend_changes: Vec::new(),
             rules: Vec::new(),
             note,
             warnings: Vec::new(),

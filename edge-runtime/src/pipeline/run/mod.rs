@@ -43,6 +43,7 @@ use self::source_clock::{SourceClock, StopPosition, stop_position};
 use self::stages::{Stage, StageTimes};
 use self::values::{need_value, whole};
 use self::watched::watched;
+use crate::pipeline::inference::detectors::ModelsInUse;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::pixels::FramePixels;
 use crate::pipeline::plan::Plan;
@@ -176,7 +177,13 @@ impl Run {
     /// The models and back ends in use, such as `yolox-nano on rten`.
     #[must_use]
     pub fn detector(&self) -> Option<String> {
-        self.host.detectors().describe()
+        self.models().describe()
+    }
+
+    /// The models and the back ends that run them, also after a change.
+    #[must_use]
+    pub fn models(&self) -> ModelsInUse {
+        self.host.detectors().models()
     }
 
     /// Names of the rules in force.

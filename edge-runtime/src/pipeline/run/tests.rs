@@ -80,8 +80,7 @@ fn run_for(detect: Json, stop_after_s: Option<f64>) -> Run {
 fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
     DetectorInfo {
         model: "statue".to_owned(),
-        backend: "test".to_owned(),
-        provider: None,
+        backend: "test".into(),
         tensor_copies: None,
         task: watchkeeper_models::manifest::Task::ObjectDetection,
         input: None,

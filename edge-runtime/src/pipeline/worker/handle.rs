@@ -16,6 +16,7 @@ use super::services::Services;
 use super::status::{DesiredState, MAX_PARTS, Shared};
 use super::thread::WorkerThread;
 use crate::pipeline::checkpoint::{CheckpointData, Checkpointer, RestoredCheckpoint, Resume};
+use crate::pipeline::inference::detectors::ModelsInUse;
 use crate::pipeline::retention::recordings::Recording;
 use crate::pipeline::run::Run;
 use crate::thread::Thread;
@@ -30,7 +31,7 @@ const NO_RULES: &str = "no rules: no events";
 pub struct Worker {
     spec: PipelineSpec,
     pub(super) shared: Arc<Shared>,
-    detector: Option<String>,
+    models: ModelsInUse,
     rules: Vec<String>,
     is_paused: AtomicBool,
     stop_timeout: Duration,
@@ -62,7 +63,7 @@ impl Worker {
         let counts = checkpoint
             .and_then(|checkpoint| resume(&spec, &mut run, checkpoint))
             .unwrap_or_default();
-        let detector = run.detector();
+        let models = run.models();
         let rules = run.rule_names().to_vec();
         let shared = Arc::new(Shared::new(spec.paused, &run, counts));
         let stop_timeout = services.stop_timeout;
@@ -82,7 +83,7 @@ impl Worker {
             is_paused: AtomicBool::new(spec.paused),
             spec,
             shared,
-            detector,
+            models,
             rules,
             stop_timeout,
             thread,
@@ -111,7 +112,8 @@ impl Worker {
             state: status.state.clone(),
             since: status.since,
             paused_until: None,
-            detector: self.detector.clone(),
+            detector: self.models.describe(),
+            backend_changes: self.models.changes(),
             rules: self.rules.clone(),
             note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
             warnings,

@@ -9,6 +9,7 @@ use watchkeeper_contract::event::{
     Clip, Decision, Event, EventBody, Evidence, Media, Phase, RuleEvent,
 };
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
+use watchkeeper_contract::model::BackendChangeResult;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::LossCause;
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -89,7 +90,16 @@ pub struct EventMessage<'a> {
     /// Failed runs of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures: Option<u64>,
-    /// Queue or store that lost something.
+    /// Model whose back end changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<&'a str>,
+    /// Back end that may replace the serving one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<&'a str>,
+    /// How the change of a back end ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<BackendChangeResult>,
+    /// Queue or store that lost something, or back end that served before a change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<&'a str>,
     /// Number of lost entries.
@@ -157,6 +167,9 @@ impl<'a> EventMessage<'a> {
             tries: None,
             step: None,
             failures: None,
+            model: None,
+            to: None,
+            result: None,
             from: None,
             count: None,
             decision: &event.decision,
@@ -210,6 +223,19 @@ impl<'a> EventMessage<'a> {
                 self.lasted_s = *lasted_s;
             }
             EventBody::StorageWorn { message: text, .. } => self.reason = text,
+            EventBody::BackendChange {
+                model,
+                from,
+                to,
+                result,
+                message: text,
+            } => {
+                self.reason = text;
+                self.model = Some(model);
+                self.from = Some(from);
+                self.to = Some(to);
+                self.result = *result;
+            }
             EventBody::Loss {
                 from,
                 count,
@@ -243,7 +269,7 @@ impl<'a> EventMessage<'a> {
 }
 
 /// Kind of an event: the condition of its rule, `source_outage`, `pipeline_held`,
-/// `pipeline_failed`, `step_failing`, `board_throttled`, `storage_worn` or `loss`.
+/// `pipeline_failed`, `step_failing`, `board_throttled`, `storage_worn`, `backend_change` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition that is not a topic level is a defect of the runtime.
@@ -255,6 +281,7 @@ pub(super) fn kind_of(event: &Event) -> &str {
         EventBody::StepFailing { .. } => "step_failing",
         EventBody::BoardThrottled { .. } => "board_throttled",
         EventBody::StorageWorn { .. } => "storage_worn",
+        EventBody::BackendChange { .. } => "backend_change",
         EventBody::Loss { .. } => "loss",
     }
 }
@@ -349,6 +376,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
                 | EventBody::StepFailing { .. }
                 | EventBody::BoardThrottled { .. }
                 | EventBody::StorageWorn { .. }
+                | EventBody::BackendChange { .. }
                 | EventBody::Loss { .. }
         );
     Ok(Draft {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_contract::model::BackendChange;
 use watchkeeper_contract::pipeline::{LineCount, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_contract::spool::EffectCounts;
@@ -61,6 +62,12 @@ pub struct CountsMessage {
     pub events: u64,
     /// Events below every confidence gate.
     pub discarded: u64,
+    /// Models and back ends in use, such as `yolox-nano on rten`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detector: Option<String>,
+    /// The latest change of each model's back end.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backend_changes: Vec<BackendChange>,
 }
 
 /// Counts of a zone.
@@ -99,6 +106,8 @@ impl CountsMessage {
             zones: zones.collect(),
             events: results.events,
             discarded: results.discarded,
+            detector: status.detector.clone(),
+            backend_changes: status.backend_changes.clone(),
         }
     }
 }

@@ -127,10 +127,10 @@ impl FirstLoads {
     /// Whether [`Self::check`] would run a child. False also for a model that can't be found or
     /// read.
     pub fn is_unchecked(&self, model: &str, zoo: &Zoo) -> bool {
-        if self.is_left_to_trt() {
+        if self.settings.backend() == BackendChoice::Trt {
             return true;
         }
-        let key = all_of(model, zoo).and_then(|all| self.key(&all));
+        let key = all_of(model, zoo).and_then(|all| self.key(&all, &self.settings));
         key.is_ok_and(|key| self.results.get(&key).is_none())
     }
 
@@ -139,13 +139,37 @@ impl FirstLoads {
     /// # Errors
     /// [`FirstLoadError`]: this process must not load it.
     pub fn check(&self, model: &str, zoo: &Zoo) -> Result<(), FirstLoadError> {
+        self.check_with(&self.settings, model, zoo)
+    }
+
+    /// Like [`Self::check`], with another back end than the configured one.
+    ///
+    /// # Errors
+    /// [`FirstLoadError`]: this process must not load it with that back end.
+    pub fn check_backend(
+        &self,
+        backend: BackendChoice,
+        model: &str,
+        zoo: &Zoo,
+    ) -> Result<(), FirstLoadError> {
+        let settings = self.settings.clone().with_backend(backend);
+        self.check_with(&settings, model, zoo)
+    }
+
+    fn check_with(
+        &self,
+        settings: &ModelSettings,
+        model: &str,
+        zoo: &Zoo,
+    ) -> Result<(), FirstLoadError> {
         let all = all_of(model, zoo)?;
-        if self.is_left_to_trt() {
+        // TensorRT reads files in processes of its own, which build engines.
+        if settings.backend() == BackendChoice::Trt {
             return Ok(());
         }
         let path = all.first().map(|first| first.path.clone());
         let path = path.unwrap_or_default();
-        let key = self.key(&all)?;
+        let key = self.key(&all, settings)?;
         if let Some(result) = self.results.get(&key) {
             return self.answer(&path, &key, result);
         }
@@ -154,8 +178,8 @@ impl FirstLoads {
         if let Some(result) = self.results.get(&key) {
             return self.answer(&path, &key, result);
         }
-        let outcome = self.run_child(model, &path)?;
-        if self.key(&all)? != key {
+        let outcome = self.run_child(settings, model, &path)?;
+        if self.key(&all, settings)? != key {
             return Err(FirstLoadError::Changed { path });
         }
         let result = match outcome {
@@ -166,11 +190,6 @@ impl FirstLoads {
         };
         self.results.put(&key, result, &path);
         self.answer(&path, &key, result)
-    }
-
-    /// Whether TensorRT alone serves. It reads files in processes of its own, which build engines.
-    fn is_left_to_trt(&self) -> bool {
-        self.settings.backend() == BackendChoice::Trt
     }
 
     /// Returns the checksum of the model's network; `None` if it can't be found or read.
@@ -201,7 +220,7 @@ impl FirstLoads {
         }
     }
 
-    fn key(&self, models: &[Resolved]) -> Result<Key, FirstLoadError> {
+    fn key(&self, models: &[Resolved], settings: &ModelSettings) -> Result<Key, FirstLoadError> {
         let checked = models.iter().map(|model| {
             let parts = model.manifest.parts().map(|part| model.part(part));
             let files = std::iter::once(model.path.clone()).chain(parts);
@@ -217,16 +236,21 @@ impl FirstLoads {
         });
         let models = checked.collect::<Result<Vec<_>, FirstLoadError>>()?;
         let program = self.program_stamp.clone();
-        Ok(Subject::new(program, &self.settings, models).key())
+        Ok(Subject::new(program, settings, models).key())
     }
 
-    fn run_child(&self, model: &str, path: &Path) -> Result<Outcome, FirstLoadError> {
+    fn run_child(
+        &self,
+        settings: &ModelSettings,
+        model: &str,
+        path: &Path,
+    ) -> Result<Outcome, FirstLoadError> {
         let failed = |source| FirstLoadError::Child {
             path: path.to_owned(),
             source,
         };
         let began = Instant::now();
-        let settings = self.settings.to_json();
+        let settings = settings.to_json();
         let settings = settings.map_err(|folder| FirstLoadError::Folder {
             path: path.to_owned(),
             folder,

@@ -57,7 +57,7 @@ impl Subject {
     ) -> Self {
         Self {
             program,
-            backend: format!("{:?}", settings.backend()),
+            backend: settings.backend_stamp(),
             library: settings.library_stamp(),
             threads: settings.threads,
             max_bytes: limits::max_bytes(),

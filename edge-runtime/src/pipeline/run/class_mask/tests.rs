@@ -105,8 +105,7 @@ impl Case {
             let labels = labels.iter().map(|label| Arc::from(*label));
             let info = DetectorInfo {
                 model: "finder".to_owned(),
-                backend: "test".to_owned(),
-                provider: None,
+                backend: "test".into(),
                 tensor_copies: None,
                 task: watchkeeper_models::manifest::Task::ObjectDetection,
                 input: None,

@@ -1,0 +1,87 @@
+//! Golden frames: the inputs of one run of the serving network, and its outputs.
+
+use crate::network::{Feed, Numbers, Tensor};
+
+/// Most bytes of one golden frame. A picture of 1280 x 1280 and the outputs of a YOLOv8 network on
+/// it take 34 MB.
+pub(super) const MAX_BYTES: usize = 128 << 20;
+
+/// One run of the serving network.
+#[derive(Debug)]
+pub(super) struct GoldenFrame {
+    inputs: Vec<OwnedFeed>,
+    outputs: Vec<OwnedTensor>,
+}
+
+#[derive(Debug)]
+struct OwnedFeed {
+    shape: Vec<usize>,
+    numbers: OwnedNumbers,
+}
+
+#[derive(Debug)]
+enum OwnedNumbers {
+    Floats(Vec<f32>),
+    Whole(Vec<i32>),
+}
+
+#[derive(Debug)]
+struct OwnedTensor {
+    name: String,
+    shape: Vec<usize>,
+    data: Vec<f32>,
+}
+
+impl GoldenFrame {
+    /// Copies a run.
+    ///
+    /// # Errors
+    /// Its bytes, when they are more than [`MAX_BYTES`].
+    pub(super) fn copy(inputs: &[Feed<'_>], outputs: &[Tensor<'_>]) -> Result<Self, usize> {
+        let fed = inputs.iter().map(|feed| match feed.numbers {
+            Numbers::Floats(data) => size_of_val(data),
+            Numbers::Whole(data) => size_of_val(data),
+        });
+        let returned = outputs.iter().map(|output| size_of_val(output.data));
+        let bytes = fed.chain(returned).sum();
+        if bytes > MAX_BYTES {
+            return Err(bytes);
+        }
+        let inputs = inputs.iter().map(|feed| OwnedFeed {
+            shape: feed.shape.to_vec(),
+            numbers: match feed.numbers {
+                Numbers::Floats(data) => OwnedNumbers::Floats(data.to_vec()),
+                Numbers::Whole(data) => OwnedNumbers::Whole(data.to_vec()),
+            },
+        });
+        let outputs = outputs.iter().map(|output| OwnedTensor {
+            name: output.name.to_owned(),
+            shape: output.shape.to_vec(),
+            data: output.data.to_vec(),
+        });
+        Ok(Self {
+            inputs: inputs.collect(),
+            outputs: outputs.collect(),
+        })
+    }
+
+    pub(super) fn feeds(&self) -> Vec<Feed<'_>> {
+        let feeds = self.inputs.iter().map(|input| Feed {
+            shape: &input.shape,
+            numbers: match &input.numbers {
+                OwnedNumbers::Floats(data) => Numbers::Floats(data),
+                OwnedNumbers::Whole(data) => Numbers::Whole(data),
+            },
+        });
+        feeds.collect()
+    }
+
+    pub(super) fn outputs(&self) -> Vec<Tensor<'_>> {
+        let outputs = self.outputs.iter().map(|output| Tensor {
+            name: &output.name,
+            shape: &output.shape,
+            data: &output.data,
+        });
+        outputs.collect()
+    }
+}

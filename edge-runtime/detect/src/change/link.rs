@@ -1,0 +1,117 @@
+//! What the serving network and the task of its change hand to each other.
+//!
+//! - The lock is held for moves of a value only, so the serving network never waits.
+//! - At most one golden frame and one network wait here.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::golden::GoldenFrame;
+use crate::network::Network;
+
+/// A golden frame, or the bytes of one that is too large.
+pub(super) type Golden = Result<GoldenFrame, usize>;
+
+/// What the serving network did.
+pub(super) enum Signal {
+    /// It took over the candidate; holds the former network, which the task drops.
+    TookOver(Box<dyn Network>),
+    /// It went back to the former back end for this reason; holds the failed candidate.
+    WentBack(String, Box<dyn Network>),
+}
+
+#[derive(Default)]
+pub(super) struct Link {
+    exchange: Mutex<Exchange>,
+    moved: Condvar,
+}
+
+#[derive(Default)]
+struct Exchange {
+    wants_golden: bool,
+    golden: Option<Golden>,
+    agreed: Option<Box<dyn Network>>,
+    signal: Option<Signal>,
+    is_closed: bool,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link")
+            .field("is_closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The side of the serving network.
+impl Link {
+    pub(super) fn take_agreed(&self) -> Option<Box<dyn Network>> {
+        self.exchange.lock().agreed.take()
+    }
+
+    pub(super) fn wants_golden(&self) -> bool {
+        self.exchange.lock().wants_golden
+    }
+
+    pub(super) fn put_golden(&self, golden: Golden) {
+        self.change(|exchange| {
+            exchange.wants_golden = false;
+            exchange.golden = Some(golden);
+        });
+    }
+
+    /// Replaces a signal that the task has not seen: the last one counts.
+    pub(super) fn signal(&self, signal: Signal) {
+        self.change(|exchange| exchange.signal = Some(signal));
+    }
+
+    /// Ends the task, because the network is dropped.
+    pub(super) fn close(&self) {
+        self.change(|exchange| exchange.is_closed = true);
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Exchange)) {
+        change(&mut self.exchange.lock());
+        self.moved.notify_all();
+    }
+}
+
+/// The side of the task.
+impl Link {
+    pub(super) fn is_closed(&self) -> bool {
+        self.exchange.lock().is_closed
+    }
+
+    /// Waits; returns false at once when the network is dropped.
+    pub(super) fn sleep(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut exchange = self.exchange.lock();
+        let is_open = |exchange: &mut Exchange| !exchange.is_closed;
+        self.moved
+            .wait_while_until(&mut exchange, is_open, until)
+            .timed_out()
+    }
+
+    /// Waits for the next golden frame; `None` when the network is dropped.
+    pub(super) fn next_golden(&self) -> Option<Golden> {
+        let mut exchange = self.exchange.lock();
+        exchange.wants_golden = true;
+        let waits = |exchange: &mut Exchange| exchange.golden.is_none() && !exchange.is_closed;
+        self.moved.wait_while(&mut exchange, waits);
+        exchange.golden.take()
+    }
+
+    /// Lets the serving network take over `network` before its next frame.
+    pub(super) fn offer(&self, network: Box<dyn Network>) {
+        self.exchange.lock().agreed = Some(network);
+    }
+
+    /// Waits for a signal; `None` when the network is dropped.
+    pub(super) fn next_signal(&self) -> Option<Signal> {
+        let mut exchange = self.exchange.lock();
+        let waits = |exchange: &mut Exchange| exchange.signal.is_none() && !exchange.is_closed;
+        self.moved.wait_while(&mut exchange, waits);
+        exchange.signal.take()
+    }
+}

@@ -1,0 +1,31 @@
+//! The change of a running network's back end, in the background.
+//!
+//! - [`ChangingNetwork`] serves. It takes over an agreed candidate between two frames, and goes
+//!   back when the candidate fails on a frame that the former back end can run.
+//! - [`ChangeTask`] builds a candidate and runs it on golden frames, on a thread of its own. It
+//!   never holds the lock of the serving network.
+//! - [`BackendChange`] decides, without I/O: a candidate serves only after enough golden frames
+//!   agree ([`Comparison`]).
+//! - A golden frame is what the serving network got and returned. One is held at a time, and at
+//!   most one is taken in each [`ChangePolicy::interval`].
+//!
+//! Not here: which back ends are candidates ([`backend`](super::backend)), threads, checks in a
+//! child process and reports ([`ChangeHost`], which the runtime implements).
+
+mod agreement;
+mod golden;
+mod host;
+mod link;
+mod reporter;
+mod serving;
+mod state;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use self::agreement::Comparison;
+pub use self::host::ChangeHost;
+pub use self::reporter::ChangeReporter;
+pub use self::serving::{ChangingNetwork, Reload};
+pub use self::state::{BackendChange, ChangeInput, ChangePolicy};
+pub use self::task::{Build, Candidate, ChangeParts, ChangeTask};

@@ -1,0 +1,320 @@
+//! Builds candidates and compares them with the serving network, on a thread of its own.
+//!
+//! - Candidates are tried in their order until one serves.
+//! - One network is built at a time, because building takes more memory than running.
+//! - The task ends with the serving network. A build is asked to stop then.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::agreement::Comparison;
+use super::golden::{GoldenFrame, MAX_BYTES};
+use super::link::{Link, Signal};
+use super::reporter::ChangeReporter;
+use super::serving::{ChangingNetwork, Reload};
+use super::state::{BackendChange, ChangeInput, ChangePolicy};
+use crate::backend_in_use::{BackendInUse, ChangeReport, ChangeState};
+use crate::network::Network;
+
+/// Pause between two looks at whether the network is still used, while another one is built.
+const TURN_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Builds a network. Calls its argument with the share done, `0.0..=1.0`, and stops when that
+/// returns false.
+pub type Build = Box<dyn FnOnce(&dyn Fn(f32) -> bool) -> Result<Box<dyn Network>, String> + Send>;
+
+/// A back end that may replace the serving one.
+pub struct Candidate {
+    pub backend: &'static str,
+    pub build: Build,
+}
+
+/// What a change is made of, besides the serving network.
+pub struct ChangeParts {
+    /// Name of the manifest.
+    pub model: String,
+    /// Loads the serving network again.
+    pub reload: Reload,
+    /// In the order in which they are tried.
+    pub candidates: Vec<Candidate>,
+    pub comparison: Comparison,
+    pub policy: ChangePolicy,
+    /// Shared by all tasks of which one builds at a time.
+    pub turn: Arc<Mutex<()>>,
+}
+
+impl std::fmt::Debug for Candidate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Candidate({})", self.backend)
+    }
+}
+
+impl std::fmt::Debug for ChangeParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChangeParts")
+            .field("model", &self.model)
+            .field("candidates", &self.candidates)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Changes the back end of one network.
+pub struct ChangeTask {
+    network: Subject,
+    candidates: Vec<Candidate>,
+}
+
+/// The network whose back end changes.
+struct Subject {
+    model: String,
+    in_use: BackendInUse,
+    comparison: Comparison,
+    policy: ChangePolicy,
+    link: Arc<Link>,
+    /// Held by the task that builds.
+    turn: Arc<Mutex<()>>,
+}
+
+impl std::fmt::Debug for ChangeTask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ChangeTask({})", self.network.model)
+    }
+}
+
+/// How the try of one candidate ended.
+enum TryEnd {
+    /// The next candidate may be tried.
+    Next,
+    Over,
+}
+
+impl ChangeTask {
+    /// Lets `network` serve, and prepares its change.
+    #[must_use]
+    pub fn new(network: Box<dyn Network>, parts: ChangeParts) -> (ChangingNetwork, Self) {
+        let link = Arc::<Link>::default();
+        let serving = ChangingNetwork::new(network, parts.reload, Arc::clone(&link));
+        let network = Subject {
+            model: parts.model,
+            in_use: serving.in_use(),
+            comparison: parts.comparison,
+            policy: parts.policy,
+            link,
+            turn: parts.turn,
+        };
+        let candidates = parts.candidates;
+        let task = Self {
+            network,
+            candidates,
+        };
+        (serving, task)
+    }
+
+    /// Name of the model.
+    #[must_use]
+    pub fn model(&self) -> &str {
+        &self.network.model
+    }
+
+    /// Tries the candidates; returns when one is settled for good, or the network is dropped.
+    pub fn run(self, reporter: &dyn ChangeReporter) {
+        let Self {
+            network,
+            candidates,
+        } = self;
+        if !network.link.sleep(network.policy.start_delay) {
+            return;
+        }
+        for candidate in candidates {
+            if let TryEnd::Over = network.try_candidate(candidate, reporter) {
+                return;
+            }
+        }
+    }
+}
+
+impl Subject {
+    fn try_candidate(&self, candidate: Candidate, reporter: &dyn ChangeReporter) -> TryEnd {
+        let attempt = Attempt {
+            network: self,
+            reporter,
+            from: self.in_use.name(),
+            to: candidate.backend,
+            change: Mutex::new(BackendChange::new(self.policy)),
+        };
+        let built = {
+            let Some(_turn) = self.wait_for_turn() else {
+                return TryEnd::Over;
+            };
+            attempt.report();
+            attempt.build(candidate.build)
+        };
+        let Some(network) = built else {
+            return attempt.end();
+        };
+        if let Some(network) = attempt.compare_slowly(network) {
+            self.link.offer(network);
+            attempt.watch();
+        }
+        attempt.end()
+    }
+
+    fn wait_for_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        while !self.link.is_closed() {
+            if let Some(turn) = self.turn.try_lock_for(TURN_INTERVAL) {
+                return Some(turn);
+            }
+        }
+        None
+    }
+}
+
+/// The change to one candidate in progress.
+struct Attempt<'a> {
+    network: &'a Subject,
+    reporter: &'a dyn ChangeReporter,
+    from: &'static str,
+    to: &'static str,
+    change: Mutex<BackendChange>,
+}
+
+impl Attempt<'_> {
+    /// Processes an input and publishes the state; returns it.
+    fn handle(&self, input: ChangeInput) -> ChangeState {
+        let mut change = self.change.lock();
+        change.handle(input);
+        let state = change.state().clone();
+        drop(change);
+        self.network
+            .in_use
+            .set_change(self.report_of(state.clone()));
+        state
+    }
+
+    fn report_of(&self, state: ChangeState) -> ChangeReport {
+        ChangeReport {
+            model: self.network.model.clone(),
+            from: self.from,
+            to: self.to,
+            state,
+        }
+    }
+
+    /// Publishes the state and hands it to the host.
+    fn report(&self) {
+        let report = self.report_of(self.change.lock().state().clone());
+        self.network.in_use.set_change(report.clone());
+        self.reporter.report(&report);
+    }
+
+    fn build(&self, build: Build) -> Option<Box<dyn Network>> {
+        let progress = |share: f32| {
+            self.handle(ChangeInput::Progress(share));
+            !self.network.link.is_closed()
+        };
+        let built = catch_unwind(AssertUnwindSafe(|| build(&progress)));
+        match built.unwrap_or_else(|_| Err(format!("{} panicked", self.to))) {
+            _ if self.network.link.is_closed() => {
+                self.handle(ChangeInput::Unused);
+                None
+            }
+            Err(why) => {
+                self.handle(ChangeInput::Failed(why));
+                None
+            }
+            Ok(network) => {
+                self.handle(ChangeInput::Built);
+                Some(network)
+            }
+        }
+    }
+
+    /// Compares on a thread of low priority. The candidate's own threads keep the normal one,
+    /// because they serve afterwards: a thread can't raise its priority again.
+    fn compare_slowly(&self, candidate: Box<dyn Network>) -> Option<Box<dyn Network>> {
+        let compare = || {
+            self.reporter.lower_priority();
+            self.compare(candidate)
+        };
+        std::thread::scope(|threads| threads.spawn(compare).join().unwrap_or_default())
+    }
+
+    /// Runs golden frames until the candidate is agreed on, and returns it then.
+    fn compare(&self, mut candidate: Box<dyn Network>) -> Option<Box<dyn Network>> {
+        loop {
+            let input = match self.network.link.next_golden() {
+                None => ChangeInput::Unused,
+                Some(Err(bytes)) => ChangeInput::Failed(format!(
+                    "a frame with its outputs takes {bytes} bytes, and at most {MAX_BYTES} are \
+                     kept for a comparison"
+                )),
+                Some(Ok(frame)) => self.compare_frame(candidate.as_mut(), &frame),
+            };
+            match self.handle(input) {
+                ChangeState::Agreed => return Some(candidate),
+                ChangeState::Comparing { .. } => {}
+                _ => return None,
+            }
+            // A closed link ends the wait for the next frame.
+            self.network.link.sleep(self.network.policy.interval);
+        }
+    }
+
+    fn compare_frame(&self, candidate: &mut dyn Network, frame: &GoldenFrame) -> ChangeInput {
+        let (feeds, golden) = (frame.feeds(), frame.outputs());
+        let mut input = ChangeInput::Failed(format!("{} returned nothing", self.to));
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            candidate.infer(&feeds, &mut |outputs| {
+                input = match self.network.comparison.compare(&feeds, &golden, outputs) {
+                    Ok(is_conclusive) => ChangeInput::Agreed { is_conclusive },
+                    Err(why) => ChangeInput::Disagreed(why),
+                };
+            })
+        }));
+        match ran {
+            Ok(Ok(())) => input,
+            Ok(Err(why)) => ChangeInput::Failed(why),
+            Err(_) => ChangeInput::Failed(format!("{} panicked", self.to)),
+        }
+    }
+
+    /// Follows the candidate from the offer until it fails or the network is dropped.
+    fn watch(&self) {
+        while let Some(signal) = self.network.link.next_signal() {
+            // The last use of the signal frees a network, which the serving network does not do.
+            match signal {
+                Signal::TookOver(_former) => {
+                    self.handle(ChangeInput::TookOver);
+                    self.report();
+                }
+                Signal::WentBack(why, _candidate) => {
+                    // The task may not have seen that the candidate took over.
+                    self.handle(ChangeInput::TookOver);
+                    self.handle(ChangeInput::WentBack(why));
+                    return;
+                }
+            }
+        }
+        self.handle(ChangeInput::Unused);
+    }
+
+    /// Reports the result.
+    fn end(&self) -> TryEnd {
+        let state = self.change.lock().state().clone();
+        match state {
+            ChangeState::Refused { .. } | ChangeState::Failed { .. } => {
+                self.report();
+                TryEnd::Next
+            }
+            // Reported when it took over.
+            ChangeState::Swapped => TryEnd::Over,
+            _ => {
+                self.report();
+                TryEnd::Over
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! How the network of a model that takes one picture is loaded, by any back end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use watchkeeper_models::Manifest;
+
+use super::backend::{self, BackendChoice};
+use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
+use super::ort_library::OrtPlaces;
+use super::trt::{BuildProgress, TrtSettings};
+use super::warm_up::{WarmUpError, warm_up, warm_up_with};
+
+/// The network of a model, and how it is loaded.
+#[derive(Debug, Clone)]
+pub(super) struct PictureNetwork {
+    pub(super) path: PathBuf,
+    pub(super) manifest: Arc<Manifest>,
+    /// Length of an embedding of the descriptions that an open-vocabulary network takes.
+    pub(super) described: Option<usize>,
+    pub(super) threads: usize,
+    pub(super) ort: OrtPlaces,
+    pub(super) trt: Option<TrtSettings>,
+}
+
+impl PictureNetwork {
+    /// Loads it and runs it once.
+    ///
+    /// # Errors
+    /// [`LoadError`], one sentence.
+    pub(super) fn load(&self, choice: BackendChoice) -> Result<Box<dyn Network>, LoadError> {
+        let (signature, warm_up_run) = (self.signature(), |n: &mut dyn Network| self.warm_up(n));
+        let (path, threads, ort) = (&self.path, self.threads, &self.ort);
+        let trt = self.trt.as_ref();
+        backend::load_as(choice, path, &signature, &warm_up_run, threads, ort, trt)
+    }
+
+    /// Loads it on TensorRT. `progress` hears the share of the engine's current phase, and returns
+    /// false to end the build.
+    ///
+    /// # Errors
+    /// [`LoadError`], one sentence.
+    pub(super) fn load_trt(
+        &self,
+        settings: &TrtSettings,
+        progress: &dyn Fn(f32) -> bool,
+    ) -> Result<Box<dyn Network>, LoadError> {
+        let (signature, warm_up_run) = (self.signature(), |n: &mut dyn Network| self.warm_up(n));
+        let mut progress = |step: &BuildProgress| progress(step.share());
+        backend::load_trt(&self.path, &signature, &warm_up_run, settings, &mut progress)
+    }
+
+    /// Loads it with the back end that loads fastest and can run it.
+    ///
+    /// # Errors
+    /// [`LoadError`], one sentence.
+    pub(super) fn load_at_once(&self) -> Result<Box<dyn Network>, LoadError> {
+        let (signature, warm_up_run) = (self.signature(), |n: &mut dyn Network| self.warm_up(n));
+        let (path, threads) = (&self.path, self.threads);
+        backend::load_at_once(path, &signature, &warm_up_run, threads, &self.ort)
+    }
+
+    fn signature(&self) -> Signature<'_> {
+        let mut signature = Signature::of(&self.manifest);
+        if let Some(numbers) = self.described {
+            let words = Wanted::axes([Some(1), None, Some(numbers)]);
+            let picture = Wanted::axes(input_shape(&self.manifest.input).map(Some));
+            signature.inputs = vec![picture, words];
+        }
+        signature
+    }
+
+    fn warm_up(&self, network: &mut dyn Network) -> Result<(), WarmUpError> {
+        let Some(numbers) = self.described else {
+            return warm_up(network, &self.manifest);
+        };
+        let (shape, words) = ([1, 2, numbers], vec![0.5; 2 * numbers]);
+        let words = [Feed::floats(&shape, &words)];
+        warm_up_with(network, &self.manifest, 2, &words)
+    }
+}
