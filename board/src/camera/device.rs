@@ -118,7 +118,8 @@ fn problem(error: &std::io::Error) -> String {
 }
 
 fn formats(device: &Device, buffers: u32) -> Vec<FormatModes> {
-    let codes = (0..MAX_LISTED as u32).map_while(|index| ioctl::format(device, buffers, index).ok());
+    let codes =
+        (0..MAX_LISTED as u32).map_while(|index| ioctl::format(device, buffers, index).ok());
     codes
         .map(|code| {
             let (is_range, sizes) = sizes(device, FourCC::new(&code));

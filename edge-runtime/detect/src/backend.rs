@@ -136,11 +136,8 @@ pub fn load_as(
             ort(path, signature, threads, places)
         })
     };
-    let trt = trt.map(|settings| {
-        || {
-            load_trt(path, signature, warm_up_run, settings, &mut log_phases())
-        }
-    });
+    let trt =
+        trt.map(|settings| || load_trt(path, signature, warm_up_run, settings, &mut log_phases()));
     match (choice, trt) {
         (BackendChoice::Rten, _) => rten(),
         (BackendChoice::Ort, _) => ort(),

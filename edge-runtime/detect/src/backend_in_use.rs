@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::network::CPU;
+/// The execution provider that goes without saying.
+const CPU: &str = "CPU";
 
 /// Name of the back end that runs a network, such as `rten`, with its execution provider. Clones
 /// follow a change.

@@ -47,7 +47,13 @@ impl PictureNetwork {
     ) -> Result<Box<dyn Network>, LoadError> {
         let (signature, warm_up_run) = (self.signature(), |n: &mut dyn Network| self.warm_up(n));
         let mut progress = |step: &BuildProgress| progress(step.share());
-        backend::load_trt(&self.path, &signature, &warm_up_run, settings, &mut progress)
+        backend::load_trt(
+            &self.path,
+            &signature,
+            &warm_up_run,
+            settings,
+            &mut progress,
+        )
     }
 
     /// Loads it with the back end that loads fastest and can run it.

@@ -17,9 +17,6 @@ use watchkeeper_models::MOTION;
 use super::change_events::change_of;
 use crate::pipeline::plan::{self, Plan};
 
-/// The execution provider that goes without saying.
-const CPU: &str = "CPU";
-
 /// Opens the detector of a model by its name.
 pub type Open<'a> = &'a dyn Fn(&str) -> Result<Box<dyn Detector>, Problem>;
 
