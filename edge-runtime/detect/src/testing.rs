@@ -117,3 +117,14 @@ pub(crate) fn test_data(file: &str) -> Option<PathBuf> {
     }
     None
 }
+
+/// Writes a program in the language of the shell; it lasts as long as its folder.
+pub(crate) fn program(script: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("program");
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("written");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&path, mode).expect("executable");
+    (folder, path)
+}

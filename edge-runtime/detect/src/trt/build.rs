@@ -410,3 +410,54 @@ fn ended_silently(status: ExitStatus) -> Refusal {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::program;
+
+    fn child(script: &str, goes_on: bool) -> Result<(), Refusal> {
+        let (_folder, program) = program(script);
+        let signature = Signature {
+            manifest: "m",
+            inputs: vec![Wanted::axes([Some(1), None])],
+            outputs: &[],
+        };
+        let (library, model) = (Path::new("/l.so"), Path::new("/m.onnx"));
+        let network = Sha256Sum::of(b"m");
+        let order = Order::new(library, model, network, &signature, Path::new("/e"), "k");
+        run_child(&order, &program, &mut |_| goes_on)
+    }
+
+    #[test]
+    fn every_end_of_a_build_is_one_sentence() {
+        let refused = r#"printf '%s' '{"refused":{"reason":"file","message":"no such operator"}}'"#;
+        for (script, is_final, said) in [
+            (
+                "kill -SEGV $$",
+                true,
+                "crashes when it builds or runs it (signal 11)",
+            ),
+            ("kill -KILL $$", false, "memory runs out"),
+            ("echo nonsense; exit 3", false, "without an answer"),
+            (refused, true, "no such operator"),
+        ] {
+            let refusal = child(script, true).expect_err(script);
+            assert_eq!(refusal.is_final(), is_final, "{script}");
+            assert!(refusal.message.contains(said), "{}", refusal.message);
+        }
+    }
+
+    #[test]
+    fn words_of_native_libraries_do_not_hide_the_end() {
+        let script = "echo cuda says hello; echo '\"built\"'";
+        assert_eq!(child(script, true), Ok(()));
+    }
+
+    #[test]
+    fn cancelled_build_ends_its_process() {
+        let refusal = child("exec sleep 600", false).expect_err("cancelled");
+        assert!(!refusal.is_final());
+        assert!(refusal.message.contains("cancelled"), "{}", refusal.message);
+    }
+}

@@ -186,14 +186,10 @@ fn read_answer(status: ExitStatus, text: &str) -> Result<TrtFacts, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::program;
 
     fn child(script: &str) -> Result<TrtFacts, String> {
-        let folder = tempfile::tempdir().expect("a folder");
-        let program = folder.path().join("program");
-        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).expect("written");
-        let mut mode = std::fs::metadata(&program).expect("a file").permissions();
-        std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
-        std::fs::set_permissions(&program, mode).expect("executable");
+        let (_folder, program) = program(script);
         run_child(Path::new("/lib/libwk_trt.so"), &program)
     }
 
