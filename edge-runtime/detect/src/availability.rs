@@ -9,6 +9,7 @@ use super::ort_library::OrtPlaces;
 #[cfg(feature = "ort")]
 use super::ort_library::version;
 use super::rten;
+use super::trt::{self, TrtSettings};
 
 /// A back end, and whether it can run networks here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,21 +31,24 @@ pub struct FoundBackend {
     pub providers: Vec<&'static str>,
 }
 
-/// Lists all back ends in the order in which `auto` tries them.
+/// Lists all back ends, those of libraries first.
 #[must_use]
-pub fn list(places: &OrtPlaces) -> Vec<BackendState> {
-    with_ort(ort(places))
+pub fn list(places: &OrtPlaces, trt: &TrtSettings) -> Vec<BackendState> {
+    with(tensorrt(trt), ort(places))
 }
 
 /// Lists all back ends without opening a library: those of libraries count as absent.
 #[must_use]
 pub fn list_unopened() -> Vec<BackendState> {
-    with_ort(Err("its library was not opened".to_owned()))
+    let unopened = || Err("its library was not opened".to_owned());
+    with(unopened(), unopened())
 }
 
-fn with_ort(found: Result<FoundBackend, String>) -> Vec<BackendState> {
+fn with(trt: Result<FoundBackend, String>, ort: Result<FoundBackend, String>) -> Vec<BackendState> {
+    let state = |name, found| BackendState { name, found };
     vec![
-        BackendState { name: "ort", found },
+        state(trt::NAME, trt),
+        state("ort", ort),
         BackendState {
             name: rten::NAME,
             found: Ok(FoundBackend {
@@ -53,6 +57,15 @@ fn with_ort(found: Result<FoundBackend, String>) -> Vec<BackendState> {
             }),
         },
     ]
+}
+
+fn tensorrt(settings: &TrtSettings) -> Result<FoundBackend, String> {
+    let facts = trt::availability(settings)?;
+    Ok(FoundBackend {
+        version: Some(facts.version),
+        library: settings.library_file().ok(),
+        providers: Vec::new(),
+    })
 }
 
 #[cfg(feature = "ort")]
@@ -81,13 +94,22 @@ mod tests {
             library: Some("/nowhere/libonnxruntime.so".into()),
             ..OrtPlaces::default()
         };
-        let all = list(&places);
-        let [ort, rten] = &all[..] else {
+        let trt = TrtSettings {
+            library: Some("/nowhere/libwk_trt.so".into()),
+            state_dir: "/nowhere".into(),
+            engine_dir: "/nowhere".into(),
+            program: "/nowhere/program".into(),
+            stop: trt::StopFlag::default(),
+        };
+        let all = list(&places, &trt);
+        let [trt, ort, rten] = &all[..] else {
             panic!("{all:?}");
         };
-        assert_eq!((ort.name, rten.name), ("ort", "rten"));
-        let why = ort.found.clone().err().unwrap_or_default();
-        assert!(why.contains("/nowhere"), "{why}");
+        assert_eq!([trt.name, ort.name, rten.name], ["trt", "ort", "rten"]);
+        for absent in [trt, ort] {
+            let why = absent.found.clone().err().unwrap_or_default();
+            assert!(why.contains("/nowhere"), "{why}");
+        }
         assert!(rten.found.is_ok());
     }
 }

@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Lists the back ends, opening their libraries in this process.
 #[must_use]
 pub fn list(settings: &ModelSettings) -> Vec<BackendInfo> {
-    availability::list(&settings.places())
+    availability::list(&settings.places(), &settings.trt_settings())
         .into_iter()
         .map(info)
         .collect()
@@ -67,7 +67,7 @@ fn info(state: BackendState) -> BackendInfo {
     }
 }
 
-/// The command that makes an absent back end available.
+/// The command that makes an absent back end available. The reason of TensorRT names its own.
 fn remedy(name: &str) -> Option<&'static str> {
     match name {
         "ort" => Some(

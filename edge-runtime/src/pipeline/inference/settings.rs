@@ -133,16 +133,21 @@ impl ModelSettings {
         }
     }
 
-    /// TensorRT's settings, where it may serve. With `auto` that needs the shim.
-    #[must_use]
-    pub fn trt(&self) -> Option<TrtSettings> {
-        let settings = TrtSettings {
+    /// Where TensorRT's shim and engines lie.
+    pub(super) fn trt_settings(&self) -> TrtSettings {
+        TrtSettings {
             library: self.trt_library.clone(),
             state_dir: self.state_dir.clone(),
             engine_dir: self.engine_dir.clone(),
             program: THIS_PROGRAM.into(),
             stop: StopFlag::default(),
-        };
+        }
+    }
+
+    /// TensorRT's settings, where it may serve. With `auto` that needs the shim.
+    #[must_use]
+    pub fn trt(&self) -> Option<TrtSettings> {
+        let settings = self.trt_settings();
         match self.backend() {
             _ if self.is_check => None,
             BackendChoice::Trt => Some(settings),
