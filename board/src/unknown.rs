@@ -18,11 +18,9 @@ pub fn list(identity: &Identity, reading: &Reading) -> Vec<BoardUnknown> {
             "no INA3221 power monitor can be read; in a container, mount /sys",
             "Linux shows the decoder's clock only to root, in /sys/kernel/debug",
         ),
-        Family::RaspberryPi | Family::Generic => {
-            (sensors, "Linux does not state the load of the decoder here")
-        }
+        Family::RaspberryPi | Family::Generic => (sensors, "Linux does not state it here"),
     };
-    let gpu = "Linux does not state the load of the graphics processor here";
+    let gpu = "Linux does not state it here";
     let load = &reading.load;
     let missing = [
         ("temperature", reading.hottest().is_none(), sensors),
@@ -58,14 +56,16 @@ pub fn list(identity: &Identity, reading: &Reading) -> Vec<BoardUnknown> {
             "the zone is switched off",
         )
     }));
-    unknown.extend(reading.drives.iter().filter_map(life_time));
+    let drives = reading.drives.iter();
+    unknown.extend(drives.filter_map(|drive| life_time(drive, identity.is_virtual)));
     unknown
 }
 
 /// Why the life time of a drive is not known, if it is not.
-fn life_time(drive: &Drive) -> Option<BoardUnknown> {
+fn life_time(drive: &Drive, is_virtual: bool) -> Option<BoardUnknown> {
     let why = match drive.kind {
         _ if drive.life_used.is_some() => return None,
+        _ if is_virtual => "a virtual disk has none",
         DriveKind::SdCard => "SD cards do not state it",
         DriveKind::Emmc => "the eMMC is older than version 5.0, or its driver hides it",
         DriveKind::Nvme => "its health log needs root: sudo nvme smart-log",

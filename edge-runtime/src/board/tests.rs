@@ -8,6 +8,7 @@ use watchkeeper_board::units::Celsius;
 use watchkeeper_contract::id::EventSeq;
 
 use super::{BoardSampler, Run};
+use crate::pipeline::recorder::FlushResult;
 use crate::pipeline::recorder::tests::recorder;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -49,7 +50,7 @@ fn throttling_of_the_board_is_an_event_that_ends_with_the_runtime() {
     let sampler = BoardSampler::spawn(board, recorder.clone(), run).unwrap();
     samples.recv_timeout(LONG).unwrap();
     sampler.shut_down(LONG);
-    recorder.flush(None, LONG);
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
     let page = journal.read_after(EventSeq::default(), 10).unwrap();
     let records: Vec<String> = page
         .events
