@@ -42,28 +42,22 @@ pub enum LibraryError {
         source: io::Error,
         url: String,
     },
-    #[error(
-        "{path} is the package of {name} {version} for {found}, but this box is {arch}; copy {url}"
-    )]
+    /// A package of another processor architecture.
+    #[error("{path} is the package of {found}, but this box is {arch}; copy {url}")]
     OtherArchitecture {
         path: PathBuf,
-        name: String,
-        version: String,
+        /// Name, version and architecture.
         found: String,
         arch: String,
         url: String,
     },
-    #[error(
-        "{path} has sha256 {found}, but that of {name} {version} for {arch} is {expected}; \
-         copy {url}"
-    )]
+    /// A file that is no known package.
+    #[error("{path} has sha256 {found}, which is not that of {wanted}; copy {url}")]
     OtherFile {
         path: PathBuf,
         found: Sha256Sum,
-        expected: Sha256Sum,
-        name: String,
-        version: String,
-        arch: String,
+        /// Name, version and architecture.
+        wanted: String,
         url: String,
     },
 }
@@ -114,25 +108,20 @@ impl LibraryManifest {
         if found == package.sha256 {
             return Ok(());
         }
-        let (name, version) = (self.name.clone(), self.version.clone());
-        let (arch, url) = (arch.to_owned(), package.url());
+        let called = |arch: &str| format!("{} {} for {arch}", self.name, self.version);
+        let (path, url) = (path(), package.url());
         let other = self.builds.iter().find(|(_, b)| b.package.sha256 == found);
         Err(match other {
             Some((other, _)) => LibraryError::OtherArchitecture {
-                path: path(),
-                name,
-                version,
-                found: other.clone(),
-                arch,
+                path,
+                found: called(other),
+                arch: arch.to_owned(),
                 url,
             },
             None => LibraryError::OtherFile {
-                path: path(),
+                path,
                 found,
-                expected: package.sha256,
-                name,
-                version,
-                arch,
+                wanted: called(arch),
                 url,
             },
         })
