@@ -10,7 +10,7 @@ use watchkeeper_agent::fleet::command::{Outcome, execute};
 use watchkeeper_client::{Deadlines, RuntimeClient};
 use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
 
 use crate::support::fake_runtime::FakeRuntime;
 
@@ -34,6 +34,8 @@ fn deploy() -> Operation {
         model: None,
         rules: None,
         detect: DetectMode::Always,
+        target_fps: None,
+        priority: Priority::Normal,
         record: false,
         show: false,
         stop_after_s: None,

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use watchkeeper_client::{ClientError, EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
 
@@ -24,6 +24,8 @@ fn spec() -> PipelineSpec {
         model: None,
         rules: None,
         detect: DetectMode::Always,
+        target_fps: None,
+        priority: Priority::Normal,
         record: false,
         show: false,
         stop_after_s: None,

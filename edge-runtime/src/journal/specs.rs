@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
-use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::pipeline::{PipelineSpec, Priority};
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
 
@@ -414,6 +414,10 @@ struct PipelineV1 {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stop_after_s: Option<f64>,
     paused: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target_fps: Option<f64>,
+    #[serde(default, skip_serializing_if = "Priority::is_normal")]
+    priority: Priority,
     /// Newer than the format; missing means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<DisplayName>,
@@ -436,6 +440,8 @@ impl Stored for PipelineSpec {
             model,
             rules,
             detect,
+            target_fps,
+            priority,
             record,
             show,
             stop_after_s,
@@ -453,6 +459,8 @@ impl Stored for PipelineSpec {
             show: *show,
             stop_after_s: *stop_after_s,
             paused: *paused,
+            target_fps: *target_fps,
+            priority: *priority,
             name: name.clone(),
             over: over.map(str::to_owned),
         })
@@ -469,6 +477,8 @@ impl Stored for PipelineSpec {
             model: record.model,
             rules: parse_field("rules", record.rules)?,
             detect: parse_field("detect", record.detect)?,
+            target_fps: record.target_fps,
+            priority: record.priority,
             record: record.record,
             show: record.show,
             stop_after_s: record.stop_after_s,
@@ -502,7 +512,7 @@ mod tests {
             r#"{"id": "people", "name": "Night patrol", "source": "gate", "workflow": {"version": "1.0", "steps": []},
                 "parameters": {"limit": 3}, "model": "motion", "record": true, "paused": true,
                 "rules": [{"name": "in", "when": {"kind": "stays", "zone": "yard", "for_s": 2.5}, "severity": "critical"}],
-                "detect": {"mode": "periodic", "every_s": 0.5}}"#,
+                "detect": {"mode": "periodic", "every_s": 0.5}, "target_fps": 2.5, "priority": "low"}"#,
         )
         .unwrap()
     }
@@ -605,6 +615,7 @@ mod tests {
         // Newer than the format.
         let (mut source, mut pipeline) = (source(), pipeline());
         (source.name, pipeline.name) = (None, None);
+        (pipeline.target_fps, pipeline.priority) = (None, Priority::Normal);
         assert_eq!(bare::<SourceSpec>(specs.all().unwrap()), [source]);
         assert_eq!(bare::<PipelineSpec>(specs.all().unwrap()), [pipeline]);
     }

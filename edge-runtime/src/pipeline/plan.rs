@@ -35,9 +35,10 @@ pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
             ProblemCode::InvalidWorkflow
         }
         SpecError::ModelUnused(_) | SpecError::Unfit(_) => ProblemCode::Model,
-        SpecError::Rule(_) | SpecError::Detect { .. } | SpecError::StopAfter(_) => {
-            ProblemCode::InvalidRequest
-        }
+        SpecError::Rule(_)
+        | SpecError::Detect { .. }
+        | SpecError::StopAfter(_)
+        | SpecError::TargetFps(_) => ProblemCode::InvalidRequest,
     };
     let mut problem = Problem::new(422, code, format!("{first}{more}"));
     problem.field = Some(first.field().to_owned());
@@ -52,9 +53,11 @@ pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
             problem.value = Some(error.value.clone());
             problem.allowed.clone_from(&error.allowed);
         }
-        SpecError::Detect { seconds, .. } | SpecError::StopAfter(seconds) => {
-            problem.value = Some(seconds.to_string())
+        SpecError::Detect {
+            seconds: number, ..
         }
+        | SpecError::StopAfter(number)
+        | SpecError::TargetFps(number) => problem.value = Some(number.to_string()),
     }
     problem.workflow_errors = errors
         .into_iter()
@@ -65,7 +68,8 @@ pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
             | SpecError::Rule(_)
             | SpecError::Unfit(_)
             | SpecError::Detect { .. }
-            | SpecError::StopAfter(_) => None,
+            | SpecError::StopAfter(_)
+            | SpecError::TargetFps(_) => None,
         })
         .collect();
     problem

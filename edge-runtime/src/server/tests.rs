@@ -176,6 +176,7 @@ impl Runtime for Little {
             note: None,
             warnings: Vec::new(),
             window: None,
+            looks: None,
             paused_until: None,
             results: PipelineResults::default(),
         };

@@ -10,7 +10,7 @@ mod schedule;
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
 use watchkeeper_contract::rule::{
     Band, BelowGates, Condition, CountBound, CrossDirection, Gates, RuleSpec, Severity, ValueTest,
 };
@@ -157,6 +157,14 @@ fn describe_pipeline(spec: &PipelineSpec, steps: &[&Value]) -> String {
             "detects only during motion, and every {refresh_s} s"
         )),
         DetectMode::Periodic { every_s } => parts.push(format!("detects every {every_s} s only")),
+    }
+    if let Some(fps) = spec.target_fps {
+        parts.push(format!("looks at {fps} frames a second at most"));
+    }
+    match spec.priority {
+        Priority::Low => parts.push("low priority: pauses while the box is hot".to_owned()),
+        Priority::Normal => {}
+        Priority::High => parts.push("high priority".to_owned()),
     }
     if spec.record {
         parts.push("records video".to_owned());

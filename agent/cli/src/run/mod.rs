@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, PipelineState};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, PipelineState, Priority};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::source::{RtspTransport, SourceSpec};
 pub use watchkeeper_engine::templates::shape;
@@ -153,6 +153,8 @@ async fn watch(
             model: request.model.clone(),
             rules: request.rules.clone(),
             detect: DetectMode::default(),
+            target_fps: None,
+            priority: Priority::Normal,
             record: request.video.is_some(),
             show: request.show,
             stop_after_s: request.seconds,

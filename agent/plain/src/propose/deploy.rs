@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
 use watchkeeper_contract::rule::{BelowGates, Condition, Gates, RuleSpec, Schedule};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
@@ -88,6 +88,8 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
         model: None,
         rules: Some(rules(watch)),
         detect: DetectMode::Always,
+        target_fps: None,
+        priority: Priority::Normal,
         record: false,
         show: false,
         stop_after_s: watch.stop_after_s,

@@ -41,6 +41,9 @@ pub enum SpecError {
     /// `stop_after_s` is not a positive number.
     #[error("stop_after_s is {0}; use a number of seconds over 0, or leave it out")]
     StopAfter(f64),
+    /// `target_fps` is out of range.
+    #[error("target_fps is {0}; use frames a second over 0 and up to 1000, or leave it out")]
+    TargetFps(f64),
 }
 
 impl SpecError {
@@ -55,6 +58,7 @@ impl SpecError {
             Self::Unfit(error) => error.field,
             Self::Detect { field, .. } => field,
             Self::StopAfter(_) => "stop_after_s",
+            Self::TargetFps(_) => "target_fps",
         }
     }
 }
@@ -71,7 +75,8 @@ impl SpecError {
             | Self::ModelUnused(_)
             | Self::Unfit(_)
             | Self::Detect { .. }
-            | Self::StopAfter(_) => &[],
+            | Self::StopAfter(_)
+            | Self::TargetFps(_) => &[],
         };
         with_allowed(self.to_string(), allowed)
     }

@@ -31,6 +31,9 @@ pub struct Plan {
     pub asked: Vec<String>,
 }
 
+/// Highest `target_fps`.
+const MAX_TARGET_FPS: f64 = 1000.0;
+
 /// Checks a specification.
 ///
 /// # Errors
@@ -41,6 +44,11 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Vec<SpecError>> {
         spec.stop_after_s
             .filter(|seconds| !(seconds.is_finite() && *seconds > 0.0))
             .map(SpecError::StopAfter),
+    );
+    errors.extend(
+        spec.target_fps
+            .filter(|fps| !(*fps > 0.0 && *fps <= MAX_TARGET_FPS))
+            .map(SpecError::TargetFps),
     );
     let compiled = match workflow::compile(&spec.workflow, &spec.parameters) {
         Ok(compiled) => compiled,

@@ -535,6 +535,23 @@ pub const KEYS: &[Key] = &[
          }` or `{ mode = \"periodic\", every_s = 1 }`. Default: always.",
     ),
     key(
+        "pipelines.*.target_fps",
+        Kind::Number(0.01, 1000.0),
+        None,
+        "frames/s",
+        "Most frames of a camera looked at a second. Default: all. In a recording every frame is \
+         looked at.",
+    ),
+    key(
+        "pipelines.*.priority",
+        Kind::Choice(&["low", "normal", "high"]),
+        Some("normal"),
+        "",
+        "Share where several pipelines want the same model: `low` half, `high` twice that of \
+         `normal`. `low` also allows a pause while the box is hot and a lower rate does not \
+         suffice; the others keep one look a second.",
+    ),
+    key(
         "pipelines.*.record",
         Kind::Switch,
         Some("false"),

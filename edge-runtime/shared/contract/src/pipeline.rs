@@ -44,6 +44,13 @@ pub struct PipelineSpec {
     /// When the detector runs.
     #[serde(default)]
     pub detect: DetectMode,
+    /// Most frames a second of a camera that are looked at. Absent: every frame. In a recording
+    /// every frame is looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_fps: Option<f64>,
+    /// Its share beside other pipelines while the box is busy or hot.
+    #[serde(default, skip_serializing_if = "Priority::is_normal")]
+    pub priority: Priority,
     /// Writes every annotated frame to a video in the state folder, in parts; `GET …/recording`
     /// lists them.
     ///
@@ -92,6 +99,51 @@ fn default_refresh_s() -> f64 {
     5.0
 }
 
+/// Share of a pipeline where several want the same model, or the box is hot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Priority {
+    /// Half the share of `normal`. Pauses while the box is hot and a lower rate does not suffice.
+    Low,
+    /// Keeps one look a second, however hot the box is.
+    #[default]
+    Normal,
+    /// Twice the share of `normal`.
+    High,
+}
+
+impl Priority {
+    #[must_use]
+    pub fn is_normal(&self) -> bool {
+        *self == Self::Normal
+    }
+}
+
+/// Frames that a pipeline wants to look at and does, over the last seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct LookRate {
+    /// Frames a second that it would look at: those of its source, or `target_fps`.
+    pub wanted_fps: f64,
+    /// Frames a second that it looks at.
+    pub looked_fps: f64,
+    /// Why it looks at fewer than it wants; absent where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<RateLimit>,
+}
+
+/// Why a pipeline looks at fewer frames than it wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum RateLimit {
+    /// The box is hot and sheds load.
+    Heat,
+    /// The model or the processor is busy.
+    Capacity,
+}
+
 /// State of a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
@@ -100,7 +152,7 @@ pub enum PipelineState {
     /// Loading its model or waiting for the first frame.
     Starting,
     Running,
-    /// Paused by request; every event until then is durable.
+    /// Paused by request, or by heat (`looks` says so); every event until then is durable.
     Paused,
     /// Its source ended, or `stop_after_s` passed; every event of it is durable.
     Ended,
@@ -143,6 +195,9 @@ pub struct PipelineStatus {
     /// Window of a pipeline with `show`; absent before its first picture.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<WindowState>,
+    /// Rate of its looks at a camera; absent for a recording, and before the first frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<LookRate>,
     pub results: PipelineResults,
 }
 

@@ -107,6 +107,7 @@ impl Deployed {
             note,
             warnings: Vec::new(),
             window: None,
+            looks: None,
             results: PipelineResults::default(),
         }
     }

@@ -118,6 +118,7 @@ impl Worker {
             note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
             warnings,
             window: self.shared.window.lock().clone(),
+            looks: None,
             results,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
+use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
 use watchkeeper_contract::rule::RuleSpec;
 
 /// The specification of a new pipeline.
@@ -23,6 +23,8 @@ pub(super) fn spec(
         model: None,
         rules: Some(rules),
         detect: DetectMode::Always,
+        target_fps: None,
+        priority: Priority::Normal,
         record: false,
         show: false,
         stop_after_s: None,
