@@ -7,6 +7,7 @@
 //! - [`media`]: annotated videos and the preview window
 //! - [`journal`]: durable events, and the pipelines to run after a restart
 //! - [`coverage`]: when each pipeline watched, and what it could tell
+//! - [`load`]: how much work the box does while it is hot
 //! - [`history`]: what detectors reported in the last day. [`backtest`]: replays a pipeline on it
 //! - [`board`]: what the sensors of the board read
 //! - [`effects`]: what workflows want done outside, kept until the agent has executed it
@@ -33,6 +34,7 @@ pub mod guard;
 pub mod history;
 pub mod image_run;
 pub mod journal;
+pub mod load;
 pub mod media;
 pub mod metrics;
 pub mod model_queries;
