@@ -1,76 +1,129 @@
-//! A mutex that is granted in the order of arrival.
+//! A mutex that streams take in the order of fair deadlines ([`Turns`](super::turns::Turns)).
 //!
 //! A plain mutex lets the thread that has just unlocked it lock it again before a waiting one, so
 //! that one busy camera could starve the others.
 //!
-//! - Tickets are served in the order in which they were drawn, each once.
-//! - Dropping the guard serves the next ticket, also during a panic.
+//! - Requests with equal deadlines are served in the order of their arrival, each once.
+//! - Dropping the guard ends the turn, also during a panic.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// A ticket lock.
-#[derive(Debug, Default)]
+use super::turns::{Turns, Wish};
+
+/// Turns a second that a stream asks for until its rate is known.
+const DEFAULT_RATE: f64 = 10.0;
+
+/// Lowest and highest rate of a stream, in turns a second.
+const RATES: (f64, f64) = (0.1, 1000.0);
+
+/// One stream's claim to turns at shared networks.
+#[derive(Debug)]
+pub struct Claim {
+    id: u64,
+    weight: f64,
+    /// Turns a second, as the bits of an `f64`.
+    rate: AtomicU64,
+}
+
+impl Claim {
+    /// A claim of its own with a weight over 0; 1 is usual.
+    #[must_use]
+    pub fn new(weight: f64) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            weight,
+            rate: AtomicU64::new(DEFAULT_RATE.to_bits()),
+        }
+    }
+
+    /// Sets how many turns a second the stream wants.
+    pub fn set_rate(&self, rate: f64) {
+        if rate.is_finite() {
+            let rate = rate.clamp(RATES.0, RATES.1);
+            self.rate.store(rate.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    fn wish(&self) -> Wish {
+        Wish {
+            rate: f64::from_bits(self.rate.load(Ordering::Relaxed)),
+            weight: self.weight,
+        }
+    }
+}
+
+impl Default for Claim {
+    fn default() -> Self {
+        Self::new(1.0)
+    }
+}
+
+/// A mutex whose waiting streams are served by their deadlines.
+#[derive(Debug)]
 pub struct FairMutex<T> {
-    queue: Mutex<Queue>,
+    turns: Mutex<Turns>,
     moved: Condvar,
-    /// Locked only by the thread whose ticket is served.
+    /// Start of the time that the turns count in.
+    started: Instant,
+    /// Locked only by the thread whose turn it is.
     value: Mutex<T>,
 }
 
-#[derive(Debug, Default)]
-struct Queue {
-    next_ticket: u64,
-    serving: u64,
-}
-
-/// Access to the value; dropping it serves the next ticket.
+/// Access to the value; dropping it ends the turn.
 #[derive(Debug)]
 pub struct FairMutexGuard<'a, T> {
-    // Fields drop in this order: the value is unlocked before the next ticket is served.
+    // Fields drop in this order: the value is unlocked before the next turn begins.
     value: MutexGuard<'a, T>,
-    _call: CallNext<'a, T>,
+    _turn: EndTurn<'a, T>,
 }
 
 #[derive(Debug)]
-struct CallNext<'a, T>(&'a FairMutex<T>);
+struct EndTurn<'a, T>(&'a FairMutex<T>);
 
 impl<T> FairMutex<T> {
     pub fn new(value: T) -> Self {
         Self {
-            queue: Mutex::default(),
+            turns: Mutex::default(),
             moved: Condvar::new(),
+            started: Instant::now(),
             value: Mutex::new(value),
         }
     }
 
-    /// Blocks until all earlier callers have dropped their guards.
-    pub fn lock(&self) -> FairMutexGuard<'_, T> {
-        let mut queue = self.queue.lock();
-        let ticket = queue.next_ticket;
-        queue.next_ticket += 1;
-        while queue.serving != ticket {
-            self.moved.wait(&mut queue);
+    /// Blocks until it is the turn of `claim`.
+    pub fn lock(&self, claim: &Claim) -> FairMutexGuard<'_, T> {
+        let mut turns = self.turns.lock();
+        let ticket = turns.request(claim.id, claim.wish(), self.now());
+        while !turns.is_served(ticket) {
+            self.moved.wait(&mut turns);
         }
-        drop(queue);
-        let call = CallNext(self);
+        drop(turns);
+        let turn = EndTurn(self);
         FairMutexGuard {
             value: self.value.lock(),
-            _call: call,
+            _turn: turn,
         }
     }
 
     /// Number of guards and waiting threads.
-    pub fn queue_len(&self) -> u64 {
-        let queue = self.queue.lock();
-        queue.next_ticket - queue.serving
+    pub fn queue_len(&self) -> usize {
+        self.turns.lock().len()
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
     }
 }
 
-impl<T> Drop for CallNext<'_, T> {
+impl<T> Drop for EndTurn<'_, T> {
     fn drop(&mut self) {
-        self.0.queue.lock().serving += 1;
+        let now = self.0.now();
+        self.0.turns.lock().end(now);
         self.0.moved.notify_all();
     }
 }
@@ -103,13 +156,13 @@ mod tests {
     }
 
     #[test]
-    fn turns_come_in_the_order_of_arrival() {
-        let order = Arc::new(FairMutex::new(Vec::new()));
-        let first = order.lock();
+    fn equal_streams_are_served_in_the_order_of_arrival() {
+        let (order, claim) = (Arc::new(FairMutex::new(Vec::new())), Claim::default());
+        let first = order.lock(&claim);
         let threads: Vec<_> = (0..6)
             .map(|i| {
                 let mine = order.clone();
-                let thread = thread::spawn(move || mine.lock().push(i));
+                let thread = thread::spawn(move || mine.lock(&Claim::default()).push(i));
                 wait_until(|| order.queue_len() == i + 2);
                 thread
             })
@@ -118,33 +171,33 @@ mod tests {
         for thread in threads {
             thread.join().expect("no panic");
         }
-        assert_eq!(*order.lock(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(*order.lock(&claim), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
     fn one_that_comes_back_at_once_waits_behind_the_others() {
-        let seen = Arc::new(FairMutex::new(Vec::new()));
-        let mut greedy = seen.lock();
+        let (seen, claim) = (Arc::new(FairMutex::new(Vec::new())), Claim::default());
+        let mut greedy = seen.lock(&claim);
         greedy.push("greedy");
         let patient = seen.clone();
-        let thread = thread::spawn(move || patient.lock().push("patient"));
+        let thread = thread::spawn(move || patient.lock(&Claim::default()).push("patient"));
         wait_until(|| seen.queue_len() == 2);
         drop(greedy);
-        seen.lock().push("greedy");
+        seen.lock(&claim).push("greedy");
         thread.join().expect("no panic");
-        assert_eq!(*seen.lock(), ["greedy", "patient", "greedy"]);
+        assert_eq!(*seen.lock(&claim), ["greedy", "patient", "greedy"]);
     }
 
     #[test]
     fn panic_during_a_turn_does_not_stop_the_queue() {
-        let shared = Arc::new(FairMutex::new(0));
+        let (shared, claim) = (Arc::new(FairMutex::new(0)), Claim::default());
         let other = shared.clone();
         let broken = thread::spawn(move || {
-            let _turn = other.lock();
+            let _turn = other.lock(&Claim::default());
             panic!("as intended by this test");
         });
         assert!(broken.join().is_err());
-        *shared.lock() += 1;
-        assert_eq!(*shared.lock(), 1);
+        *shared.lock(&claim) += 1;
+        assert_eq!(*shared.lock(&claim), 1);
     }
 }

@@ -50,6 +50,7 @@ pub(crate) mod testing;
 mod text;
 pub mod tiles;
 pub mod trt;
+pub mod turns;
 mod warm_up;
 pub mod whole_image;
 
@@ -63,6 +64,7 @@ pub use decode::shapes::Shape;
 pub use detection::{DetectParams, DetectTimes, RawDetection};
 pub use detector::{Detector, DetectorInfo, FaceGaze, OwnThresholds, ReadLine, RunWanted};
 pub use error::DetectError;
+pub use fair_mutex::Claim;
 pub use ort_library::OrtPlaces;
 pub use pool::{DetectorPool, OpenError, OpenRequest};
 pub use stream_network::SharedNetwork;

@@ -21,7 +21,7 @@ use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
 use super::actions::{self, ActionModel};
 use super::backend::{self, BackendChoice, WarmUp};
 use super::change::{Candidate, ChangeHost, ChangeParts, ChangePolicy, ChangeTask, Comparison};
-use super::fair_mutex::FairMutex;
+use super::fair_mutex::{Claim, FairMutex};
 use super::gaze::GazeModel;
 use super::motion::{MotionDetector, MotionSettings};
 use super::network::{LoadError, Network, Signature};
@@ -30,7 +30,7 @@ use super::ort_library::OrtPlaces;
 use super::picture_network::PictureNetwork;
 use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
-use super::stream_network::SharedNetwork;
+use super::stream_network::{LockedNetwork, SharedNetwork};
 use super::text::{self, TextEncoder, TextTokenizer, TokenizerError};
 use super::trt::TrtSettings;
 use super::whole_image::WholeImageModel;
@@ -107,7 +107,7 @@ struct Changes {
 }
 
 /// A loaded network; the mutex is held during loading.
-type Place = Arc<Mutex<Weak<FairMutex<Box<dyn Network>>>>>;
+type Place = Arc<Mutex<Weak<LockedNetwork>>>;
 
 /// File, manifest, back end and number of threads.
 type Key = (PathBuf, String, BackendChoice, usize);
@@ -129,6 +129,18 @@ impl DetectorPool {
     /// [`OpenError`]: the model is unknown, missing, damaged, does not match its manifest, or its
     /// back end is missing.
     pub fn open(&self, request: &OpenRequest) -> Result<Box<dyn Detector>, OpenError> {
+        self.open_with(request, &Arc::default())
+    }
+
+    /// Opens a model for a stream with a claim to its networks.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn open_with(
+        &self,
+        request: &OpenRequest,
+        claim: &Arc<Claim>,
+    ) -> Result<Box<dyn Detector>, OpenError> {
         if request.model == MOTION {
             return Ok(Box::new(MotionDetector::new(request.motion)));
         }
@@ -139,6 +151,7 @@ impl DetectorPool {
         let resolved = zoo.resolve(&request.model)?;
         let opening = Opening {
             pool: self,
+            claim,
             request,
             resolved: &resolved,
         };
@@ -185,7 +198,7 @@ impl DetectorPool {
         path: PathBuf,
         manifest: &str,
         load: &dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>,
-    ) -> Result<SharedNetwork, LoadError> {
+    ) -> Result<Arc<LockedNetwork>, LoadError> {
         let threads = request
             .threads
             .map_or_else(backend::default_threads, NonZeroUsize::get);
@@ -285,6 +298,7 @@ impl Changes {
 /// A model during its opening, network by network.
 struct Opening<'a> {
     pool: &'a DetectorPool,
+    claim: &'a Arc<Claim>,
     request: &'a OpenRequest,
     resolved: &'a Resolved,
 }
@@ -305,7 +319,18 @@ impl Opening<'_> {
             let (choice, ort, trt) = (request.backend, &request.ort, request.trt.as_ref());
             backend::load_as(choice, path, signature, warm_up_run, threads, ort, trt)
         };
-        self.pool.network(request, path, signature.manifest, &load)
+        self.shared(path, signature.manifest, &load)
+    }
+
+    /// Returns a loaded network, or loads it; the turns are those of this opening.
+    fn shared(
+        &self,
+        path: PathBuf,
+        manifest: &str,
+        load: &dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>,
+    ) -> Result<SharedNetwork, LoadError> {
+        let network = self.pool.network(self.request, path, manifest, load)?;
+        Ok(SharedNetwork::shared(network, Arc::clone(self.claim)))
     }
 
     /// Loads the network that takes one picture, and embeddings of `described` values where it is
@@ -331,9 +356,7 @@ impl Opening<'_> {
                 None => network,
             })
         };
-        let path = self.resolved.path.clone();
-        self.pool
-            .network(request, path, &self.manifest().name, &load)
+        self.shared(self.resolved.path.clone(), &self.manifest().name, &load)
     }
 
     /// Loads the network that takes one picture.

@@ -57,7 +57,7 @@ impl Finder {
     fn new(model: &str, base: LineNetwork, shared: SharedNetwork) -> Self {
         Self {
             network: base.clone(),
-            look: StreamNetwork::new(model, base.input.clone(), Arc::clone(&shared)),
+            look: StreamNetwork::new(model, base.input.clone(), shared.clone()),
             base,
             shared,
             found: Vec::new(),
@@ -69,7 +69,7 @@ impl Finder {
     fn expect(&mut self, model: &str, picture: &Picture) {
         let input = seen_as(&self.base, picture.width, picture.height);
         if input != self.network.input {
-            self.look = StreamNetwork::new(model, input.clone(), Arc::clone(&self.shared));
+            self.look = StreamNetwork::new(model, input.clone(), self.shared.clone());
             self.network.input = input;
         }
     }
@@ -266,7 +266,7 @@ impl TextReader {
         let key = if wanted > width { 0 } else { width };
         let (name, network) = (&self.manifest.name, &self.network);
         let look = self.widths.entry(key).or_insert_with(|| {
-            StreamNetwork::new(name, wide(input, width, wanted), Arc::clone(network))
+            StreamNetwork::new(name, wide(input, width, wanted), network.clone())
         });
         let DecodeKind::Ctc {
             characters,

@@ -12,7 +12,7 @@ use watchkeeper_vision::frame::Picture;
 
 use super::backend_in_use::BackendInUse;
 use super::decode::DecodeError;
-use super::fair_mutex::FairMutex;
+use super::fair_mutex::{Claim, FairMutex, FairMutexGuard};
 use super::letterbox::Letterbox;
 use super::network::{Feed, Network, Tensor, input_shape};
 use super::night_gain::Gamma;
@@ -20,8 +20,32 @@ use super::preprocess::Preprocessor;
 use crate::detection::DetectTimes;
 use crate::error::DetectError;
 
-/// A network that several streams use.
-pub type SharedNetwork = Arc<FairMutex<Box<dyn Network>>>;
+/// A network that several streams use, with the claim of one of them.
+#[derive(Debug, Clone)]
+pub struct SharedNetwork {
+    network: Arc<LockedNetwork>,
+    claim: Arc<Claim>,
+}
+
+/// A network under its lock.
+pub(super) type LockedNetwork = FairMutex<Box<dyn Network>>;
+
+impl SharedNetwork {
+    /// A network that no other stream uses.
+    #[must_use]
+    pub fn new(network: Box<dyn Network>) -> Self {
+        Self::shared(Arc::new(FairMutex::new(network)), Arc::default())
+    }
+
+    pub(super) fn shared(network: Arc<LockedNetwork>, claim: Arc<Claim>) -> Self {
+        Self { network, claim }
+    }
+
+    /// Waits for the turn of this stream.
+    pub(super) fn lock(&self) -> FairMutexGuard<'_, Box<dyn Network>> {
+        self.network.lock(&self.claim)
+    }
+}
 
 /// Callback that reads outputs while the back end lends them.
 pub(super) type Read<'a> = &'a mut dyn FnMut(&[Tensor<'_>]) -> Result<(), DecodeError>;

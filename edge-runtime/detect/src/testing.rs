@@ -9,8 +9,8 @@ use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
 pub(crate) use watchkeeper_vision::frame::testing::{frame, picture, rgb_frame};
 use watchkeeper_vision::frame::{Frame, PixelFormat};
 
-use super::fair_mutex::FairMutex;
 use super::network::{Feed, Network, Tensor};
+use super::stream_network::SharedNetwork;
 use crate::detection::{DetectParams, RawDetection};
 use crate::detector::Detector;
 
@@ -70,16 +70,13 @@ impl Network for Scripted {
 }
 
 /// A network that always returns these boxes: centre and size in input pixels, score, class.
-pub(crate) fn scripted(things: &[([f32; 4], f32, usize)]) -> Arc<FairMutex<Box<dyn Network>>> {
+pub(crate) fn scripted(things: &[([f32; 4], f32, usize)]) -> SharedNetwork {
     let mut rows = Vec::new();
     for (b, score, class) in things {
         rows.extend_from_slice(b);
         rows.extend((0..2).map(|c| if c == *class { *score } else { 0.0 }));
     }
-    Arc::new(FairMutex::new(Box::new(Scripted(
-        rows,
-        [1, things.len(), 6],
-    ))))
+    SharedNetwork::new(Box::new(Scripted(rows, [1, things.len(), 6])))
 }
 
 pub(crate) fn jpeg_frame(path: &Path) -> Frame {

@@ -273,7 +273,6 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::fair_mutex::FairMutex;
     use crate::network::{Numbers, Tensor};
 
     /// Merges that make only `dog` one token.
@@ -342,7 +341,7 @@ mod tests {
     fn encoder() -> (TextEncoder, Arc<AtomicUsize>) {
         let asked = Arc::new(AtomicUsize::new(0));
         let network: Box<dyn Network> = Box::new(Counting(Arc::clone(&asked)));
-        let network = Arc::new(FairMutex::new(network));
+        let network = SharedNetwork::new(network);
         let encoder = TextEncoder::new("tiny", words(8, Fill::Zero), network);
         (encoder, asked)
     }

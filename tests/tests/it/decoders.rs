@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_detect::SharedNetwork;
 use watchkeeper_detect::backend::{BackendChoice, load};
-use watchkeeper_detect::fair_mutex::FairMutex;
 use watchkeeper_detect::network::{Feed, Network, Tensor};
 use watchkeeper_detect::neural::NeuralDetector;
 use watchkeeper_detect::{DetectParams, Detector, OrtPlaces, RawDetection};
@@ -286,7 +286,7 @@ fn every_output_layout_gives_the_same_boxes() {
     let frames = frames(&data);
     let (path, text) = zoo_manifest();
     let own = Arc::new(Manifest::parse(&path, &text).unwrap());
-    let mut yolox = NeuralDetector::new(own, Arc::new(FairMutex::new(network(&data))));
+    let mut yolox = NeuralDetector::new(own, SharedNetwork::new(network(&data)));
     let wanted = detect(&mut yolox, &frames);
     let total: usize = wanted.iter().map(Vec::len).sum();
     assert!(total > 2 * PICTURES, "only {total} things to compare");
@@ -297,7 +297,7 @@ fn every_output_layout_gives_the_same_boxes() {
             layout,
         });
         let manifest = manifest_with(layout.decode);
-        let mut other = NeuralDetector::new(manifest, Arc::new(FairMutex::new(translated)));
+        let mut other = NeuralDetector::new(manifest, SharedNetwork::new(translated));
         let found = detect(&mut other, &frames);
         for (picture, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
             let place = format!("{}, picture {picture}", layout.name);

@@ -1,0 +1,398 @@
+//! Decides whose turn it is at a shared network: fair rates, and the earliest deadline among the
+//! waiting streams.
+//!
+//! - Sans-IO: requests, ends of turns and times go in, the next stream comes out.
+//! - The time of the network is divided by weighted max-min fairness over the streams that asked in
+//!   the last [`ACTIVE_FOR`]: one that wants less than its share gets all it wants, and the rest
+//!   goes to the others. So a stream that wants more than it can have delays only itself.
+//! - A stream's deadline is one period of its fair rate after its request, or after its last
+//!   deadline if that is later (the constant bandwidth server of Abeni and Buttazzo, 1998). It runs
+//!   ahead of the clock by at most one period, so idle time that a stream used is not held against
+//!   it.
+//! - Equal deadlines are served in the order of their requests.
+//! - A stream asks again only after its turn, so where others wait it has every other turn at most.
+//! - A waiting stream keeps its deadline while those of all others advance: none starves.
+
+use std::time::Duration;
+
+/// Silence after which a stream has no share.
+pub const ACTIVE_FOR: Duration = Duration::from_secs(2);
+
+/// Silence after which a stream is forgotten.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// Interval of dividing the network's time.
+const DIVISION_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Weight of the newest turn in the mean length of a stream's turns.
+const LEARNING: f64 = 0.2;
+
+/// Longest period: a stream gets a turn at least this often.
+const MAX_PERIOD: Duration = Duration::from_secs(10);
+
+/// What a stream asks for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wish {
+    /// Turns a second.
+    pub rate: f64,
+    /// Share beside others where not all can have what they want; over 0.
+    pub weight: f64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stream {
+    id: u64,
+    wish: Wish,
+    /// Mean seconds of a turn.
+    cost_s: f64,
+    /// Turns a second that it may count on.
+    fair_rate: f64,
+    deadline: Duration,
+    asked: Duration,
+}
+
+/// A request that waits.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    ticket: u64,
+    stream: u64,
+    deadline: Duration,
+}
+
+/// The turns at one network.
+#[derive(Debug, Default)]
+pub struct Turns {
+    streams: Vec<Stream>,
+    waiting: Vec<Waiting>,
+    next_ticket: u64,
+    /// The request that is served, with its stream and its start.
+    serving: Option<(u64, u64, Duration)>,
+    divided: Option<Duration>,
+}
+
+impl Turns {
+    /// Enters a request of `stream` and returns its ticket.
+    pub fn request(&mut self, stream: u64, wish: Wish, now: Duration) -> u64 {
+        let place = self.place(stream, wish, now);
+        self.divide_when_due(now);
+        let deadline = self.streams.get_mut(place).map_or(now, |stream| {
+            stream.deadline = next_deadline(stream, now);
+            stream.deadline
+        });
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.waiting.push(Waiting {
+            ticket,
+            stream,
+            deadline,
+        });
+        self.serve_next(now);
+        ticket
+    }
+
+    /// Whether it is the turn of this ticket.
+    #[must_use]
+    pub fn is_served(&self, ticket: u64) -> bool {
+        self.serving.is_some_and(|(served, ..)| served == ticket)
+    }
+
+    /// Ends the current turn.
+    pub fn end(&mut self, now: Duration) {
+        let Some((_, id, began)) = self.serving.take() else {
+            return;
+        };
+        let took_s = now.saturating_sub(began).as_secs_f64();
+        if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
+            let weight = if stream.cost_s == 0.0 { 1.0 } else { LEARNING };
+            stream.cost_s += (took_s - stream.cost_s) * weight;
+        }
+        self.serve_next(now);
+    }
+
+    /// Number of the current and waiting requests.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.len() + usize::from(self.serving.is_some())
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Turns a second that a stream may count on; `None` for one that never asked.
+    #[must_use]
+    pub fn fair_rate(&self, stream: u64) -> Option<f64> {
+        let known = self.streams.iter().find(|known| known.id == stream);
+        known.map(|stream| stream.fair_rate)
+    }
+
+    fn serve_next(&mut self, now: Duration) {
+        if self.serving.is_some() {
+            return;
+        }
+        let waiting = self.waiting.iter().enumerate();
+        let next = waiting.min_by_key(|(_, waiting)| (waiting.deadline, waiting.ticket));
+        if let Some((place, _)) = next {
+            let Waiting { ticket, stream, .. } = self.waiting.swap_remove(place);
+            self.serving = Some((ticket, stream, now));
+        }
+    }
+
+    /// The place of a stream in the table; enters a new one.
+    fn place(&mut self, id: u64, wish: Wish, now: Duration) -> usize {
+        let known = self.streams.iter().position(|stream| stream.id == id);
+        let Some(place) = known else {
+            self.streams
+                .retain(|stream| now.saturating_sub(stream.asked) < FORGOTTEN_AFTER);
+            self.divided = None;
+            self.streams.push(Stream {
+                id,
+                wish,
+                cost_s: 0.0,
+                fair_rate: wish.rate,
+                deadline: Duration::ZERO,
+                asked: now,
+            });
+            return self.streams.len() - 1;
+        };
+        if let Some(stream) = self.streams.get_mut(place) {
+            if now.saturating_sub(stream.asked) >= ACTIVE_FOR {
+                self.divided = None;
+            }
+            (stream.wish, stream.asked) = (wish, now);
+        }
+        place
+    }
+
+    fn divide_when_due(&mut self, now: Duration) {
+        let is_recent = |at: Duration| now.saturating_sub(at) < DIVISION_INTERVAL;
+        if self.divided.is_some_and(is_recent) {
+            return;
+        }
+        self.divided = Some(now);
+        divide(&mut self.streams, now);
+    }
+}
+
+/// The deadline of a request at `now`.
+fn next_deadline(stream: &Stream, now: Duration) -> Duration {
+    let period = Duration::try_from_secs_f64(1.0 / stream.fair_rate);
+    let period = period.unwrap_or(MAX_PERIOD).min(MAX_PERIOD);
+    stream.deadline.clamp(now, now + period) + period
+}
+
+/// Divides the time of the network: raises the shares of all active streams together, by their
+/// weights, until each has what it wants or the time is used up.
+fn divide(streams: &mut [Stream], now: Duration) {
+    let is_active = |stream: &Stream| now.saturating_sub(stream.asked) < ACTIVE_FOR;
+    let wanted_share = |stream: &Stream| stream.wish.rate * stream.cost_s;
+    let mut left = 1.0;
+    // Each round satisfies a stream or is the last one.
+    for stream in streams.iter_mut() {
+        stream.fair_rate = 0.0;
+    }
+    for _ in 0..streams.len() {
+        let open = streams
+            .iter()
+            .filter(|s| is_active(s) && s.fair_rate == 0.0);
+        let weights: f64 = open.clone().map(|stream| stream.wish.weight).sum();
+        let lowest = open.map(|stream| wanted_share(stream) / stream.wish.weight);
+        let lowest = lowest.fold(f64::INFINITY, f64::min);
+        if lowest * weights >= left {
+            break;
+        }
+        for stream in streams.iter_mut() {
+            let is_open = is_active(stream) && stream.fair_rate == 0.0;
+            if is_open && wanted_share(stream) / stream.wish.weight <= lowest {
+                left -= wanted_share(stream);
+                stream.fair_rate = stream.wish.rate;
+            }
+        }
+    }
+    let open = |stream: &&Stream| is_active(stream) && stream.fair_rate == 0.0;
+    let weights: f64 = streams.iter().filter(open).map(|s| s.wish.weight).sum();
+    for stream in streams.iter_mut().filter(|stream| stream.fair_rate == 0.0) {
+        stream.fair_rate = if now.saturating_sub(stream.asked) < ACTIVE_FOR && stream.cost_s > 0.0 {
+            left.max(0.0) * stream.wish.weight / weights / stream.cost_s
+        } else {
+            stream.wish.rate
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A camera of a simulation: a frame each period, and a slot of one for the newest.
+    #[derive(Debug, Clone, Copy)]
+    struct Camera {
+        wish: Wish,
+        cost_s: f64,
+    }
+
+    const RUN: Duration = Duration::from_secs(40);
+
+    /// Time before the turns are counted.
+    const WARM_UP: Duration = Duration::from_secs(10);
+
+    /// Simulates the network and its cameras. Returns the turns a second of each.
+    fn simulate(cameras: &[Camera]) -> Vec<f64> {
+        let mut turns = Turns::default();
+        let mut now = Duration::ZERO;
+        let mut served = vec![0_u32; cameras.len()];
+        // Index of the last frame taken, and the ticket that waits.
+        let mut taken = vec![None; cameras.len()];
+        let mut tickets: Vec<Option<u64>> = vec![None; cameras.len()];
+        while now < RUN {
+            for (id, camera) in cameras.iter().enumerate() {
+                let newest = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() as u64;
+                if tickets[id].is_none() && taken[id] != Some(newest) {
+                    taken[id] = Some(newest);
+                    tickets[id] = Some(turns.request(id as u64, camera.wish, now));
+                }
+            }
+            let of = |ticket: &Option<u64>| ticket.is_some_and(|t| turns.is_served(t));
+            let Some(id) = tickets.iter().position(of) else {
+                let next = cameras.iter().map(|camera| {
+                    let frame = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() + 1.0;
+                    frame / camera.wish.rate
+                });
+                now = Duration::from_secs_f64(next.fold(f64::INFINITY, f64::min));
+                continue;
+            };
+            let ends = now + Duration::from_secs_f64(cameras[id].cost_s);
+            // Frames that come during the turn are asked for before it ends.
+            now = ends;
+            for (other, camera) in cameras.iter().enumerate().filter(|(other, _)| *other != id) {
+                let newest = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() as u64;
+                if tickets[other].is_none() && taken[other] != Some(newest) {
+                    taken[other] = Some(newest);
+                    tickets[other] = Some(turns.request(other as u64, camera.wish, now));
+                }
+            }
+            if now > WARM_UP {
+                served[id] += 1;
+            }
+            tickets[id] = None;
+            turns.end(now);
+        }
+        let counted = (RUN - WARM_UP).as_secs_f64();
+        served.iter().map(|n| f64::from(*n) / counted).collect()
+    }
+
+    /// Max-min fair rates by bisection of the common share: independent of [`divide`].
+    fn fair_rates(cameras: &[Camera]) -> Vec<f64> {
+        let rate = |camera: &Camera, level: f64| {
+            camera
+                .wish
+                .rate
+                .min(level * camera.wish.weight / camera.cost_s)
+        };
+        let used = |level: f64| -> f64 { cameras.iter().map(|c| rate(c, level) * c.cost_s).sum() };
+        let (mut low, mut high) = (0.0, 1e6);
+        for _ in 0..200 {
+            let middle = f64::midpoint(low, high);
+            if used(middle) > 1.0 {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        cameras.iter().map(|camera| rate(camera, low)).collect()
+    }
+
+    /// Cameras with one model, so that their turns take equally long.
+    fn cameras(most: usize) -> impl Strategy<Value = Vec<Camera>> {
+        let weight = prop_oneof![Just(0.5), Just(1.0), Just(2.0)];
+        let wishes = prop::collection::vec((0.5..30.0_f64, weight), 1..=most);
+        (wishes, 0.01..0.08_f64).prop_map(|(wishes, cost_s)| {
+            let of = |(rate, weight)| Camera {
+                wish: Wish { rate, weight },
+                cost_s,
+            };
+            wishes.into_iter().map(of).collect()
+        })
+    }
+
+    proptest! {
+        /// Each camera gets nine tenths of its fair share, less one turn of each other camera in
+        /// ten seconds. A camera asks again only after its turn, so it has at most every other one.
+        #[test]
+        fn every_camera_gets_its_fair_share(cameras in cameras(8)) {
+            let (got, fair) = (simulate(&cameras), fair_rates(&cameras));
+            for ((got, fair), camera) in got.iter().zip(&fair).zip(&cameras) {
+                let fair = fair.min(0.5 / camera.cost_s);
+                let bound = fair * 0.9 - 0.1 * cameras.len() as f64;
+                prop_assert!(*got >= bound, "{camera:?} got {got} of {fair} in {cameras:?}");
+            }
+        }
+
+        /// A camera within half of its share loses at most a tenth to one that wants all there is.
+        #[test]
+        fn greedy_camera_takes_nothing_from_the_others(cameras in cameras(7)) {
+            let load: f64 = cameras.iter().map(|c| c.wish.rate * c.cost_s).sum();
+            let weights: f64 = cameras.iter().map(|c| c.wish.weight).sum::<f64>() + 1.0;
+            let factor = cameras.iter().map(|c| c.wish.weight / weights / (c.wish.rate * c.cost_s));
+            let factor = (factor.fold(f64::INFINITY, f64::min) / 2.0).min(0.5 / load);
+            let mut all: Vec<Camera> = cameras.iter().map(|camera| Camera {
+                wish: Wish { rate: camera.wish.rate * factor, ..camera.wish },
+                ..*camera
+            }).collect();
+            let greedy = Wish { rate: 1000.0, weight: 1.0 };
+            all.push(Camera { wish: greedy, cost_s: cameras[0].cost_s });
+            let got = simulate(&all);
+            for (camera, got) in all.iter().zip(&got).take(cameras.len()) {
+                let bound = camera.wish.rate * 0.9 - 0.1;
+                prop_assert!(*got >= bound, "{camera:?} got {got} in {all:?}");
+            }
+        }
+    }
+
+    fn wish(rate: f64, weight: f64) -> Wish {
+        Wish { rate, weight }
+    }
+
+    #[test]
+    fn earliest_deadline_is_served_first() {
+        let (mut turns, now) = (Turns::default(), Duration::from_secs(1));
+        let first = turns.request(0, wish(1.0, 1.0), now);
+        let slow = turns.request(1, wish(1.0, 1.0), now);
+        let fast = turns.request(2, wish(25.0, 1.0), now);
+        assert!(turns.is_served(first));
+        turns.end(now + Duration::from_millis(10));
+        assert!(turns.is_served(fast));
+        turns.end(now + Duration::from_millis(20));
+        assert!(turns.is_served(slow));
+    }
+
+    #[test]
+    fn stream_that_used_idle_time_owes_one_period_at_most() {
+        let mut turns = Turns::default();
+        let mut now = Duration::ZERO;
+        for _ in 0..1000 {
+            turns.request(0, wish(30.0, 1.0), now);
+            now += Duration::from_millis(50);
+            turns.end(now);
+        }
+        turns.request(1, wish(1.0, 1.0), now);
+        let greedy = turns.request(0, wish(30.0, 1.0), now);
+        now += Duration::from_millis(500);
+        turns.request(1, wish(1.0, 1.0), now);
+        turns.end(now);
+        assert!(turns.is_served(greedy));
+    }
+
+    #[test]
+    fn heavier_stream_gets_more_of_a_full_network() {
+        let camera = |weight| Camera {
+            wish: wish(30.0, weight),
+            cost_s: 0.1,
+        };
+        let got = simulate(&[camera(0.5), camera(1.0), camera(2.0)]);
+        assert!(got[1] > got[0] * 1.3 && got[2] > got[1] * 1.3, "{got:?}");
+    }
+}
