@@ -223,6 +223,7 @@ impl Boot<'_> {
                 self.config,
                 api,
                 Arc::clone(&manager),
+                Arc::clone(&board),
                 disk_space,
                 stop,
             ))

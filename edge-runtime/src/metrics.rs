@@ -37,6 +37,7 @@ use self::labels::{
 };
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
+use crate::load::Level;
 
 /// MIME type of the text of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -67,6 +68,7 @@ pub struct Metrics {
     clip_pictures_left_out: Counter,
     events_lost: Counter,
     storage_trouble: Gauge,
+    load_level: Gauge,
     effects: EffectGauges,
     journal: JournalGauges,
     board: BoardGauges,
@@ -191,11 +193,22 @@ impl Metrics {
                 "1 while events wait because they cannot be stored",
                 Gauge::default(),
             ),
+            load_level: register(
+                to,
+                "load_level",
+                "Level of shedding by heat",
+                Gauge::default(),
+            ),
             effects: EffectGauges::register(to),
             journal: JournalGauges::register(to),
             board: BoardGauges::register(to),
             registry: root,
         }
+    }
+
+    /// Sets the level of shedding.
+    pub fn set_load_level(&self, level: Level) {
+        self.load_level.set(level.number().into());
     }
 
     /// Counts frames from the decoder of `source`.

@@ -57,6 +57,7 @@ pub fn text(event: &Event) -> &str {
         | EventBody::PipelineHeld { message }
         | EventBody::PipelineFailed { message, .. }
         | EventBody::StepFailing { message, .. }
+        | EventBody::LoadShed { message, .. }
         | EventBody::BoardThrottled { message, .. }
         | EventBody::StorageWorn { message, .. }
         | EventBody::BackendChange { message, .. }

@@ -93,6 +93,7 @@ fn time_column(event: &Event, clock: Clock) -> String {
             | EventBody::PipelineHeld { .. }
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
+            | EventBody::LoadShed { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
             | EventBody::BackendChange { .. }
@@ -114,10 +115,10 @@ fn describe_start(event: &Event, clock: Clock) -> String {
         EventBody::PipelineHeld { message }
         | EventBody::PipelineFailed { message, .. }
         | EventBody::StepFailing { message, .. } => format!("{}: {message}", pipeline(event)),
-        EventBody::BoardThrottled { message, .. } | EventBody::StorageWorn { message, .. } => {
-            message.clone()
-        }
-        EventBody::BackendChange { message, .. } => message.clone(),
+        EventBody::LoadShed { message, .. }
+        | EventBody::BackendChange { message, .. }
+        | EventBody::BoardThrottled { message, .. }
+        | EventBody::StorageWorn { message, .. } => message.clone(),
         EventBody::Loss {
             from,
             count,
@@ -152,6 +153,11 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
             None => format!("{}: stopped or replaced after its failure", pipeline(event)),
         },
         EventBody::BackendChange { message, .. } => message.clone(),
+        EventBody::LoadShed { lasted_s, .. } => match lasted_s {
+            Some(lasted_s) => format!("the box does all its work again after {lasted_s:.0} s"),
+            // The runtime ended meanwhile.
+            None => "the runtime ended while the box was hot".to_owned(),
+        },
         EventBody::StepFailing { step, lasted_s, .. } => match lasted_s {
             Some(lasted_s) => format!(
                 "{}: step {step} works again after {lasted_s:.1} s",

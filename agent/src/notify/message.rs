@@ -103,6 +103,7 @@ impl Notice {
             | EventBody::PipelineHeld { message }
             | EventBody::PipelineFailed { message, .. }
             | EventBody::StepFailing { message, .. }
+            | EventBody::LoadShed { message, .. }
             | EventBody::BoardThrottled { message, .. }
             | EventBody::StorageWorn { message, .. }
             | EventBody::BackendChange { message, .. }
@@ -205,6 +206,7 @@ pub fn event_notification(
         | EventBody::PipelineHeld { .. }
         | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. }
+        | EventBody::LoadShed { .. }
         | EventBody::BoardThrottled { .. }
         | EventBody::StorageWorn { .. }
         | EventBody::BackendChange { .. }
@@ -254,6 +256,7 @@ fn has_lasted(event: &Event) -> bool {
         | EventBody::PipelineFailed { .. }
         | EventBody::StepFailing { .. }
         | EventBody::BackendChange { .. }
+        | EventBody::LoadShed { .. }
         | EventBody::BoardThrottled { .. } => true,
         EventBody::StorageWorn { .. } | EventBody::Loss { .. } => false,
     }

@@ -24,7 +24,7 @@ mod gst;
 pub mod mailbox;
 pub mod notices;
 mod privacy;
-mod rate;
+pub(crate) mod rate;
 pub mod source;
 mod stills;
 pub mod supervise;

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 /// Limits the frame rate by presentation time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limiter {
+pub(crate) struct Limiter {
     interval: Duration,
     due: Duration,
 }
 
 impl Limiter {
     /// Creates a limiter in frames per second; `None` without a positive number.
-    pub(super) fn new(max_fps: Option<f64>) -> Option<Self> {
+    pub(crate) fn new(max_fps: Option<f64>) -> Option<Self> {
         let interval = max_fps
             .filter(|fps| *fps > 0.0)
             .and_then(|fps| Duration::try_from_secs_f64(1.0 / fps).ok())?;
@@ -24,7 +24,7 @@ impl Limiter {
 
     /// Whether the frame at `pts` passes. Keeps the long-term rate: 25 limited to 10 gives 10, not
     /// 8.3.
-    pub(super) fn admit(&mut self, pts: Duration) -> bool {
+    pub(crate) fn admit(&mut self, pts: Duration) -> bool {
         // Containers round times to microseconds or coarser; a slightly early frame is on time.
         let tolerance = self.interval / 100;
         if pts + tolerance < self.due {
@@ -43,7 +43,7 @@ impl Limiter {
 
 /// Measures frames per second over the last few seconds.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     /// Second since the start, and the frames in it.
     buckets: VecDeque<(u64, u32)>,
     start: Option<Instant>,
@@ -54,12 +54,18 @@ const WINDOW_S: u64 = 5;
 
 impl Meter {
     /// Counts a frame.
-    pub(super) fn count(&mut self, now: Instant) {
+    pub(crate) fn count(&mut self, now: Instant) {
+        self.count_many(now, 1);
+    }
+
+    /// Counts some frames.
+    pub(crate) fn count_many(&mut self, now: Instant, frames: u64) {
+        let frames = u32::try_from(frames).unwrap_or(u32::MAX);
         let start = *self.start.get_or_insert(now);
         let second = now.saturating_duration_since(start).as_secs();
         match self.buckets.back_mut() {
-            Some((s, n)) if *s == second => *n += 1,
-            _ => self.buckets.push_back((second, 1)),
+            Some((s, n)) if *s == second => *n = n.saturating_add(frames),
+            _ => self.buckets.push_back((second, frames)),
         }
         while self
             .buckets
@@ -71,7 +77,7 @@ impl Meter {
     }
 
     /// Returns the rate over whole past seconds; in the first second, over the time so far.
-    pub(super) fn fps(&self, now: Instant) -> f64 {
+    pub(crate) fn fps(&self, now: Instant) -> f64 {
         let Some(start) = self.start else {
             return 0.0;
         };

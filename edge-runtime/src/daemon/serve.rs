@@ -10,6 +10,8 @@ use tokio::task::{JoinError, JoinHandle};
 use watchkeeper_config::Config;
 
 use crate::api::Api;
+use crate::board::BoardSampler;
+use crate::load::policy::SAMPLE_INTERVAL;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::recorder::DISK_FAILED;
 use crate::pipeline::retention::disk_space::DiskSpace;
@@ -33,6 +35,7 @@ pub(super) async fn serve(
     config: &Config,
     api: Arc<Api>,
     manager: Arc<Manager>,
+    board: Arc<BoardSampler>,
     disk_space: Arc<DiskSpace>,
     mut stop: Stop,
 ) -> anyhow::Result<()> {
@@ -51,7 +54,7 @@ pub(super) async fn serve(
     notify(&[NotifyState::Ready]);
     start_unchecked(&manager, &stop);
 
-    let reason = watch(&manager, &disk_space, &mut serving, &mut stop).await;
+    let reason = watch(&manager, &board, &disk_space, &mut serving, &mut stop).await;
     notify(&[NotifyState::Stopping]);
     tracing::info!("stopping");
     // Ends event streams, so that no client delays the stop.
@@ -87,12 +90,14 @@ enum EndReason {
 /// Runs the periodic tasks until the service must end.
 async fn watch(
     manager: &Arc<Manager>,
+    board: &Arc<BoardSampler>,
     disk_space: &Arc<DiskSpace>,
     serving: &mut JoinHandle<io::Result<()>>,
     stop: &mut Stop,
 ) -> EndReason {
     let watchdog = sd_notify::watchdog_enabled();
     let mut beat = tokio::time::interval(watchdog.map_or(BEAT_INTERVAL, |w| w / 3));
+    let mut sample = tokio::time::interval(SAMPLE_INTERVAL);
     let mut tasks = BeatTasks::default();
     loop {
         tokio::select! {
@@ -114,6 +119,10 @@ async fn watch(
             Some(_) = async { Some(tasks.resume.as_mut()?.await) }, if tasks.resume.is_some() => {
                 tasks.resume = None;
             }
+            Some(_) = async { Some(tasks.heat.as_mut()?.await) }, if tasks.heat.is_some() => {
+                tasks.heat = None;
+            }
+            _ = sample.tick() => tasks.start_sample(manager, board),
             _ = beat.tick() => tasks.start(manager, disk_space),
         }
         if let Some(why) = storage_failure(manager) {
@@ -129,11 +138,24 @@ struct BeatTasks {
     turn: Option<JoinHandle<usize>>,
     /// Checks the disk, which may be slow; the watchdog does not wait for it.
     disk: Option<JoinHandle<()>>,
+    /// Sheds load by the temperatures of the board, or gives it back.
+    heat: Option<JoinHandle<()>>,
     /// Ends pauses and restarts failed pipelines, which may load models.
     resume: Option<JoinHandle<()>>,
 }
 
 impl BeatTasks {
+    /// Gives the latest reading of the board to the heat policy, unless that is running.
+    fn start_sample(&mut self, manager: &Arc<Manager>, board: &Arc<BoardSampler>) {
+        self.heat.get_or_insert_with(|| {
+            let (manager, board) = (Arc::clone(manager), Arc::clone(board));
+            tokio::task::spawn_blocking(move || {
+                let (reading, age) = board.latest();
+                manager.regulate_load(&reading, age);
+            })
+        });
+    }
+
     /// Starts the tasks that are not running.
     fn start(&mut self, manager: &Arc<Manager>, disk_space: &Arc<DiskSpace>) {
         self.turn.get_or_insert_with(|| {

@@ -31,7 +31,7 @@ impl PictureHost {
         ask: impl FnOnce(&mut DetectHost) -> Result<T, String>,
     ) -> Result<T, String> {
         let pixels = &image.pixels;
-        self.inner.begin(&frame(&pixels.rgb()), pixels, false);
+        self.inner.begin(frame(&pixels.rgb()), pixels, false);
         let answer = ask(&mut self.inner);
         self.inner.end();
         answer

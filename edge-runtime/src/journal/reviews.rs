@@ -73,6 +73,7 @@ impl Outline {
             | EventBody::PipelineHeld { .. }
             | EventBody::PipelineFailed { .. }
             | EventBody::StepFailing { .. }
+            | EventBody::LoadShed { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
             | EventBody::BackendChange { .. }

@@ -135,6 +135,16 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
+    /// The box is hot and does less. Each step is an `update`. Ends when nothing is shed any more.
+    LoadShed {
+        /// How much is shed: 0 is nothing, 6 is all that may be.
+        level: u8,
+        /// One sentence: what is shed, and why.
+        message: String,
+        /// Seconds since the first step; set at the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lasted_s: Option<f64>,
+    },
     /// Heat or a low supply voltage slows the board down. Ends when neither was seen for a while.
     BoardThrottled {
         /// One sentence: the cause, and the remedy.

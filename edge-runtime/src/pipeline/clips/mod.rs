@@ -117,6 +117,11 @@ impl Clips {
         }
     }
 
+    /// Whether a clip takes frames.
+    pub(super) fn is_recording(&self) -> bool {
+        !self.active.is_empty()
+    }
+
     /// Adds the picture of a frame of source time `at`, before the events of that frame are sent.
     pub(super) fn add_frame(&mut self, frame: &Frame, picture: &Picture, at: Duration) {
         // A frame behind a gap belongs to no open clip. A frame shortly after the end does: a slow

@@ -20,7 +20,7 @@ use watchkeeper_contract::backend::{BackendReport, MeasuredModel};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_detect::change::{ChangeHost, ChangePolicy};
 use watchkeeper_detect::trt::StopFlag;
-use watchkeeper_detect::{BackendChoice, Detector, DetectorPool, OpenError};
+use watchkeeper_detect::{BackendChoice, Claim, Detector, DetectorPool, OpenError};
 use watchkeeper_models::{MOTION, Sha256Sum, Zoo};
 
 use super::backend_changes::BackendChanges;
@@ -147,6 +147,18 @@ impl Models {
     /// # Errors
     /// [`ModelError`] when the model is unknown or can't be loaded.
     pub fn open(&self, model: &str) -> Result<Box<dyn Detector>, ModelError> {
+        self.open_with(model, &Arc::default())
+    }
+
+    /// Like [`Self::open`], with a claim to the model's networks.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub fn open_with(
+        &self,
+        model: &str,
+        claim: &Arc<Claim>,
+    ) -> Result<Box<dyn Detector>, ModelError> {
         if let Some(first_loads) = &self.first_loads
             && model != MOTION
         {
@@ -162,7 +174,7 @@ impl Models {
         {
             request.candidates.retain(|to| *to != BackendChoice::Ort);
         }
-        let detector = self.pool.open(&request)?;
+        let detector = self.pool.open_with(&request, claim)?;
         if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum) {
             fastest.want(model, &sum);
         }

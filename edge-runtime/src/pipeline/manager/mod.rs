@@ -9,11 +9,12 @@
 //!   timeout. Only changes wait for the disk under a lock, because each must be stored.
 //!
 //! Locks, in order: the lock of one pipeline, `changes`, `outages`, then one of the tables, the
-//! sections or `restarts`.
+//! sections, `restarts` or `load`.
 
 mod change_locks;
 mod deployed;
 mod holds;
+mod load;
 mod open_outages;
 mod outage_journal;
 mod outages;
@@ -41,6 +42,7 @@ use watchkeeper_vision::frame::Frame;
 
 use self::change_locks::ChangeLocks;
 use self::deployed::{Deployed, Idle};
+use self::load::LoadState;
 use self::open_outages::Outages;
 use self::outage_journal::OutageJournal;
 use self::restarts::Restarts;
@@ -128,6 +130,8 @@ pub struct Manager {
     outages: Arc<Mutex<Outages>>,
     /// Failed pipelines and their restarts.
     restarts: Mutex<Restarts>,
+    /// Shedding of load by heat.
+    load: Mutex<LoadState>,
 }
 
 impl std::fmt::Debug for Manager {
@@ -172,6 +176,7 @@ impl Manager {
             notices,
             outages,
             restarts: Mutex::default(),
+            load: Mutex::default(),
         })
     }
 
@@ -288,6 +293,7 @@ impl Manager {
     pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
         troubles.extend(self.parts.effects.problems());
+        troubles.extend(self.load_level().1);
         for status in self.sources() {
             let id = &status.spec.id;
             match status.state {
@@ -328,6 +334,7 @@ impl Manager {
     pub fn shut_down(&self, until: Instant) {
         let remaining = || until.saturating_duration_since(Instant::now());
         self.end_restart_events();
+        self.end_load_event();
         let pipelines = std::mem::take(&mut *self.pipelines.lock());
         let workers = || {
             pipelines.values().filter_map(|deployed| match deployed {

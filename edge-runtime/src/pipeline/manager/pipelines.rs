@@ -7,9 +7,12 @@
 use std::sync::Arc;
 
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{DetectMode, PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::{
+    DetectMode, PipelineResults, PipelineSpec, PipelineStatus, Priority,
+};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::PipelineAnswers;
+use watchkeeper_detect::Claim;
 use watchkeeper_engine::deploy::SpecError;
 use watchkeeper_engine::rules::check;
 
@@ -321,12 +324,18 @@ impl Manager {
         } else {
             "workflow"
         };
+        let claim = Arc::new(Claim::new(weight(spec.priority)));
         let detectors = Detectors::open(spec, &plan, &|model| {
-            self.parts.models.open(model).map_err(|error| {
+            let opened = self.parts.models.open_with(model, &claim);
+            opened.map_err(|error| {
                 Problem::new(422, ProblemCode::Model, error.to_string()).at(field, model)
             })
         })?;
-        Ok(Prepared { plan, detectors })
+        Ok(Prepared {
+            plan,
+            detectors,
+            claim,
+        })
     }
 
     pub(super) fn start(
@@ -352,6 +361,7 @@ impl Manager {
             coverage: Arc::clone(&self.parts.coverage),
             boot_id: Arc::clone(&self.parts.boot_id),
             started: self.parts.started,
+            claim: prepared.claim,
             stop_timeout: self.parts.stop_timeout,
         };
         let checkpointer = self.parts.checkpoints.checkpointer(&spec.id, &spec.source);
@@ -383,6 +393,8 @@ impl Manager {
 pub(super) struct Prepared {
     plan: Plan,
     detectors: Detectors,
+    /// Its claim to shared networks.
+    claim: Arc<Claim>,
 }
 
 /// How often a pipeline looks at frames.
@@ -392,5 +404,18 @@ fn looks(spec: &PipelineSpec) -> Looks {
         DetectMode::OnMotion { refresh_s } => (refresh_s, true),
         DetectMode::Periodic { every_s } => (every_s, false),
     };
-    Looks { every_s, on_motion }
+    let least_s = spec.target_fps.map_or(0.0, |fps| 1.0 / fps);
+    Looks {
+        every_s: every_s.max(least_s),
+        on_motion,
+    }
+}
+
+/// Share of a pipeline at networks that others use too.
+fn weight(priority: Priority) -> f64 {
+    match priority {
+        Priority::Low => 0.5,
+        Priority::Normal => 1.0,
+        Priority::High => 2.0,
+    }
 }

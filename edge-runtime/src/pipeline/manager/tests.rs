@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use watchkeeper_board::reading::{Reading, Sensed, Temperature};
+use watchkeeper_board::units::Celsius;
 use watchkeeper_config::LoadRequest;
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{EventBody, Phase};
@@ -20,6 +22,8 @@ use crate::coverage::CoverageLedger;
 use crate::effects;
 use crate::journal::Limits;
 use crate::journal::media::{MediaLimits, MediaStore};
+use crate::load::Level;
+use crate::load::policy::SAMPLE_INTERVAL;
 use crate::pipeline::box_event::BoxRecord;
 use crate::pipeline::checkpoint::{CheckpointData, CheckpointStore};
 use crate::pipeline::inference::detectors::Detectors;
@@ -839,4 +843,50 @@ fn hanging_pipeline_blocks_no_other_change_or_shutdown() {
         worker.stop_within(Duration::from_secs(60));
         assert_eq!(worker.state(), PipelineState::Ended);
     }
+}
+
+/// A reading of one sensor at a time since the start.
+fn board_at(at: Duration, celsius: f64) -> Reading {
+    let zone = Temperature {
+        name: "chip".into(),
+        sensed: Sensed::Value(Celsius(celsius)),
+        throttles_at: Some(Celsius(99.0)),
+        critical_at: None,
+    };
+    Reading {
+        at,
+        temperatures: vec![zone],
+        ..Reading::default()
+    }
+}
+
+#[test]
+fn hot_afternoon_is_one_event_and_part_of_the_health() {
+    let state = tempfile::tempdir().unwrap();
+    let manager = manager(state.path());
+    manager.regulate_load(&board_at(Duration::ZERO, 95.0), Duration::ZERO);
+    let (level, message) = manager.load_level();
+    assert_eq!(level, Level::MAX);
+    let troubles = manager.troubles(&[]);
+    assert_eq!(troubles, [message.unwrap()]);
+    let mut at = Duration::ZERO;
+    while manager.load_level().0 != Level::NONE {
+        at += SAMPLE_INTERVAL;
+        manager.regulate_load(&board_at(at, 40.0), Duration::ZERO);
+    }
+    assert_eq!(manager.troubles(&[]), [""; 0]);
+    let journal = &manager.parts.journal;
+    until("the event to end", || {
+        let page = journal.read_after(EventSeq(0), 100).unwrap();
+        let events: Vec<_> = page.events.iter().map(|e| e.event().unwrap()).collect();
+        let levels = events.iter().filter_map(|event| match event.body {
+            EventBody::LoadShed { level, .. } => Some((level, event.phase)),
+            _ => None,
+        });
+        let same = events.windows(2).all(|pair| pair[0].id == pair[1].id);
+        let levels: Vec<_> = levels.collect();
+        same && levels.first() == Some(&(6, Phase::New))
+            && levels.last() == Some(&(0, Phase::End))
+            && levels.len() == 7
+    });
 }

@@ -11,6 +11,7 @@ mod class_mask;
 #[cfg(test)]
 mod motion_counts;
 mod motion_filter;
+mod pace;
 mod source_clock;
 mod stages;
 mod state;
@@ -39,6 +40,7 @@ pub use self::state::RunState;
 
 use self::class_mask::ClassMask;
 use self::motion_filter::MotionFilter;
+use self::pace::Pace;
 use self::source_clock::{SourceClock, StopPosition, stop_position};
 use self::stages::{Stage, StageTimes};
 use self::values::{need_value, whole};
@@ -94,9 +96,10 @@ pub struct Run {
     tracked: Vec<(SlotId, Recent<()>)>,
     motion_filter: Option<MotionFilter>,
     class_mask: Option<ClassMask>,
-    every_s: Option<f64>,
+    pace: Pace,
+    /// Name of the source, as workflows know it.
+    video_identifier: Arc<str>,
     stop_after_s: Option<f64>,
-    last_run_s: Option<f64>,
     clock: SourceClock,
     first: Option<Duration>,
     /// Start of the requested duration: the first frame that this process or an earlier one took.
@@ -121,10 +124,9 @@ impl Run {
         let watched = watched(spec, &plan, host.detectors());
         let needs = plan.needs.iter().map(|(slot, _)| *slot);
         let behind_rules = plan.compiled.steps_behind(needs);
-        let (motion_filter, every_s) = match spec.detect {
-            DetectMode::Always => (None, None),
-            DetectMode::OnMotion { refresh_s } => (Some(MotionFilter::new(refresh_s)), None),
-            DetectMode::Periodic { every_s } => (None, Some(every_s)),
+        let motion_filter = match spec.detect {
+            DetectMode::OnMotion { refresh_s } => Some(MotionFilter::new(refresh_s)),
+            DetectMode::Always | DetectMode::Periodic { .. } => None,
         };
         let mut results = PipelineResults::default();
         for (name, ..) in &plan.lines {
@@ -145,9 +147,9 @@ impl Run {
                 .collect(),
             motion_filter,
             class_mask: None,
-            every_s,
+            pace: Pace::new(spec),
+            video_identifier: spec.source.as_str().into(),
             stop_after_s: spec.stop_after_s,
-            last_run_s: None,
             clock: SourceClock::default(),
             first: None,
             began: None,
@@ -172,6 +174,11 @@ impl Run {
             self.motion_filter = None;
         }
         self
+    }
+
+    /// Looks at no more than `granted_fps` frames a second of a camera, besides its own limits.
+    pub fn limit_rate(&mut self, granted_fps: Option<f64>) {
+        self.pace.limit(granted_fps);
     }
 
     /// The models and back ends in use, such as `yolox-nano on rten`.
@@ -252,7 +259,7 @@ impl Run {
             skipped_steps: Arc::default(),
             inferences: Vec::new(),
         };
-        if position == StopPosition::Beyond || self.is_skipped(time_s) {
+        if position == StopPosition::Beyond || !self.pace.admit(frame, now) {
             return outcome;
         }
         self.clock.processed();
@@ -322,13 +329,16 @@ impl Run {
             pts: now,
             ..frame.clone()
         };
-        self.host.begin(&timed, pixels, hold);
+        self.host.begin(timed, pixels, hold);
+        if *self.video_identifier != *frame.id.source.as_str() {
+            self.video_identifier = frame.id.source.as_str().into();
+        }
         // A camera that reports no rate gets the one at which this pipeline sees it.
         let measured = || (!frame.recorded).then(|| self.clock.fps()).flatten();
         let image = ImageValue::new(
             Arc::clone(pixels),
             VideoMeta {
-                video_identifier: frame.id.source.as_str().into(),
+                video_identifier: Arc::clone(&self.video_identifier),
                 frame_number: frame.id.seq,
                 frame_timestamp: frame.wall.unix_ms as f64 / 1e3,
                 source_s: Some(time_s),
@@ -440,20 +450,6 @@ impl Run {
             (stop - watched.as_secs_f64()).max(0.0)
         });
         results
-    }
-
-    fn is_skipped(&mut self, time_s: f64) -> bool {
-        let Some(every) = self.every_s else {
-            return false;
-        };
-        // A tolerance of a millisecond keeps "every second" on the frame of that second.
-        let due = self
-            .last_run_s
-            .is_none_or(|last| time_s - last >= every - 1e-3 || time_s < last);
-        if due {
-            self.last_run_s = Some(time_s);
-        }
-        !due
     }
 
     /// Whether a tracker's output, or detections that a rule reads, hold an object found in this

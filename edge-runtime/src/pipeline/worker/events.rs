@@ -24,8 +24,9 @@ impl WorkerThread {
     fn send_change(&mut self, mut change: Change, moment: Option<FrameMoment>) {
         let phase = change.phase;
         let pictures = self.pictures_of(&mut change);
+        let may_clip = self.shared.grant.lock().may_clip;
         let clip = moment.zip(change.clip).and_then(|(moment, wanted)| {
-            let clips = self.clips.as_mut()?;
+            let clips = self.clips.as_mut().filter(|_| may_clip)?;
             Some(clips.begin(wanted, moment.at, moment.is_live))
         });
         let draft = Event {

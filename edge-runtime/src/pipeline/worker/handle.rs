@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::pipeline::{
-    PipelineResults, PipelineSpec, PipelineState, PipelineStatus, PipelineWarning,
+    LookRate, PipelineResults, PipelineSpec, PipelineState, PipelineStatus, PipelineWarning,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::time::Wall;
@@ -15,6 +15,7 @@ use watchkeeper_engine::workflow::RgbPixels;
 use super::services::Services;
 use super::status::{DesiredState, MAX_PARTS, Shared};
 use super::thread::WorkerThread;
+use crate::load::Grant;
 use crate::pipeline::checkpoint::{CheckpointData, Checkpointer, RestoredCheckpoint, Resume};
 use crate::pipeline::inference::detectors::ModelsInUse;
 use crate::pipeline::retention::recordings::Recording;
@@ -118,9 +119,38 @@ impl Worker {
             note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
             warnings,
             window: self.shared.window.lock().clone(),
-            looks: None,
+            looks: self.looks(),
             results,
         }
+    }
+
+    /// Rate of its looks at a camera; `None` for a recording, and before the first frame.
+    #[must_use]
+    pub fn looks(&self) -> Option<LookRate> {
+        let (meter, grant) = (self.shared.looks.lock(), *self.shared.grant.lock());
+        let is_live = self.shared.is_live.load(Ordering::Relaxed);
+        is_live.then(|| meter.rate(&self.spec, grant, Instant::now()))
+    }
+
+    /// Frames a second that it looks at.
+    #[must_use]
+    pub fn looked_fps(&self) -> f64 {
+        self.shared.looks.lock().looked_fps(Instant::now())
+    }
+
+    /// Frames a second that it would look at.
+    #[must_use]
+    pub fn wanted_fps(&self) -> f64 {
+        let meter = self.shared.looks.lock();
+        meter.wanted_fps(&self.spec, Instant::now())
+    }
+
+    /// Sets what the level of shedding leaves to it, from its next frame on.
+    pub fn set_grant(&self, grant: Grant) {
+        let desired = self.shared.desired.lock();
+        *self.shared.grant.lock() = grant;
+        drop(desired);
+        self.shared.desired_changed.notify_all();
     }
 
     /// The state without results.

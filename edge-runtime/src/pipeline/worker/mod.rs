@@ -10,14 +10,16 @@
 //!   counts.
 //!
 //! Map: `handle` the [`Worker`], `thread` the loop over frames, `events` and `video` its output,
-//! `last_sights` the pictures of late events, `status` what both sides share, `step_failures` and
+//! `last_sights` the pictures of late events, `look_rate` how often it looks, `heat` what shedding means to it, `status` what both sides share, `step_failures` and
 //! `preview_window` parts of the thread.
 //!
 //! [`Run`]: crate::pipeline::run::Run
 
 mod events;
 mod handle;
+mod heat;
 mod last_sights;
+mod look_rate;
 mod preview_window;
 mod services;
 mod status;

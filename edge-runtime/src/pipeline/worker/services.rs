@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_detect::Claim;
 
 use crate::capture::mailbox::FrameReceiver;
 use crate::coverage::CoverageLedger;
@@ -39,6 +40,8 @@ pub struct Services {
     pub boot_id: Arc<str>,
     /// When the runtime started.
     pub started: Instant,
+    /// Its claim to networks that other pipelines use too.
+    pub claim: Arc<Claim>,
     /// Longest wait for the pipeline to stop, usually [`STOP_TIMEOUT`].
     pub stop_timeout: Duration,
 }

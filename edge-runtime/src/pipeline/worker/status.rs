@@ -13,9 +13,11 @@ use watchkeeper_contract::pipeline::{
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::Pixels;
 
+use super::look_rate::LookMeter;
 use super::preview_window::PreviewStatus;
 use crate::capture::mailbox::Unsubscriber;
 use crate::clock;
+use crate::load::Grant;
 use crate::pipeline::retention::recordings::Recording;
 use crate::pipeline::run::Run;
 
@@ -107,12 +109,17 @@ impl VideoParts {
 pub(super) struct Shared {
     pub(super) video_parts: Mutex<VideoParts>,
     pub(super) desired: Mutex<DesiredState>,
-    /// Notified when `desired` changes.
+    /// What the level of shedding leaves to the pipeline. Locked after `desired`.
+    pub(super) grant: Mutex<Grant>,
+    pub(super) looks: Mutex<LookMeter>,
+    /// Notified when `desired` or `grant` changes.
     pub(super) desired_changed: Condvar,
     pub(super) status: Mutex<Status>,
     pub(super) published: Mutex<Published>,
     pub(super) latest: Mutex<Latest>,
     pub(super) window: PreviewStatus,
+    /// Whether its latest frame came from a camera.
+    pub(super) is_live: AtomicBool,
     /// Whether the pipeline took frames of a recording; set at its end.
     pub(super) in_recording: AtomicBool,
     /// When the source failed.
@@ -134,7 +141,10 @@ impl Shared {
         Self {
             video_parts: Mutex::default(),
             desired: Mutex::new(desired),
+            grant: Mutex::default(),
+            looks: Mutex::default(),
             desired_changed: Condvar::new(),
+            is_live: AtomicBool::new(false),
             in_recording: AtomicBool::new(false),
             lost_source: Mutex::default(),
             internal_error: Mutex::default(),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, SourceId};
-use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, RateLimit, WarningKind};
 use watchkeeper_detect::{DetectorPool, OpenRequest};
 
 use super::{STOP_TIMEOUT, Services, Subscribe, Worker};
@@ -20,6 +20,7 @@ use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::coverage::CoverageLedger;
 use crate::journal::Journal;
 use crate::journal::media::{MediaLimits, MediaStore};
+use crate::load::Grant;
 use crate::media::video::tests::read_back;
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
@@ -100,6 +101,7 @@ fn pipeline_after(
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
         boot_id: Arc::from("boot"),
         started: Instant::now(),
+        claim: Arc::default(),
         stop_timeout: STOP_TIMEOUT,
     };
     let recording = spec.record.then(|| recordings.of(&spec.id));
@@ -428,4 +430,48 @@ fn internal_error_resumes_only_the_elapsed_time() {
     until(&worker, "the end", || {
         worker.state() == PipelineState::Ended
     });
+}
+
+#[test]
+fn pipeline_paused_by_heat_leaves_its_camera_and_resumes() {
+    let state = tempfile::tempdir().unwrap();
+    let camera = Arc::new(Camera::default());
+    let (worker, _) = pipeline(watching(), Arc::clone(&camera), state.path());
+    until(&worker, "the subscription", || camera.is_watched());
+    camera.show(&picture(0), Duration::ZERO);
+    until(&worker, "the first frame", || worker.looks().is_some());
+    worker.set_grant(Grant {
+        is_paused: true,
+        ..Grant::default()
+    });
+    until(&worker, "the pause", || {
+        worker.state() == PipelineState::Paused && !camera.is_watched()
+    });
+    let status = worker.status();
+    assert!(!status.spec.paused, "by heat, not by request");
+    let limited_by = status.looks.and_then(|looks| looks.limited_by);
+    assert_eq!(limited_by, Some(RateLimit::Heat));
+    worker.set_grant(Grant::default());
+    until(&worker, "the subscription", || camera.is_watched());
+    assert_eq!(worker.state(), PipelineState::Running);
+}
+
+#[test]
+fn hot_box_slows_a_recording_and_drops_none_of_its_frames() {
+    let state = tempfile::tempdir().unwrap();
+    let pictures = tempfile::tempdir().unwrap();
+    for n in 0..5 {
+        let file = pictures.path().join(format!("{n}.png"));
+        picture(n).save(file).unwrap();
+    }
+    let source = OneSource(source(pictures.path().to_str().unwrap()));
+    let (worker, _) = pipeline(watching(), source, state.path());
+    worker.set_grant(Grant {
+        max_fps: Some(20.0),
+        ..Grant::default()
+    });
+    until(&worker, "the end", || {
+        worker.state() == PipelineState::Ended
+    });
+    assert_eq!(worker.results().frames, 5);
 }

@@ -10,6 +10,7 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_vision::frame::Frame;
 
+use super::heat::is_held;
 use super::last_sights::{KEPT_S, LastSights};
 use super::preview_window::PreviewWindow;
 use super::services::Services;
@@ -27,7 +28,7 @@ use crate::pipeline::run::{FrameOutcome, Run};
 use crate::thread::panic_message;
 
 /// Longest wait for a frame before the desired state is checked again.
-const FRAME_TIMEOUT: Duration = Duration::from_millis(250);
+pub(super) const FRAME_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Longest absence of a source while it is replaced.
 const MAX_SOURCE_ABSENCE: Duration = Duration::from_secs(30);
@@ -73,7 +74,7 @@ pub(super) struct FrameMoment {
 pub(super) struct WorkerThread {
     pub(super) spec: PipelineSpec,
     pub(super) shared: Arc<Shared>,
-    run: Run,
+    pub(super) run: Run,
     pub(super) sights: LastSights,
     checkpointer: Checkpointer,
     coverage: CoverageRecorder,
@@ -230,6 +231,7 @@ impl WorkerThread {
             };
             gone_since = None;
             *self.shared.unsubscriber.lock() = Some(receiver.unsubscriber());
+            self.shared.looks.lock().begin();
             let end = self.take_from(&receiver);
             drop(receiver);
             if let Some(end) = end {
@@ -309,12 +311,12 @@ impl WorkerThread {
     fn wait_while_paused(&mut self) -> DesiredState {
         let shared = Arc::clone(&self.shared);
         let mut desired = shared.desired.lock();
-        if *desired == DesiredState::Pause {
+        if is_held(&shared, *desired) {
             self.coverage.close(SpanEnd::Paused);
             self.publish();
             self.shared.set_state(PipelineState::Paused);
             let changed = &self.shared.desired_changed;
-            changed.wait_while(&mut desired, |d| *d == DesiredState::Pause);
+            changed.wait_while(&mut desired, |desired| is_held(&shared, *desired));
         }
         if *desired == DesiredState::Run {
             let is_new = self.shared.status.lock().first_frame.is_none();
@@ -330,7 +332,7 @@ impl WorkerThread {
 
     /// Takes frames until another state is wanted; `Some` ends the pipeline.
     fn take_from(&mut self, receiver: &FrameReceiver) -> Option<ThreadEnd> {
-        while *self.shared.desired.lock() == DesiredState::Run {
+        while self.takes_frames() {
             match receiver.recv(FRAME_TIMEOUT) {
                 Recv::Frame(frame) => {
                     if self.process_frame(&frame, receiver) {
@@ -370,13 +372,18 @@ impl WorkerThread {
         let began = Instant::now();
         let local = clock::local(frame.wall);
         self.calibrate();
+        let grant = *self.shared.grant.lock();
+        self.run.limit_rate(grant.max_fps);
         let mut outcome = self.run.process(frame, local, &mut EventId::generate);
         let (is_last, at) = (outcome.is_last, outcome.at);
         if outcome.has_objects {
             receiver.report_objects(frame.pts);
         }
         let output_began = Instant::now();
-        if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture) {
+        self.count_look(frame, outcome.processed);
+        if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture)
+            && (grant.may_clip || clips.is_recording())
+        {
             clips.add_frame(frame, picture, at);
         }
         let sight = match receiver.blindness() {
@@ -419,6 +426,9 @@ impl WorkerThread {
             self.save_checkpoint();
         }
         self.update_status(frame, began);
+        if frame.recorded && !is_last {
+            self.pace_recording(began);
+        }
         is_last
     }
 

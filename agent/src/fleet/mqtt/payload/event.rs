@@ -215,7 +215,12 @@ impl<'a> EventMessage<'a> {
                 self.failures = Some(*failures);
                 self.lasted_s = *lasted_s;
             }
-            EventBody::BoardThrottled {
+            EventBody::LoadShed {
+                message: text,
+                lasted_s,
+                ..
+            }
+            | EventBody::BoardThrottled {
                 message: text,
                 lasted_s,
             } => {
@@ -269,7 +274,8 @@ impl<'a> EventMessage<'a> {
 }
 
 /// Kind of an event: the condition of its rule, `source_outage`, `pipeline_held`,
-/// `pipeline_failed`, `step_failing`, `board_throttled`, `storage_worn`, `backend_change` or `loss`.
+/// `pipeline_failed`, `step_failing`, `load_shed`, `board_throttled`, `storage_worn`,
+/// `backend_change` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition that is not a topic level is a defect of the runtime.
@@ -279,6 +285,7 @@ pub(super) fn kind_of(event: &Event) -> &str {
         EventBody::PipelineHeld { .. } => "pipeline_held",
         EventBody::PipelineFailed { .. } => "pipeline_failed",
         EventBody::StepFailing { .. } => "step_failing",
+        EventBody::LoadShed { .. } => "load_shed",
         EventBody::BoardThrottled { .. } => "board_throttled",
         EventBody::StorageWorn { .. } => "storage_worn",
         EventBody::BackendChange { .. } => "backend_change",
@@ -374,6 +381,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
                 | EventBody::PipelineHeld { .. }
                 | EventBody::PipelineFailed { .. }
                 | EventBody::StepFailing { .. }
+                | EventBody::LoadShed { .. }
                 | EventBody::BoardThrottled { .. }
                 | EventBody::StorageWorn { .. }
                 | EventBody::BackendChange { .. }

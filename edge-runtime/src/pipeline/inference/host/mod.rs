@@ -35,7 +35,7 @@ const MAX_DETECTIONS: usize = 300;
 /// The frame that is being processed, with its pixels as the workflow knows them.
 #[derive(Clone)]
 struct Current {
-    frame: Frame,
+    frame: Arc<Frame>,
     pixels: Arc<dyn Pixels>,
 }
 
@@ -53,15 +53,15 @@ impl Current {
 
     /// The frame to examine for `image`: the camera's own for the camera's picture, else one made
     /// of the pixels of `image` (a crop, say).
-    fn frame_of(&self, image: &ImageValue) -> Frame {
+    fn frame_of(&self, image: &ImageValue) -> Arc<Frame> {
         if self.is_whole(image) {
-            return self.frame.clone();
+            return Arc::clone(&self.frame);
         }
         let rgb = image.pixels.rgb();
-        Frame {
+        Arc::new(Frame {
             picture: Picture::rgb(rgb.width, rgb.height, rgb.data.clone()),
-            ..self.frame.clone()
-        }
+            ..Frame::clone(&self.frame)
+        })
     }
 }
 
@@ -162,15 +162,15 @@ impl DetectHost {
 
     /// Starts a frame. With `hold` no detector runs: cached detections are reused and marked as
     /// held.
-    pub fn begin(&mut self, frame: &Frame, pixels: &Arc<dyn Pixels>, hold: bool) {
-        self.frame = Some(Current {
-            frame: frame.clone(),
-            pixels: Arc::clone(pixels),
-        });
+    pub fn begin(&mut self, frame: Frame, pixels: &Arc<dyn Pixels>, hold: bool) {
         self.hold = hold;
         if let (Some(history), true) = (&self.history, hold) {
-            history.repeat(frame);
+            history.repeat(&frame);
         }
+        self.frame = Some(Current {
+            frame: Arc::new(frame),
+            pixels: Arc::clone(pixels),
+        });
         if let Some(masked) = &mut self.masked {
             masked.begin();
         }
@@ -195,7 +195,7 @@ impl DetectHost {
         std::mem::take(&mut self.inferences)
     }
 
-    fn frame_of(&self, image: &ImageValue) -> Result<Frame, String> {
+    fn frame_of(&self, image: &ImageValue) -> Result<Arc<Frame>, String> {
         let frame = self.frame.as_ref();
         let frame = frame.ok_or("a model step ran outside a frame")?;
         Ok(frame.frame_of(image))

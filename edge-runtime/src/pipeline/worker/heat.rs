@@ -1,0 +1,64 @@
+//! What the level of shedding means to the thread of a pipeline.
+//!
+//! - A camera's frames beyond the granted rate are skipped; a paused pipeline leaves its camera.
+//! - A recording is slowed down, or stands still: each of its frames is looked at.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use watchkeeper_vision::frame::Frame;
+
+use super::status::{DesiredState, Shared};
+use super::thread::{FRAME_TIMEOUT, WorkerThread};
+
+impl WorkerThread {
+    /// Whether the next frame is taken. Heat does not interrupt a recording: it would restart.
+    pub(super) fn takes_frames(&self) -> bool {
+        let desired = *self.shared.desired.lock();
+        let in_recording = self.run.plays_recording();
+        desired == DesiredState::Run && (in_recording || !self.shared.grant.lock().is_paused)
+    }
+
+    /// Waits after a frame of a recording as long as heat demands: each of its frames is looked at.
+    pub(super) fn pace_recording(&self, began: Instant) {
+        let mut desired = self.shared.desired.lock();
+        while *desired == DesiredState::Run {
+            let grant = *self.shared.grant.lock();
+            let until = match grant.max_fps {
+                _ if grant.is_paused => Instant::now() + FRAME_TIMEOUT,
+                Some(fps) => began + Duration::from_secs_f64(1.0 / fps),
+                None => return,
+            };
+            if until <= Instant::now() {
+                return;
+            }
+            let changed = &self.shared.desired_changed;
+            changed.wait_until(&mut desired, until);
+        }
+    }
+
+    /// Counts a frame, and asks for as many turns at shared networks as the pipeline may look.
+    pub(super) fn count_look(&mut self, frame: &Frame, is_looked_at: bool) {
+        let now = Instant::now();
+        self.shared
+            .is_live
+            .store(!frame.recorded, Ordering::Relaxed);
+        let mut looks = self.shared.looks.lock();
+        looks.count(frame.id.seq, is_looked_at, now);
+        if !frame.recorded {
+            let granted = self.shared.grant.lock().max_fps;
+            let wanted = looks.wanted_fps(&self.spec, now);
+            let rate = granted.map_or(wanted, |granted| granted.min(wanted));
+            self.services.claim.set_rate(rate);
+        }
+    }
+}
+
+/// Whether the thread takes no frames for now: by request, or by heat.
+pub(super) fn is_held(shared: &Shared, desired: DesiredState) -> bool {
+    match desired {
+        DesiredState::Pause => true,
+        DesiredState::Run => shared.grant.lock().is_paused,
+        DesiredState::Stop | DesiredState::Finished => false,
+    }
+}
