@@ -1,0 +1,184 @@
+//! What one frame allocates on its way from the mailbox through detector, workflow and rules.
+//!
+//! - Capture is not counted: GStreamer owns those buffers.
+//! - The frames are made beforehand and played twice before counting, because memory grows with
+//!   the largest number of boxes and tracks so far. No event is made.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use allocation_counter::measure;
+use serde_json::json;
+use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::Weekday;
+use watchkeeper_detect::motion::{MotionDetector, MotionSettings};
+use watchkeeper_detect::network::{Feed, Network, Tensor};
+use watchkeeper_detect::neural::NeuralDetector;
+use watchkeeper_detect::{Detector, SharedNetwork};
+use watchkeeper_engine::rules::LocalTime;
+use watchkeeper_models::Manifest;
+use watchkeeper_runtime::pipeline::inference::detectors::Detectors;
+use watchkeeper_runtime::pipeline::inference::host::DetectHost;
+use watchkeeper_runtime::pipeline::plan::plan;
+use watchkeeper_runtime::pipeline::run::Run;
+use watchkeeper_vision::frame::testing::{frame, picture};
+use watchkeeper_vision::frame::{Frame, PixelFormat};
+
+/// Frames of one round of the scene.
+const ROUND: u32 = 120;
+
+const SIZE: [u32; 2] = [320, 240];
+
+/// Left edge of the block that walks through the scene.
+fn left(n: u32) -> u32 {
+    20 + (n % ROUND) * 2
+}
+
+/// A bright block that walks through a dark picture, in I420.
+fn scene(n: u32) -> Frame {
+    let [width, height] = SIZE.map(|side| side as usize);
+    let mut luma = vec![40; width * height];
+    for y in 100..160 {
+        let from = y * width + left(n) as usize;
+        luma[from..from + 40].fill(200);
+    }
+    let chroma = || (vec![128; width * height / 4], width / 2);
+    let planes = vec![(luma, width), chroma(), chroma()];
+    let mut frame = frame(picture(SIZE[0], SIZE[1], PixelFormat::I420, planes));
+    frame.fps = Some(10.0);
+    frame.recorded = false;
+    frame
+}
+
+/// A network that finds the block, in a picture that its input holds without padding.
+struct Double {
+    asked: u32,
+}
+
+impl Network for Double {
+    fn backend(&self) -> &'static str {
+        "double"
+    }
+
+    fn infer(&mut self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+        let centre = (left(self.asked) + 20) as f32;
+        self.asked += 1;
+        read(&[Tensor {
+            name: "out",
+            shape: &[1, 1, 5],
+            data: &[centre, 130.0, 40.0, 60.0, 0.9],
+        }]);
+        Ok(())
+    }
+}
+
+fn manifest() -> Arc<Manifest> {
+    let text = r#"
+        name = "double"
+        task = "object-detection"
+        confidence = 0.5
+        labels = ["person"]
+        [input]
+        width = 320
+        height = 240
+        layout = "nchw"
+        colour = "rgb"
+        dtype = "f32"
+        fit = "letterbox"
+        placement = "top-left"
+        pad = 114
+        [decode]
+        kind = "yolov8"
+        [nms]
+        iou = 0.5
+        class_agnostic = false
+    "#;
+    Arc::new(Manifest::parse(Path::new("double.toml"), text).unwrap())
+}
+
+/// Motion filter, detector, tracker, line and zone, with a rule that no object meets.
+fn run(detector: &dyn Fn() -> Box<dyn Detector>) -> Run {
+    let (image, tracked) = ("$inputs.image", "$steps.tracker.tracked_detections");
+    let spec: PipelineSpec = serde_json::from_value(json!({
+        "id": "p", "source": "cam", "detect": {"mode": "on_motion"},
+        "workflow": {
+            "version": "1.0",
+            "inputs": [{"type": "WorkflowImage", "name": "image"}],
+            "steps": [
+                {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+                 "images": image, "model_id": "any"},
+                {"type": "watchkeeper/tracker@v1", "name": "tracker", "image": image,
+                 "detections": "$steps.model.predictions"},
+                {"type": "watchkeeper/line_counter@v1", "name": "line", "image": image,
+                 "detections": tracked, "line_segment": [[160, 0], [160, 240]]},
+                {"type": "roboflow_core/time_in_zone@v3", "name": "zone", "image": image,
+                 "detections": tracked, "zone": [[0, 0], [320, 0], [320, 240], [0, 240]]},
+            ],
+            "outputs": [
+                {"type": "JsonField", "name": "in", "selector": "$steps.line.count_in"},
+                {"type": "JsonField", "name": "timed", "selector": "$steps.zone.timed_detections"},
+            ],
+        },
+        "rules": [{"name": "loitering", "when": {"kind": "stays", "zone": "zone", "for_s": 3e6}}],
+    }))
+    .unwrap();
+    let plan = plan(&spec).unwrap();
+    let detectors = Detectors::open(&spec, &plan, &|_| Ok(detector())).unwrap();
+    Run::new(plan, DetectHost::new(detectors, 1), &spec)
+}
+
+/// The highest number of allocations of a frame in steady state.
+fn allocations(detector: &dyn Fn() -> Box<dyn Detector>) -> u64 {
+    let mut run = run(detector);
+    let local = LocalTime {
+        weekday: Weekday::Mon,
+        minute_of_day: 0,
+    };
+    let scenes: Vec<Frame> = (0..ROUND).map(scene).collect();
+    let mut most = 0;
+    for n in 0..3 * ROUND {
+        let mut frame = scenes[(n % ROUND) as usize].clone();
+        frame.id.seq = u64::from(n);
+        frame.pts = Duration::from_millis(100) * n;
+        let info = measure(|| {
+            let mut new_id = || -> EventId { unreachable!("no event") };
+            let outcome = run.process(&frame, local, &mut new_id);
+            assert!(outcome.changes.is_empty(), "{:?}", outcome.changes);
+            assert_eq!(outcome.failures.len(), 0);
+            drop(outcome);
+            run.finish_frame(Duration::ZERO).for_each(drop);
+        });
+        if n >= 2 * ROUND {
+            most = most.max(info.count_total);
+        }
+    }
+    let results = run.results();
+    assert!(results.tracks > 0, "{results:?}");
+    most
+}
+
+/// With a network: 1,120 are the resizer's, one for each row and column of the two chroma planes
+/// that it scales (`optimisations::Chunk` of fast_image_resize 6.1), and 41 are the rest.
+const WITH_A_NETWORK: u64 = 1_200;
+
+/// Of a frame: its copy with the name of the source, its pixels, the inputs of the rules, the
+/// detections and their copy for frames without motion, and the name of the model that ran.
+const WITH_MOTION: u64 = 32;
+
+#[test]
+fn frame_with_a_network_allocates_a_bounded_number() {
+    let most = allocations(&|| {
+        let network = SharedNetwork::new(Box::new(Double { asked: 0 }));
+        Box::new(NeuralDetector::new(manifest(), network))
+    });
+    assert!(most <= WITH_A_NETWORK, "{most}");
+}
+
+#[test]
+fn frame_with_the_motion_detector_allocates_a_bounded_number() {
+    let most = allocations(&|| Box::new(MotionDetector::new(MotionSettings::default())));
+    assert!(most <= WITH_MOTION, "{most}");
+}
