@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::json;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{DecoderChoice, Pace, RtspTransport, SourceSpec};
 use watchkeeper_detect::{DetectParams, DetectorPool, OpenRequest, RawDetection};
 use watchkeeper_runtime::capture::mailbox::Recv;
 use watchkeeper_runtime::capture::source::{Deps, Source};
@@ -74,6 +74,8 @@ fn clip_source(clip: &str) -> anyhow::Result<SourceSpec> {
         stall_s: None,
         fixed_view: true,
         controls: std::collections::BTreeMap::default(),
+        decoder: DecoderChoice::default(),
+        scale: None,
     })
 }
 

@@ -333,6 +333,9 @@ impl Runtime for Api {
                 .metrics
                 .count_dropped(id, "slot", grown(now.dropped, seen.dropped));
             parts.metrics.set_source_state(id, &source.state);
+            if let Some(decoder) = &source.decoder {
+                parts.metrics.set_source_decoder(id, decoder.hardware);
+            }
             *seen = now;
         }
         let recorder = &parts.recorder;

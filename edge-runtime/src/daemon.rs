@@ -110,8 +110,9 @@ fn settle(journal: &Journal, losses: Vec<Event>, ends: Vec<Event>) -> Vec<Event>
 /// Prints the missing GStreamer elements as JSON.
 #[must_use]
 pub fn check_media() -> ExitCode {
-    let missing = serde_json::to_string(&capture::check::missing_elements());
-    let written = missing
+    let mut missing = capture::check::missing_elements();
+    missing.extend(capture::missing_hardware());
+    let written = serde_json::to_string(&missing)
         .map_err(io::Error::from)
         .and_then(|json| image_run::write_line(&mut io::stdout(), &json));
     match written {

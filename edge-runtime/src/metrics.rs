@@ -7,6 +7,7 @@ mod board;
 mod bounded;
 mod gauges;
 mod labels;
+mod sources;
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;
@@ -24,7 +25,6 @@ use prometheus_client::registry::{Registry, Unit};
 use watchkeeper_board::reading::Reading;
 use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::spool::EffectCounts;
 
 use self::board::BoardGauges;
@@ -32,8 +32,8 @@ use self::bounded::Bounded;
 pub use self::bounded::MAX_SERIES;
 use self::gauges::{EffectGauges, JournalGauges, register};
 use self::labels::{
-    BackendChangeLabels, CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SOURCE_STATES,
-    SourceLabels, StageLabels, StateLabels, StepLabels, VerdictLabels, of_source, state_name,
+    BackendChangeLabels, CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SourceLabels,
+    StageLabels, StateLabels, StepLabels, VerdictLabels, of_source,
 };
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
@@ -58,6 +58,7 @@ pub struct Metrics {
     frames: Bounded<SourceLabels, Counter>,
     dropped: Bounded<DropLabels, Counter>,
     state: Bounded<StateLabels, Gauge>,
+    hardware_decoder: Bounded<SourceLabels, Gauge>,
     inference: Bounded<ModelLabels, Histogram>,
     stages: Bounded<StageLabels, Histogram>,
     events: Family<VerdictLabels, Counter>,
@@ -138,6 +139,12 @@ impl Metrics {
                 to,
                 "source_state",
                 "1 for the state a source is in",
+                Gauge::default,
+            ),
+            hardware_decoder: register_bounded(
+                to,
+                "source_hardware_decoder",
+                "1 for a source that hardware decodes, 0 for one that the processor decodes",
                 Gauge::default,
             ),
             inference: register_seconds(
@@ -235,24 +242,6 @@ impl Metrics {
                 c.inc_by(count);
             },
         );
-    }
-
-    /// Sets the state of `source`.
-    pub fn set_source_state(&self, source: &SourceId, state: &SourceState) {
-        let now = state_name(state);
-        for state in SOURCE_STATES {
-            let of = |source: &str| StateLabels {
-                source: source.to_owned(),
-                state,
-            };
-            self.state.update(
-                of(source.as_str()),
-                || of(OTHER),
-                |gauge| {
-                    gauge.set(i64::from(state == now));
-                },
-            );
-        }
     }
 
     /// Records the time of one inference of `model`.
@@ -369,17 +358,6 @@ impl Metrics {
     /// Sets the gauges of the board to a reading of this age.
     pub fn set_board(&self, reading: &Reading, age: Duration) {
         self.board.set(reading, age);
-    }
-
-    /// Removes the state gauges of a source. Its counters stay: a vanished counter looks like a
-    /// restart.
-    pub fn remove_source(&self, source: &SourceId) {
-        for state in SOURCE_STATES {
-            self.state.remove(&StateLabels {
-                source: source.as_str().to_owned(),
-                state,
-            });
-        }
     }
 
     /// Encodes all metrics, with the current numbers of the journal.

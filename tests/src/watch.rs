@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{LossCause, Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{DecoderChoice, LossCause, Pace, RtspTransport, SourceSpec};
 use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
 use watchkeeper_runtime::capture::notices::{self, NoticeReceiver, SourceNotice};
 use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle};
@@ -129,5 +129,7 @@ pub fn spec(uri: &str) -> anyhow::Result<SourceSpec> {
         stall_s: None,
         fixed_view: true,
         controls: std::collections::BTreeMap::default(),
+        decoder: DecoderChoice::default(),
+        scale: None,
     })
 }

@@ -209,7 +209,9 @@ fn check_source(source: &SourceSpec) -> Option<ConfigError> {
             let missing = path.is_absolute().then(|| path.metadata().err()).flatten();
             format!("not found: {}", missing?)
         }
-        Ok(Address::Rtsp { .. } | Address::Http { .. } | Address::Demo(_)) => return None,
+        Ok(
+            Address::Rtsp { .. } | Address::Http { .. } | Address::Csi { .. } | Address::Demo(_),
+        ) => return None,
     };
     let key = format!("sources.{}.uri", source.id);
     Some(error(key, Some(redact::uri(&source.uri)), problem))

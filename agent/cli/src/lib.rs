@@ -38,6 +38,7 @@ mod render;
 mod reviews;
 pub mod run;
 mod runtime_program;
+mod source_path;
 mod state_folder;
 mod trace;
 mod tune;

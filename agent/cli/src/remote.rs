@@ -9,7 +9,7 @@ use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
 use watchkeeper_contract::source::{
-    Blindness, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
+    Blindness, DecoderChoice, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
 };
 use watchkeeper_http::MAX_DEFINITION_BODY;
 
@@ -25,6 +25,7 @@ use super::local_cameras;
 use super::output::Output;
 use super::privacy;
 use super::reasons::{print_reasons, without_reason};
+use super::source_path::absolute;
 use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
@@ -138,6 +139,8 @@ pub(super) async fn sources(
                 stall_s: stall,
                 fixed_view: true,
                 controls: std::collections::BTreeMap::default(),
+                decoder: DecoderChoice::default(),
+                scale: None,
             };
             let status = client.put_source(&spec).await?;
             out.both(&status, || match &status.state {
@@ -339,6 +342,18 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
     });
     print_reasons(states, out);
     for source in sources {
+        if let Some(decoder) = source.decoder.as_ref().filter(|d| d.hardware) {
+            out.line(format!(
+                "  {}: decoded by {}",
+                source.spec.id, decoder.element
+            ));
+        }
+        if let Some(why) = source.decoder.as_ref().and_then(|d| d.fallback.as_ref()) {
+            out.line(format!(
+                "  {}: decoded on the processor: {why}",
+                source.spec.id
+            ));
+        }
         if let Some(mask) = &source.privacy {
             out.line(format!("  {}: {}", source.spec.id, privacy::describe(mask)));
         }

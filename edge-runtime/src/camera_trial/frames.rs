@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{DecoderChoice, Pace, RtspTransport, SourceSpec};
 use watchkeeper_detect::night_gain::{Gamma, NightGain};
 use watchkeeper_vision::frame::{Frame, OwnedPlanes, Picture};
 
@@ -146,6 +146,8 @@ fn spec(request: &Request, config: &Config) -> Result<SourceSpec, CameraTrialErr
         stall_s: None,
         fixed_view: true,
         controls: std::collections::BTreeMap::default(),
+        decoder: DecoderChoice::default(),
+        scale: None,
     })
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - Every element that this crate makes by name, here or in [`crate::media`], is listed in
 //!   [`PACKAGES`] and in [`NEEDS`].
+//! - What hardware decoding needs on this board, [`super::missing_hardware`] knows.
 //! - A need is met when any one of its alternatives is complete: decoders and encoders differ
 //!   between boards.
 
@@ -33,7 +34,14 @@ pub struct Need {
 pub const NEEDS: &[Need] = &[
     Need {
         what: "any source",
-        alternatives: &[&["appsink", "decodebin", "typefind", "videoconvert"]],
+        alternatives: &[&[
+            "appsink",
+            "decodebin",
+            "typefind",
+            "videoconvert",
+            "videoscale",
+            "capsfilter",
+        ]],
     },
     Need {
         what: "video files",
@@ -59,6 +67,9 @@ pub const NEEDS: &[Need] = &[
             &["h264parse", "v4l2slh264dec"],
             &["h264parse", "v4l2h264dec"],
             &["h264parse", "vah264dec"],
+            &["h264parse", "nvv4l2decoder", "nvvidconv"],
+            &["h264parse", "nvh264dec"],
+            &["h264parse", "vaapih264dec"],
         ],
     },
     Need {
@@ -68,6 +79,10 @@ pub const NEEDS: &[Need] = &[
             &["h265parse", "libde265dec"],
             &["h265parse", "v4l2slh265dec"],
             &["h265parse", "vah265dec"],
+            &["h265parse", "nvv4l2decoder", "nvvidconv"],
+            &["h265parse", "nvh265dec"],
+            &["h265parse", "v4l2h265dec"],
+            &["h265parse", "vaapih265dec"],
         ],
     },
     Need {
@@ -150,6 +165,9 @@ pub const NEEDS: &[Need] = &[
     },
 ];
 
+/// Elements that a pipeline has only where they are installed.
+pub const OPTIONAL: &[&str] = &["libcamerasrc", "nvarguscamerasrc", "vapostproc"];
+
 const CORE: &str = "libgstreamer1.0-0";
 const BASE: &str = "gstreamer1.0-plugins-base";
 const GOOD: &str = "gstreamer1.0-plugins-good";
@@ -157,6 +175,8 @@ const BAD: &str = "gstreamer1.0-plugins-bad";
 const UGLY: &str = "gstreamer1.0-plugins-ugly";
 const X: &str = "gstreamer1.0-x";
 const NVIDIA: &str = "nvidia-l4t-gstreamer";
+const VAAPI: &str = "gstreamer1.0-vaapi";
+const LIBCAMERA: &str = "gstreamer1.0-libcamera";
 const LIBAV: &str = "gstreamer1.0-libav";
 
 /// Debian package of each element, sorted by element.
@@ -177,11 +197,17 @@ pub const PACKAGES: &[(&str, &str)] = &[
     ("h265parse", BAD),
     ("jpegdec", GOOD),
     ("jpegparse", BAD),
+    ("libcamerasrc", LIBCAMERA),
     ("libde265dec", BAD),
     ("matroskademux", GOOD),
     ("mp4mux", GOOD),
     ("multipartdemux", GOOD),
     ("nv3dsink", NVIDIA),
+    ("nvarguscamerasrc", NVIDIA),
+    ("nvh264dec", BAD),
+    ("nvh265dec", BAD),
+    ("nvv4l2decoder", NVIDIA),
+    ("nvvidconv", NVIDIA),
     ("openh264dec", BAD),
     ("openh264enc", BAD),
     ("qtdemux", GOOD),
@@ -194,13 +220,18 @@ pub const PACKAGES: &[(&str, &str)] = &[
     ("typefind", CORE),
     ("udpsrc", GOOD),
     ("v4l2h264dec", GOOD),
+    ("v4l2h265dec", GOOD),
     ("v4l2jpegdec", GOOD),
     ("v4l2slh264dec", BAD),
     ("v4l2slh265dec", BAD),
     ("v4l2src", GOOD),
+    ("vaapih264dec", VAAPI),
+    ("vaapih265dec", VAAPI),
     ("vah264dec", BAD),
     ("vah265dec", BAD),
+    ("vapostproc", BAD),
     ("videoconvert", BASE),
+    ("videoscale", BASE),
     ("vp8enc", GOOD),
     ("waylandsink", BAD),
     ("webmmux", GOOD),
@@ -258,6 +289,7 @@ mod tests {
         NEEDS
             .iter()
             .flat_map(|need| need.alternatives.iter().copied().flatten().copied())
+            .chain(OPTIONAL.iter().copied())
             .collect()
     }
 

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use super::privacy::Unmasked;
-use watchkeeper_contract::source::LossCause;
+use watchkeeper_contract::source::{DecoderStatus, LossCause};
 
 /// A picture and its times as the origin delivers them.
 #[derive(Debug, Clone)]
@@ -37,6 +37,8 @@ pub(super) enum Step {
     Nothing,
     End,
     Broken(FeedError),
+    /// The hardware decoder failed; another decoder may succeed.
+    DecoderFailed(FeedError),
 }
 
 /// An opened source.
@@ -46,6 +48,16 @@ pub(super) trait Feed: Send {
 
     /// Whether this is a recording: it ends regularly and has its own times.
     fn is_recording(&self) -> bool;
+
+    /// Returns what decodes the stream, once that is known.
+    fn decoder(&self) -> Option<DecoderStatus> {
+        None
+    }
+
+    /// Returns the error of a hardware decoder that takes frames and gives none.
+    fn silent_decoder(&self) -> Option<FeedError> {
+        None
+    }
 }
 
 impl Feed for Box<dyn Feed> {
@@ -55,6 +67,14 @@ impl Feed for Box<dyn Feed> {
 
     fn is_recording(&self) -> bool {
         (**self).is_recording()
+    }
+
+    fn decoder(&self) -> Option<DecoderStatus> {
+        (**self).decoder()
+    }
+
+    fn silent_decoder(&self) -> Option<FeedError> {
+        (**self).silent_decoder()
     }
 }
 
@@ -99,6 +119,14 @@ impl<F: Feed> Feed for Paced<F> {
 
     fn is_recording(&self) -> bool {
         self.feed.is_recording()
+    }
+
+    fn decoder(&self) -> Option<DecoderStatus> {
+        self.feed.decoder()
+    }
+
+    fn silent_decoder(&self) -> Option<FeedError> {
+        self.feed.silent_decoder()
     }
 }
 

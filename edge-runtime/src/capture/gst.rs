@@ -1,34 +1,73 @@
-//! GStreamer pipelines as feeds: video files, RTSP, HTTP and V4L2.
+//! GStreamer pipelines as feeds: video files, RTSP, HTTP, V4L2 and CSI.
 //!
-//! - Pictures leave as I420 or NV12 in the decoder's memory; other formats are converted.
+//! - Pictures leave as I420 or NV12 in system memory; other formats are converted.
 //! - Only the first video stream is decoded.
+//! - A hardware decoder that fails, or takes frames and gives none, ends the feed with
+//!   [`Step::DecoderFailed`]. The source then opens the stream again without hardware.
 //! - Credentials are passed as properties: elements print addresses.
 //! - Dropping the feed stops the pipeline.
 
+mod describe;
 mod device;
+mod entry;
+mod http;
 mod mode;
 mod pipeline;
+mod platform;
 mod signals;
+mod timestamps;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gstreamer as gst;
-use gstreamer::prelude::ElementExt;
+use gstreamer::prelude::{Cast, ElementExt, GstObjectExt};
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use gstreamer_video::prelude::VideoFrameExt;
 use url::Url;
-use watchkeeper_contract::source::LossCause;
+use watchkeeper_contract::source::{DecoderChoice, DecoderStatus, LossCause};
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane, Planes};
 
+pub(super) use self::describe::{Origin, Request};
 pub use self::device::DRAIN_V4L2_ENV;
-pub(super) use self::pipeline::Origin;
+use self::platform::Platform;
 use self::signals::{Signals, fault};
 use super::cause;
+use super::check::{Missing, package_of};
 use super::feed::{Feed, FeedError, Raw, Step};
 use super::privacy::Unmasked;
+
+/// Buffers that a hardware decoder may hold before its first picture, and between two: the 16 that
+/// H.264 and H.265 reorder, and as many in the decoder's own queues.
+const MAX_UNDECODED: u64 = 32;
+
+/// Checks that decoders of this choice are installed.
+///
+/// # Errors
+/// A sentence with the remedy.
+pub fn check_decoder(choice: DecoderChoice) -> Result<(), String> {
+    gst::init().map_err(|e| format!("GStreamer does not start: {e}"))?;
+    Platform::probe().check_choice(choice)
+}
+
+/// Lists the elements of this board's hardware decoders that are not installed.
+#[must_use]
+pub fn missing_hardware() -> Vec<Missing> {
+    if gst::init().is_err() {
+        // Everything is missing then, and reported by `missing_elements`.
+        return Vec::new();
+    }
+    let missing = Platform::probe().all_missing_hardware().into_iter();
+    missing
+        .map(|hardware| Missing {
+            element: hardware.element.to_owned(),
+            package: package_of(hardware.element).unwrap_or_default().to_owned(),
+            needed_for: format!("hardware decoding on this {}", hardware.board),
+        })
+        .collect()
+}
 
 /// A running GStreamer pipeline.
 pub(super) struct GstFeed {
@@ -37,6 +76,7 @@ pub(super) struct GstFeed {
     bus: gst::Bus,
     signals: Arc<Signals>,
     has_reported_connected: bool,
+    has_picture: bool,
     layout: Option<(gst::Caps, gst_video::VideoInfo)>,
     place: String,
     kind: Kind,
@@ -50,17 +90,18 @@ enum Kind {
 
 impl GstFeed {
     /// Builds and starts the pipeline; network sources connect in the background.
-    pub(super) fn open(origin: &Origin<'_>) -> Result<Self, FeedError> {
+    pub(super) fn open(request: &Request<'_>) -> Result<Self, FeedError> {
         gst::init().map_err(|e| fault(&format!("GStreamer does not start: {e}")))?;
         let signals = Arc::new(Signals::default());
         let pipeline = gst::Pipeline::new();
-        let sink = pipeline::build(&pipeline, origin, &signals)?;
-        let (place, kind) = match origin {
+        let sink = pipeline::build(&pipeline, request, &signals)?;
+        let (place, kind) = match &request.origin {
             Origin::File { path, .. } => (path.display().to_string(), Kind::File),
             Origin::Rtsp { url, .. } | Origin::Http { url, .. } => {
                 (url.to_string(), Kind::Network((*url).clone()))
             }
             Origin::V4l2 { device, .. } => (device.display().to_string(), Kind::Device),
+            Origin::Csi { sensor, .. } => (format!("csi://{sensor}"), Kind::Device),
         };
         let bus = pipeline
             .bus()
@@ -76,20 +117,22 @@ impl GstFeed {
             bus,
             signals,
             has_reported_connected: false,
+            has_picture: false,
             layout: None,
             place,
             kind,
         };
         if feed.pipeline.set_state(gst::State::Playing).is_err() {
-            return Err(feed
-                .error()
-                .unwrap_or_else(|| fault(&format!("{} does not start", feed.place))));
+            return Err(match feed.error() {
+                Some(Step::Broken(error) | Step::DecoderFailed(error)) => error,
+                _ => fault(&format!("{} does not start", feed.place)),
+            });
         }
         Ok(feed)
     }
 
-    /// Returns the error that the pipeline posted, if any.
-    fn error(&mut self) -> Option<FeedError> {
+    /// Returns the step for the error that the pipeline posted, if any.
+    fn error(&mut self) -> Option<Step> {
         let mut missing = None;
         while let Some(message) = self.bus.pop() {
             match message.view() {
@@ -98,12 +141,57 @@ impl GstFeed {
                     missing = name.and_then(|s| s.get::<String>("name").ok()).or(missing);
                 }
                 gst::MessageView::Error(error) => {
-                    return Some(self.explain(&error.error(), error.debug().as_deref(), missing));
+                    if let Some(step) = self.blame_decoder(error) {
+                        return Some(step);
+                    }
+                    let explained = self.explain(&error.error(), error.debug().as_deref(), missing);
+                    return Some(Step::Broken(explained));
                 }
                 _ => {}
             }
         }
-        None
+        let failure = self.signals.failure.lock().take()?;
+        Some(match self.hardware() {
+            Some(element) => self.decoder_failed(&element, &failure.message),
+            None => Step::Broken(failure),
+        })
+    }
+
+    /// Returns the hardware decoder of this feed.
+    fn hardware(&self) -> Option<String> {
+        let decoder = self.signals.decoder.lock();
+        let status = &decoder.as_ref()?.status;
+        status.hardware.then(|| status.element.clone())
+    }
+
+    /// Blames the hardware decoder for an error that one of its elements posted, or that the
+    /// stream's format caused before the first picture: other elements report that it was refused.
+    fn blame_decoder(&self, error: &gst::message::Error) -> Option<Step> {
+        let element = self.hardware()?;
+        let glib = error.error();
+        let is_of_decoder = error.src().is_some_and(|src| {
+            let decoder = self.signals.decoder.lock();
+            let parts = decoder.iter().flat_map(|decoder| &decoder.elements);
+            let mut parts = parts.filter_map(gst::glib::WeakRef::upgrade);
+            parts.any(|part| src == part.upcast_ref::<gst::Object>() || src.has_as_ancestor(&part))
+        });
+        let is_of_format = !self.has_picture
+            && (glib.kind::<gst::StreamError>().is_some()
+                || glib.kind::<gst::CoreError>().is_some());
+        (is_of_decoder || is_of_format).then(|| self.decoder_failed(&element, glib.message()))
+    }
+
+    fn decoder_failed(&self, element: &str, detail: &str) -> Step {
+        let detail = lowercase_first(detail);
+        Step::DecoderFailed(FeedError {
+            cause: LossCause::Codec,
+            message: format!(
+                "hardware decoder {element} failed on {} ({detail}); the processor decodes until \
+                 the runtime restarts",
+                self.place
+            ),
+            is_retryable: true,
+        })
     }
 
     fn explain(
@@ -228,15 +316,23 @@ impl Feed for GstFeed {
         }
         let wait = gst::ClockTime::try_from(wait).unwrap_or(gst::ClockTime::SECOND);
         if let Some(sample) = self.sink.try_pull_sample(wait) {
+            self.has_picture = true;
+            self.signals.undecoded.store(0, Ordering::Relaxed);
             return self
                 .convert(&sample)
                 .map_or_else(Step::Broken, Step::Picture);
         }
         if let Some(broken) = self.error() {
-            return Step::Broken(broken);
+            return broken;
         }
         if self.sink.is_eos() {
-            return Step::End;
+            let is_undecoded = self.signals.undecoded.load(Ordering::Relaxed) > 0;
+            return match self.hardware() {
+                Some(element) if is_undecoded && !self.has_picture => {
+                    self.decoder_failed(&element, "it took frames and gave none")
+                }
+                _ => Step::End,
+            };
         }
         Step::Nothing
     }
@@ -248,6 +344,21 @@ impl Feed for GstFeed {
                 url.scheme().starts_with("http") && !self.signals.multipart.load(Ordering::Relaxed)
             }
             Kind::Device => false,
+        }
+    }
+
+    fn decoder(&self) -> Option<DecoderStatus> {
+        let decoder = self.signals.decoder.lock();
+        decoder.as_ref().map(|decoder| decoder.status.clone())
+    }
+
+    fn silent_decoder(&self) -> Option<FeedError> {
+        let element = self.hardware()?;
+        let is_silent = self.signals.undecoded.load(Ordering::Relaxed) > MAX_UNDECODED;
+        let detail = "it took frames and gave none in time";
+        match is_silent.then(|| self.decoder_failed(&element, detail))? {
+            Step::DecoderFailed(error) => Some(error),
+            _ => None,
         }
     }
 }

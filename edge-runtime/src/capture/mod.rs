@@ -31,5 +31,5 @@ pub mod supervise;
 mod timeline;
 pub mod view;
 
-pub use self::gst::DRAIN_V4L2_ENV;
+pub use self::gst::{DRAIN_V4L2_ENV, check_decoder, missing_hardware};
 pub use watchkeeper_config::{address, redact};

@@ -3,6 +3,7 @@
 //! - A source is open only while it has a subscriber.
 //! - Frame numbers and presentation times grow over reconnects.
 //! - Sources are isolated: no fault of one reaches another.
+//! - A source whose hardware decoder failed decodes on the processor until it is replaced.
 //! - Closing or dropping the [`SourceHandle`] stops the thread, with a timeout of [`CLOSE_TIMEOUT`]
 //!   for one that hangs in a driver. A closed source sends no more notices.
 
@@ -54,6 +55,7 @@ impl Source {
                 blind: None,
                 size: None,
                 nominal_fps: None,
+                decoder: None,
                 counters: SourceCounters::default(),
                 meter: Meter::default(),
             }),
@@ -187,6 +189,7 @@ impl SourceHandle {
             nominal_fps: board.nominal_fps,
             note: None,
             privacy: self.privacy.clone(),
+            decoder: board.decoder.clone(),
             counters: SourceCounters {
                 fps: board.meter.fps(now),
                 ..board.counters

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, Priority};
-use watchkeeper_contract::source::SourceSpec;
+use watchkeeper_contract::source::{DecoderChoice, SourceSpec};
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
 
 use super::error::JournalError;
@@ -318,6 +318,12 @@ struct SourceV1 {
     /// Newer than the format; missing means fixed.
     #[serde(default = "fixed")]
     fixed_view: bool,
+    /// Newer than the format; missing means `auto`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    decoder: Option<Value>,
+    /// Newer than the format; missing means unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scale: Option<[u32; 2]>,
     /// Newer than the format; missing means none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<DisplayName>,
@@ -354,6 +360,8 @@ impl Stored for SourceSpec {
             stall_s,
             fixed_view,
             controls,
+            decoder,
+            scale,
         } = self;
         serde_json::to_vec(&SourceV1 {
             format: FORMAT,
@@ -365,6 +373,11 @@ impl Stored for SourceSpec {
             stall_s: *stall_s,
             fixed_view: *fixed_view,
             controls: controls.clone(),
+            decoder: match decoder {
+                DecoderChoice::Auto => None,
+                named => Some(serde_json::to_value(named)?),
+            },
+            scale: *scale,
             name: name.clone(),
             over: over.map(str::to_owned),
         })
@@ -383,6 +396,11 @@ impl Stored for SourceSpec {
             stall_s: record.stall_s,
             fixed_view: record.fixed_view,
             controls: record.controls,
+            decoder: match record.decoder {
+                Some(named) => parse_field("decoder", named)?,
+                None => DecoderChoice::Auto,
+            },
+            scale: record.scale,
         };
         let over = record.over;
         Ok(StoredSpec { spec, over })

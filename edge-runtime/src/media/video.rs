@@ -241,7 +241,7 @@ impl Drop for VideoWriter {
 #[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 pub(crate) mod tests {
     use watchkeeper_contract::id::SourceId;
-    use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
+    use watchkeeper_contract::source::{DecoderChoice, Pace, RtspTransport, SourceSpec};
 
     use super::*;
     use crate::capture::mailbox::Recv;
@@ -270,6 +270,8 @@ pub(crate) mod tests {
             stall_s: None,
             fixed_view: true,
             controls: std::collections::BTreeMap::default(),
+            decoder: DecoderChoice::default(),
+            scale: None,
         };
         let handle = Source::spawn(spec, Deps::default());
         let receiver = handle.subscribe();

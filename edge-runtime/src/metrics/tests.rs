@@ -1,6 +1,7 @@
 //! The text of the metrics.
 
 use watchkeeper_contract::event::Verdict;
+use watchkeeper_contract::source::SourceState;
 
 use super::*;
 use crate::journal::Limits;
@@ -20,6 +21,7 @@ fn updated_metrics_are_in_the_text() {
     metrics.count_frames(&gate, 1);
     metrics.count_dropped(&gate, "slot", 3);
     metrics.set_source_state(&gate, &SourceState::Ended);
+    metrics.set_source_decoder(&gate, true);
     metrics.observe_inference("yolox-nano", Duration::from_millis(20));
     metrics.count_event(&Decision {
         verdict: Verdict::Review,
@@ -36,6 +38,7 @@ fn updated_metrics_are_in_the_text() {
         "watchkeeper_frames_dropped_total{source=\"gate\",at=\"slot\"} 3",
         "watchkeeper_source_state{source=\"gate\",state=\"ended\"} 1",
         "watchkeeper_source_state{source=\"gate\",state=\"live\"} 0",
+        "watchkeeper_source_hardware_decoder{source=\"gate\"} 1",
         "watchkeeper_inference_seconds_count{model=\"yolox-nano\"} 1",
         "watchkeeper_events_total{verdict=\"review\"} 1",
         "watchkeeper_event_confidence_bucket{le=\"0.7\"} 0",

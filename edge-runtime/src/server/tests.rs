@@ -133,6 +133,7 @@ impl Runtime for Little {
             nominal_fps: None,
             note: None,
             privacy: None,
+            decoder: None,
             counters: SourceCounters::default(),
         };
         self.sources.lock().unwrap().insert(spec.id, status.clone());

@@ -25,7 +25,7 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, PipelineState, Priority};
 use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_contract::source::{RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{DecoderChoice, RtspTransport, SourceSpec};
 pub use watchkeeper_engine::templates::shape;
 use watchkeeper_engine::templates::watch as plan;
 use watchkeeper_models::Zoo;
@@ -140,6 +140,8 @@ async fn watch(
             stall_s: None,
             fixed_view: true,
             controls: std::collections::BTreeMap::default(),
+            decoder: DecoderChoice::default(),
+            scale: None,
         })
         .await?;
     out.busy("loading the model");

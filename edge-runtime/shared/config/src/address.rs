@@ -12,7 +12,9 @@ use crate::demo::{DemoOptions, DemoOptionsError};
 use crate::redact::{self, Redactor};
 
 /// Schemes of addresses.
-const SCHEMES: [&str; 7] = ["rtsp", "rtsps", "http", "https", "file", "v4l2", "demo"];
+const SCHEMES: [&str; 8] = [
+    "rtsp", "rtsps", "http", "https", "file", "v4l2", "csi", "demo",
+];
 
 /// User name and password of a network source.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,6 +56,15 @@ pub enum Address {
         /// Frames per second to ask for.
         fps: Option<u32>,
     },
+    /// A camera on the CSI connector of a Jetson or a Raspberry Pi.
+    Csi {
+        /// Number of the sensor, from 0.
+        sensor: u32,
+        /// Picture size in pixels to ask for.
+        size: Option<[u32; 2]>,
+        /// Frames per second to ask for.
+        fps: Option<u32>,
+    },
     /// The built-in street scene.
     Demo(DemoOptions),
 }
@@ -71,6 +82,12 @@ impl std::fmt::Debug for Address {
                 .field("size", size)
                 .field("fps", fps)
                 .finish(),
+            Self::Csi { sensor, size, fps } => f
+                .debug_struct("Csi")
+                .field("sensor", sensor)
+                .field("size", size)
+                .field("fps", fps)
+                .finish(),
             Self::Demo(options) => f.debug_tuple("Demo").field(options).finish(),
         }
     }
@@ -80,12 +97,12 @@ impl std::fmt::Debug for Address {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     #[error(
-        "source address is empty; use a file, a folder of pictures, rtsp://…, http://…, /dev/video0 or demo:"
+        "source address is empty; use a file, a folder of pictures, rtsp://…, http://…, /dev/video0, csi://0 or demo:"
     )]
     Empty,
     /// The scheme is unknown.
     #[error(
-        "source address {uri:?} has the unknown scheme {scheme:?}; allowed are rtsp, rtsps, http, https, file, v4l2 and demo{}",
+        "source address {uri:?} has the unknown scheme {scheme:?}; allowed are rtsp, rtsps, http, https, file, v4l2, csi and demo{}",
         .nearest.map(|nearest| format!("; did you mean {nearest}?")).unwrap_or_default()
     )]
     Scheme {
@@ -155,6 +172,7 @@ impl Address {
                     Self::Http { url, credentials }
                 })
             }
+            "csi" => csi(text),
             "file" => {
                 let url = Url::parse(text).map_err(|e| malformed(&e.to_string()))?;
                 url.to_file_path()
@@ -180,7 +198,9 @@ impl Address {
                 let of_options = of_options.flat_map(|v| [v.to_owned(), percent_decoded(v)]);
                 Redactor::new(of_user.chain(of_options))
             }
-            Self::Path(_) | Self::V4l2 { .. } | Self::Demo(_) => Redactor::default(),
+            Self::Path(_) | Self::V4l2 { .. } | Self::Csi { .. } | Self::Demo(_) => {
+                Redactor::default()
+            }
         }
     }
 
@@ -248,6 +268,34 @@ fn v4l2(whole: &str, text: &str) -> Result<Address, AddressError> {
             "it names no device; write v4l2:/dev/video0".to_owned(),
         ));
     }
+    let (size, fps) = mode(options).map_err(malformed)?;
+    Ok(Address::V4l2 {
+        device: PathBuf::from(device),
+        size,
+        fps,
+    })
+}
+
+/// Parses the address of a CSI camera, such as `csi://0?width=1280&height=720&fps=30`.
+fn csi(text: &str) -> Result<Address, AddressError> {
+    let malformed = |reason: String| AddressError::Malformed {
+        uri: redact::uri(text),
+        reason,
+    };
+    let (_, rest) = text.split_once("://").unwrap_or_default();
+    let (sensor, options) = rest.split_once('?').unwrap_or((rest, ""));
+    let sensor = sensor.trim_end_matches('/').parse().map_err(|_| {
+        malformed("it names no sensor; write csi://0 for the first camera".to_owned())
+    })?;
+    let (size, fps) = mode(options).map_err(malformed)?;
+    Ok(Address::Csi { sensor, size, fps })
+}
+
+/// Picture size in pixels and frames per second.
+type Mode = (Option<[u32; 2]>, Option<u32>);
+
+/// Parses the options `width`, `height` and `fps` of a device; an error is a reason.
+fn mode(options: &str) -> Result<Mode, String> {
     let (mut width, mut height, mut fps) = (None, None, None);
     for option in options.split('&').filter(|o| !o.is_empty()) {
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
@@ -256,35 +304,21 @@ fn v4l2(whole: &str, text: &str) -> Result<Address, AddressError> {
             "height" => &mut height,
             "fps" => &mut fps,
             _ => {
-                return Err(malformed(format!(
+                return Err(format!(
                     "unknown option {name:?}; allowed are width, height and fps"
-                )));
-            }
-        };
-        let number: u32 = value
-            .parse()
-            .ok()
-            .filter(|n| (1..=16_384).contains(n))
-            .ok_or_else(|| {
-                malformed(format!(
-                    "option {name} needs a whole number from 1 to 16384"
-                ))
-            })?;
-        *slot = Some(number);
-    }
-    Ok(Address::V4l2 {
-        device: PathBuf::from(device),
-        size: match (width, height) {
-            (Some(w), Some(h)) => Some([w, h]),
-            (None, None) => None,
-            _ => {
-                return Err(malformed(
-                    "give both width and height, or neither".to_owned(),
                 ));
             }
-        },
-        fps,
-    })
+        };
+        let number = value.parse().ok().filter(|n| (1..=16_384).contains(n));
+        *slot = Some(
+            number.ok_or_else(|| format!("option {name} needs a whole number from 1 to 16384"))?,
+        );
+    }
+    match (width, height) {
+        (Some(w), Some(h)) => Ok((Some([w, h]), fps)),
+        (None, None) => Ok((None, fps)),
+        _ => Err("give both width and height, or neither".to_owned()),
+    }
 }
 
 /// Decodes `%41` to `A`; an invalid escape stays as it is.
@@ -406,6 +440,14 @@ mod tests {
                 fps: Some(30)
             }
         );
+        assert_eq!(
+            Address::parse("csi://1?width=1280&height=720&fps=30").unwrap(),
+            Address::Csi {
+                sensor: 1,
+                size: Some([1280, 720]),
+                fps: Some(30)
+            }
+        );
         for device in ["/dev/video0", "/dev/v4l/by-id/usb-046d_C920-video-index0"] {
             assert!(matches!(
                 Address::parse(device).unwrap(),
@@ -432,6 +474,9 @@ mod tests {
         ] {
             let error = Address::parse(bad).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
+        }
+        for bad in ["csi://", "csi://front", "csi://0?width=3", "csi://0?gain=3"] {
+            assert!(Address::parse(bad).is_err(), "{bad}");
         }
         assert!(Address::parse("v4l2:").is_err());
         assert!(Address::parse("v4l2:/dev/video0?width=3").is_err());

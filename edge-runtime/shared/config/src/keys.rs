@@ -436,6 +436,24 @@ pub const KEYS: &[Key] = &[
          device is opened; a wrong name or value keeps the camera from starting.",
     ),
     key(
+        "sources.*.decoder",
+        Kind::Choice(&["auto", "software", "nvidia", "v4l2", "va"]),
+        Some("auto"),
+        "",
+        "Which decoders may decode H.264 and H.265. `auto` takes hardware where it is installed \
+         and reports where it falls back to the processor; `nvidia`, `v4l2` or `va` asks for that \
+         hardware; `software` is the processor.",
+    ),
+    key(
+        "sources.*.scale",
+        Kind::Structure,
+        None,
+        "pixels",
+        "Width and height to which pictures are scaled as soon as they are decoded, such as \
+         `[1280, 720]`; on a Jetson before they are copied. Lines and zones are in these pixels. \
+         Default: the size that the camera sends.",
+    ),
+    key(
         "sources.*.stall_s",
         Kind::Number(*STALL_S.start(), *STALL_S.end()),
         Some("5"),

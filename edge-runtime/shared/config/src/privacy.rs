@@ -148,7 +148,18 @@ fn is_one_camera(a: &Address, b: &Address) -> bool {
             let (a, b) = (real(a), real(b));
             a.starts_with(&b) || b.starts_with(&a)
         }
+        // A CSI camera may have a device node too, whose number is not the sensor's.
+        (Address::Csi { .. } | Address::V4l2 { .. }, Address::Csi { .. })
+        | (Address::Csi { .. }, Address::V4l2 { .. }) => is_one_sensor(a, b),
         _ => false,
+    }
+}
+
+/// Whether two addresses may be one CSI camera: a device node may belong to any sensor.
+fn is_one_sensor(a: &Address, b: &Address) -> bool {
+    match (a, b) {
+        (Address::Csi { sensor: a, .. }, Address::Csi { sensor: b, .. }) => a == b,
+        _ => true,
     }
 }
 
@@ -157,7 +168,9 @@ fn is_one_camera(a: &Address, b: &Address) -> bool {
 fn host(address: &Address) -> Option<String> {
     let url = match address {
         Address::Rtsp { url, .. } | Address::Http { url, .. } => url,
-        Address::Path(_) | Address::V4l2 { .. } | Address::Demo(_) => return None,
+        Address::Path(_) | Address::V4l2 { .. } | Address::Csi { .. } | Address::Demo(_) => {
+            return None;
+        }
     };
     let host = url.host_str()?.trim_end_matches('.').to_ascii_lowercase();
     let number = host.trim_start_matches('[').trim_end_matches(']');

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::id::{DisplayName, SourceId};
 use crate::privacy::PrivacyStatus;
@@ -24,7 +25,8 @@ pub struct SourceSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<DisplayName>,
     /// Address: `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN` or
-    /// `v4l2:/dev/videoN`, a video file, a folder of images, or `demo:[?option=value&…]`.
+    /// `v4l2:/dev/videoN`, `csi://N`, a video file, a folder of images, or
+    /// `demo:[?option=value&…]`.
     ///
     /// A credential in it is never shown again: every answer carries `***` instead.
     pub uri: String,
@@ -58,7 +60,35 @@ pub struct SourceSpec {
     /// time the device is opened. `cameras show` lists names and ranges.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub controls: BTreeMap<String, i64>,
+    /// Which decoders may decode H.264 and H.265.
+    #[serde(default, skip_serializing_if = "DecoderChoice::is_auto")]
+    pub decoder: DecoderChoice,
+    /// Width and height in pixels (16 to 16384) to which every picture is scaled before it is
+    /// copied. Lines, zones and events are in these pixels. Absent: as the camera sends it.
+    #[serde(
+        default,
+        deserialize_with = "scale_in_range",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub scale: Option<[u32; 2]>,
 }
+
+fn scale_in_range<'de, D: Deserializer<'de>>(from: D) -> Result<Option<[u32; 2]>, D::Error> {
+    let scale = Option::<[u32; 2]>::deserialize(from)?;
+    match scale {
+        Some(sides) if !sides.iter().all(|side| SCALE_PX.contains(side)) => {
+            Err(D::Error::custom(format!(
+                "scale is {sides:?}; use a width and a height from {} to {} pixels",
+                SCALE_PX.start(),
+                SCALE_PX.end()
+            )))
+        }
+        scale => Ok(scale),
+    }
+}
+
+/// Bounds of each side of [`SourceSpec::scale`] in pixels.
+pub const SCALE_PX: std::ops::RangeInclusive<u32> = 16..=16_384;
 
 /// Bounds of [`SourceSpec::stall_s`] in seconds. Network elements wait an hour at most, and must
 /// wait longer than this.
@@ -103,6 +133,59 @@ pub enum RtspTransport {
     Tcp,
     /// RTP over UDP.
     Udp,
+}
+
+/// Decoders that a source may use for H.264 and H.265.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum DecoderChoice {
+    /// The best hardware decoder that is installed, otherwise the processor.
+    #[default]
+    Auto,
+    /// Only decoders that run on the processor.
+    Software,
+    /// NVIDIA's hardware: `nvv4l2decoder` of a Jetson, `nvh264dec` of a graphics card.
+    Nvidia,
+    /// A decoder of the kernel's V4L2 interface, as on a Raspberry Pi 4.
+    V4l2,
+    /// VA-API, for graphics of Intel and AMD.
+    Va,
+}
+
+impl DecoderChoice {
+    /// Returns the word of the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Software => "software",
+            Self::Nvidia => "nvidia",
+            Self::V4l2 => "v4l2",
+            Self::Va => "va",
+        }
+    }
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+/// What decodes the video of a source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DecoderStatus {
+    /// GStreamer element, such as `nvv4l2decoder`.
+    pub element: String,
+    /// Whether it is hardware and not the processor.
+    pub hardware: bool,
+    /// Why the processor decodes although hardware was expected: one sentence with the remedy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<String>,
 }
 
 /// Why a source is not delivering.
@@ -230,5 +313,39 @@ pub struct SourceStatus {
     /// Its privacy mask, which only the configuration file sets; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacyStatus>,
+    /// What decodes its video, since the first frame; absent for pictures and the demo scene.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decoder: Option<DecoderStatus>,
     pub counters: SourceCounters,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(members: &str) -> Result<SourceSpec, String> {
+        let text = format!(r#"{{"id": "cam", "uri": "rtsp://cam/live"{members}}}"#);
+        serde_json::from_str(&text).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn scale_out_of_range_is_refused() {
+        let scaled = spec(r#", "scale": [1280, 720]"#);
+        assert_eq!(scaled.map(|spec| spec.scale), Ok(Some([1280, 720])));
+        let refused = spec(r#", "scale": [1280, 0]"#).unwrap_err();
+        assert!(refused.contains("from 16 to 16384 pixels"), "{refused}");
+    }
+
+    #[test]
+    fn defaults_of_decoding_are_not_written() {
+        let plain = spec("").map(|spec| serde_json::to_string(&spec).unwrap_or_default());
+        let written = plain.unwrap_or_default();
+        assert!(
+            written.contains("uri") && !written.contains("decoder"),
+            "{written}"
+        );
+        assert!(!written.contains("scale"), "{written}");
+        let named = spec(r#", "decoder": "nvidia""#).map(|spec| spec.decoder.name());
+        assert_eq!(named, Ok("nvidia"));
+    }
 }

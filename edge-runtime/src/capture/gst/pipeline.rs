@@ -1,79 +1,35 @@
-//! GStreamer pipelines from an address to an `appsink`, one for each kind of source.
+//! Builds GStreamer pipelines from their descriptions.
 //!
-//! - Settings for memory and pace (queue length, dropping, padded rows) are made only here.
-//! - Sound and subtitles are never decoded.
+//! - [`describe`] decides which elements there are; nothing here depends on the board.
+//! - Only the first video stream is decoded. Sound and subtitles are never decoded.
 //! - User names and passwords are passed as properties, never in an address.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use gstreamer as gst;
 use gstreamer::prelude::{
-    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExtManual, GstObjectExt,
-    ObjectExt, PadExt, PadExtManual,
+    Cast, ElementExt, ElementExtManual, GObjectExtManualGst, GstBinExt, GstObjectExt, ObjectExt,
+    PadExt, PadExtManual,
 };
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
-use url::Url;
-use watchkeeper_contract::source::RtspTransport;
 
 use super::super::address::Credentials;
 use super::super::cause;
 use super::super::feed::FeedError;
+use super::describe::{
+    Branch, Description, FORMATS, INSIDE, Origin, Property, Request, Stage, Value, describe,
+};
 use super::device;
+use super::entry::KeyFrameAndTimes;
+use super::http;
 use super::mode::Need;
-use super::signals::{Signals, fault};
+use super::platform::{DECODERS, Memory, Platform};
+use super::signals::{RunningDecoder, Signals, fault};
 
 /// Max pictures that wait between GStreamer and the source's thread.
 const MAX_BUFFERS: u32 = 2;
-
-/// Time in which `rtspsrc` reorders RTP packets and requests lost ones.
-const RTSP_LATENCY_MS: u32 = 100;
-
-/// Min timeout of a network element, in seconds.
-///
-/// Below the supervisor's deadline, so that the element's more exact error comes first.
-const NETWORK_TIMEOUT_S: u32 = 8;
-
-/// Returns the timeout of a network element, in seconds; longer than the source may be silent.
-fn network_timeout_s(silence: Duration) -> u32 {
-    let silence = u32::try_from(silence.as_secs()).unwrap_or(u32::MAX);
-    // 3600 is the maximum of souphttpsrc.
-    silence.saturating_add(1).clamp(NETWORK_TIMEOUT_S, 3600)
-}
-
-/// Origin of a stream to open.
-pub(in crate::capture) enum Origin<'a> {
-    File {
-        path: &'a Path,
-        native_pace: bool,
-    },
-    Rtsp {
-        url: &'a Url,
-        credentials: Option<&'a Credentials>,
-        transport: RtspTransport,
-        tls_verify: bool,
-        /// Longest allowed time without a picture.
-        silence: Duration,
-    },
-    Http {
-        url: &'a Url,
-        credentials: Option<&'a Credentials>,
-        native_pace: bool,
-        tls_verify: bool,
-        /// Longest allowed time without a picture.
-        silence: Duration,
-    },
-    V4l2 {
-        device: &'a Path,
-        size: Option<[u32; 2]>,
-        fps: Option<u32>,
-        /// Rate above which the source drops pictures.
-        max_fps: Option<f64>,
-    },
-}
 
 fn make(name: &str) -> Result<gst::Element, FeedError> {
     gst::ElementFactory::make(name)
@@ -81,51 +37,134 @@ fn make(name: &str) -> Result<gst::Element, FeedError> {
         .map_err(|_| cause::from_missing_element(name))
 }
 
-fn add(pipeline: &gst::Pipeline, elements: &[&gst::Element]) -> Result<(), FeedError> {
-    pipeline
-        .add_many(elements)
-        .and_then(|()| gst::Element::link_many(elements))
-        .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))
+/// Sets a property, unless this version of the element lacks it.
+fn set(element: &gst::Element, (name, value): &Property) {
+    if element.find_property(name).is_none() {
+        let element = element.name();
+        tracing::debug!(%element, name, "property is not supported by this version");
+        return;
+    }
+    match value {
+        Value::Path(path) => element.set_property(name, path),
+        Value::Text(text) => element.set_property(name, text),
+        Value::Nick(nick) => element.set_property_from_str(name, nick),
+        // Of the width that the element declares.
+        Value::Number(number) => element.set_property_from_str(name, &number.to_string()),
+        Value::Flag(flag) => element.set_property(name, flag),
+    }
+}
+
+/// Adds a chain of elements to `pipeline` and links them.
+fn add_chain(
+    pipeline: &gst::Pipeline,
+    stages: &[Stage],
+    signals: &Arc<Signals>,
+) -> Result<Vec<gst::Element>, FeedError> {
+    let cannot = |e: &gst::glib::BoolError| fault(&format!("cannot build the pipeline: {e}"));
+    let mut chain: Vec<gst::Element> = Vec::new();
+    for stage in stages {
+        let element = match stage {
+            Stage::Element(name, properties) => {
+                let element = make(name)?;
+                properties
+                    .iter()
+                    .for_each(|property| set(&element, property));
+                element
+            }
+            Stage::Caps(caps) => {
+                let filter = make("capsfilter")?;
+                let caps = caps.parse::<gst::Caps>().map_err(|e| cannot(&e))?;
+                filter.set_property("caps", caps);
+                filter
+            }
+            Stage::KeyFrameAndTimes => {
+                let pad = chain.last().and_then(|parser| parser.static_pad("src"));
+                if let Some(pad) = pad {
+                    KeyFrameAndTimes::attach(&pad);
+                }
+                continue;
+            }
+        };
+        watch_decoder(&element, signals);
+        pipeline.add(&element).map_err(|e| cannot(&e))?;
+        if let Some(last) = chain.last() {
+            last.link(&element).map_err(|e| cannot(&e))?;
+        }
+        chain.push(element);
+    }
+    Ok(chain)
+}
+
+/// Counts the buffers that a hardware decoder takes.
+fn watch_decoder(element: &gst::Element, signals: &Arc<Signals>) {
+    let is_hardware = is_hardware_decoder(element);
+    let Some(pad) = element.static_pad("sink").filter(|_| is_hardware) else {
+        return;
+    };
+    let signals = signals.clone();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
+        signals.undecoded.fetch_add(1, Ordering::Relaxed);
+        gst::PadProbeReturn::Ok
+    });
 }
 
 /// Builds `pipeline` and returns the sink that its pictures come from.
 pub(super) fn build(
     pipeline: &gst::Pipeline,
-    origin: &Origin<'_>,
+    request: &Request<'_>,
     signals: &Arc<Signals>,
 ) -> Result<gst_app::AppSink, FeedError> {
-    let (convert, sink) = tail(pipeline, origin)?;
-    head(
-        pipeline,
-        origin,
-        &decoder(&convert, signals)?,
-        &sink,
-        signals,
-    )?;
+    let description = describe(request, Platform::probe()).map_err(|message| FeedError {
+        is_retryable: false,
+        cause: watchkeeper_contract::source::LossCause::Codec,
+        message,
+    })?;
+    let sink = sink(&description)?;
+    pipeline
+        .add(&sink)
+        .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
+    let head = add_chain(pipeline, &description.head, signals)?;
+    connect_origin(&head, request, &sink, signals);
+    let Some(last) = head.last() else {
+        return Err(fault("a pipeline without an origin"));
+    };
+    let next = match description.branches.is_empty() {
+        true => {
+            signals.connected.store(true, Ordering::Relaxed);
+            sink.clone().upcast()
+        }
+        false => {
+            let decode = decodebin(pipeline, description, &sink, signals)?;
+            pipeline
+                .add(&decode)
+                .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
+            decode
+        }
+    };
+    if matches!(request.origin, Origin::Rtsp { .. }) {
+        link_when_ready(last, &next);
+    } else {
+        last.link(&next)
+            .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
+    }
+    if let Origin::V4l2 {
+        size, fps, max_fps, ..
+    } = request.origin
+    {
+        choose_device_mode(&head, &Need { size, fps, max_fps });
+    }
     Ok(sink)
 }
 
-/// Adds the converter and the sink.
-fn tail(
-    pipeline: &gst::Pipeline,
-    origin: &Origin<'_>,
-) -> Result<(gst::Element, gst_app::AppSink), FeedError> {
-    let convert = make("videoconvert")?;
+fn sink(description: &Description) -> Result<gst_app::AppSink, FeedError> {
     make("appsink")?;
-    let (sync, drop) = match origin {
-        Origin::File { native_pace, .. } | Origin::Http { native_pace, .. } => {
-            (*native_pace, *native_pace)
-        }
-        Origin::Rtsp { .. } | Origin::V4l2 { .. } => (false, true),
-    };
-    let caps = gst_video::VideoCapsBuilder::new()
-        .format_list([gst_video::VideoFormat::I420, gst_video::VideoFormat::Nv12])
-        .build();
+    let caps = FORMATS.parse::<gst::Caps>();
+    let caps = caps.map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
     let sink = gst_app::AppSink::builder()
         .caps(&caps)
         .max_buffers(MAX_BUFFERS)
-        .sync(sync)
-        .drop(drop)
+        .sync(description.sync)
+        .drop(description.drop)
         .build();
     // Announces support for padded rows, which saves decoders a copy of every picture.
     if let Some(pad) = sink.static_pad("sink") {
@@ -139,159 +178,56 @@ fn tail(
             gst::PadProbeReturn::Ok
         });
     }
-    pipeline
-        .add_many([&convert, sink.upcast_ref()])
-        .and_then(|()| convert.link(&sink))
-        .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
-    Ok((convert, sink))
+    Ok(sink)
 }
 
-/// Adds the elements from the origin to the decoder.
-fn head(
-    pipeline: &gst::Pipeline,
-    origin: &Origin<'_>,
-    decode: &gst::Element,
+/// Connects the signals of the origin's elements.
+fn connect_origin(
+    head: &[gst::Element],
+    request: &Request<'_>,
     sink: &gst_app::AppSink,
     signals: &Arc<Signals>,
-) -> Result<(), FeedError> {
-    match origin {
-        Origin::File { path, .. } => {
-            let src = make("filesrc")?;
-            src.set_property("location", path);
-            add(pipeline, &[&src, decode])
-        }
-        Origin::V4l2 {
-            device,
-            size,
-            fps,
-            max_fps,
-        } => {
-            let need = Need {
-                size: *size,
-                fps: *fps,
-                max_fps: *max_fps,
-            };
-            add_device(pipeline, device, &need, decode)
-        }
-        Origin::Http {
-            url,
+) {
+    let Some(src) = head.first() else { return };
+    match &request.origin {
+        Origin::Rtsp {
             credentials,
             tls_verify,
-            silence,
             ..
         } => {
-            let src = make("souphttpsrc")?;
-            src.set_property("location", url.as_str());
-            src.set_property("timeout", network_timeout_s(*silence));
-            src.set_property("retries", 0i32);
-            src.set_property("ssl-strict", *tls_verify);
-            set_credentials(&src, *credentials);
-            let typefind = make("typefind")?;
-            report_content(&typefind, &src, sink, signals);
-            add(pipeline, &[&src, &typefind, decode])
+            set_credentials(src, *credentials);
+            check_certificate(src, *tls_verify, signals);
+            select_first_video(src);
         }
-        Origin::Rtsp {
-            url,
-            credentials,
-            transport,
-            tls_verify,
-            silence,
-        } => {
-            let src = rtsp_source(url, *transport, *silence)?;
-            set_credentials(&src, *credentials);
-            check_certificate(&src, *tls_verify, signals);
-            select_first_video(&src);
-            pipeline
-                .add_many([&src, decode])
-                .map_err(|e| fault(&format!("cannot build the pipeline: {e}")))?;
-            link_when_ready(&src, decode);
-            Ok(())
+        Origin::Http { credentials, .. } => {
+            set_credentials(src, *credentials);
+            if let Some(typefind) = head.get(1) {
+                http::report_content(typefind, src, sink, signals);
+            }
         }
+        Origin::V4l2 { .. } => device::copy_buffers(src),
+        Origin::Csi { .. } => {
+            // `nvvidconv` copies the frames of the other one.
+            if has_name(src, "libcamerasrc") {
+                device::copy_buffers(src);
+            }
+        }
+        Origin::File { .. } => {}
     }
 }
 
-/// Adds a V4L2 device in the best mode that meets the need.
-fn add_device(
-    pipeline: &gst::Pipeline,
-    device: &Path,
-    need: &Need,
-    decode: &gst::Element,
-) -> Result<(), FeedError> {
-    let src = make("v4l2src")?;
-    src.set_property("device", device.display().to_string());
-    device::copy_buffers(&src);
-    let filter = make("capsfilter")?;
-    filter.set_property("caps", device_caps(need.size, need.fps));
-    add(pipeline, &[&src, &filter, decode])?;
+/// Chooses the best mode of a device that meets the need.
+fn choose_device_mode(head: &[gst::Element], need: &Need) {
+    let [src, filter, ..] = head else { return };
     // The device reports its modes only once it is open. A failure to open it is reported when
     // the pipeline starts.
     if src.set_state(gst::State::Ready).is_ok()
         && let Some(pad) = src.static_pad("src")
         && let Some(mode) = device::choose_mode(&pad.query_caps(None), need)
     {
-        tracing::debug!(device = %device.display(), %mode, "mode of the device");
+        tracing::debug!(device = %src.name(), %mode, "mode of the device");
         filter.set_property("caps", mode);
     }
-    Ok(())
-}
-
-/// Sets `signals` by the content type of an HTTP response, and unsynchronises `sink` for a camera.
-fn report_content(
-    typefind: &gst::Element,
-    src: &gst::Element,
-    sink: &gst_app::AppSink,
-    signals: &Arc<Signals>,
-) {
-    let (signals, sink, origin) = (signals.clone(), sink.downgrade(), src.downgrade());
-    typefind.connect("have-type", false, move |args| {
-        let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
-        let kind = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
-        let has_length = || {
-            let length = origin
-                .upgrade()
-                .map(|o| o.query_duration::<gst::format::Bytes>());
-            length.flatten().is_some()
-        };
-        match kind.map(|kind| classify(kind, has_length)) {
-            Some(HttpContent::Camera) => {
-                signals.multipart.store(true, Ordering::Relaxed);
-                // The server has answered; the first picture of a slow camera may take a while.
-                signals.connected.store(true, Ordering::Relaxed);
-                // Its pictures carry no times.
-                if let Some(sink) = sink.upgrade() {
-                    sink.set_property("sync", false);
-                    sink.set_drop(true);
-                }
-            }
-            Some(HttpContent::Stream) => signals.endless.store(true, Ordering::Relaxed),
-            Some(HttpContent::Text) => signals.text.store(true, Ordering::Relaxed),
-            Some(HttpContent::Recording) | None => {}
-        }
-        None
-    });
-}
-
-fn rtsp_source(
-    url: &Url,
-    transport: RtspTransport,
-    silence: Duration,
-) -> Result<gst::Element, FeedError> {
-    let src = make("rtspsrc")?;
-    src.set_property("location", url.as_str());
-    src.set_property("latency", RTSP_LATENCY_MS);
-    src.set_property_from_str(
-        "protocols",
-        match (url.scheme(), transport) {
-            // The connection is encrypted; the media in it is plain interleaved TCP.
-            ("rtsps", _) => "tcp+tls",
-            (_, RtspTransport::Tcp) => "tcp",
-            (_, RtspTransport::Udp) => "udp",
-        },
-    );
-    let micros = u64::from(network_timeout_s(silence)) * 1_000_000;
-    src.set_property("timeout", micros);
-    src.set_property("tcp-timeout", micros);
-    Ok(src)
 }
 
 /// Accepts or rejects a certificate that the system does not trust.
@@ -318,47 +254,17 @@ fn select_first_video(src: &gst::Element) {
     });
 }
 
-/// Links `src` to the decoder as soon as its pad exists.
-fn link_when_ready(src: &gst::Element, decode: &gst::Element) {
-    let decode = decode.downgrade();
+/// Links `src` to `next` as soon as its pad exists.
+fn link_when_ready(src: &gst::Element, next: &gst::Element) {
+    let next = next.downgrade();
     src.connect_pad_added(move |_, pad| {
-        let target = decode.upgrade().and_then(|d| d.static_pad("sink"));
+        let target = next.upgrade().and_then(|d| d.static_pad("sink"));
         if let Some(target) = target.filter(|t| !t.is_linked())
             && let Err(error) = pad.link(&target)
         {
             tracing::debug!(%error, "cannot link the stream to the decoder");
         }
     });
-}
-
-/// Content of an HTTP response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HttpContent {
-    /// An endless sequence of JPEGs.
-    Camera,
-    /// A file of known length.
-    Recording,
-    /// Endless video in a form that is supported for recordings only.
-    Stream,
-    /// A page of text.
-    Text,
-}
-
-/// Classifies an HTTP response by its media type and by whether its length is known.
-///
-/// Playlists refer to endless streams. Other content that is not video is left to the decoder,
-/// which reports it.
-fn classify(kind: &str, has_length: impl FnOnce() -> bool) -> HttpContent {
-    match kind {
-        "multipart/x-mixed-replace" => HttpContent::Camera,
-        "application/x-hls" | "application/dash+xml" | "application/vnd.ms-sstr+xml" => {
-            HttpContent::Stream
-        }
-        // The decoder would wait for video in it until a deadline passes.
-        "text/html" | "text/plain" => HttpContent::Text,
-        _ if kind.starts_with("video/") && !has_length() => HttpContent::Stream,
-        _ => HttpContent::Recording,
-    }
 }
 
 fn set_credentials(src: &gst::Element, credentials: Option<&Credentials>) {
@@ -368,83 +274,161 @@ fn set_credentials(src: &gst::Element, credentials: Option<&Credentials>) {
     }
 }
 
-fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> gst::Caps {
-    let mut caps = gst::Caps::new_empty();
-    for name in ["video/x-raw", "image/jpeg"] {
-        let mut structure = gst::Structure::builder(name);
-        if let Some([width, height]) = size {
-            structure = structure
-                .field("width", i32::try_from(width).unwrap_or(i32::MAX))
-                .field("height", i32::try_from(height).unwrap_or(i32::MAX));
-        }
-        if let Some(fps) = fps {
-            let fps = gst::Fraction::new(i32::try_from(fps).unwrap_or(i32::MAX), 1);
-            structure = structure.field("framerate", fps);
-        }
-        caps.make_mut().append_structure(structure.build());
-    }
-    caps
+fn has_name(element: &gst::Element, name: &str) -> bool {
+    element
+        .factory()
+        .is_some_and(|factory| factory.name() == name)
 }
 
-/// Creates the decoder, which links itself to `convert` once it knows the stream.
-///
-/// It decodes only the first video stream.
-fn decoder(convert: &gst::Element, signals: &Arc<Signals>) -> Result<gst::Element, FeedError> {
+fn is_hardware_decoder(element: &gst::Element) -> bool {
+    let Some(factory) = element.factory() else {
+        return false;
+    };
+    is_hardware(&factory)
+}
+
+/// Whether these elements decode in hardware: known ones, and those that say so.
+fn is_hardware(factory: &gst::ElementFactory) -> bool {
+    let mut known = DECODERS.iter().filter(|decoder| decoder.is_hardware());
+    let class = factory
+        .metadata(gst::ELEMENT_METADATA_KLASS)
+        .unwrap_or_default();
+    known.any(|decoder| factory.name() == decoder.element)
+        || (class.contains("Decoder") && class.contains("Hardware"))
+}
+
+/// Creates the `decodebin`, whose first video stream is linked to its branch.
+fn decodebin(
+    pipeline: &gst::Pipeline,
+    description: Description,
+    sink: &gst_app::AppSink,
+    signals: &Arc<Signals>,
+) -> Result<gst::Element, FeedError> {
     let decode = make("decodebin")?;
-    decode.connect("autoplug-continue", false, |args| {
+    let ours: Vec<&str> = description
+        .branches
+        .iter()
+        .filter(|branch| branch.decoder.is_some())
+        .map(|branch| branch.media_type)
+        .collect();
+    decode.connect("autoplug-continue", false, move |args| {
         let caps = args.get(2).and_then(|v| v.get::<gst::Caps>().ok());
         let name = caps.as_ref().and_then(|c| c.structure(0)).map(|s| s.name());
         // Sound and subtitles are exposed undecoded and stay unlinked.
-        let skip = name.is_some_and(|n| {
-            n.starts_with("audio/") || n.starts_with("text/") || n.starts_with("subpicture/")
+        let is_exposed = name.is_some_and(|n| {
+            n.starts_with("audio/")
+                || n.starts_with("text/")
+                || n.starts_with("subpicture/")
+                || ours.iter().any(|media_type| n == media_type)
         });
-        Some(gst::glib::Value::from(&!skip))
+        Some(gst::glib::Value::from(&!is_exposed))
     });
-    decode.connect("element-added", false, |args| {
-        let element = args.get(1).and_then(|v| v.get::<gst::Element>().ok());
-        let is_multipart =
-            |e: &gst::Element| e.factory().is_some_and(|f| f.name() == "multipartdemux");
-        if let Some(demuxer) = element.filter(is_multipart) {
-            // Otherwise it queues megabytes of pictures while it waits for a second stream.
-            demuxer.set_property("single-stream", true);
+    if !description.may_use_hardware {
+        skip_hardware(&decode);
+    }
+    let found = signals.clone();
+    decode.connect("element-added", false, move |args| {
+        if let Some(element) = args.get(1).and_then(|v| v.get::<gst::Element>().ok()) {
+            configure_inside(&element, &found);
         }
         None
     });
-    let (convert, signals) = (convert.downgrade(), signals.clone());
+    let (pipeline, sink, signals) = (pipeline.downgrade(), sink.downgrade(), signals.clone());
     decode.connect_pad_added(move |_, pad| {
+        let (Some(pipeline), Some(sink)) = (pipeline.upgrade(), sink.upgrade()) else {
+            return;
+        };
         let caps = pad.current_caps().unwrap_or_else(|| pad.query_caps(None));
-        let is_video = caps.structure(0).is_some_and(|s| s.name() == "video/x-raw");
-        let target = convert.upgrade().and_then(|c| c.static_pad("sink"));
-        if let Some(target) = target.filter(|t| is_video && !t.is_linked()) {
-            match pad.link(&target) {
-                Ok(_) => signals.connected.store(true, Ordering::Relaxed),
-                Err(error) => tracing::debug!(%error, "cannot link the decoder to the converter"),
-            }
+        let branch = description.branches.iter().find(|b| is_of(b, &caps));
+        let is_first = sink.static_pad("sink").is_some_and(|pad| !pad.is_linked());
+        let Some(branch) = branch.filter(|_| is_first) else {
+            return;
+        };
+        match add_branch(&pipeline, branch, pad, &sink, &signals) {
+            Ok(()) => signals.connected.store(true, Ordering::Relaxed),
+            Err(error) => *signals.failure.lock() = Some(error),
         }
     });
     Ok(decode)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Whether a branch is for streams of these caps.
+fn is_of(branch: &Branch, caps: &gst::Caps) -> bool {
+    let memory = caps.features(0).map_or(Memory::System, |features| {
+        match features.contains("memory:NVMM") {
+            true => Memory::Nvmm,
+            false => Memory::System,
+        }
+    });
+    let media_type = caps.structure(0).map(|s| s.name());
+    media_type.is_some_and(|name| name == branch.media_type) && memory == branch.memory
+}
 
-    #[test]
-    fn only_finite_http_content_is_a_recording() {
-        let mpegts = "video/mpegts";
-        assert_eq!(classify(mpegts, || true), HttpContent::Recording);
-        assert_eq!(classify(mpegts, || false), HttpContent::Stream);
-        assert_eq!(classify("application/x-hls", || true), HttpContent::Stream);
-        let camera = "multipart/x-mixed-replace";
-        assert_eq!(classify(camera, || false), HttpContent::Camera);
-        assert_eq!(classify("text/html", || false), HttpContent::Text);
+/// Adds the elements from a new pad of `decodebin` to the sink, and starts them.
+fn add_branch(
+    pipeline: &gst::Pipeline,
+    branch: &Branch,
+    pad: &gst::Pad,
+    sink: &gst_app::AppSink,
+    signals: &Arc<Signals>,
+) -> Result<(), FeedError> {
+    let cannot = |e: &dyn std::fmt::Display| fault(&format!("cannot decode the stream: {e}"));
+    let chain = add_chain(pipeline, &branch.stages, signals)?;
+    if let Some(status) = &branch.decoder {
+        *signals.decoder.lock() = Some(RunningDecoder {
+            status: status.clone(),
+            elements: chain.iter().map(ObjectExt::downgrade).collect(),
+        });
     }
+    let (Some(first), Some(last)) = (chain.first(), chain.last()) else {
+        return Err(fault("a branch without elements"));
+    };
+    last.link(sink).map_err(|e| cannot(&e))?;
+    for element in chain.iter().rev() {
+        element.sync_state_with_parent().map_err(|e| cannot(&e))?;
+    }
+    let target = first.static_pad("sink");
+    let target = target.ok_or_else(|| fault("an element without a sink"))?;
+    pad.link(&target).map_err(|e| cannot(&e))?;
+    Ok(())
+}
 
-    #[test]
-    fn network_timeout_exceeds_the_allowed_silence() {
-        let seconds = |s| network_timeout_s(Duration::from_secs(s));
-        assert_eq!((seconds(5), seconds(60)), (8, 61));
-        let longest = *watchkeeper_contract::source::STALL_S.end() as u64;
-        assert!(u64::from(seconds(longest)) > longest);
+/// Forbids `decodebin` to choose hardware decoders.
+fn skip_hardware(decode: &gst::Element) {
+    decode.connect("autoplug-select", false, |args| {
+        let factory = args
+            .get(3)
+            .and_then(|v| v.get::<gst::ElementFactory>().ok());
+        let verdict = match factory.is_some_and(|factory| is_hardware(&factory)) {
+            true => "skip",
+            false => "try",
+        };
+        // The type is private to `decodebin`.
+        let kind = gst::glib::Type::from_name("GstAutoplugSelectResult")?;
+        gst::glib::EnumClass::with_type(kind)?.to_value_by_nick(verdict)
+    });
+}
+
+/// Sets the properties of an element that `decodebin` added, and reports a decoder.
+fn configure_inside(element: &gst::Element, signals: &Signals) {
+    for (_, name, value) in INSIDE.iter().filter(|(of, ..)| has_name(element, of)) {
+        set(element, &(*name, Value::Flag(*value)));
+    }
+    let Some(factory) = element.factory() else {
+        return;
+    };
+    let class = factory
+        .metadata(gst::ELEMENT_METADATA_KLASS)
+        .unwrap_or_default();
+    let is_picture = class.contains("Video") || class.contains("Image");
+    if class.contains("Decoder") && is_picture {
+        *signals.decoder.lock() = Some(RunningDecoder {
+            status: watchkeeper_contract::source::DecoderStatus {
+                element: factory.name().to_string(),
+                hardware: is_hardware(&factory),
+                fallback: None,
+            },
+            elements: vec![element.downgrade()],
+        });
     }
 }

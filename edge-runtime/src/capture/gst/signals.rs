@@ -1,12 +1,14 @@
-//! Flags that GStreamer's streaming threads set for the feed, and errors of the feed's own.
+//! What GStreamer's streaming threads report to the feed, and errors of the feed's own.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use watchkeeper_contract::source::LossCause;
+use gstreamer as gst;
+use parking_lot::Mutex;
+use watchkeeper_contract::source::{DecoderStatus, LossCause};
 
 use super::super::feed::FeedError;
 
-/// Flags that the streaming threads set and the feed reads.
+/// Reports that the streaming threads make and the feed reads.
 #[derive(Default)]
 pub(super) struct Signals {
     pub(super) connected: AtomicBool,
@@ -18,6 +20,19 @@ pub(super) struct Signals {
     pub(super) text: AtomicBool,
     /// The server's certificate was rejected.
     pub(super) untrusted: AtomicBool,
+    /// What decodes the stream, once that is decided.
+    pub(super) decoder: Mutex<Option<RunningDecoder>>,
+    /// Buffers that a hardware decoder took since the last picture.
+    pub(super) undecoded: AtomicU64,
+    /// Why the stream could not be linked to its decoder.
+    pub(super) failure: Mutex<Option<FeedError>>,
+}
+
+/// A decoder in a pipeline.
+pub(super) struct RunningDecoder {
+    pub(super) status: DecoderStatus,
+    /// It and the elements that were added with it.
+    pub(super) elements: Vec<gst::glib::WeakRef<gst::Element>>,
 }
 
 /// Returns an error of unknown cause; another attempt may succeed.

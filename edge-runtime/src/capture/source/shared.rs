@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::privacy::PrivacyMask;
-use watchkeeper_contract::source::{Blindness, LossCause, SourceCounters};
+use watchkeeper_contract::source::{Blindness, DecoderStatus, LossCause, SourceCounters};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use crate::capture::mailbox::{Hub, Outcome};
@@ -126,6 +126,7 @@ pub(super) struct StatusBoard {
     pub(super) blind: Option<Blindness>,
     pub(super) size: Option<[u32; 2]>,
     pub(super) nominal_fps: Option<f64>,
+    pub(super) decoder: Option<DecoderStatus>,
     pub(super) counters: SourceCounters,
     pub(super) meter: Meter,
 }

@@ -8,7 +8,7 @@ use watchkeeper_contract::source::Pace;
 use watchkeeper_vision::frame::Frame;
 
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{Blindness, LossCause};
+use watchkeeper_contract::source::{Blindness, DecoderChoice, LossCause};
 
 use super::shared::system_wall;
 use super::*;
@@ -47,6 +47,8 @@ fn spec(uri: impl Into<String>) -> SourceSpec {
         stall_s: None,
         fixed_view: true,
         controls: std::collections::BTreeMap::default(),
+        decoder: DecoderChoice::default(),
+        scale: None,
     }
 }
 

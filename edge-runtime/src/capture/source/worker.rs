@@ -18,7 +18,7 @@ use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
 use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
-use crate::capture::gst::{GstFeed, Origin};
+use crate::capture::gst::{GstFeed, Origin, Request};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
 use crate::capture::privacy::Masker;
@@ -51,6 +51,10 @@ pub(super) struct Worker {
     limiter: Option<Limiter>,
     blind: BlindWatch,
     masker: Masker,
+    /// Why hardware decodes no longer.
+    decoder_failure: Option<String>,
+    /// Whether the status has the decoder of the open feed.
+    has_decoder: bool,
     seq: u64,
     /// Demand at the last turn.
     seen: Demand,
@@ -79,6 +83,8 @@ impl Worker {
             timeline: Timeline::default(),
             blind: BlindWatch::new(spec.fixed_view),
             masker: Masker::new(deps.privacy.clone()),
+            decoder_failure: None,
+            has_decoder: false,
             seq: 0,
             seen: Demand {
                 wanted: false,
@@ -121,7 +127,7 @@ impl Worker {
                 }
                 self.handle_input(Input::Wanted(demand.wanted));
             }
-            self.supervisor.tick(Instant::now());
+            self.pass_time(Instant::now());
             self.execute_actions();
             let deadline = self.supervisor.deadline();
             match &mut self.feed {
@@ -135,6 +141,26 @@ impl Worker {
                 None => hub.wait(self.seen, deadline),
             }
         }
+    }
+
+    /// Applies the passage of time. A hardware decoder that gave no picture until the deadline is
+    /// the cause, not the camera.
+    fn pass_time(&mut self, now: Instant) {
+        let is_late = match self.supervisor.state() {
+            State::Opening { until, .. } | State::Live { until, .. } => now >= *until,
+            _ => false,
+        };
+        let feed = self.feed.as_ref().filter(|_| is_late);
+        match feed.and_then(|feed| feed.silent_decoder()) {
+            Some(error) => self.handle_decoder_failure(error),
+            None => self.supervisor.tick(now),
+        }
+    }
+
+    /// Ends the feed; the next one decodes on the processor.
+    fn handle_decoder_failure(&mut self, error: FeedError) {
+        self.decoder_failure = Some(self.redactor.text(&error.message));
+        self.handle_input(self.error_input(error));
     }
 
     fn handle_input(&mut self, input: Input) {
@@ -157,6 +183,7 @@ impl Worker {
             Step::Nothing => {}
             Step::End => self.handle_input(Input::End { recording }),
             Step::Broken(error) => self.handle_input(self.error_input(error)),
+            Step::DecoderFailed(error) => self.handle_decoder_failure(error),
         }
     }
 
@@ -218,6 +245,7 @@ impl Worker {
         let (source, uri) = (&self.spec.id, redact::uri(&self.spec.uri));
         tracing::debug!(%source, attempt, %uri, "opening");
         self.timeline.reconnect();
+        self.has_decoder = false;
         // Opening may take long or hang; the status shows the attempt meanwhile.
         self.update_status();
         match self.open_feed() {
@@ -261,27 +289,28 @@ impl Worker {
         self.deps.notify(&self.spec.id, notice);
     }
 
+    /// Slows a feed down, if the specification asks for it.
+    fn paced(&self, feed: Box<dyn Feed>) -> Box<dyn Feed> {
+        match self.spec.pace {
+            Pace::Native => Box::new(Paced::new(feed)),
+            Pace::Fast => feed,
+        }
+    }
+
     fn open_feed(&self) -> Result<Box<dyn Feed>, FeedError> {
         let address = self.address.as_ref().map_err(Clone::clone)?;
         let native_pace = self.spec.pace == Pace::Native;
-        let paced = |feed: Box<dyn Feed>| -> Box<dyn Feed> {
-            if native_pace {
-                Box::new(Paced::new(feed))
-            } else {
-                feed
-            }
-        };
         let silence = max_silence(&self.spec).unwrap_or(DEFAULT_STALL);
         let origin = match address {
-            Address::Demo(options) => return Ok(paced(Box::new(DemoFeed::new(options)))),
+            Address::Demo(options) => return Ok(self.paced(Box::new(DemoFeed::new(options)))),
             Address::Path(path) => {
                 let metadata = std::fs::metadata(path);
                 let metadata = metadata.map_err(|e| cause::from_path(path, &e))?;
                 if metadata.is_dir() || stills::is_picture(path) {
-                    return Ok(paced(Box::new(Stills::open(path)?)));
+                    return Ok(self.paced(Box::new(Stills::open(path)?)));
                 }
                 if animation::is_animation(path) {
-                    return Ok(paced(Box::new(Animation::open(path)?)));
+                    return Ok(self.paced(Box::new(Animation::open(path)?)));
                 }
                 // Opened once here because the error of the operating system is more exact.
                 std::fs::File::open(path).map_err(|e| cause::from_path(path, &e))?;
@@ -314,8 +343,18 @@ impl Worker {
                     max_fps: self.spec.max_fps,
                 }
             }
+            Address::Csi { sensor, size, fps } => Origin::Csi {
+                sensor: *sensor,
+                size: *size,
+                fps: *fps,
+            },
         };
-        Ok(Box::new(GstFeed::open(&origin)?))
+        Ok(Box::new(GstFeed::open(&Request {
+            origin,
+            decoder: self.spec.decoder,
+            scale: self.spec.scale,
+            failure: self.decoder_failure.as_deref(),
+        })?))
     }
 
     fn handle_picture(&mut self, raw: Raw, recording: bool) {
@@ -326,6 +365,7 @@ impl Worker {
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
         self.handle_input(Input::Frame { recording });
+        self.report_decoder();
         {
             let mut board = self.shared.board.lock();
             board.counters.frames += 1;
@@ -375,6 +415,19 @@ impl Worker {
         }
         // Again after delivery: waiting for a slow subscriber is not a stall of the source.
         self.handle_input(Input::Frame { recording });
+    }
+
+    /// Copies the decoder of a new feed to the status.
+    fn report_decoder(&mut self) {
+        if std::mem::replace(&mut self.has_decoder, true) {
+            return;
+        }
+        let decoder = self.feed.as_ref().and_then(|feed| feed.decoder());
+        if let Some(why) = decoder.as_ref().and_then(|d| d.fallback.as_deref()) {
+            let source = &self.spec.id;
+            tracing::warn!(%source, why, "decoded on the processor");
+        }
+        self.shared.board.lock().decoder = decoder;
     }
 
     fn report_blindness(&mut self, change: BlindChange) {

@@ -296,6 +296,13 @@ impl Manager {
         troubles.extend(self.load_level().1);
         for status in self.sources() {
             let id = &status.spec.id;
+            let fallback = status.decoder.and_then(|decoder| decoder.fallback);
+            if let (SourceState::Live { .. }, Some(why)) = (&status.state, fallback) {
+                troubles.push(format!(
+                    "source {:?} is decoded on the processor: {why}",
+                    id.as_str()
+                ));
+            }
             match status.state {
                 // The status still shows the last failed try, but nothing watches the source.
                 SourceState::Failed { .. } if self.watchers_of(id).is_empty() => {}

@@ -262,6 +262,9 @@ fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
     controls::check(&address, &spec.controls).map_err(|error| {
         Problem::new(422, ProblemCode::InvalidRequest, error.message).at("controls", error.found)
     })?;
+    crate::capture::check_decoder(spec.decoder).map_err(|why| {
+        Problem::new(422, ProblemCode::InvalidRequest, why).at("decoder", spec.decoder.name())
+    })?;
     if let Some(stall) = spec.stall_s.filter(|s| !STALL_S.contains(s)) {
         let (min, max) = (STALL_S.start(), STALL_S.end());
         return Err(Problem::new(

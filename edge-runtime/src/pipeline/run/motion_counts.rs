@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use image::{DynamicImage, GrayImage, Rgb, RgbImage, imageops};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{Blindness, Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{Blindness, DecoderChoice, Pace, RtspTransport, SourceSpec};
 use watchkeeper_demo::{DemoOptions, Kind, truth};
 use watchkeeper_detect::motion::{MODEL, MotionDetector};
 use watchkeeper_detect::{DetectParams, Detector as _, RawDetection};
@@ -34,6 +34,8 @@ fn open(uri: &str) -> (SourceHandle, FrameReceiver) {
         stall_s: None,
         fixed_view: true,
         controls: std::collections::BTreeMap::default(),
+        decoder: DecoderChoice::default(),
+        scale: None,
     };
     let source = Source::spawn(spec, Deps::default());
     let frames = source.subscribe();
