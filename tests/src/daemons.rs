@@ -303,6 +303,16 @@ impl Bench {
         self.start_runtime(command)
     }
 
+    /// Starts the runtime with these environment variables.
+    ///
+    /// # Errors
+    /// If it does not answer; the message holds its log.
+    pub fn runtime_with(&self, variables: &[(&str, PathBuf)]) -> anyhow::Result<Process> {
+        let mut command = self.runtime_command()?;
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        self.start_runtime(command)
+    }
+
     /// Starts the runtime with SIGXFSZ ignored. A write beyond the file size limit then fails with
     /// an error, as on a failing disk.
     ///

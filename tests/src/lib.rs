@@ -16,6 +16,7 @@ pub mod mot;
 pub mod mounts;
 pub mod netns;
 pub mod nl;
+pub mod nvmm;
 pub mod onnx;
 pub mod person;
 pub mod rows;

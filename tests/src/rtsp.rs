@@ -19,6 +19,8 @@ pub struct RtspOptions {
     /// Pipeline to serve instead, in gst-launch syntax. Its video payloader is named `pay0`; an
     /// element that sets the size of the picture may be named `size`.
     pub launch: Option<String>,
+    /// Whether all clients watch one stream: later ones begin in the middle of it.
+    pub is_shared: bool,
     /// User name and password that clients must send.
     pub login: Option<(String, String)>,
     /// Whether to ask for digest instead of basic authentication.
@@ -55,6 +57,9 @@ impl RtspServer {
         }
         if let Some((user, password)) = &options.login {
             command.args(["--user", user, "--password", password]);
+        }
+        if options.is_shared {
+            command.arg("--shared");
         }
         if options.digest {
             command.arg("--digest");

@@ -40,6 +40,9 @@ struct Args {
     /// Pipeline to serve in gst-launch syntax; its payloaders are named pay0, pay1 and so on.
     #[arg(long, conflicts_with = "file")]
     launch: Option<String>,
+    /// Lets all clients watch one stream: later ones begin in the middle of it.
+    #[arg(long)]
+    shared: bool,
     /// User name that clients must send.
     #[arg(long, requires = "password")]
     user: Option<String>,
@@ -174,6 +177,7 @@ fn factory(
         }
         (None, None) => factory.set_launch(&format!("( {PATTERN} )")),
     }
+    factory.set_shared(args.shared);
     let (stalled, sizes) = (stalled.clone(), sizes.clone());
     factory.connect_media_configure(move |_, media| {
         let bin = media.element().downcast::<gst::Bin>().ok();

@@ -33,6 +33,7 @@ mod frame_command;
 mod full_disk;
 mod fuzz_seeds;
 mod hard_pictures;
+mod hardware_decoding;
 mod held_connections;
 mod holding;
 mod hostile_models;
