@@ -327,15 +327,15 @@ impl Boot<'_> {
         LastRun { events, mark }
     }
 
-    /// The models of this box. Measurements are of use to a daemon that stays only: a run's state
-    /// folder goes with it.
+    /// The models of this box. Changes and measurements of back ends are of use to a daemon that
+    /// stays only: a run begins with the fastest one, and its state folder goes with it.
     fn models(&self, changes: ChangeEvents) -> Models {
         let is_stopping = Arc::clone(&self.is_stopping);
-        let models = Models::changing(self.config, THIS_PROGRAM, is_stopping, changes);
         if self.is_lasting {
+            let models = Models::changing(self.config, THIS_PROGRAM, is_stopping, changes);
             models.measuring(THIS_PROGRAM)
         } else {
-            models
+            Models::checked(self.config, THIS_PROGRAM, is_stopping)
         }
     }
 
