@@ -1,7 +1,5 @@
 //! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
 
-mod address;
-
 use serde_json::json;
 use watchkeeper_config::Config;
 use watchkeeper_config::bounded;
@@ -127,7 +125,7 @@ pub(super) async fn sources(
             let spec = SourceSpec {
                 id,
                 name,
-                uri: address::absolute(uri, out)?,
+                uri: absolute(uri, out)?,
                 pace: if native { Pace::Native } else { Pace::Fast },
                 max_fps,
                 rtsp_transport: if udp {

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 use super::*;
 use crate::backend_in_use::{ChangeReport, ChangeState};
 use crate::detector::Detector as _;
-use crate::fair_mutex::FairMutex;
 use crate::network::{Feed, LoadError, Network, Tensor};
 use crate::neural::NeuralDetector;
 use crate::stream_network::SharedNetwork;
@@ -126,7 +125,7 @@ impl Bench {
         let reports = Arc::<Reports>::default();
         let to = Arc::clone(&reports);
         Self {
-            network: Arc::new(FairMutex::new(Box::new(network))),
+            network: SharedNetwork::new(Box::new(network)),
             serving,
             reports,
             thread: thread::spawn(move || task.run(&*to)),
@@ -134,7 +133,7 @@ impl Bench {
     }
 
     fn detector(&self) -> NeuralDetector {
-        NeuralDetector::new(manifest(), Arc::clone(&self.network))
+        NeuralDetector::new(manifest(), self.network.clone())
     }
 
     /// Detects in frame after frame until `done`; each frame must show the object.

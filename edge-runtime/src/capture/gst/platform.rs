@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 
 use gstreamer as gst;
 use gstreamer::prelude::PluginFeatureExtManual;
-use watchkeeper_board::{identity, profile};
+use watchkeeper_board::identity;
+use watchkeeper_board::model::Family;
 use watchkeeper_contract::source::{DecoderChoice, DecoderStatus};
 
 use crate::capture::check::package_of;
@@ -132,10 +133,11 @@ pub(super) enum Board {
 
 impl Board {
     fn read(root: &Path) -> Self {
-        if profile::detect(root) == profile::Profile::Jetson {
+        let identity = identity::read(root);
+        if identity.family == Family::Jetson {
             return Self::Jetson;
         }
-        let model = identity::read(root).model.unwrap_or_default();
+        let model = identity.model.unwrap_or_default();
         let is_later = [" 5", "Pi 500"].iter().any(|name| model.contains(name));
         match model.starts_with("Raspberry Pi") && !is_later {
             true => Self::RaspberryPi4,
