@@ -10,13 +10,10 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{Pace, RtspTransport, SourceSpec};
 use watchkeeper_detect::backend::{BackendChoice, load};
 use watchkeeper_detect::change::{
     Candidate, ChangeParts, ChangePolicy, ChangeReporter, ChangeTask, Comparison,
 };
-use watchkeeper_detect::fair_mutex::FairMutex;
 use watchkeeper_detect::network::{Feed, Network, Tensor};
 use watchkeeper_detect::neural::NeuralDetector;
 use watchkeeper_detect::{
@@ -26,6 +23,7 @@ use watchkeeper_models::Manifest;
 use watchkeeper_runtime::capture::mailbox::Recv;
 use watchkeeper_runtime::capture::source::{Deps, Source};
 use watchkeeper_tests::daemons::{Bench, data, wait_up_to};
+use watchkeeper_tests::watch::spec;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::frame::Frame;
 use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
@@ -81,7 +79,7 @@ impl Network for Second {
 
 fn network(model: &Path, threads: usize) -> Box<dyn Network> {
     let (places, choice) = (OrtPlaces::default(), BackendChoice::Rten);
-    load(choice, model, &manifest(), threads, &places).unwrap()
+    load(choice, model, &manifest(), threads, &places, None).unwrap()
 }
 
 #[derive(Default)]
@@ -135,7 +133,7 @@ impl Changing {
         let reports = Arc::<Reports>::default();
         let to = Arc::clone(&reports);
         Self {
-            network: Arc::new(FairMutex::new(Box::new(serving))),
+            network: SharedNetwork::new(Box::new(serving)),
             fails,
             reports,
             thread: thread::spawn(move || task.run(&*to)),
@@ -158,17 +156,7 @@ impl Changing {
 }
 
 fn clip_frames(clip: &Path) -> Vec<Frame> {
-    let spec = SourceSpec {
-        id: SourceId::new("clip").unwrap(),
-        name: None,
-        uri: clip.display().to_string(),
-        pace: Pace::Fast,
-        max_fps: None,
-        rtsp_transport: RtspTransport::Tcp,
-        tls_verify: true,
-        stall_s: None,
-        fixed_view: true,
-    };
+    let spec = spec(&clip.display().to_string()).unwrap();
     let source = Source::spawn(spec, Deps::default());
     let received = source.subscribe();
     let mut frames = Vec::new();
@@ -184,14 +172,14 @@ fn clip_frames(clip: &Path) -> Vec<Frame> {
 /// Back end of each frame, and the ids of its tracks with their bounding boxes in whole pixels.
 type Seen = (&'static str, Vec<(i64, [i64; 4])>);
 
-/// Detects and tracks in all frames; `after` runs after each.
-fn watch(frames: &[Frame], network: &SharedNetwork, mut after: impl FnMut(usize)) -> Vec<Seen> {
-    let mut detector = NeuralDetector::new(manifest(), Arc::clone(network));
+/// Detects and tracks in all frames; `after` hears the back end of each.
+fn watch(frames: &[Frame], network: &SharedNetwork, mut after: impl FnMut(&str)) -> Vec<Seen> {
+    let mut detector = NeuralDetector::new(manifest(), network.clone());
     let mut tracker = Tracker::new(TrackerConfig::default());
     let params = DetectParams::default();
     let (mut found, mut seen, mut number) = (Vec::new(), Vec::new(), 0);
     let class: Arc<str> = "object".into();
-    for (index, frame) in frames.iter().enumerate() {
+    for frame in frames {
         detector.detect(frame, &params, &mut found).unwrap();
         let boxes = found.iter().map(|d| {
             number += 1;
@@ -210,8 +198,9 @@ fn watch(frames: &[Frame], network: &SharedNetwork, mut after: impl FnMut(usize)
             let corners = [b.x1, b.y1, b.x2, b.y2].map(|v| v.round() as i64);
             Some((d.track?.0, corners))
         });
-        seen.push((detector.info().backend.name(), tracks.collect()));
-        after(index);
+        let backend = detector.info().backend.name();
+        seen.push((backend, tracks.collect()));
+        after(backend);
     }
     seen
 }
@@ -232,15 +221,15 @@ fn change_and_way_back_lose_no_frame_and_no_track() {
     let Some((model, frames)) = street() else {
         return;
     };
-    let alone: SharedNetwork = Arc::new(FairMutex::new(network(&model, 2)));
+    let alone = SharedNetwork::new(network(&model, 2));
     let expected = watch(&frames, &alone, |_| {});
     let ids: usize = expected.iter().map(|(_, tracks)| tracks.len()).sum();
     assert!(ids > 2 * FRAMES, "only {ids} boxes to compare");
 
     let changing = Changing::new(&model, 1.0);
     let mut served = 0;
-    let seen = watch(&frames, &changing.network, |_| {
-        served += usize::from(changing.network.lock().backend() == SECOND);
+    let seen = watch(&frames, &changing.network, |backend| {
+        served += usize::from(backend == SECOND);
         // Some frames after the change the device is lost.
         changing.fails.store(served >= 10, Ordering::Relaxed);
     });

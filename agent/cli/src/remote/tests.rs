@@ -1,6 +1,6 @@
 //! Printed answers, paths and durations.
 
-use super::address::absolute;
+use super::absolute;
 use super::*;
 
 #[test]
