@@ -67,7 +67,8 @@ impl Site {
     fn settings(&self) -> ModelSettings {
         let settings = serde_json::json!({
             "backend": "auto", "threads": 1, "models_dirs": [], "ort_library": self.library,
-            "library_folders": [], "state_dir": self.folder.path(),
+            "library_folders": [], "trt_library": null,
+            "engine_dir": self.folder.path().join("engines"), "state_dir": self.folder.path(),
         });
         ModelSettings::from_json(&settings.to_string()).unwrap()
     }
