@@ -121,17 +121,29 @@ pub fn check_media() -> ExitCode {
     }
 }
 
+/// How long the daemon is wanted.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Lifetime {
+    /// Stop when standard input ends, so that this process ends with its parent
+    #[arg(long)]
+    exit_with_parent: bool,
+    /// Serve one run, which begins with the fastest back end: back ends neither change nor are
+    /// measured
+    #[arg(long)]
+    one_run: bool,
+}
+
 /// Runs until a signal, or until standard input ends with `exit_with_parent`.
 ///
 /// # Errors
 /// When a part cannot start; one sentence with the remedy.
-pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
+pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("serve")
         .enable_all()
         .build()?;
-    let stop = Stop::listen(exit_with_parent)?;
+    let stop = Stop::listen(lifetime.exit_with_parent)?;
     let started = Instant::now();
     let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
     // Private: the store holds the addresses of sources with their credentials.
@@ -163,7 +175,7 @@ pub fn run(config: Config, exit_with_parent: bool) -> anyhow::Result<()> {
         boot_id,
         guard: Arc::clone(&guard),
         is_stopping,
-        is_lasting: !exit_with_parent,
+        is_lasting: !lifetime.one_run,
     };
     let outcome = boot.run(runtime, stop);
     // An error is an orderly end too: no pipeline is blamed for it.

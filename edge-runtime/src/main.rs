@@ -18,9 +18,8 @@ struct Args {
     /// it exists]; see docs/ref/configuration.md
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Stop when standard input ends, so that this process ends with its parent
-    #[arg(long)]
-    exit_with_parent: bool,
+    #[command(flatten)]
+    lifetime: daemon::Lifetime,
     /// Write logs as JSON, one object per line
     #[arg(long)]
     log_json: bool,
@@ -130,7 +129,7 @@ fn main() -> ExitCode {
         Some(Command::ModelBench(request)) => return request.run(&config),
         Some(Command::TrtProbe { .. } | Command::TrtBuild { .. }) | None => {}
     }
-    match daemon::run(config, args.exit_with_parent) {
+    match daemon::run(config, &args.lifetime) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");

@@ -277,7 +277,11 @@ fn absent_library_is_listed_with_its_remedy() -> anyhow::Result<()> {
     ensure!(out.status.success(), "{out:?}");
     let report: Value = serde_json::from_slice(&out.stdout)?;
     assert_eq!(report["answered_by"], "program");
-    let [ort, rten] = [&report["backends"][0], &report["backends"][1]];
+    let [trt, ort, rten] = [0, 1, 2].map(|n| &report["backends"][n]);
+    assert_eq!(
+        (&trt["name"], &trt["available"]),
+        (&"trt".into(), &false.into())
+    );
     assert_eq!(
         (&ort["name"], &ort["available"]),
         (&"ort".into(), &false.into())

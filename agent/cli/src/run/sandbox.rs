@@ -100,7 +100,8 @@ impl RunEnvironment {
             file.as_os_str(),
             OsStr::new("--exit-with-parent"),
         ];
-        let mut runtime = Program::start(RUNTIME, &runtime_program, &args, &dir, verbose)?;
+        let of_runtime = [&args[..], &[OsStr::new("--one-run")]].concat();
+        let mut runtime = Program::start(RUNTIME, &runtime_program, &of_runtime, &dir, verbose)?;
         let client = RuntimeClient::new(dir.join("runtime.sock"))?;
         let health = wait_until_up(&client, &mut runtime).await?;
         // After the runtime, or the agent's first message would report it as down.
