@@ -1,7 +1,7 @@
 //! Alerts of a session: events of the journal, shown as they come.
 //!
-//! - An alert is an event's first record with the verdict `act`, or a new event about the box that is
-//!   a warning. Most verdicts rise to `act` in an update, once the evidence is stronger.
+//! - An alert is an event's first record with the verdict `act`, or a new event about the box that
+//!   is a warning. Most verdicts rise to `act` in an update, once the evidence is stronger.
 //! - At most [`MAX_SHOWN`] alerts are shown within [`WINDOW`]; the others are counted.
 //! - Events before the start are not shown.
 

@@ -4,6 +4,7 @@ mod audit;
 mod backends;
 mod camera;
 mod coverage;
+mod frame;
 mod heartbeat;
 mod memory;
 mod pull;
@@ -24,6 +25,7 @@ pub use self::audit::{AuditAction, AuditArgs};
 pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs};
 pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
+pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
@@ -387,51 +389,6 @@ pub struct TraceArgs {
     /// Maximum number of entries to print, the latest.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     pub limit: usize,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub enum FrameAction {
-    /// Save the latest frame of a camera, or the annotated frame of a pipeline, as JPEG.
-    Save(FrameSaveArgs),
-    /// Keep the latest frame of a camera on the box and print its ID.
-    Keep(FrameKeepArgs),
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct FrameSaveArgs {
-    /// ID of the camera.
-    #[arg(required_unless_present = "pipeline")]
-    pub source: Option<SourceId>,
-    /// Pipeline whose annotated frame to save.
-    #[arg(long, conflicts_with = "source", value_name = "ID")]
-    pub pipeline: Option<PipelineId>,
-    /// File to write.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct FrameKeepArgs {
-    /// ID of the camera.
-    pub source: SourceId,
-    /// Also write the picture to this file.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub enum MediaAction {
-    /// Download a picture or clip by its ID.
-    Get(MediaGetArgs),
-}
-
-#[derive(Debug, Clone, Args)]
-pub struct MediaGetArgs {
-    /// ID of the picture or clip, as events show it.
-    pub id: String,
-    /// File to write.
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]

@@ -75,14 +75,14 @@ pub(super) fn format(device: &Device, buffers: u32, index: u32) -> io::Result<[u
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Description {
     pub(super) id: u32,
-    /// A `V4L2_CTRL_TYPE_*`.
+    /// One of the constants `V4L2_CTRL_TYPE_*`.
     pub(super) kind: u32,
     pub(super) name: [u8; 32],
     pub(super) min: i64,
     pub(super) max: i64,
     pub(super) step: u64,
     pub(super) default: i64,
-    /// Bits `V4L2_CTRL_FLAG_*`.
+    /// Bits of the constants `V4L2_CTRL_FLAG_*`.
     pub(super) flags: u32,
 }
 

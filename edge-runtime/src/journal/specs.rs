@@ -23,6 +23,7 @@ use watchkeeper_contract::source::{DecoderChoice, SourceSpec};
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
 
 use super::error::JournalError;
+use super::intent::{IntentV1, LastIntent, UserIntent};
 use super::record::{FORMAT, check_json_format};
 
 const SOURCES: Keyspace = Keyspace::new("sources");
@@ -52,28 +53,6 @@ pub struct StoredSpec<S> {
     /// Fingerprint of the section of the configuration file that it overrides. The override holds
     /// until the section is edited.
     pub over: Option<String>,
-}
-
-/// What a user last wanted of something that the configuration file names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum UserIntent {
-    /// Run it, although the file declares it paused.
-    Run,
-    Pause,
-    Stop,
-}
-
-/// A user's intent about one section; it holds until the section is edited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LastIntent<I> {
-    /// Name of the pipeline or source.
-    pub id: I,
-    /// Fingerprint of the section.
-    pub fingerprint: String,
-    pub intent: UserIntent,
-    /// Time of the intent in Unix milliseconds.
-    pub at_ms: i64,
 }
 
 /// A stored entry that this version can't read.
@@ -285,12 +264,7 @@ impl Specs {
 }
 
 fn encode_intent<S: Kind>(intent: &LastIntent<S::Id>) -> Result<Vec<u8>, JournalError> {
-    let record = IntentV1 {
-        format: FORMAT,
-        fingerprint: intent.fingerprint.clone(),
-        intent: intent.intent,
-        at_ms: intent.at_ms,
-    };
+    let record = IntentV1::of(intent);
     serde_json::to_vec(&record).map_err(|e| unwritable::<S>(&intent.id.to_string(), &e))
 }
 
@@ -405,16 +379,6 @@ impl Stored for SourceSpec {
         let over = record.over;
         Ok(StoredSpec { spec, over })
     }
-}
-
-/// A user's intent on disk. Its name is the key.
-#[derive(Debug, Serialize, Deserialize)]
-struct IntentV1 {
-    format: u16,
-    fingerprint: String,
-    #[serde(rename = "word")]
-    intent: UserIntent,
-    at_ms: i64,
 }
 
 /// A pipeline on disk. Its name is the key.

@@ -31,7 +31,7 @@ pub struct Plan {
     pub asked: Vec<String>,
 }
 
-/// Highest `target_fps`.
+/// Highest `target_fps`, in frames a second.
 const MAX_TARGET_FPS: f64 = 1000.0;
 
 /// Checks a specification.

@@ -10,8 +10,9 @@
 //!   counts.
 //!
 //! Map: `handle` the [`Worker`], `thread` the loop over frames, `events` and `video` its output,
-//! `last_sights` the pictures of late events, `look_rate` how often it looks, `heat` what shedding means to it, `status` what both sides share, `step_failures` and
-//! `preview_window` parts of the thread.
+//! `last_sights` the pictures of late events, `look_rate` how often it looks, `heat` what shedding
+//! means to it, `status` what both sides share, `step_failures` and `preview_window` parts of the
+//! thread.
 //!
 //! [`Run`]: crate::pipeline::run::Run
 

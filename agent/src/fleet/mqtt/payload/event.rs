@@ -215,32 +215,10 @@ impl<'a> EventMessage<'a> {
                 self.failures = Some(*failures);
                 self.lasted_s = *lasted_s;
             }
-            EventBody::LoadShed {
-                message: text,
-                lasted_s,
-                ..
-            }
-            | EventBody::BoardThrottled {
-                message: text,
-                lasted_s,
-            } => {
-                self.reason = text;
-                self.lasted_s = *lasted_s;
-            }
-            EventBody::StorageWorn { message: text, .. } => self.reason = text,
-            EventBody::BackendChange {
-                model,
-                from,
-                to,
-                result,
-                message: text,
-            } => {
-                self.reason = text;
-                self.model = Some(model);
-                self.from = Some(from);
-                self.to = Some(to);
-                self.result = *result;
-            }
+            EventBody::LoadShed { .. }
+            | EventBody::BoardThrottled { .. }
+            | EventBody::StorageWorn { .. }
+            | EventBody::BackendChange { .. } => self.fill_box(body),
             EventBody::Loss {
                 from,
                 count,
@@ -251,6 +229,39 @@ impl<'a> EventMessage<'a> {
                 self.from = Some(from);
                 self.count = Some(*count);
             }
+        }
+    }
+
+    /// Sets the members of events about the box itself; nothing for others.
+    fn fill_box(&mut self, body: &'a EventBody) {
+        match body {
+            EventBody::LoadShed {
+                message, lasted_s, ..
+            }
+            | EventBody::BoardThrottled { message, lasted_s } => {
+                self.reason = message;
+                self.lasted_s = *lasted_s;
+            }
+            EventBody::StorageWorn { message, .. } => self.reason = message,
+            EventBody::BackendChange {
+                model,
+                from,
+                to,
+                result,
+                message,
+            } => {
+                self.reason = message;
+                self.model = Some(model);
+                self.from = Some(from);
+                self.to = Some(to);
+                self.result = *result;
+            }
+            EventBody::Rule(_)
+            | EventBody::SourceOutage { .. }
+            | EventBody::PipelineHeld { .. }
+            | EventBody::PipelineFailed { .. }
+            | EventBody::StepFailing { .. }
+            | EventBody::Loss { .. } => {}
         }
     }
 

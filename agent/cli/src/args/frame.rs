@@ -1,0 +1,51 @@
+//! Arguments of `watchkeeper frame` and `watchkeeper media`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum FrameAction {
+    /// Save the latest frame of a camera, or the annotated frame of a pipeline, as JPEG.
+    Save(FrameSaveArgs),
+    /// Keep the latest frame of a camera on the box and print its ID.
+    Keep(FrameKeepArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct FrameSaveArgs {
+    /// ID of the camera.
+    #[arg(required_unless_present = "pipeline")]
+    pub source: Option<SourceId>,
+    /// Pipeline whose annotated frame to save.
+    #[arg(long, conflicts_with = "source", value_name = "ID")]
+    pub pipeline: Option<PipelineId>,
+    /// File to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct FrameKeepArgs {
+    /// ID of the camera.
+    pub source: SourceId,
+    /// Also write the picture to this file.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum MediaAction {
+    /// Download a picture or clip by its ID.
+    Get(MediaGetArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct MediaGetArgs {
+    /// ID of the picture or clip, as events show it.
+    pub id: String,
+    /// File to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+}
