@@ -27,6 +27,7 @@ pub mod exit;
 mod heartbeat;
 mod inspect;
 mod local_cameras;
+mod look_rates;
 mod manual;
 mod memory;
 mod models;

@@ -20,6 +20,7 @@ use super::backend_changes;
 use super::doctor;
 use super::exit::{Exit, Failure};
 use super::local_cameras;
+use super::look_rates;
 use super::output::Output;
 use super::privacy;
 use super::reasons::{print_reasons, without_reason};
@@ -416,6 +417,7 @@ pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     });
     print_reasons(states, out);
     backend_changes::print(pipelines, out);
+    look_rates::print(pipelines, out);
 }
 
 fn show_pipeline(status: &PipelineStatus, out: &Output) {
