@@ -234,12 +234,12 @@ pub enum SourceAction {
     Devices,
     /// Find ONVIF cameras on the local network; needs no runtime.
     Find(FindArgs),
-    /// Show a camera; of a USB or CSI camera also its controls and their ranges.
+    /// Show a camera; of a V4L2 device also its controls and their ranges.
     Show {
         /// ID of the camera.
         id: SourceId,
     },
-    /// Set controls of a USB or CSI camera, such as exposure, gain and focus. The runtime keeps
+    /// Set controls of a V4L2 device, such as exposure, gain and focus. The runtime keeps
     /// them, and reopens the camera.
     Set(SetArgs),
     /// Compare the installed models, with and without tiles, on some seconds of a camera, and
