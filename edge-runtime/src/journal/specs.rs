@@ -23,7 +23,7 @@ use watchkeeper_contract::source::{DecoderChoice, SourceSpec};
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
 
 use super::error::JournalError;
-use super::intent::{IntentV1, LastIntent, UserIntent};
+use super::intent::{IntentV1, LastIntent};
 use super::record::{FORMAT, check_json_format};
 
 const SOURCES: Keyspace = Keyspace::new("sources");
@@ -480,6 +480,7 @@ fn parse_field<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, Stri
 mod tests {
     use watchkeeper_store::{FaultyStore, MemoryStore};
 
+    use super::super::intent::UserIntent;
     use super::*;
 
     fn source() -> SourceSpec {
