@@ -21,6 +21,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use self::limits::MAX_CPU_SECONDS;
@@ -40,20 +41,31 @@ pub const MAX_WALL_SECONDS: u64 = 150;
 /// Begins the line of the answer.
 const ANSWER: &str = "refused: ";
 
-/// Environment of a check. Others may hold secrets, or settings that the parent does not have.
-const KEPT_ENV: [&str; 5] = [
+/// Environment of a child. Others may hold secrets, or settings that the parent does not have.
+const KEPT_ENV: [&str; 7] = [
     "PATH",
     "HOME",
     "LD_LIBRARY_PATH",
     "ORT_DYLIB_PATH",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
     "RUST_LOG",
 ];
+
+const ABORT: i32 = 6;
+
+/// Signals of a defect: illegal instruction, trap, abort, arithmetic, segment. Others may come from
+/// a stop of the service, a disk or a sandbox.
+pub const CRASHES: [i32; 5] = [4, 5, ABORT, 8, 11];
 
 /// Bytes of each output that are kept.
 const MAX_OUTPUT: usize = 64 << 10;
 
 /// Pause between two looks at the process.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Longest wait for the end of a killed process, which a hung driver may delay.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Longest wait for the rest of the output, which a descendant may hold open.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -194,28 +206,15 @@ pub fn run_for_answer(
     timeout: Duration,
     is_cancelled: &dyn Fn() -> bool,
 ) -> io::Result<(Outcome, String)> {
-    let own = command.get_envs();
-    let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-    let own: Vec<(OsString, OsString)> = own.collect();
-    let kept = KEPT_ENV.map(|name| (name, std::env::var_os(name)));
-    let kept = kept
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value?)));
-    let parent = limits::parent_variable();
-    let mut child = command
+    let mut child = restrict_environment(command)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .env_clear()
-        .envs(kept)
-        .env(parent.0, parent.1)
-        .envs(own)
         .spawn()?;
     let outcome = follow(&mut child, timeout, is_cancelled);
     if !matches!(outcome, Ok(Some(_))) {
-        // It may have ended by itself. A process that is not waited for stays in the table.
-        child.kill().ok();
-        child.wait().ok();
+        // It may have ended by itself.
+        kill(child).ok();
     }
     let cancelled = is_cancelled();
     outcome.map(|outcome| {
@@ -227,6 +226,49 @@ pub fn run_for_answer(
             (Outcome::Interrupted(why), String::new())
         })
     })
+}
+
+/// Leaves of this process's environment what loading a library needs; the variables of `command`
+/// stay, and the child knows its parent by [`limits::follow_parent`].
+pub fn restrict_environment(command: &mut Command) -> &mut Command {
+    let own = command.get_envs();
+    let own = own.filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+    let own: Vec<(OsString, OsString)> = own.collect();
+    let kept = KEPT_ENV.map(|name| (name, std::env::var_os(name)));
+    let kept = kept
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let parent = limits::parent_variable();
+    command
+        .env_clear()
+        .envs(kept)
+        .env(parent.0, parent.1)
+        .envs(own)
+}
+
+/// Kills a process, which may have ended, and waits [`KILL_TIMEOUT`] for its end. A hung driver may
+/// hold it longer; then a thread waits, and `None` is returned.
+///
+/// # Errors
+/// When the process can't be waited for.
+pub fn kill(mut child: Child) -> io::Result<Option<ExitStatus>> {
+    child.kill().ok();
+    let status = wait(&mut child, KILL_TIMEOUT, &|| false)?;
+    if status.is_none() {
+        // A process that is not waited for stays in the table.
+        std::thread::Builder::new()
+            .name("killed".to_owned())
+            .spawn(move || child.wait())?;
+    }
+    Ok(status)
+}
+
+/// Reads the answer of a child: the last line that is JSON of this type. Native libraries may write
+/// lines of their own.
+#[must_use]
+pub fn json_answer<T: DeserializeOwned>(output: &str) -> Option<T> {
+    let mut lines = output.lines().rev();
+    lines.find_map(|line| serde_json::from_str(line).ok())
 }
 
 /// Waits for the process and reads its end; returns `None` while it runs after `timeout`, or when
@@ -292,13 +334,10 @@ fn read_aside(
 
 /// Decides what the end of a check says about the file.
 fn judge(status: ExitStatus, answer: &str, log: &str) -> Outcome {
-    const ABORT: i32 = 6;
     const BUS: i32 = 7;
     const KILL: i32 = 9;
     const PROCESSOR_TIME: i32 = 24;
     const SYSTEM_CALL: i32 = 31;
-    /// Signals of a defect: illegal instruction, trap, abort, arithmetic, segment.
-    const CRASHES: [i32; 5] = [4, 5, ABORT, 8, 11];
     if status.success() {
         return Outcome::Loaded;
     }
@@ -410,6 +449,21 @@ mod tests {
         let mut command = shell(script);
         command.env("OWN", "1");
         assert_eq!(run(&mut command, &|| false).unwrap(), Outcome::Loaded);
+    }
+
+    #[test]
+    fn answer_is_the_last_line_of_its_type() {
+        assert_eq!(json_answer("cuda says hello\n[1]\n[2]\nbye"), Some([2]));
+        assert_eq!(json_answer::<[u8; 1]>("cuda says hello"), None);
+    }
+
+    #[test]
+    fn killed_process_is_waited_for() {
+        let child = shell("exec sleep 1000").spawn().unwrap();
+        let pid = child.id().to_string();
+        let status = kill(child).unwrap().unwrap();
+        assert_eq!(status.signal(), Some(9));
+        assert!(!is_there(&pid));
     }
 
     #[test]

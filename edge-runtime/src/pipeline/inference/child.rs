@@ -2,7 +2,7 @@
 //!
 //! - What crashes or hangs there does not harm the daemon: the child has the limits of a model's
 //!   check, and a timeout.
-//! - The answer is one JSON object on standard output.
+//! - The answer is one line of JSON on standard output.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -40,8 +40,8 @@ pub(super) enum ChildError {
     Refused(String),
     #[error("the process that opened it ended: {0}")]
     Ended(String),
-    #[error("the process for it printed no answer: {0}")]
-    Answer(#[from] serde_json::Error),
+    #[error("the process for it printed no answer; install this program again")]
+    NoAnswer,
 }
 
 impl ChildProgram {
@@ -76,7 +76,9 @@ impl ChildProgram {
             .args(args);
         let is_stopping = || self.is_stopping();
         match model_check::run_for_answer(&mut command, timeout, &is_stopping)? {
-            (Outcome::Loaded, answer) => Ok(serde_json::from_str(&answer)?),
+            (Outcome::Loaded, answer) => {
+                model_check::json_answer(&answer).ok_or(ChildError::NoAnswer)
+            }
             (Outcome::Refused(why), _) => Err(ChildError::Refused(why)),
             (Outcome::Ended(ending), _) => Err(ChildError::Ended(ending.to_string())),
             (Outcome::Interrupted(why), _) => Err(ChildError::Ended(why.to_string())),
