@@ -104,7 +104,7 @@ fn trt_settings(state: &Path) -> anyhow::Result<TrtSettings> {
     let built = examples.parent().and_then(Path::parent);
     Ok(TrtSettings {
         library: None,
-        state_dir: state.to_owned(),
+        folders: vec![state.join("lib")],
         engine_dir: state.join("engines"),
         program: built
             .context("a target folder")?

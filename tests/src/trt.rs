@@ -85,14 +85,20 @@ impl FakeTrt {
         self.folder.join("libwk_trt.so")
     }
 
-    /// Variables with which a program finds the fake libraries, in a mode of theirs.
-    #[must_use]
-    pub fn environment(&self, mode: &str) -> [(&'static str, OsString); 3] {
-        [
-            ("LD_LIBRARY_PATH", self.folder.clone().into()),
-            ("WK_FAKE_TRT_NETWORK", self.network.clone().into()),
-            ("WK_FAKE_TRT", mode.into()),
-        ]
+    /// The variable with which a program finds the fake libraries, in a mode of theirs. `folder`
+    /// keeps the mode.
+    ///
+    /// # Errors
+    /// If `folder` can't be written.
+    pub fn environment(
+        &self,
+        mode: &str,
+        folder: &Path,
+    ) -> anyhow::Result<(&'static str, OsString)> {
+        let settings = format!("{mode}\n{}\n", self.network.display());
+        fs::write(folder.join("wk-fake-trt"), settings)?;
+        let folders = std::env::join_paths([&self.folder, folder])?;
+        Ok(("LD_LIBRARY_PATH", folders))
     }
 }
 

@@ -96,7 +96,7 @@ mod tests {
         };
         let trt = TrtSettings {
             library: Some("/nowhere/libwk_trt.so".into()),
-            state_dir: "/nowhere".into(),
+            folders: Vec::new(),
             engine_dir: "/nowhere".into(),
             program: "/nowhere/program".into(),
             stop: trt::StopFlag::default(),

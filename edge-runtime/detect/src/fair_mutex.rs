@@ -111,7 +111,8 @@ impl<T> FairMutex<T> {
     }
 
     /// Number of guards and waiting threads.
-    pub fn queue_len(&self) -> usize {
+    #[cfg(test)]
+    fn queue_len(&self) -> usize {
         self.turns.lock().len()
     }
 

@@ -120,13 +120,6 @@ impl Turns {
         self.len() == 0
     }
 
-    /// Turns a second that a stream may count on; `None` for one that never asked.
-    #[must_use]
-    pub fn fair_rate(&self, stream: u64) -> Option<f64> {
-        let known = self.streams.iter().find(|known| known.id == stream);
-        known.map(|stream| stream.fair_rate)
-    }
-
     fn serve_next(&mut self, now: Duration) {
         if self.serving.is_some() {
             return;

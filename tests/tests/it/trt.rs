@@ -49,13 +49,14 @@ impl Box {
                  engine_dir = {engines:?}\n"
             ),
         )?;
+        let (name, folders) = self.trt.environment(mode, self.folder.path())?;
         let out = Command::new(program("watchkeeper")?)
             .arg("--config")
             .arg(config)
             .arg("run")
             .args(arguments)
             .args(["--json", "--verbose"])
-            .envs(self.trt.environment(mode))
+            .env(name, folders)
             .stdin(Stdio::null())
             .output()?;
         let log = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -306,7 +307,14 @@ fn lack_of_device_memory_is_named() -> anyhow::Result<()> {
     falls_back(
         "out-of-memory",
         &["CUDA has no memory for a tensor", "out of memory"],
-    )
+    )?;
+    let Some(bench) = Box::new(Headers::V10, "lack of memory")? else {
+        return Ok(());
+    };
+    let refused = bench.run_demo("trt", "out-of-memory")?;
+    ensure!(refused.code != 0, "{}", refused.log);
+    ensure!(bench.files("refused")?.is_empty());
+    counts_alike(&bench, "right").map(drop)
 }
 
 #[test]

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_models::Sha256Sum;
-use watchkeeper_models::model_check::limits;
+use watchkeeper_models::model_check::{self, limits};
 use watchkeeper_trt::{Answers, BuildOptions, Failure, Product, Shim, Status, TensorInfo};
 
 use super::cache::EngineCache;
-use super::engine::{NAME, OpenFailure, TrialInput, TrtNetwork, fixed_shapes};
-use crate::network::{Feed, LoadError, Network as _, Signature, Wanted, one_line};
+use super::engine::{NAME, OpenFailure, RunFailure, TrialInput, TrtNetwork, fixed_shapes};
+use crate::network::{Feed, LoadError, Signature, Wanted, one_line};
 
 /// Name of the subcommand of `watchkeeper-runtime`.
 pub const SUBCOMMAND: &str = "trt-build";
@@ -237,8 +237,11 @@ fn run_once(shim: &'static Shim, engine: &[u8], signature: &Signature<'_>) -> Re
     let inputs = network.trial_inputs();
     let feeds: Vec<Feed<'_>> = inputs.iter().map(TrialInput::feed).collect();
     network
-        .infer(&feeds, &mut |_| {})
-        .map_err(|why| Refusal::new(Reason::File, why))
+        .run(&feeds, &mut |_| {})
+        .map_err(|failure| match failure {
+            RunFailure::Trt(failure) => Refusal::from_failure(&failure),
+            RunFailure::Values(why) => Refusal::new(Reason::File, why),
+        })
 }
 
 /// The child's side of a build.
@@ -310,10 +313,9 @@ pub(super) fn run_child(
     };
     let text = serde_json::to_string(order);
     let text = text.map_err(|e| Refusal::new(Reason::Box, format!("a path is not UTF-8: {e}")))?;
-    let (name, value) = limits::parent_variable();
-    let mut child = Command::new(program)
-        .args([SUBCOMMAND, "--order", &text])
-        .env(name, value)
+    let mut command = Command::new(program);
+    command.args([SUBCOMMAND, "--order", &text]);
+    let mut child = model_check::restrict_environment(&mut command)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -323,8 +325,7 @@ pub(super) fn run_child(
     tracing::info!(model = %order.model.display(), "engine of TensorRT is being built");
     let end = follow(&mut child, began, progress).map_err(failed);
     // It has ended, or must.
-    child.kill().ok();
-    let status = child.wait().map_err(failed)?;
+    let status = model_check::kill(child).map_err(failed)?;
     end?.unwrap_or_else(|| Err(ended_silently(status)))?;
     tracing::info!(
         seconds = began.elapsed().as_secs(),
@@ -387,24 +388,29 @@ fn read_aside(output: Option<impl Read + Send + 'static>) -> io::Result<Receiver
     Ok(receiver)
 }
 
-/// Explains a child that wrote no last line.
-fn ended_silently(status: ExitStatus) -> Refusal {
+/// Explains a child that wrote no last line; `None` is one that can't be killed.
+fn ended_silently(status: Option<ExitStatus>) -> Refusal {
     /// The kernel sends it when memory runs out.
     const KILL: i32 = 9;
+    let Some(status) = status else {
+        let why = "the driver holds the build of its engine; check it with nvidia-smi and restart \
+                   the box";
+        return Refusal::new(Reason::Box, why);
+    };
     match status.signal() {
         Some(KILL) => Refusal::new(
             Reason::Box,
             "the system killed the build of its engine, as it does when memory runs out; free some \
              memory and try again, or use a smaller model",
         ),
-        Some(signal) => Refusal::new(
+        Some(signal) if model_check::CRASHES.contains(&signal) => Refusal::new(
             Reason::File,
             format!(
                 "TensorRT crashes when it builds or runs it (signal {signal}); export it again, or \
                  set another runtime.inference.backend"
             ),
         ),
-        None => Refusal::new(
+        _ => Refusal::new(
             Reason::Box,
             format!("the build of its engine ended without an answer ({status}); try again"),
         ),
@@ -439,6 +445,9 @@ mod tests {
                 "crashes when it builds or runs it (signal 11)",
             ),
             ("kill -KILL $$", false, "memory runs out"),
+            ("kill -TERM $$", false, "try again"),
+            ("kill -INT $$", false, "try again"),
+            ("kill -BUS $$", false, "try again"),
             ("echo nonsense; exit 3", false, "without an answer"),
             (refused, true, "no such operator"),
         ] {

@@ -5,19 +5,24 @@
 //! - A damaged file counts as missing, and is deleted.
 //! - `<key>.refused` holds the sentence with which a build failed because of the file, so that a
 //!   start does not repeat minutes of work. Deleting it has the engine built again.
-//! - At most [`MAX_ENGINES`] engines are kept; the oldest are deleted.
+//! - At most [`MAX_FILES`] engines and as many refusals are kept; the oldest are deleted. So are
+//!   files that an ended process left half-written, after [`MAX_WRITING`].
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use watchkeeper_models::Sha256Sum;
 
 use super::probe::TrtFacts;
 
-/// Engines that are kept; more than a box has models, so that a change of versions is bounded.
-const MAX_ENGINES: usize = 32;
+/// Files of an ending that are kept; more than a box has models, so that a change of versions is
+/// bounded.
+const MAX_FILES: usize = 32;
+
+/// Longest time of writing a file.
+const MAX_WRITING: Duration = Duration::from_secs(60 * 60);
 
 /// Begins a file; the number of its format.
 const MAGIC: &[u8; 8] = b"WKTRT 1\n";
@@ -101,7 +106,7 @@ impl EngineCache {
     /// Keeps an engine; durable on return.
     pub(super) fn write(&self, key: &str, engine: &[u8]) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
-        self.remove_oldest(MAX_ENGINES - 1)?;
+        self.remove_old("engine")?;
         let sum = Sha256Sum::of(engine).to_string();
         let parts = [MAGIC.as_slice(), sum.as_bytes(), engine];
         replace(&self.engine_file(key), &parts)
@@ -130,6 +135,7 @@ impl EngineCache {
     /// Keeps the sentence with which a build failed.
     pub(super) fn refuse(&self, key: &str, sentence: &str) {
         let kept = fs::create_dir_all(&self.folder)
+            .and_then(|()| self.remove_old("refused"))
             .and_then(|()| replace(&self.refusal_file(key), &[sentence.as_bytes()]));
         if let Err(error) = kept {
             tracing::warn!(%error, "a refusal can't be kept; the next start builds it again");
@@ -146,19 +152,25 @@ impl EngineCache {
         replace(&self.folder.join("timing.cache"), &[bytes])
     }
 
-    /// Removes the oldest engines until at most `most` are left.
-    fn remove_oldest(&self, most: usize) -> io::Result<()> {
-        let mut engines: Vec<(SystemTime, PathBuf)> = Vec::new();
+    /// Makes place for one more file with this ending, and removes half-written files.
+    fn remove_old(&self, ending: &str) -> io::Result<()> {
+        let now = SystemTime::now();
+        let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
-            if path.extension().is_some_and(|kind| kind == "engine") {
-                let modified = fs::metadata(&path).and_then(|file| file.modified());
-                engines.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), path));
+            let modified = fs::metadata(&path).and_then(|file| file.modified());
+            let modified = modified.unwrap_or(SystemTime::UNIX_EPOCH);
+            let kind = path.extension().unwrap_or_default();
+            if kind == ending {
+                kept.push((modified, path));
+            } else if kind == "tmp" && now.duration_since(modified).is_ok_and(|t| t > MAX_WRITING) {
+                // Another process may have removed it.
+                fs::remove_file(&path).ok();
             }
         }
-        engines.sort();
-        let surplus = engines.len().saturating_sub(most);
-        for (_, path) in engines.iter().take(surplus) {
+        kept.sort();
+        let surplus = kept.len().saturating_sub(MAX_FILES - 1);
+        for (_, path) in kept.iter().take(surplus) {
             fs::remove_file(path)?;
         }
         Ok(())
@@ -242,9 +254,9 @@ mod tests {
     fn oldest_engines_are_deleted() {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = EngineCache::new(folder.path());
-        for n in 0..MAX_ENGINES + 3 {
+        for n in 0..MAX_FILES + 3 {
             cache.write(&format!("{n:03}"), b"engine").expect("written");
-            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(n as u64);
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(n as u64);
             let file = File::options()
                 .write(true)
                 .open(cache.engine_file(&format!("{n:03}")));
@@ -253,10 +265,32 @@ mod tests {
         }
         assert_eq!(
             fs::read_dir(folder.path()).expect("a folder").count(),
-            MAX_ENGINES
+            MAX_FILES
         );
         assert_eq!(cache.read("000"), None);
         assert!(cache.read("034").is_some());
+    }
+
+    #[test]
+    fn refusals_are_bounded_and_half_written_files_deleted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = EngineCache::new(folder.path());
+        let (old, new) = (
+            folder.path().join(".a.engine.1.tmp"),
+            folder.path().join(".b.engine.2.tmp"),
+        );
+        for path in [&old, &new] {
+            fs::write(path, "half").expect("written");
+        }
+        let file = File::options().write(true).open(&old).expect("opened");
+        file.set_modified(SystemTime::now() - 2 * MAX_WRITING)
+            .expect("its time");
+        for n in 0..MAX_FILES + 3 {
+            cache.refuse(&n.to_string(), "no such operator");
+        }
+        assert!(!old.exists() && new.exists());
+        let left = fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, MAX_FILES + 1);
     }
 
     #[test]

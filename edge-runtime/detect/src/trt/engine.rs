@@ -78,6 +78,52 @@ impl TrtNetwork {
         });
         inputs.collect()
     }
+
+    /// Runs the network, like [`Network::infer`].
+    pub(super) fn run(
+        &mut self,
+        inputs: &[Feed<'_>],
+        read: &mut dyn FnMut(&[Tensor<'_>]),
+    ) -> Result<(), RunFailure> {
+        for ((index, shape), feed) in self.inputs.iter().zip(inputs) {
+            if feed.shape != shape {
+                return Err(RunFailure::Values(format!(
+                    "an input is {:?}, the engine was built for {shape:?}",
+                    feed.shape
+                )));
+            }
+            let values = self.engine.values_mut(*index);
+            let values = values.ok_or_else(|| "the engine has no such input".to_owned());
+            feed_values(values.map_err(RunFailure::Values)?, feed).map_err(RunFailure::Values)?;
+        }
+        self.engine.run().map_err(RunFailure::Trt)?;
+        let mut tensors = Vec::with_capacity(self.outputs.len());
+        for Output { index, name, shape } in &self.outputs {
+            let Some(Values::Floats(data)) = self.engine.values(*index) else {
+                return Err(RunFailure::Values(format!(
+                    "output `{name}` is not float32"
+                )));
+            };
+            // No early end: so the compiler uses vectors.
+            if data.iter().fold(false, |nan, value| nan | value.is_nan()) {
+                return Err(RunFailure::Values(format!(
+                    "output `{name}` has values that are no numbers (NaN); export the file in \
+                     float32, or set another runtime.inference.backend"
+                )));
+            }
+            tensors.push(Tensor { name, shape, data });
+        }
+        read(&tensors);
+        Ok(())
+    }
+}
+
+/// Why an engine did not run.
+#[derive(Debug)]
+pub(super) enum RunFailure {
+    Trt(Failure),
+    /// Its inputs or outputs are wrong.
+    Values(String),
 }
 
 /// An input of the run that tries an engine.
@@ -212,34 +258,10 @@ impl Network for TrtNetwork {
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
-        for ((index, shape), feed) in self.inputs.iter().zip(inputs) {
-            if feed.shape != shape {
-                return Err(format!(
-                    "an input is {:?}, the engine was built for {shape:?}",
-                    feed.shape
-                ));
-            }
-            let values = self.engine.values_mut(*index);
-            let values = values.ok_or("the engine has no such input")?;
-            feed_values(values, feed)?;
-        }
-        self.engine.run().map_err(|failure| failure.message)?;
-        let mut tensors = Vec::with_capacity(self.outputs.len());
-        for Output { index, name, shape } in &self.outputs {
-            let Some(Values::Floats(data)) = self.engine.values(*index) else {
-                return Err(format!("output `{name}` is not float32"));
-            };
-            // No early end: so the compiler uses vectors.
-            if data.iter().fold(false, |nan, value| nan | value.is_nan()) {
-                return Err(format!(
-                    "output `{name}` has values that are no numbers (NaN); export the file in \
-                     float32, or set another runtime.inference.backend"
-                ));
-            }
-            tensors.push(Tensor { name, shape, data });
-        }
-        read(&tensors);
-        Ok(())
+        self.run(inputs, read).map_err(|failure| match failure {
+            RunFailure::Trt(failure) => failure.message,
+            RunFailure::Values(why) => why,
+        })
     }
 }
 

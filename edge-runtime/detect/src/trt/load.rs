@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use watchkeeper_models::Sha256Sum;
+use watchkeeper_models::{Sha256Sum, digest};
 use watchkeeper_trt::{Failure, Shim, Status};
 
 use super::build::{self, BuildProgress};
@@ -49,19 +49,6 @@ impl TrtNetwork {
         }
         Err(place.failed("TensorRT can't read the engine that it has built".to_owned()))
     }
-
-    /// Whether the engine of a file is on disk, so that [`Self::load`] builds nothing.
-    ///
-    /// # Errors
-    /// [`LoadError`]: TensorRT is missing, or the file unreadable.
-    pub fn is_built(
-        path: &Path,
-        signature: &Signature<'_>,
-        settings: &TrtSettings,
-    ) -> Result<bool, LoadError> {
-        let place = Place::of(path, signature, settings)?;
-        Ok(place.cache.read(&place.key).is_some())
-    }
 }
 
 /// Where the engine of a file is kept.
@@ -84,9 +71,9 @@ impl<'a> Place<'a> {
             message,
         };
         let library = settings.library_file().map_err(unavailable)?;
-        let facts = probe::facts(&library, &settings.program).map_err(unavailable)?;
-        let onnx = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
-        let network = Sha256Sum::of(&onnx);
+        let facts = probe::facts(&library, settings).map_err(unavailable)?;
+        let (network, _) =
+            digest::of_file(path).map_err(|error| LoadError::file(path, NAME, &error))?;
         let subject = Subject {
             network,
             facts: &facts,

@@ -1,23 +1,21 @@
 //! The question for TensorRT and a device, asked in a child process.
 //!
 //! - The child is [`SUBCOMMAND`] of the runtime. It ends after [`TIMEOUT`] at most.
-//! - An answer, and a failure too, counts until the shim's file changes: a hanging driver is asked
-//!   once.
+//! - An answer counts until the shim's file changes. A driver that hangs or crashes is asked again
+//!   after [`RETRY_INTERVAL`], and one that refuses at once.
 
-use std::fs::Metadata;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::process::ExitStatusExt as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use watchkeeper_models::model_check::limits;
+use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome, limits};
 use watchkeeper_trt::{Failure, Shim};
 
 use super::settings::TrtSettings;
+use crate::file_stamp::FileStamp;
 use crate::network::one_line;
 
 /// Name of the subcommand of `watchkeeper-runtime`.
@@ -26,11 +24,8 @@ pub const SUBCOMMAND: &str = "trt-probe";
 /// Longest wait for the child.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause between two looks at the child.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
-/// Bytes of the answer that are read; far more than it has.
-const MAX_ANSWER: u64 = 16 << 10;
+/// From a hang or crash of the driver to the next question.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 /// What an engine depends on besides its network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,94 +87,114 @@ fn ask(library: &Path) -> Result<TrtFacts, String> {
 /// One sentence: why TensorRT can't be used, and what would bring it.
 pub fn availability(settings: &TrtSettings) -> Result<TrtFacts, String> {
     let library = settings.library_file()?;
-    facts(&library, &settings.program)
+    facts(&library, settings)
 }
 
-type Known = (PathBuf, Option<(u64, i64, i64)>, Result<TrtFacts, String>);
+/// What is known of a shim's file.
+#[derive(Debug)]
+struct Known {
+    library: PathBuf,
+    stamp: Option<FileStamp>,
+    facts: Result<TrtFacts, String>,
+    /// When a failure is asked for again; `None` keeps the facts.
+    until: Option<Instant>,
+}
 
-/// Returns the facts of this machine; a child of `program` is asked once.
-pub(super) fn facts(library: &Path, program: &Path) -> Result<TrtFacts, String> {
-    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
-    let stamp = |file: Metadata| (file.size(), file.mtime(), file.mtime_nsec());
-    let stamp = std::fs::metadata(library).ok().map(stamp);
-    let mut known = KNOWN.lock();
-    if let Some((path, when, facts)) = known.as_ref()
-        && path == library
-        && *when == stamp
-    {
-        return facts.clone();
+/// Why there are no facts.
+#[derive(Debug)]
+struct ProbeError {
+    message: String,
+    /// Whether the driver hangs or crashes.
+    is_driver: bool,
+}
+
+impl ProbeError {
+    fn new(is_driver: bool, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { message, is_driver }
     }
-    let facts = run_child(library, program);
-    match &facts {
+}
+
+/// Returns the facts of this machine, asked for once.
+pub(super) fn facts(library: &Path, settings: &TrtSettings) -> Result<TrtFacts, String> {
+    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+    let stamp = FileStamp::of(library).ok();
+    let mut known = KNOWN.lock();
+    if let Some(known) = known.as_ref()
+        && known.library == library
+        && known.stamp == stamp
+        && known.until.is_none_or(|until| Instant::now() < until)
+    {
+        return known.facts.clone();
+    }
+    let answer = run_child(library, &settings.program, &|| settings.stop.is_set());
+    match &answer {
         Ok(TrtFacts {
             version, device, ..
         }) => tracing::info!(version, device, "TensorRT found"),
-        Err(why) => tracing::warn!(why, "TensorRT can't be used"),
+        Err(ProbeError { message, .. }) => tracing::warn!(message, "TensorRT can't be used"),
     }
-    *known = Some((library.to_owned(), stamp, facts.clone()));
+    let until = match &answer {
+        Ok(_) => None,
+        Err(error) if error.is_driver => Some(Instant::now() + RETRY_INTERVAL),
+        Err(_) => Some(Instant::now()),
+    };
+    let facts = answer.map_err(|error| error.message);
+    *known = Some(Known {
+        library: library.to_owned(),
+        stamp,
+        facts: facts.clone(),
+        until,
+    });
     facts
 }
 
-fn run_child(library: &Path, program: &Path) -> Result<TrtFacts, String> {
-    let failed = |e: io::Error| format!("TensorRT can't be asked in a process of its own: {e}");
-    let (name, value) = limits::parent_variable();
-    let mut child = Command::new(program)
-        .args([SUBCOMMAND, "--library"])
-        .arg(library)
-        .env(name, value)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(failed)?;
-    let status = wait(&mut child).map_err(failed);
-    if !matches!(status, Ok(Some(_))) {
-        // It may have ended meanwhile. One that is not waited for stays in the table.
-        child.kill().ok();
-        child.wait().ok();
-    }
-    let Some(status) = status? else {
-        return Err(format!(
-            "the driver did not answer within {} s; check it with nvidia-smi and restart the box",
-            TIMEOUT.as_secs()
-        ));
+fn run_child(
+    library: &Path,
+    program: &Path,
+    is_cancelled: &dyn Fn() -> bool,
+) -> Result<TrtFacts, ProbeError> {
+    let mut command = Command::new(program);
+    command.args([SUBCOMMAND, "--library"]).arg(library);
+    let (outcome, text) = model_check::run_for_answer(&mut command, TIMEOUT, is_cancelled)
+        .map_err(|error| {
+            let why = format!(
+                "TensorRT can't be asked in a process of its own: {error}; {}",
+                model_check::start_remedy(&error)
+            );
+            ProbeError::new(false, why)
+        })?;
+    let no_answer = |why: String| {
+        let why = format!("the process that asks for TensorRT ended without an answer{why}");
+        ProbeError::new(false, why)
     };
-    let mut text = String::new();
-    if let Some(output) = child.stdout.take() {
-        let mut output = output.take(MAX_ANSWER);
-        output.read_to_string(&mut text).map_err(failed)?;
-    }
-    read_answer(status, &text)
-}
-
-/// Waits for the child; returns `None` after [`TIMEOUT`]. Its answer fits into the pipe.
-fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
-    let until = Instant::now() + TIMEOUT;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+    match outcome {
+        Outcome::Loaded => match model_check::json_answer(&text) {
+            Some(Answer::Facts(facts)) => Ok(facts),
+            Some(Answer::Refused(why)) => Err(ProbeError::new(false, one_line(&why))),
+            None => Err(no_answer("; install this program again".to_owned())),
+        },
+        Outcome::Ended(Ending::Crash(signal)) => {
+            let why = format!(
+                "the driver or TensorRT crashes when it is asked for the device (signal {signal}); \
+                 install the driver and TensorRT of one JetPack"
+            );
+            Err(ProbeError::new(true, why))
         }
-        if Instant::now() >= until {
-            return Ok(None);
+        Outcome::Interrupted(Interruption::Overdue) => {
+            let why = format!(
+                "the driver did not answer within {} s; check it with nvidia-smi and restart the \
+                 box",
+                TIMEOUT.as_secs()
+            );
+            Err(ProbeError::new(true, why))
         }
-        std::thread::sleep(POLL_INTERVAL);
-    }
-}
-
-fn read_answer(status: ExitStatus, text: &str) -> Result<TrtFacts, String> {
-    if let Some(signal) = status.signal() {
-        return Err(format!(
-            "the driver or TensorRT crashes when it is asked for the device (signal {signal}); \
-             install the driver and TensorRT of one JetPack"
-        ));
-    }
-    match serde_json::from_str(text.trim()) {
-        Ok(Answer::Facts(facts)) => Ok(facts),
-        Ok(Answer::Refused(why)) => Err(one_line(&why)),
-        Err(_) => Err(format!(
-            "the process that asks for TensorRT ended without an answer ({status}); install this \
-             program again"
-        )),
+        Outcome::Interrupted(Interruption::Other(status)) => Err(no_answer(format!(
+            " ({status}); install this program again"
+        ))),
+        Outcome::Refused(_) | Outcome::Ended(_) | Outcome::Interrupted(_) => {
+            Err(no_answer("; free some memory and try again".to_owned()))
+        }
     }
 }
 
@@ -190,7 +205,8 @@ mod tests {
 
     fn child(script: &str) -> Result<TrtFacts, String> {
         let (_folder, program) = program(script);
-        run_child(Path::new("/lib/libwk_trt.so"), &program)
+        let library = Path::new("/lib/libwk_trt.so");
+        run_child(library, &program, &|| false).map_err(|error| error.message)
     }
 
     #[test]
@@ -210,7 +226,7 @@ mod tests {
         }
         let facts =
             r#"{"facts":{"version":"10.3.0","device":"Orin","capability":"8.7","memory":1}}"#;
-        let facts = child(&format!("echo '{facts}'")).expect("facts");
+        let facts = child(&format!("echo '{facts}'; echo cuda says bye")).expect("facts");
         assert_eq!(facts.device, "Orin");
     }
 }

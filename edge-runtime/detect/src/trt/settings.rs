@@ -11,10 +11,10 @@ const LIBRARY: &str = "libwk_trt.so";
 /// Where TensorRT's shim and its engines lie, and the program that probes and builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrtSettings {
-    /// The configured shim; absent: searched in the system's folders and `lib/` of the state.
+    /// The configured shim; absent: searched in the system's folders and [`Self::folders`].
     pub library: Option<PathBuf>,
-    /// State folder, whose `lib/` is searched.
-    pub state_dir: PathBuf,
+    /// Folders of fetched libraries.
+    pub folders: Vec<PathBuf>,
     /// Folder of built engines.
     pub engine_dir: PathBuf,
     /// `watchkeeper-runtime`, which serves the subcommands of [`probe`] and [`build`].
@@ -50,7 +50,7 @@ impl TrtSettings {
             LIBRARY,
             self.library.as_deref(),
             &system_folders(),
-            &[self.state_dir.join("lib")],
+            &self.folders,
         );
         found.map_err(|why| {
             format!("{why}; compile it on a box with TensorRT 10 or newer: edge-runtime/trt/build")

@@ -368,7 +368,7 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "The shim of TensorRT (`libwk_trt.so`), compiled on this box. Default: the system's \
-         folders, and `lib` in the state folder.",
+         folders, then `lib` in the state folder and `/var/lib/watchkeeper/lib`.",
     ),
     key(
         "runtime.inference.engine_dir",

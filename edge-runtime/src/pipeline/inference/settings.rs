@@ -137,7 +137,7 @@ impl ModelSettings {
     pub(super) fn trt_settings(&self) -> TrtSettings {
         TrtSettings {
             library: self.trt_library.clone(),
-            state_dir: self.state_dir.clone(),
+            folders: self.library_folders.clone(),
             engine_dir: self.engine_dir.clone(),
             program: THIS_PROGRAM.into(),
             stop: StopFlag::default(),

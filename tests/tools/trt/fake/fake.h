@@ -4,13 +4,31 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <type_traits>
 
-// Whether the environment variable WK_FAKE_TRT names this mode.
-inline bool is_mode(char const *name) {
-  char const *mode = std::getenv("WK_FAKE_TRT");
-  return mode && !std::strcmp(mode, name);
+// What a test sets: the file `wk-fake-trt` in a folder of LD_LIBRARY_PATH, because a child process
+// gets only the variables by which libraries are found.
+struct Settings {
+  std::string mode, network;
+  Settings() {
+    char const *path = std::getenv("LD_LIBRARY_PATH");
+    std::istringstream folders(path ? path : "");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      std::ifstream file(folder + "/wk-fake-trt");
+      if (std::getline(file, mode) && std::getline(file, network)) return;
+    }
+  }
+};
+
+inline Settings const &settings() {
+  static Settings const read;
+  return read;
 }
+
+inline bool is_mode(char const *name) { return settings().mode == name; }
 
 // The answer of a method that a fake does not implement.
 template <class T> T nothing() {

@@ -19,7 +19,7 @@ using namespace nvinfer1;
 
 namespace {
 
-// Functions of libwatchkeeper_fake_trt.so, which the environment variable WK_FAKE_TRT_NETWORK names.
+// Functions of libwatchkeeper_fake_trt.so, which the settings name.
 struct Back {
   void *(*open)(void const *, size_t) = nullptr;
   void (*close)(void *) = nullptr;
@@ -27,8 +27,7 @@ struct Back {
   int32_t (*run)(void *, void const *const *, int64_t const *, int32_t const *) = nullptr;
   float const *(*output)(void *, int32_t, int64_t *, int32_t *) = nullptr;
   Back() {
-    char const *path = std::getenv("WK_FAKE_TRT_NETWORK");
-    void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    void *library = dlopen(settings().network.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) return;
     find(library, "wk_fake_open", open);
     find(library, "wk_fake_close", close);

@@ -5,59 +5,37 @@
 //! - At most [`MAX_FILES`] checksums are kept; then all are forgotten.
 
 use std::collections::BTreeMap;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+use watchkeeper_detect::FileStamp;
 use watchkeeper_models::Sha256Sum;
 use watchkeeper_models::digest::Hasher;
 
 /// Checksums that are kept; far more than a box has models.
 const MAX_FILES: usize = 1024;
 
-/// What shows that a file is unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(file: &Metadata) -> Self {
-        Self {
-            device: file.dev(),
-            inode: file.ino(),
-            bytes: file.size(),
-            modified: (file.mtime(), file.mtime_nsec()),
-            changed: (file.ctime(), file.ctime_nsec()),
-        }
-    }
-}
-
 /// The checksums that were computed by this process.
 #[derive(Debug, Default)]
-pub(super) struct Digests(Mutex<BTreeMap<PathBuf, (Stamp, Sha256Sum)>>);
+pub(super) struct Digests(Mutex<BTreeMap<PathBuf, (FileStamp, Sha256Sum)>>);
 
 impl Digests {
     /// Returns the checksum of a file, read in full unless it is unchanged.
     pub(super) fn of(&self, path: &Path) -> io::Result<Sha256Sum> {
-        let stamp = Stamp::of(&std::fs::metadata(path)?);
+        let stamp = FileStamp::of(path)?;
         let known = self.0.lock().get(path).copied();
         if let Some((_, sum)) = known.filter(|(known, _)| *known == stamp) {
             return Ok(sum);
         }
         let mut file = File::open(path)?;
-        let before = Stamp::of(&file.metadata()?);
+        let before = FileStamp::of_metadata(&file.metadata()?);
         let mut hasher = Hasher::default();
         hasher.drain(&mut file)?;
         let sum = hasher.finish();
         // A file that is being written has a checksum of no moment, which is not kept.
-        if Stamp::of(&file.metadata()?) == before {
+        if FileStamp::of_metadata(&file.metadata()?) == before {
             let mut kept = self.0.lock();
             if kept.len() >= MAX_FILES {
                 kept.clear();
