@@ -95,7 +95,9 @@ int32_t build(void const *onnx, size_t len, wk_trt_options const &options) {
   wk::fresh_log();
   std::unique_ptr<IHostMemory> engine(builder->buildSerializedNetwork(*network, *config));
   if (monitor.cancelled) return wk::fail(WK_TRT_CANCELLED, "the build was cancelled");
-  if (!engine) return wk::fail(WK_TRT_MODEL, "TensorRT builds no engine");
+  if (!engine)
+    return wk::fail(wk::is_out_of_memory() ? WK_TRT_MEMORY : WK_TRT_MODEL,
+                    "TensorRT builds no engine");
   std::unique_ptr<IHostMemory> spent(timings ? timings->serialize() : nullptr);
   if (spent) options.sink(options.user, WK_TRT_TIMING_CACHE, spent->data(), spent->size());
   if (!options.sink(options.user, WK_TRT_ENGINE_BLOB, engine->data(), engine->size()))

@@ -67,6 +67,11 @@ nvinfer1::ILogger &fresh_log() noexcept {
   return g_log;
 }
 
+bool is_out_of_memory() noexcept {
+  std::lock_guard<std::mutex> held(g_log.mutex);
+  return std::strstr(g_log.first, "memory") || std::strstr(g_log.first, "Memory");
+}
+
 int32_t Libraries::cuda_failed(int error, char const *what) const {
   constexpr int kOutOfMemory = 2; // cudaErrorMemoryAllocation
   return fail(error == kOutOfMemory ? WK_TRT_MEMORY : WK_TRT_DEVICE, "%s: %s", what,

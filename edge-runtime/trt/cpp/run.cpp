@@ -77,13 +77,18 @@ struct wk_trt {
     return WK_TRT_OK;
   }
 
-  int32_t run() {
+  int32_t enqueue() {
     if (int32_t status = copy(true)) return status;
     if (!context->enqueueV3(stream))
       return wk::fail(WK_TRT_DEVICE, "TensorRT can't run the engine");
-    int32_t status = copy(false);
+    return copy(false);
+  }
+
+  int32_t run() {
+    int32_t status = enqueue();
+    // Copies may be in flight after a failure too, and the caller frees the buffers.
     int error = cuda.cudaStreamSynchronize(stream);
-    return error ? cuda.cuda_failed(error, "the device failed") : status;
+    return error && !status ? cuda.cuda_failed(error, "the device failed") : status;
   }
 };
 

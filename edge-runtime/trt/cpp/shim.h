@@ -50,6 +50,8 @@ __attribute__((format(printf, 2, 3))) int32_t fail(int32_t status, char const *f
                                                    ...) noexcept;
 // The log, without the messages of earlier calls.
 nvinfer1::ILogger &fresh_log() noexcept;
+// Whether the first error in the log is a lack of memory.
+bool is_out_of_memory() noexcept;
 
 // Runs `body`, whose allocations may throw.
 template <class Body> int32_t guarded(Body body) noexcept try {

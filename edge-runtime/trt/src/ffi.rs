@@ -12,7 +12,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::{NonNull, null, null_mut};
 
 use libloading::Library;
 use parking_lot::Mutex;
@@ -211,7 +211,10 @@ impl Shim {
             workspace_bytes: options.workspace_bytes,
             level: options.level,
             reserved: 0,
-            timing_cache: timings.as_ptr().cast(),
+            timing_cache: match timings {
+                [] => null(),
+                timings => timings.as_ptr().cast(),
+            },
             timing_cache_len: timings.len(),
             user: (&raw mut user).cast(),
             shapes: on_shapes,
@@ -247,9 +250,12 @@ unsafe fn ask<T>(user: *mut c_void, call: impl FnOnce(&mut dyn Answers) -> T) ->
 }
 
 unsafe extern "C" fn on_shapes(user: *mut c_void, inputs: *mut RawTensor, count: i32) -> i32 {
-    let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: the library passes `count` inputs that it lends for this call.
-    let inputs = unsafe { std::slice::from_raw_parts_mut(inputs, count) };
+    let inputs: &mut [RawTensor] = match usize::try_from(count) {
+        // SAFETY: the library passes `count` inputs that it lends for this call.
+        Ok(count @ 1..) => unsafe { std::slice::from_raw_parts_mut(inputs, count) },
+        // Without inputs the pointer may be null.
+        _ => &mut [],
+    };
     let infos: Vec<TensorInfo> = inputs.iter().map(tensor_info).collect();
     // SAFETY: `user` comes from `Shim::build`.
     let shapes = unsafe { ask(user, |answers| answers.fix_shapes(&infos)) };
@@ -287,8 +293,12 @@ unsafe extern "C" fn on_product(
         0 => Product::Engine,
         _ => Product::TimingCache,
     };
-    // SAFETY: the library passes `len` bytes that it lends for this call.
-    let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) };
+    let bytes: &[u8] = match len {
+        // Without bytes the pointer may be null.
+        0 => &[],
+        // SAFETY: the library passes `len` bytes that it lends for this call.
+        len => unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) },
+    };
     // SAFETY: `user` comes from `Shim::build`.
     let taken = unsafe { ask(user, |answers| answers.take(product, bytes)) };
     i32::from(taken != Some(true))
