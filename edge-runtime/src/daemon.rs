@@ -371,6 +371,7 @@ impl Boot<'_> {
             Arc::clone(&metrics),
             Arc::clone(&self.boot_id),
             self.started,
+            Arc::clone(&self.is_stopping),
         );
         let manager = Manager::new(Parts {
             journal: Arc::clone(&stores.journal),

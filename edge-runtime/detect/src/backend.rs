@@ -1,7 +1,8 @@
 //! Choice of the back end that runs a network.
 //!
-//! `auto` prefers TensorRT where its shim is found and runs the file, then ONNX Runtime, because it
-//! is about twice as fast as the pure Rust back end.
+//! `auto` takes the first of TensorRT, ONNX Runtime and rten that can run the file ([`load_as`]). A
+//! daemon serves with rten at once ([`load_at_once`]), and the others may take over later
+//! ([`change`](super::change)).
 //!
 //! - A back end that the user named is never silently replaced.
 //! - A network that this module returns has run once.
@@ -23,7 +24,8 @@ use super::warm_up::{WarmUpError, warm_up};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum BackendChoice {
-    /// The fastest one available on this machine.
+    /// The first of TensorRT, ONNX Runtime and rten that can run the file. A daemon begins with rten
+    /// and changes later.
     #[default]
     Auto,
     /// The pure Rust back end.

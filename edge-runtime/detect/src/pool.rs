@@ -36,6 +36,7 @@ use super::trt::TrtSettings;
 use super::whole_image::WholeImageModel;
 use crate::detector::Detector;
 use crate::error::DetectError;
+use crate::file_stamp::FileStamp;
 
 /// What a pipeline opens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,6 +58,13 @@ pub struct OpenRequest {
     pub trt: Option<TrtSettings>,
     /// Settings of the motion detector; networks have none.
     pub motion: MotionSettings,
+}
+
+impl OpenRequest {
+    /// Whether the back end that loads fastest serves.
+    fn is_at_once(&self) -> bool {
+        self.backend == BackendChoice::Auto && self.at_once
+    }
 }
 
 /// Why a model can't be opened. One sentence each.
@@ -241,12 +249,14 @@ impl DetectorPool {
 }
 
 impl Changes {
-    /// Lets `network` serve, and starts its change to the first candidate that agrees.
+    /// Lets `network` serve, and starts its change to the first candidate that agrees. `stamp` is
+    /// that of its file before it was loaded.
     fn begin(
         &self,
         request: &OpenRequest,
         network: Box<dyn Network>,
         picture: &PictureNetwork,
+        stamp: Option<FileStamp>,
     ) -> Box<dyn Network> {
         let serving = network.backend();
         let candidates = request.candidates.iter().copied();
@@ -265,7 +275,7 @@ impl Changes {
         let parts = ChangeParts {
             model: picture.manifest.name.clone(),
             comparison: Comparison::of(&picture.manifest),
-            reload: Box::new(move || reloaded.load(former.unwrap_or_default())),
+            reload: Box::new(move || reload(&reloaded, former.unwrap_or_default(), stamp)),
             candidates,
             policy: self.policy,
             turn: Arc::clone(&self.turn),
@@ -295,6 +305,19 @@ impl Changes {
     }
 }
 
+/// Loads a network again. Its file was checked before it was loaded first, so another is refused.
+fn reload(
+    picture: &PictureNetwork,
+    choice: BackendChoice,
+    stamp: Option<FileStamp>,
+) -> Result<Box<dyn Network>, LoadError> {
+    if stamp.is_none() || FileStamp::of(&picture.path).ok() != stamp {
+        let why = "the file changed since it was loaded; restart the pipeline";
+        return Err(LoadError::file(&picture.path, choice.name(), &why));
+    }
+    picture.load(choice)
+}
+
 /// A model during its opening, network by network.
 struct Opening<'a> {
     pool: &'a DetectorPool,
@@ -316,7 +339,9 @@ impl Opening<'_> {
     ) -> Result<SharedNetwork, LoadError> {
         let request = self.request;
         let load = |path: &Path, threads| {
-            let (choice, ort, trt) = (request.backend, &request.ort, request.trt.as_ref());
+            let (choice, ort) = (request.backend, &request.ort);
+            // Engines are built in the background only, for networks that take a picture.
+            let trt = request.trt.as_ref().filter(|_| !request.is_at_once());
             backend::load_as(choice, path, signature, warm_up_run, threads, ort, trt)
         };
         self.shared(path, signature.manifest, &load)
@@ -346,13 +371,13 @@ impl Opening<'_> {
                 ort: request.ort.clone(),
                 trt: request.trt.clone(),
             };
-            let is_auto = request.backend == BackendChoice::Auto && request.at_once;
-            if !is_auto {
+            if !request.is_at_once() {
                 return picture.load(request.backend);
             }
+            let stamp = FileStamp::of(path).ok();
             let network = picture.load_at_once()?;
             Ok(match &self.pool.changes {
-                Some(changes) => changes.begin(request, network, &picture),
+                Some(changes) => changes.begin(request, network, &picture, stamp),
                 None => network,
             })
         };

@@ -90,6 +90,10 @@ impl ChangeReporter for Reports {
         self.0.lock().unwrap().push(report.state.clone());
     }
 
+    fn is_stopping(&self) -> bool {
+        false
+    }
+
     fn lower_priority(&self) {}
 }
 

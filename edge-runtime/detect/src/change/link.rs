@@ -1,8 +1,10 @@
 //! What the serving network and the task of its change hand to each other.
 //!
 //! - The lock is held for moves of a value only, so the serving network never waits.
-//! - At most one golden frame and one network wait here.
+//! - At most one golden frame, one agreed network and two signals wait here: a candidate takes over
+//!   once, and the network goes back from it once.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -32,7 +34,7 @@ struct Exchange {
     wants_golden: bool,
     golden: Option<Golden>,
     agreed: Option<Box<dyn Network>>,
-    signal: Option<Signal>,
+    signals: VecDeque<Signal>,
     is_closed: bool,
 }
 
@@ -61,9 +63,9 @@ impl Link {
         });
     }
 
-    /// Replaces a signal that the task has not seen: the last one counts.
+    /// Adds a signal. None is dropped here, because it holds a network.
     pub(super) fn signal(&self, signal: Signal) {
-        self.change(|exchange| exchange.signal = Some(signal));
+        self.change(|exchange| exchange.signals.push_back(signal));
     }
 
     /// Ends the task, because the network is dropped.
@@ -107,11 +109,11 @@ impl Link {
         self.exchange.lock().agreed = Some(network);
     }
 
-    /// Waits for a signal; `None` when the network is dropped.
+    /// Waits for the next signal; `None` when the network is dropped.
     pub(super) fn next_signal(&self) -> Option<Signal> {
         let mut exchange = self.exchange.lock();
-        let waits = |exchange: &mut Exchange| exchange.signal.is_none() && !exchange.is_closed;
+        let waits = |exchange: &mut Exchange| exchange.signals.is_empty() && !exchange.is_closed;
         self.moved.wait_while(&mut exchange, waits);
-        exchange.signal.take()
+        exchange.signals.pop_front()
     }
 }

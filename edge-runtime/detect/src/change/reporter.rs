@@ -7,6 +7,9 @@ pub trait ChangeReporter: Sync {
     /// Takes the begin of a change, or its result. Progress is not reported.
     fn report(&self, report: &ChangeReport);
 
+    /// Whether the program stops. What is built then is cancelled, and its failure is no result.
+    fn is_stopping(&self) -> bool;
+
     /// Lowers the priority of the calling thread.
     fn lower_priority(&self);
 }

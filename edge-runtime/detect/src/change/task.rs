@@ -2,10 +2,11 @@
 //!
 //! - Candidates are tried in their order until one serves.
 //! - One network is built at a time, because building takes more memory than running.
-//! - The task ends with the serving network. A build is asked to stop then.
+//! - The task ends with the serving network or the program. A build is asked to stop then.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -19,7 +20,8 @@ use super::state::{BackendChange, ChangeInput, ChangePolicy};
 use crate::backend_in_use::{BackendInUse, ChangeReport, ChangeState};
 use crate::network::Network;
 
-/// Pause between two looks at whether the network is still used, while another one is built.
+/// Pause between two looks at whether the network is still used, while another one is built or
+/// after a failed build.
 const TURN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Builds a network. Calls its argument with the share done, `0.0..=1.0`, and stops when that
@@ -146,7 +148,7 @@ impl Subject {
             change: Mutex::new(BackendChange::new(self.policy)),
         };
         let built = {
-            let Some(_turn) = self.wait_for_turn() else {
+            let Some(_turn) = attempt.wait_for_turn() else {
                 return TryEnd::Over;
             };
             attempt.report();
@@ -161,15 +163,6 @@ impl Subject {
         }
         attempt.end()
     }
-
-    fn wait_for_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        while !self.link.is_closed() {
-            if let Some(turn) = self.turn.try_lock_for(TURN_INTERVAL) {
-                return Some(turn);
-            }
-        }
-        None
-    }
 }
 
 /// The change to one candidate in progress.
@@ -182,6 +175,20 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
+    /// Whether the network is dropped or the program stops.
+    fn is_over(&self) -> bool {
+        self.network.link.is_closed() || self.reporter.is_stopping()
+    }
+
+    fn wait_for_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        while !self.is_over() {
+            if let Some(turn) = self.network.turn.try_lock_for(TURN_INTERVAL) {
+                return Some(turn);
+            }
+        }
+        None
+    }
+
     /// Processes an input and publishes the state; returns it.
     fn handle(&self, input: ChangeInput) -> ChangeState {
         let mut change = self.change.lock();
@@ -213,11 +220,15 @@ impl Attempt<'_> {
     fn build(&self, build: Build) -> Option<Box<dyn Network>> {
         let progress = |share: f32| {
             self.handle(ChangeInput::Progress(share));
-            !self.network.link.is_closed()
+            !self.is_over()
         };
         let built = catch_unwind(AssertUnwindSafe(|| build(&progress)));
+        if !matches!(built, Ok(Ok(_))) {
+            // A stop of the service may end the child that builds before this program knows of it.
+            self.network.link.sleep(TURN_INTERVAL);
+        }
         match built.unwrap_or_else(|_| Err(format!("{} panicked", self.to))) {
-            _ if self.network.link.is_closed() => {
+            _ if self.is_over() => {
                 self.handle(ChangeInput::Unused);
                 None
             }
@@ -239,7 +250,19 @@ impl Attempt<'_> {
             self.reporter.lower_priority();
             self.compare(candidate)
         };
-        std::thread::scope(|threads| threads.spawn(compare).join().unwrap_or_default())
+        let failed = |why| {
+            self.handle(ChangeInput::Failed(why));
+            None
+        };
+        std::thread::scope(|threads| {
+            let thread = Builder::new().name("compare".to_owned());
+            match thread.spawn_scoped(threads, compare) {
+                Ok(thread) => thread
+                    .join()
+                    .unwrap_or_else(|_| failed("its comparison panicked".to_owned())),
+                Err(error) => failed(format!("no thread compares it: {error}")),
+            }
+        })
     }
 
     /// Runs golden frames until the candidate is agreed on, and returns it then.
@@ -291,8 +314,6 @@ impl Attempt<'_> {
                     self.report();
                 }
                 Signal::WentBack(why, _candidate) => {
-                    // The task may not have seen that the candidate took over.
-                    self.handle(ChangeInput::TookOver);
                     self.handle(ChangeInput::WentBack(why));
                     return;
                 }

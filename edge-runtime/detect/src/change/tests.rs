@@ -84,11 +84,18 @@ fn candidate(name: &'static str, switches: &Arc<Switches>) -> Candidate {
 }
 
 #[derive(Default)]
-struct Reports(Mutex<Vec<ChangeReport>>);
+struct Reports {
+    all: Mutex<Vec<ChangeReport>>,
+    is_stopping: AtomicBool,
+}
 
 impl ChangeReporter for Reports {
     fn report(&self, report: &ChangeReport) {
-        self.0.lock().push(report.clone());
+        self.all.lock().push(report.clone());
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
     }
 
     fn lower_priority(&self) {}
@@ -152,7 +159,7 @@ impl Bench {
     }
 
     fn has_reported(&self, number: usize) -> bool {
-        self.reports.0.lock().len() >= number
+        self.reports.all.lock().len() >= number
     }
 
     /// Drops the network and waits for the end of its change; returns the reported states.
@@ -165,7 +172,7 @@ impl Bench {
         } = self;
         drop(network);
         thread.join().unwrap();
-        let reports = reports.0.lock();
+        let reports = reports.all.lock();
         let states = reports.iter().map(|r| (r.to, r.state.clone()));
         states.collect()
     }
@@ -311,6 +318,33 @@ fn build_is_stopped_with_the_last_detector() {
     has_begun.recv().unwrap();
     let states = bench.finish();
     assert_eq!(states, [("fast", BEGUN), ("fast", ChangeState::Cancelled)]);
+}
+
+#[test]
+fn build_that_a_stop_of_the_program_ends_is_cancelled_and_nothing_else_tried() {
+    let (begun, has_begun) = mpsc::channel();
+    let build: Build = Box::new(move |progress| {
+        begun.send(()).unwrap();
+        while progress(0.1) {
+            thread::yield_now();
+        }
+        Err("the service stops".to_owned())
+    });
+    let first = Candidate {
+        backend: "first",
+        build,
+    };
+    let bench = Bench::new(vec![first, candidate("fast", &Arc::default())]);
+    has_begun.recv().unwrap();
+    bench.reports.is_stopping.store(true, Ordering::Relaxed);
+    while !bench.thread.is_finished() {
+        thread::yield_now();
+    }
+    let states = bench.finish();
+    assert_eq!(
+        states,
+        [("first", BEGUN), ("first", ChangeState::Cancelled)]
+    );
 }
 
 #[test]

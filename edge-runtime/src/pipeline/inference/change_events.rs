@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -86,7 +87,9 @@ fn describe(report: &ChangeReport) -> String {
             format!("model {model} is back on {from}: {to} failed: {why}; {remedy}")
         }
         ChangeState::Cancelled => {
-            format!("model {model} stays on {from}: no pipeline uses it any more")
+            format!(
+                "model {model} stays on {from}: no pipeline uses it any more, or the runtime stops"
+            )
         }
     }
 }
@@ -146,6 +149,8 @@ pub struct ChangeEvents {
     metrics: Arc<Metrics>,
     boot_id: Arc<str>,
     started: Instant,
+    /// Set when the daemon stops.
+    is_stopping: Arc<AtomicBool>,
     open: Mutex<OpenChanges>,
 }
 
@@ -156,12 +161,14 @@ impl ChangeEvents {
         metrics: Arc<Metrics>,
         boot_id: Arc<str>,
         started: Instant,
+        is_stopping: Arc<AtomicBool>,
     ) -> Self {
         Self {
             recorder,
             metrics,
             boot_id,
             started,
+            is_stopping,
             open: Mutex::default(),
         }
     }
@@ -187,6 +194,10 @@ impl ChangeReporter for ChangeEvents {
                 tracing::error!("the recorder has stopped; an event is lost");
             }
         }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
     }
 
     fn lower_priority(&self) {
