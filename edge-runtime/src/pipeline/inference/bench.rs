@@ -34,8 +34,6 @@ const PICTURE: [u32; 2] = [1280, 720];
 pub enum BenchError {
     #[error(transparent)]
     Open(#[from] ModelError),
-    #[error(transparent)]
-    Run(#[from] DetectError),
     #[error(
         "{model} is a model for {task}; only models that detect objects or classify pictures are \
          measured"
@@ -70,6 +68,7 @@ pub fn bench(
             Err(error) => absent.push((choice.name(), error.to_string())),
         }
     }
+    absent.extend(take_turns(&mut candidates, budget));
     let Some(first) = candidates.first() else {
         let why: Vec<String> = absent.into_iter().map(|(_, why)| why).collect();
         return Err(BenchError::Nowhere {
@@ -78,7 +77,6 @@ pub fn bench(
         });
     };
     let input = first.detector.info().input.unwrap_or_default();
-    take_turns(&mut candidates, budget)?;
     let peak = peak_memory_mb().filter(|_| candidates.len() == 1);
     let measured = candidates.iter().map(|candidate| report(candidate, peak));
     let refused = absent.into_iter().map(|(name, why)| BackendBench {
@@ -118,24 +116,33 @@ fn open(
     }
 }
 
-fn take_turns(candidates: &mut [Candidate], budget: Duration) -> Result<(), BenchError> {
+/// Runs each candidate in turns; removes one that fails, and returns its name and why.
+fn take_turns(candidates: &mut Vec<Candidate>, budget: Duration) -> Vec<(&'static str, String)> {
     let frame = noise();
-    for candidate in &mut *candidates {
-        for _ in 0..WARM_UP_RUNS {
-            run(candidate.detector.as_mut(), &frame)?;
-        }
+    let mut failed = Vec::new();
+    let mut run_all = |candidates: &mut Vec<Candidate>, keeps_times: bool| {
+        candidates.retain_mut(|candidate| match run(candidate.detector.as_mut(), &frame) {
+            Ok(times) => {
+                candidate.times.extend(keeps_times.then_some(times));
+                true
+            }
+            Err(error) => {
+                failed.push((candidate.name, error.to_string()));
+                false
+            }
+        });
+    };
+    for _ in 0..WARM_UP_RUNS {
+        run_all(candidates, false);
     }
     let began = Instant::now();
     for _ in 0..MAX_RUNS {
-        for candidate in &mut *candidates {
-            let times = run(candidate.detector.as_mut(), &frame)?;
-            candidate.times.push(times);
-        }
-        if began.elapsed() >= budget {
+        run_all(candidates, true);
+        if candidates.is_empty() || began.elapsed() >= budget {
             break;
         }
     }
-    Ok(())
+    failed
 }
 
 fn run(detector: &mut dyn Detector, frame: &Frame) -> Result<DetectTimes, DetectError> {

@@ -1,4 +1,4 @@
-//! Which back end runs a model fastest on this box, measured once and kept.
+//! Which of rten and ONNX Runtime runs a model faster on this box, measured once and kept.
 //!
 //! - A measurement runs in a child process, in the background, [`DELAY`] after the model was
 //!   opened, for [`BUDGET`]. It applies from the next opening.
@@ -7,7 +7,8 @@
 //! - One model is measured at a time. At most [`MAX_WAITING`] wait; the next opening of any other
 //!   asks again.
 //! - A model that can't be measured is not asked for again before the next start.
-//! - Not here: the measurement itself ([`bench`](super::bench)).
+//! - Not here: the measurement itself ([`bench`](super::bench)), and TensorRT, which is not measured:
+//!   its engine is built in the background.
 
 mod key;
 mod records;
@@ -173,23 +174,30 @@ impl Shared {
             }
         };
         let Some(record) = decide(model, &bench.backends) else {
+            tracing::info!(
+                model,
+                "fewer than two back ends ran the model; they keep their order"
+            );
             return;
         };
         tracing::info!(
             model,
             fastest = record.fastest,
             infer_ms = ?record.infer_ms,
-            "back ends measured; the fastest is used from the next opening"
+            "rten and ONNX Runtime measured; the faster is used from the next opening"
         );
         self.records.put(&wanted.key, &self.stamp(), record);
         self.asked.lock().remove(&wanted.key);
     }
 }
 
-/// The fastest back end by the median time of a whole frame; `None` without any measurement.
+/// The fastest back end by the median time of a whole frame; `None` unless several ran.
 fn decide(model: &str, measured: &[BackendBench]) -> Option<MeasuredModel> {
     let ran = || measured.iter().filter(|bench| bench.runs > 0);
     let frame_ms = |b: &BackendBench| b.preprocess.p50_ms + b.infer.p50_ms + b.postprocess.p50_ms;
+    if ran().count() < 2 {
+        return None;
+    }
     let fastest = ran().min_by(|a, b| frame_ms(a).total_cmp(&frame_ms(b)))?;
     Some(MeasuredModel {
         model: model.to_owned(),
