@@ -65,7 +65,7 @@ pub struct Global {
     /// Folder of model files [default: from the configuration].
     #[arg(long, global = true, value_name = "DIR")]
     pub models_dir: Option<PathBuf>,
-    /// Back end that runs models: auto, rten or ort [default: from the configuration].
+    /// Back end that runs models: auto, trt, ort or rten [default: from the configuration].
     #[arg(long, global = true, value_name = "NAME")]
     pub backend: Option<String>,
     /// Write the logs of started programs to standard error.

@@ -103,7 +103,7 @@ fn describe_measured(model: &MeasuredModel) -> String {
         .collect();
     let (name, fastest) = (&model.model, &model.fastest);
     format!(
-        "{name}: {fastest} is the fastest here ({})",
+        "{name}: {fastest} is the fastest of rten and ONNX Runtime here ({})",
         times.join(", ")
     )
 }
@@ -222,7 +222,10 @@ fn try_library(library: &Downloaded, global: &Global, out: &Output) -> Result<()
         Some(used) if *used != shown.to_string() => out.note(format!(
             "{PROGRAM} finds {used} first; set runtime.inference.ort_library to use this one"
         )),
-        _ => out.note("a running runtime uses it for the next model that it opens"),
+        _ => out.note(
+            "a running runtime uses it for the next model that it opens, or after a restart if \
+             another ONNX Runtime is open",
+        ),
     }
     Ok(())
 }

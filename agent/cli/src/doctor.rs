@@ -35,6 +35,7 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     findings.extend(programs::media());
     findings.extend(configuration(errors));
     findings.push(programs::onnxruntime(config));
+    findings.extend(programs::tensorrt(config));
     findings.push(programs::models(config));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));

@@ -110,11 +110,32 @@ pub(super) fn onnxruntime(config: &Config) -> Finding {
             "ONNX Runtime: not installed, but runtime.inference.backend is \"ort\"",
             remedy,
         ),
-        (None, Backend::Auto | Backend::Rten | Backend::Trt) => Finding::advice(
+        (None, Backend::Trt) => {
+            Finding::ok("ONNX Runtime: not installed, and not used with \"trt\"")
+        }
+        (None, Backend::Auto | Backend::Rten) => Finding::advice(
             "ONNX Runtime: not installed; models run on the built-in engine, at about half the speed",
             remedy,
         ),
     }
+}
+
+/// The shim of TensorRT, which `backend = "trt"` needs; `None` with another back end.
+pub(super) fn tensorrt(config: &Config) -> Option<Finding> {
+    if config.inference.backend != Backend::Trt {
+        return None;
+    }
+    let found = match &config.inference.trt_library {
+        Some(path) => Some(path.clone()).filter(|path| path.exists()),
+        None => library("libwk_trt.so", &config.library_folders()),
+    };
+    Some(match found {
+        Some(path) => Finding::ok(format!("TensorRT: {}", path.display())),
+        None => Finding::problem(
+            "TensorRT: no libwk_trt.so, but runtime.inference.backend is \"trt\"",
+            "sudo edge-runtime/trt/build",
+        ),
+    })
 }
 
 /// Finds a shared library in the runtime's search order; `own` are its last folders.

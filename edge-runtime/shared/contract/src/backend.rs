@@ -44,7 +44,8 @@ pub struct BackendInfo {
 pub struct MeasuredModel {
     /// Name or path with which it was opened.
     pub model: String,
-    /// The fastest back end; `auto` uses it from the next opening of the model.
+    /// The faster of rten and ONNX Runtime. Where it is rten, `auto` leaves ONNX Runtime out from
+    /// the next opening of the model on.
     pub fastest: String,
     /// Median time of one inference by back end, in milliseconds.
     pub infer_ms: BTreeMap<String, f64>,
