@@ -97,7 +97,7 @@ impl FakeTrt {
     ) -> anyhow::Result<(&'static str, OsString)> {
         let settings = format!("{mode}\n{}\n", self.network.display());
         fs::write(folder.join("wk-fake-trt"), settings)?;
-        let folders = std::env::join_paths([&self.folder, folder])?;
+        let folders = std::env::join_paths([self.folder.as_path(), folder])?;
         Ok(("LD_LIBRARY_PATH", folders))
     }
 }
