@@ -129,21 +129,27 @@ fn silent_sensors(reading: &Reading) -> impl Iterator<Item = BoardFinding> {
         })
 }
 
+/// States a share of a drive's life time, in percent.
+#[must_use]
+pub fn share_of_life(percent: f64) -> String {
+    match percent > 100.0 {
+        true => "more than its rated life time".to_owned(),
+        false => format!("up to {percent:.0} % of its life time"),
+    }
+}
+
 fn worn(drive: &Drive) -> Option<BoardFinding> {
     let used = drive.life_used.map(|used| used.0);
     let is_urgent = drive.reserve == Some(Reserve::Urgent);
     let level = match used {
         _ if is_urgent => FindingLevel::Problem,
-        Some(used) if used >= 100.0 => FindingLevel::Problem,
+        Some(used) if used > 100.0 => FindingLevel::Problem,
         Some(used) if used >= WORN_PERCENT => FindingLevel::Advice,
         _ if drive.reserve == Some(Reserve::Warning) => FindingLevel::Advice,
         _ => return None,
     };
     let what = match used {
-        Some(used) => format!(
-            "storage: {} has used {used:.0} % of its life time",
-            drive.name
-        ),
+        Some(used) => format!("storage: {} has used {}", drive.name, share_of_life(used)),
         None => format!("storage: {} has few reserve blocks left", drive.name),
     };
     let remedy = "back up the state folder and replace the drive; move recordings to another drive";

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::cpu;
 use crate::l4t::{self, L4t};
 use crate::model::{self, BoardModel, Family};
 use crate::read_text;
@@ -63,7 +64,7 @@ pub fn read(root: &Path) -> Identity {
         board,
         model: read_text(root, "proc/device-tree/model").or_else(|| dmi_model(root)),
         serial: read_text(root, "proc/device-tree/serial-number"),
-        processor: cpu_value(&cpuinfo, "model name")
+        processor: cpu::value(&cpuinfo, "model name")
             .map(str::to_owned)
             .or_else(chip),
         l4t: (family == Family::Jetson)
@@ -88,16 +89,8 @@ fn dmi(root: &Path, name: &str) -> Option<String> {
     (!is_placeholder).then_some(text)
 }
 
-/// The first value of a key in `/proc/cpuinfo`.
-fn cpu_value<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
-    cpuinfo.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        (name.trim() == key).then(|| value.trim())
-    })
-}
-
 fn is_virtual(root: &Path, cpuinfo: &str) -> bool {
-    let flags = cpu_value(cpuinfo, "flags").unwrap_or_default();
+    let flags = cpu::value(cpuinfo, "flags").unwrap_or_default();
     flags.split(' ').any(|flag| flag == "hypervisor")
         || dmi(root, "sys_vendor").is_some_and(|vendor| vendor == QEMU)
 }

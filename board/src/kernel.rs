@@ -1,4 +1,4 @@
-//! Calls of the C library; the only file of this crate with unsafe code.
+//! Calls of the C library. Unsafe code of this crate is here and in `camera::ioctl` only.
 
 #![allow(
     unsafe_code,

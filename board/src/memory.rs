@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{kernel, read_text};
+use crate::units::Bytes;
 
 /// Returns the bytes of memory that this process can use: those of the machine, or the limit of a
 /// control group if that is less.
@@ -25,11 +26,14 @@ pub fn release_freed() {
 /// Bytes of memory of the machine.
 fn total(root: &Path) -> Option<u64> {
     let text = read_text(root, "proc/meminfo")?;
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    Some(kibibytes(&text, "MemTotal:")?.0)
+}
+
+/// The value of a key with its colon in the text of `/proc/meminfo`.
+pub(crate) fn kibibytes(meminfo: &str, key: &str) -> Option<Bytes> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024)
+    kib.checked_mul(1024).map(Bytes)
 }
 
 /// The lowest limit of a group, given as a line of `/proc/self/cgroup`, and of those above it.

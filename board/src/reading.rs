@@ -3,7 +3,7 @@
 //! - `None` and an empty list mean that the board has no such sensor, or hides it.
 //! - A sensor that was found and stopped answering is [`Sensed::Silent`], with the time.
 //! - [`Reading::at`] is the caller's monotonic clock; nothing here reads a clock.
-//! - Not here: how values are read from files, or computed ([`crate::simulated`]).
+//! - Not here: how values are read from files, or computed (`simulated`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub trait Board {
 #[serde(rename_all = "snake_case")]
 pub enum Sensed<T> {
     Value(T),
-    /// The sensor has not answered since the board was opened: it is switched off.
+    /// The sensor is switched off, or has not answered since the board was opened.
     Absent,
     /// The sensor stopped answering, or its value is not plausible.
     Silent {
@@ -76,7 +76,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// The hottest zone that answers; `None` is to be treated as the worst case.
+    /// The hottest zone that answers. `None` where no zone does: none exists, or all of them are
+    /// switched off or silent.
     #[must_use]
     pub fn hottest(&self) -> Option<(&Temperature, Celsius)> {
         let answering = |zone| Temperature::value(zone).map(|value| (zone, value));
@@ -272,7 +273,8 @@ pub struct Drive {
     pub model: Option<Arc<str>>,
     pub kind: DriveKind,
     pub size: Option<Bytes>,
-    /// Life time used, the worse of both kinds of memory, in steps of 10 %.
+    /// Life time used at most, the worse of both kinds of memory, in steps of 10 %; 110 % is more
+    /// than its rated life time.
     pub life_used: Option<Percent>,
     /// State of the reserved blocks of an eMMC.
     pub reserve: Option<Reserve>,

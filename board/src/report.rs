@@ -73,6 +73,18 @@ pub fn report(
     }
 }
 
+/// Builds the report about a board whose sensors were not read yet, `age` after the start: without
+/// findings, since nothing is known.
+#[must_use]
+pub fn unread(identity: &Identity, age: Duration) -> BoardReport {
+    let (reading, history) = (Reading::default(), History::default());
+    BoardReport {
+        findings: Vec::new(),
+        unknown: vec![unknown::unread()],
+        ..report(identity, &reading, &history, age)
+    }
+}
+
 fn number(share: Percent) -> f64 {
     share.0
 }

@@ -22,14 +22,18 @@ pub fn list(identity: &Identity, reading: &Reading) -> Vec<BoardUnknown> {
     };
     let gpu = "Linux does not state it here";
     let load = &reading.load;
+    // A silent sensor exists, and is shown as silent.
+    let (zones, rails) = (&reading.temperatures, &reading.power.rails);
+    let has_zones = zones.iter().any(|zone| zone.sensed != Sensed::Absent);
+    let has_rails = rails.iter().any(|rail| rail.sensed != Sensed::Absent);
     let missing = [
-        ("temperature", reading.hottest().is_none(), sensors),
+        ("temperature", !has_zones, sensors),
         (
             "throttling",
             reading.throttling.is_active().is_none(),
             sensors,
         ),
-        ("power", reading.power.total.is_none(), power),
+        ("power", reading.power.total.is_none() && !has_rails, power),
         ("fan", reading.fans.is_empty(), sensors),
         ("load of the graphics processor", load.gpu.is_none(), gpu),
         ("load of the video decoder", load.decoder.is_none(), decoder),
@@ -61,6 +65,11 @@ pub fn list(identity: &Identity, reading: &Reading) -> Vec<BoardUnknown> {
     unknown
 }
 
+/// The one entry of a board whose sensors were not read yet.
+pub(crate) fn unread() -> BoardUnknown {
+    entry("sensors".to_owned(), "not read yet")
+}
+
 /// Why the life time of a drive is not known, if it is not.
 fn life_time(drive: &Drive, is_virtual: bool) -> Option<BoardUnknown> {
     let why = match drive.kind {
@@ -85,8 +94,10 @@ fn entry(what: String, why: &str) -> BoardUnknown {
 mod tests {
     use super::*;
     use crate::reading::Board as _;
+    use crate::simulated::{SimulatedBoard, ThermalModel};
     use crate::sysfs::SysfsBoard;
     use crate::testing::tree;
+    use crate::units::Celsius;
     use std::time::Duration;
 
     fn unknown(name: &str) -> Vec<String> {
@@ -110,6 +121,16 @@ mod tests {
                 "life time of nvme0n1",
             ]
         );
+    }
+
+    #[test]
+    fn silent_sensor_is_not_called_missing() {
+        let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
+        board.sample(Duration::ZERO);
+        board.set_silent(true);
+        let reading = board.sample(Duration::from_secs(2)).clone();
+        let unknown = list(board.identity(), &reading);
+        assert!(!unknown.iter().any(|each| each.what == "temperature"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use watchkeeper_board::check::share_of_life;
 use watchkeeper_board::history::{History, INTERVAL};
 use watchkeeper_board::reading::Board as _;
 use watchkeeper_board::report::report;
@@ -235,7 +236,7 @@ fn drive(drive: &BoardDrive) -> String {
             .map(|bytes| format!("{:.0} GiB", gib(bytes))),
         drive
             .life_used_percent
-            .map(|used| format!("life time used {used:.0} %")),
+            .map(|used| format!("used {}", share_of_life(used))),
         drive.celsius.map(|celsius| format!("{celsius:.0} °C")),
     ])
 }

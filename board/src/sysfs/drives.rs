@@ -88,8 +88,9 @@ impl Drives {
 pub(super) fn kind_of_device(root: &Path, partition: &str) -> Option<DriveKind> {
     let devices = entries(&root.join("sys/block"));
     let names = devices.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
-    let mut above = names.filter(|name| partition.starts_with(name.as_str()));
-    above.find_map(|name| kind(root, &name))
+    // `mmcblk10p1` begins with `mmcblk1` too.
+    let above = names.filter(|name| partition.starts_with(name.as_str()));
+    kind(root, &above.max_by_key(String::len)?)
 }
 
 /// The kind of a whole device; `None` for those without storage of their own, and for the boot
@@ -129,11 +130,29 @@ fn parse_hex(text: &str) -> Option<u32> {
     u32::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// Life time used, by `DEVICE_LIFE_TIME_EST` of JESD84-B51: 1 is up to 10 %, 11 above 100 %.
+/// Life time used, by `DEVICE_LIFE_TIME_EST` of JESD84-B51: 1 is up to 10 %, 11 is above 100 %.
 fn life_used(estimate: u32) -> Option<Percent> {
     match estimate {
         0 => None,
-        1..=11 => Some(Percent(f64::from(estimate.min(10)) * 10.0)),
+        1..=11 => Some(Percent(f64::from(estimate) * 10.0)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::board;
+
+    #[test]
+    fn partition_is_on_the_device_with_the_longest_name() {
+        let root = board(&[
+            ("sys/block/mmcblk1/device/type", "MMC\n"),
+            ("sys/block/mmcblk10/device/type", "SD\n"),
+        ]);
+        let kind = |partition| kind_of_device(root.path(), partition);
+        assert_eq!(kind("mmcblk10p1"), Some(DriveKind::SdCard));
+        assert_eq!(kind("mmcblk1p1"), Some(DriveKind::Emmc));
+        assert_eq!(kind("sda1"), None);
     }
 }

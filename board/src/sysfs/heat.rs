@@ -1,5 +1,6 @@
 //! Thermal zones, and the processor sensor of AMD, which has no zone.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,9 @@ const MAX_ZONES: usize = 32;
 
 /// Largest number of trip points of a zone (`THERMAL_MAX_TRIPS` of Linux).
 const MAX_TRIPS: usize = 12;
+
+/// Highest value of a zone without power, in millidegrees; a Jetson's have −256 °C.
+const POWERED_OFF: f64 = -250_000.0;
 
 /// Chips of hardware monitoring whose first sensor is the temperature of the processor.
 const PROCESSOR_CHIPS: [&str; 1] = ["k10temp"];
@@ -61,9 +65,25 @@ impl Zones {
     pub(super) fn sample(&self, reading: &mut Reading, buffer: &mut Buffer) {
         let now: Duration = reading.at;
         for (probe, zone) in self.0.iter().zip(&mut reading.temperatures) {
-            let answer = probe.number(buffer).and_then(Celsius::from_millidegrees);
-            zone.sensed.update(answer, now);
+            zone.sensed.update_from(probe.read(buffer), now);
         }
+    }
+}
+
+impl Sensed<Celsius> {
+    /// Stores the answer of a zone at `now`: EAGAIN and values up to [`POWERED_OFF`] mean that it
+    /// is switched off.
+    fn update_from(&mut self, answer: io::Result<&str>, now: Duration) {
+        let is_off = match answer {
+            Ok(text) => text.parse().is_ok_and(|value: f64| value <= POWERED_OFF),
+            Err(ref error) => error.kind() == io::ErrorKind::WouldBlock,
+        };
+        if is_off {
+            *self = Self::Absent;
+            return;
+        }
+        let value = answer.ok().and_then(|text| text.parse().ok());
+        self.update(value.and_then(Celsius::from_millidegrees), now);
     }
 }
 
@@ -77,4 +97,35 @@ fn lowest_trip(zone: &Path, kind: &str) -> Option<Celsius> {
     };
     let lowest = (0..MAX_TRIPS).filter_map(trip).min_by(f64::total_cmp);
     lowest.map(Celsius)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(9);
+
+    fn after(answer: io::Result<&str>) -> Sensed<Celsius> {
+        let mut sensed = Sensed::Value(Celsius(50.0));
+        sensed.update_from(answer, NOW);
+        sensed
+    }
+
+    #[test]
+    fn zone_without_power_is_absent() {
+        let again = io::Error::from_raw_os_error(libc::EAGAIN);
+        assert_eq!(after(Err(again)), Sensed::Absent);
+        assert_eq!(after(Ok("-256000")), Sensed::Absent);
+    }
+
+    #[test]
+    fn zone_that_fails_is_silent() {
+        let silent = Sensed::Silent { since: NOW };
+        let failed = io::Error::from_raw_os_error(libc::EIO);
+        assert_eq!(after(Err(failed)), silent);
+        for text in ["", "hot", "900000"] {
+            assert_eq!(after(Ok(text)), silent, "{text}");
+        }
+        assert_eq!(after(Ok("51000")), Sensed::Value(Celsius(51.0)));
+    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::drives::kind_of_device;
 use super::probe::{Buffer, Probe};
+use crate::memory::kibibytes;
 use crate::read_text;
 use crate::reading::{DriveKind, Memory, Pressure, Reading, Swap, SwapKind};
 use crate::units::{Bytes, Percent};
@@ -128,12 +129,6 @@ fn device_of_file(root: &Path, file: &str) -> Option<String> {
         is_above.then_some((folder.len(), device))
     });
     mounts.max().map(|(_, device)| device.to_owned())
-}
-
-fn kibibytes(text: &str, key: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kib.checked_mul(1024).map(Bytes)
 }
 
 /// The average over ten seconds in which some task waited: `some avg10=1.20 avg60=…`.

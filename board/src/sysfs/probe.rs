@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -47,20 +47,27 @@ impl Probe {
 
     /// Reads the beginning of the file, trimmed; `None` where it can't be read or is empty.
     pub(super) fn text<'a>(&self, buffer: &'a mut Buffer) -> Option<&'a str> {
-        let mut file = File::open(&self.0).ok()?;
+        self.read(buffer).ok().filter(|text| !text.is_empty())
+    }
+
+    /// Reads the beginning of the file, trimmed.
+    ///
+    /// # Errors
+    /// Those of open(2) and read(2), which say why a driver does not answer.
+    pub(super) fn read<'a>(&self, buffer: &'a mut Buffer) -> io::Result<&'a str> {
+        let mut file = File::open(&self.0)?;
         let mut length = 0;
-        while length < CAPACITY {
-            match file.read(buffer.0.get_mut(length..)?).ok()? {
+        while let Some(free) = buffer.0.get_mut(length..).filter(|free| !free.is_empty()) {
+            match file.read(free)? {
                 0 => break,
                 count => length += count,
             }
         }
-        let bytes = buffer.0.get(..length)?;
+        let bytes = buffer.0.get(..length).unwrap_or_default();
         // A text that is cut within a character counts up to there.
         let valid = std::str::from_utf8(bytes)
             .or_else(|error| std::str::from_utf8(bytes.get(..error.valid_up_to()).unwrap_or(&[])));
-        let text = valid.ok()?.trim_end_matches('\0').trim();
-        (!text.is_empty()).then_some(text)
+        Ok(valid.unwrap_or_default().trim_end_matches('\0').trim())
     }
 
     /// Reads the file as one number.

@@ -119,6 +119,16 @@ fn xavier_nx_has_the_older_layout() {
 }
 
 #[test]
+fn weak_supply_of_a_raspberry_pi_is_no_heat() {
+    let root = tree("raspberry-pi-4");
+    let flags = "sys/devices/platform/soc/soc:firmware/get_throttled";
+    write(&root, flags, "50005\n");
+    let throttling = first_reading(&root).throttling;
+    assert_eq!(throttling.thermal, Some(false));
+    assert_eq!(throttling.under_voltage, Some(true));
+}
+
+#[test]
 fn raspberry_pi_4_reports_the_flags_of_its_firmware() {
     let reading = first_reading(&tree("raspberry-pi-4"));
     let throttling = reading.throttling;

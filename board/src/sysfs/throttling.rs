@@ -5,7 +5,7 @@
 //! | cooling devices of processors | state above 0 | | |
 //! | `package_throttle_count` of x86 | count grows | | |
 //! | `soctherm_oc` of a Jetson Orin | | `oc2`, `oc3` grow | `oc1` grows |
-//! | `get_throttled` of a Raspberry Pi | bits 2 and 3 | | bits 0 and 16 |
+//! | `get_throttled` of a Raspberry Pi | bit 3, or bit 2 without bit 0 | | bits 0 and 16 |
 //! | chip `rpi_volt` | | | `in0_lcrit_alarm` |
 
 use std::path::{Path, PathBuf};
@@ -92,6 +92,8 @@ impl ThrottleProbes {
         let flags = self.firmware.as_ref();
         let flags = flags.and_then(|probe| parse_flags(probe.text(buffer)?));
         let has = |bits: u32| flags.map(|flags| flags & bits != 0);
+        // The firmware sets bit 2, "throttled", for a weak supply (bit 0) too.
+        let by_heat = flags.map(|flags| flags & 0b1000 != 0 || flags & 0b101 == 0b100);
         let coolers = self.coolers.iter().map(|probe| probe.number::<i64>(buffer));
         let coolers = any(coolers.map(|state| state.map(|state| state > 0)));
         let package = self.package.as_mut();
@@ -111,7 +113,7 @@ impl ThrottleProbes {
             under_voltage,
         ]);
         reading.throttling = Throttling {
-            thermal: any([coolers, package.map(|(_, grew)| grew), has(0b1100)]),
+            thermal: any([coolers, package.map(|(_, grew)| grew), by_heat]),
             over_current,
             under_voltage,
             // An alarm that is over was not counted by anyone else.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_board::check::WORN_PERCENT;
+use watchkeeper_board::check::{WORN_PERCENT, share_of_life};
 use watchkeeper_board::reading::{Drive, Reading, Reserve, Throttling};
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventId;
@@ -135,7 +135,8 @@ fn worn_message(drive: &Drive) -> String {
     let name = &drive.name;
     match drive.life_used {
         Some(used) => {
-            format!("Storage {name} has used {used} of its life time; back it up and replace it.")
+            let used = share_of_life(used.0);
+            format!("Storage {name} has used {used}; back it up and replace it.")
         }
         None => format!("Storage {name} has few reserve blocks left; back it up and replace it."),
     }

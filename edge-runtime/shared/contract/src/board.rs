@@ -243,7 +243,7 @@ pub struct BoardDrive {
     pub kind: BoardDriveKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u64>,
-    /// Life time used, in steps of 10 %.
+    /// Life time used at most, in steps of 10 %; 110 is more than its rated life time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub life_used_percent: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
