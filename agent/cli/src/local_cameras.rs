@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use watchkeeper_board::camera::{self, Control, FormatModes, LocalCamera, SizeModes};
+use watchkeeper_board::camera::{self, Control, Detail, FormatModes, LocalCamera, SizeModes};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::address::Address;
 use watchkeeper_contract::source::SourceStatus;
@@ -23,10 +23,13 @@ const MAX_FORMATS: usize = 12;
 
 /// Lists the cameras of this machine.
 pub(super) fn devices(out: &Output) {
-    let cameras = camera::list(Path::new("/"));
+    let cameras = camera::list(Path::new("/"), Detail::All);
     cameras.iter().for_each(|camera| out.object(camera));
     if cameras.is_empty() && !out.is_json() {
-        out.line("No USB or CSI camera on this machine. Network cameras: watchkeeper cameras find");
+        out.line(
+            "No USB camera on this machine. CSI camera: watchkeeper cameras add NAME csi://0. \
+             Network cameras: watchkeeper cameras find",
+        );
     }
     for camera in &cameras {
         describe(camera).iter().for_each(|line| out.line(line));
@@ -84,24 +87,34 @@ fn describe_format(format: &FormatModes) -> String {
 }
 
 /// Names the cameras of this machine that no source uses; nothing with `--json`.
-pub(super) fn print_unused(sources: &[SourceStatus], out: &Output) {
+pub(super) async fn print_unused(sources: &[SourceStatus], out: &Output) {
     if out.is_json() {
         return;
     }
-    let used: Vec<PathBuf> = sources
-        .iter()
-        .filter_map(|source| fs::canonicalize(device_of(source)?).ok())
-        .collect();
-    for camera in camera::list(Path::new("/")) {
-        let is_used = fs::canonicalize(&camera.device).is_ok_and(|node| used.contains(&node));
-        if !is_used && camera.problem.is_none() {
-            let card = camera.card.as_deref().unwrap_or("a camera");
-            let (device, address) = (camera.device.display(), &camera.address);
-            out.line(format!(
-                "{device}: {card}, not added yet: watchkeeper cameras add NAME {address}"
-            ));
-        }
+    let used: Vec<PathBuf> = sources.iter().filter_map(device_of).collect();
+    // A driver may take its time to answer.
+    let listed = tokio::task::spawn_blocking(move || unused(&used)).await;
+    for camera in listed.unwrap_or_default() {
+        let card = camera.card.as_deref().unwrap_or("a camera");
+        let (device, address) = (camera.device.display(), &camera.address);
+        out.line(format!(
+            "{device}: {card}, not added yet: watchkeeper cameras add NAME {address}"
+        ));
     }
+}
+
+/// Lists the cameras without a problem that are none of the devices `used`.
+fn unused(used: &[PathBuf]) -> Vec<LocalCamera> {
+    let used: Vec<PathBuf> = used
+        .iter()
+        .filter_map(|device| fs::canonicalize(device).ok())
+        .collect();
+    let is_used = |camera: &LocalCamera| {
+        fs::canonicalize(&camera.device).is_ok_and(|node| used.contains(&node))
+    };
+    let mut cameras = camera::list(Path::new("/"), Detail::Formats);
+    cameras.retain(|camera| camera.problem.is_none() && !is_used(camera));
+    cameras
 }
 
 fn device_of(source: &SourceStatus) -> Option<PathBuf> {
@@ -160,7 +173,7 @@ pub(super) async fn set(
     let source = client.source(&args.id).await?;
     if device_of(&source).is_none() {
         return Err(Failure::input(format!(
-            "camera {} is no USB or CSI camera; only those have controls",
+            "camera {} is no V4L2 device; only those have controls",
             args.id
         )));
     }

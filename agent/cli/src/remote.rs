@@ -103,7 +103,7 @@ pub(super) async fn sources(
             let sources = client.sources().await?;
             sources.iter().for_each(|source| out.object(source));
             source_table(&sources, out);
-            local_cameras::print_unused(&sources, out);
+            local_cameras::print_unused(&sources, out).await;
         }
         // Answered before: they need no runtime.
         SourceAction::Tune(_) | SourceAction::Devices | SourceAction::Find(_) => {}

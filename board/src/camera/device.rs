@@ -1,18 +1,15 @@
-//! The shell around the ioctls of a device, by the crate `v4l`.
+//! The shell around the ioctls of a device.
 //!
-//! - The crate panics on some answers that only a broken driver gives, so each visit is guarded:
-//!   such a device has a problem, and the process goes on.
-//! - Names and controls are read by [`ioctl`](super::ioctl), which knows no wrong answer.
+//! - The crate `v4l` opens the device; all answers come by [`ioctl`], which knows no wrong one.
+//! - Every listing is bounded, since a broken driver may never refuse an index.
 
 use std::collections::BTreeMap;
-use std::panic::catch_unwind;
+use std::io;
 use std::path::Path;
 
-use v4l::fraction::Fraction;
-use v4l::frameinterval::FrameIntervalEnum;
-use v4l::framesize::FrameSizeEnum;
+use v4l::Device;
 use v4l::v4l_sys::{
-    V4L2_CAP_VIDEO_CAPTURE, V4L2_CAP_VIDEO_CAPTURE_MPLANE, V4L2_CTRL_FLAG_DISABLED,
+    V4L2_CAP_IO_MC, V4L2_CAP_VIDEO_CAPTURE, V4L2_CAP_VIDEO_CAPTURE_MPLANE, V4L2_CTRL_FLAG_DISABLED,
     V4L2_CTRL_FLAG_INACTIVE, V4L2_CTRL_FLAG_READ_ONLY, V4L2_CTRL_FLAG_WRITE_ONLY,
     v4l2_buf_type_V4L2_BUF_TYPE_VIDEO_CAPTURE as SINGLE_PLANE,
     v4l2_buf_type_V4L2_BUF_TYPE_VIDEO_CAPTURE_MPLANE as MULTI_PLANE,
@@ -22,35 +19,44 @@ use v4l::v4l_sys::{
     v4l2_ctrl_type_V4L2_CTRL_TYPE_INTEGER_MENU as INTEGER_MENU,
     v4l2_ctrl_type_V4L2_CTRL_TYPE_MENU as MENU,
 };
-use v4l::video::Capture as _;
-use v4l::{Device, FourCC};
 
+use super::Detail;
 use super::control::{self, Control, ControlError, ControlKind, MAX_CONTROLS, MenuEntry};
-use super::ioctl::{self, Description};
+use super::ioctl::{self, Description, FrameInterval, FrameSize};
 use super::model::{Abilities, FormatModes, SizeModes, clean};
 
 /// Maximum formats of a device, sizes of a format, rates of a size, and entries of a menu.
-const MAX_LISTED: usize = 128;
+const MAX_LISTED: u32 = 128;
 
-/// Returns what the device at `node` can do; `None` when it captures no video.
-pub(super) fn examine(node: &Path) -> Result<Option<Abilities>, String> {
-    guarded(|| {
-        let device = Device::with_path(node).map_err(|e| problem(&e))?;
-        let about = ioctl::capability(&device).map_err(|e| problem(&e))?;
-        let buffers = if about.flags & V4L2_CAP_VIDEO_CAPTURE != 0 {
-            SINGLE_PLANE
-        } else if about.flags & V4L2_CAP_VIDEO_CAPTURE_MPLANE != 0 {
-            MULTI_PLANE
-        } else {
-            return Ok(None);
-        };
-        Ok(Some(Abilities {
-            driver: clean(&text(&about.driver)),
-            bus: clean(&text(&about.bus)),
-            formats: formats(&device, buffers),
-            controls: read_controls(&device).into_iter().map(|(_, c)| c).collect(),
-        }))
-    })
+/// Returns what the device at `node` can do; `None` when it captures no video by itself.
+pub(super) fn examine(node: &Path, detail: Detail) -> Result<Option<Abilities>, String> {
+    let device = open(node)?;
+    let about = ioctl::capability(&device).map_err(|e| problem(&e))?;
+    // The node of a media controller captures only after another program has linked its sensor.
+    if about.flags & V4L2_CAP_IO_MC != 0 {
+        return Ok(None);
+    }
+    let buffers = if about.flags & V4L2_CAP_VIDEO_CAPTURE != 0 {
+        SINGLE_PLANE
+    } else if about.flags & V4L2_CAP_VIDEO_CAPTURE_MPLANE != 0 {
+        MULTI_PLANE
+    } else {
+        return Ok(None);
+    };
+    let controls = match detail {
+        Detail::All => read_controls(&device).into_iter().map(|(_, c)| c).collect(),
+        Detail::Formats => Vec::new(),
+    };
+    Ok(Some(Abilities {
+        driver: clean(&text(&about.driver)),
+        bus: clean(&text(&about.bus)),
+        formats: formats(&device, buffers, detail),
+        controls,
+    }))
+}
+
+fn open(node: &Path) -> Result<Device, String> {
+    Device::with_path(node).map_err(|e| problem(&e))
 }
 
 /// Text that the kernel ends with a NUL; it may be cut within a character.
@@ -61,21 +67,14 @@ fn text(bytes: &[u8]) -> String {
 }
 
 pub(super) fn controls(node: &Path) -> Result<Vec<Control>, ControlError> {
-    let read = guarded(|| {
-        let device = Device::with_path(node).map_err(|e| problem(&e))?;
-        Ok(read_controls(&device).into_iter().map(|(_, c)| c).collect())
-    });
-    read.map_err(|reason| cannot_open(node, reason))
+    let device = open(node).map_err(|reason| cannot_open(node, reason))?;
+    Ok(read_controls(&device).into_iter().map(|(_, c)| c).collect())
 }
 
 pub(super) fn apply(node: &Path, wanted: &BTreeMap<String, i64>) -> Result<(), ControlError> {
     let shown = node.display().to_string();
-    let opened = guarded(|| {
-        let device = Device::with_path(node).map_err(|e| problem(&e))?;
-        let (ids, controls): (Vec<u32>, Vec<Control>) = read_controls(&device).into_iter().unzip();
-        Ok((device, ids, controls))
-    });
-    let (device, ids, controls) = opened.map_err(|reason| cannot_open(node, reason))?;
+    let device = open(node).map_err(|reason| cannot_open(node, reason))?;
+    let (ids, controls): (Vec<u32>, Vec<Control>) = read_controls(&device).into_iter().unzip();
     for (index, value) in control::plan(&shown, &controls, wanted)? {
         let (Some(id), Some(control)) = (ids.get(index), controls.get(index)) else {
             continue;
@@ -100,16 +99,9 @@ fn cannot_open(node: &Path, reason: String) -> ControlError {
     ControlError::Open { device, reason }
 }
 
-fn guarded<T>(
-    visit: impl FnOnce() -> Result<T, String> + std::panic::UnwindSafe,
-) -> Result<T, String> {
-    catch_unwind(visit)
-        .unwrap_or_else(|_| Err("its driver answers against V4L2's rules".to_owned()))
-}
-
-fn problem(error: &std::io::Error) -> String {
+fn problem(error: &io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => {
+        io::ErrorKind::PermissionDenied => {
             "permission denied; sudo usermod -aG video $(id -un), then log in again".to_owned()
         }
         _ if error.raw_os_error() == Some(libc::ENOTTY) => "it is no V4L2 device".to_owned(),
@@ -117,12 +109,13 @@ fn problem(error: &std::io::Error) -> String {
     }
 }
 
-fn formats(device: &Device, buffers: u32) -> Vec<FormatModes> {
-    let codes =
-        (0..MAX_LISTED as u32).map_while(|index| ioctl::format(device, buffers, index).ok());
-    codes
+fn formats(device: &Device, buffers: u32, detail: Detail) -> Vec<FormatModes> {
+    listed(|index| ioctl::format(device, buffers, index))
         .map(|code| {
-            let (is_range, sizes) = sizes(device, FourCC::new(&code));
+            let (is_range, sizes) = match detail {
+                Detail::All => sizes(device, code),
+                Detail::Formats => (false, Vec::new()),
+            };
             FormatModes {
                 format: format_name(code),
                 is_range,
@@ -142,53 +135,59 @@ fn format_name([a, b, c, d]: [u8; 4]) -> String {
     format!("{}{order}", String::from_iter(text).trim_end())
 }
 
-fn sizes(device: &Device, format: FourCC) -> (bool, Vec<SizeModes>) {
-    let modes = |width, height| SizeModes {
-        width,
-        height,
-        fps: rates(device, format, width, height),
+/// Lists the sizes of a format, and whether they are the ends of a range.
+fn sizes(device: &Device, format: [u8; 4]) -> (bool, Vec<SizeModes>) {
+    let modes = |size: [u32; 2]| SizeModes {
+        width: size[0],
+        height: size[1],
+        fps: rates(device, format, size),
     };
     let mut all = Vec::new();
-    for listed in device.enum_framesizes(format).unwrap_or_default() {
-        match listed.size {
-            FrameSizeEnum::Discrete(size) if all.len() < MAX_LISTED => {
-                all.push(modes(size.width, size.height));
-            }
-            FrameSizeEnum::Discrete(_) => break,
-            // The driver lists one range and nothing else.
-            FrameSizeEnum::Stepwise(range) => {
-                let smallest = modes(range.min_width, range.min_height);
-                let largest = modes(range.max_width, range.max_height);
-                return (true, vec![smallest, largest]);
-            }
+    let listed = listed(|index| ioctl::frame_size(device, format, index));
+    for size in listed {
+        match size {
+            FrameSize::Discrete(size) => all.push(modes(size)),
+            FrameSize::Range(ends) => return (true, ends.map(modes).to_vec()),
         }
     }
     (false, all)
 }
 
 /// Lists frames per second, the highest first; of a range, its ends.
-fn rates(device: &Device, format: FourCC, width: u32, height: u32) -> Vec<f64> {
-    let fps = |interval: &Fraction| {
-        let fps = f64::from(interval.denominator) / f64::from(interval.numerator.max(1));
+fn rates(device: &Device, format: [u8; 4], size: [u32; 2]) -> Vec<f64> {
+    let fps = |[numerator, denominator]: [u32; 2]| {
+        let fps = f64::from(denominator) / f64::from(numerator.max(1));
         (fps * 100.0).round() / 100.0
     };
-    let listed = device.enum_frameintervals(format, width, height);
-    let listed = listed.unwrap_or_default().into_iter().take(MAX_LISTED);
-    let mut all: Vec<f64> = listed
-        .flat_map(|listed| match listed.interval {
-            FrameIntervalEnum::Discrete(interval) => vec![fps(&interval)],
-            FrameIntervalEnum::Stepwise(range) => vec![fps(&range.min), fps(&range.max)],
-        })
-        .collect();
+    let mut all = Vec::new();
+    let listed = listed(|index| ioctl::frame_interval(device, format, size, index));
+    for interval in listed {
+        match interval {
+            FrameInterval::Discrete(interval) => all.push(fps(interval)),
+            FrameInterval::Range(ends) => {
+                all.extend(ends.map(fps));
+                break;
+            }
+        }
+    }
     all.sort_by(|a, b| b.total_cmp(a));
     all.dedup();
     all
 }
 
+/// Answers of a driver by index, up to its first refusal, at most [`MAX_LISTED`].
+fn listed<T>(ask: impl Fn(u32) -> io::Result<T>) -> impl Iterator<Item = T> {
+    (0..MAX_LISTED).map_while(move |index| ask(index).ok())
+}
+
 /// Reads the controls, each with its id, in the order of ids.
 fn read_controls(device: &Device) -> Vec<(u32, Control)> {
     let first = ioctl::next_control(device, 0).ok();
-    let next = |last: &Description| ioctl::next_control(device, last.id).ok();
+    // A broken driver may answer with an earlier control.
+    let next = |last: &Description| {
+        let next = ioctl::next_control(device, last.id).ok();
+        next.filter(|next| next.id > last.id)
+    };
     let all = std::iter::successors(first, next).take(MAX_CONTROLS);
     all.filter_map(|described| read_control(device, &described))
         .collect()
@@ -234,7 +233,7 @@ fn read_control(device: &Device, described: &Description) -> Option<(u32, Contro
 
 /// Lists the entries of a menu; a driver may leave out some between the first and the last.
 fn menu(device: &Device, described: &Description) -> Vec<MenuEntry> {
-    let indices = (described.min..=described.max).take(MAX_LISTED);
+    let indices = (described.min..=described.max).take(MAX_LISTED as usize);
     let entry = |value: i64| {
         let name = ioctl::menu_name(device, described.id, u32::try_from(value).ok()?).ok()?;
         let name = clean(&text(&name));

@@ -1,5 +1,6 @@
-//! The ioctls of V4L2 that the crate `v4l` offers only with a panic: it wants UTF-8 in names, and
-//! knows thirteen of the kernel's kinds of controls.
+//! The ioctls of V4L2 that the crate `v4l` offers only with a panic or without a bound: it wants
+//! UTF-8 in names, knows thirteen of the kernel's kinds of controls, and lists sizes and rates until
+//! the driver refuses.
 //!
 //! - The structs and request numbers are those of the crate, made from the kernel's header.
 //! - Every index counts up until the driver refuses it; the caller bounds the count.
@@ -15,7 +16,8 @@ use std::mem::zeroed;
 use v4l::Device;
 use v4l::v4l_sys::{
     V4L2_CAP_DEVICE_CAPS, V4L2_CTRL_FLAG_NEXT_CTRL, v4l2_capability, v4l2_control, v4l2_fmtdesc,
-    v4l2_query_ext_ctrl, v4l2_querymenu,
+    v4l2_fract, v4l2_frmivalenum, v4l2_frmivaltypes_V4L2_FRMIVAL_TYPE_DISCRETE, v4l2_frmsizeenum,
+    v4l2_frmsizetypes_V4L2_FRMSIZE_TYPE_DISCRETE, v4l2_query_ext_ctrl, v4l2_querymenu,
 };
 use v4l::v4l2::{ioctl, vidioc};
 
@@ -69,6 +71,67 @@ pub(super) fn format(device: &Device, buffers: u32, index: u32) -> io::Result<[u
         about
     };
     Ok(about.pixelformat.to_le_bytes())
+}
+
+/// A size of pictures, or a range of sizes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FrameSize {
+    Discrete([u32; 2]),
+    /// The smallest and the largest; the driver lists nothing else.
+    Range([[u32; 2]; 2]),
+}
+
+/// Returns the size `index` of a pixel format.
+pub(super) fn frame_size(device: &Device, format: [u8; 4], index: u32) -> io::Result<FrameSize> {
+    // SAFETY: `v4l2_frmsizeenum` is the struct of this request. Both members of its union are
+    // structs of integers, for which any bytes are valid.
+    unsafe {
+        let mut about: v4l2_frmsizeenum = zeroed();
+        (about.index, about.pixel_format) = (index, u32::from_le_bytes(format));
+        ask(device, vidioc::VIDIOC_ENUM_FRAMESIZES, &mut about)?;
+        if about.type_ == v4l2_frmsizetypes_V4L2_FRMSIZE_TYPE_DISCRETE {
+            let size = about.__bindgen_anon_1.discrete;
+            return Ok(FrameSize::Discrete([size.width, size.height]));
+        }
+        let range = about.__bindgen_anon_1.stepwise;
+        Ok(FrameSize::Range([
+            [range.min_width, range.min_height],
+            [range.max_width, range.max_height],
+        ]))
+    }
+}
+
+/// Time between two frames as a fraction of a second, or a range of such times.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FrameInterval {
+    Discrete([u32; 2]),
+    /// The shortest and the longest; the driver lists nothing else.
+    Range([[u32; 2]; 2]),
+}
+
+/// Returns the frame interval `index` of a pixel format and size.
+pub(super) fn frame_interval(
+    device: &Device,
+    format: [u8; 4],
+    [width, height]: [u32; 2],
+    index: u32,
+) -> io::Result<FrameInterval> {
+    let parts = |fraction: v4l2_fract| [fraction.numerator, fraction.denominator];
+    // SAFETY: `v4l2_frmivalenum` is the struct of this request. Both members of its union are
+    // structs of integers, for which any bytes are valid.
+    unsafe {
+        let mut about: v4l2_frmivalenum = zeroed();
+        (about.index, about.pixel_format) = (index, u32::from_le_bytes(format));
+        (about.width, about.height) = (width, height);
+        ask(device, vidioc::VIDIOC_ENUM_FRAMEINTERVALS, &mut about)?;
+        if about.type_ == v4l2_frmivaltypes_V4L2_FRMIVAL_TYPE_DISCRETE {
+            return Ok(FrameInterval::Discrete(parts(
+                about.__bindgen_anon_1.discrete,
+            )));
+        }
+        let range = about.__bindgen_anon_1.stepwise;
+        Ok(FrameInterval::Range([parts(range.min), parts(range.max)]))
+    }
 }
 
 /// A control as the kernel describes it.

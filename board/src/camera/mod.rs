@@ -1,6 +1,7 @@
 //! Local cameras: V4L2 devices that capture video, with their modes and controls.
 //!
-//! - Only capture nodes are listed; metadata nodes, codecs and outputs are left out.
+//! - Only capture nodes are listed; metadata nodes, codecs, outputs, and nodes that a media
+//!   controller must link first are left out.
 //! - Text of a device is outside data: bounded, without control characters.
 //! - A device that can't be examined is listed with its problem and does not end the listing.
 //! - Listing and controls leave a stream of another process running.
@@ -20,14 +21,26 @@ pub use self::control::{Control, ControlError, ControlKind, MAX_CONTROLS, MenuEn
 pub use self::model::{Abilities, FormatModes, LocalCamera, SizeModes};
 use crate::video;
 
+/// What is asked of each device in a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Formats without sizes: a few ioctls.
+    Formats,
+    /// Formats with sizes and rates, and all controls with their values.
+    All,
+}
+
 /// Lists the cameras below `root`, by number.
 #[must_use]
-pub fn list(root: &Path) -> Vec<LocalCamera> {
+pub fn list(root: &Path, detail: Detail) -> Vec<LocalCamera> {
     let nodes = video::devices(root).into_iter();
     nodes
-        .filter_map(|node| match device::examine(&node) {
+        .filter_map(|node| match device::examine(&node, detail) {
             Ok(None) => None,
-            Ok(Some(abilities)) => Some(describe(root, &node, abilities, None)),
+            Ok(Some(abilities)) => {
+                let problem = abilities.problem().map(str::to_owned);
+                Some(describe(root, &node, abilities, problem))
+            }
             Err(problem) => Some(describe(root, &node, Abilities::default(), Some(problem))),
         })
         .collect()
