@@ -2,7 +2,7 @@
 //! what an answer says.
 //!
 //! - An answer is outside data: everything taken from it is bounded and free of control
-//!   characters, and an address is a URL of HTTP with a host and without credentials.
+//!   characters, and an address is a URL of HTTP without credentials, whose host is safe in a shell.
 //! - Only an answer to one of our probes counts.
 //! - Pure: no socket, no clock.
 
@@ -155,7 +155,13 @@ fn read_address(text: &str) -> Option<String> {
     let is_plain = matches!(url.scheme(), "http" | "https")
         && url.username().is_empty()
         && url.password().is_none();
-    (is_plain && url.host_str().is_some_and(|host| !host.is_empty())).then(|| url.to_string())
+    (is_plain && url.host_str().is_some_and(is_host)).then(|| url.to_string())
+}
+
+/// Whether a host is safe in a command that is pasted into a shell.
+fn is_host(host: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "._-:[]".contains(c);
+    !host.is_empty() && !host.starts_with('-') && host.chars().all(is_allowed)
 }
 
 /// Returns a visible text of bounded length on one line; `None` when nothing is left.
@@ -240,6 +246,14 @@ mod tests {
             "{name}"
         );
         assert_eq!(found[0].xaddrs, ["http://ok/onvif"]);
+    }
+
+    #[test]
+    fn host_that_a_shell_would_run_is_left_out() {
+        let bad =
+            "http://$(id)/ http://`id`/ http://a;id/ http://a&amp;b/ http://-o/ http://[fe80::1]/";
+        let found = read(&answer(ID, SCOPES, bad));
+        assert_eq!(found[0].xaddrs, ["http://[fe80::1]/"]);
     }
 
     #[test]

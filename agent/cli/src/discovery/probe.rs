@@ -1,11 +1,12 @@
 //! The shell of the search: one socket for each network interface, for a limited time.
 //!
+//! - An error after the first round of probes ends a search, and its answers count.
 //! - Probes go out twice, since datagrams get lost.
 //! - The number of interfaces, datagrams and cameras is bounded.
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -45,7 +46,7 @@ pub(super) fn search(to: SocketAddr, duration: Duration) -> io::Result<Found> {
     let interfaces = if to.ip().is_multicast() {
         interfaces()?
     } else {
-        vec![("any".to_owned(), Ipv4Addr::UNSPECIFIED)]
+        vec![("any".to_owned(), any_like(to))]
     };
     let until = Instant::now() + duration;
     let answers: Vec<_> = std::thread::scope(|scope| {
@@ -67,12 +68,9 @@ pub(super) fn search(to: SocketAddr, duration: Duration) -> io::Result<Found> {
         match answer {
             Ok(cameras) => {
                 found.asked += 1;
-                for camera in cameras {
+                for (endpoint, camera) in cameras {
                     if found.cameras.len() < MAX_CAMERAS {
-                        found
-                            .cameras
-                            .entry(camera.endpoint.clone())
-                            .or_insert(camera);
+                        found.cameras.entry(endpoint).or_insert(camera);
                     }
                 }
             }
@@ -83,7 +81,7 @@ pub(super) fn search(to: SocketAddr, duration: Duration) -> io::Result<Found> {
 }
 
 /// Lists interfaces with an IPv4 address; the loopback only if there is no other.
-fn interfaces() -> io::Result<Vec<(String, Ipv4Addr)>> {
+fn interfaces() -> io::Result<Vec<(String, IpAddr)>> {
     let all = if_addrs::get_if_addrs()?;
     let (mut far, mut near) = (Vec::new(), Vec::new());
     for interface in all {
@@ -95,16 +93,25 @@ fn interfaces() -> io::Result<Vec<(String, Ipv4Addr)>> {
         } else {
             &mut far
         };
-        list.push((interface.name, address));
+        list.push((interface.name, IpAddr::V4(address)));
     }
     let mut chosen = if far.is_empty() { near } else { far };
     chosen.truncate(MAX_INTERFACES);
     Ok(chosen)
 }
 
-fn ask(from: Ipv4Addr, to: SocketAddr, until: Instant) -> io::Result<Vec<FoundCamera>> {
-    let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
-    if to.ip().is_multicast() {
+/// The unspecified address of the same family.
+fn any_like(to: SocketAddr) -> IpAddr {
+    match to {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// Asks `to` from one address; returns the cameras by endpoint.
+fn ask(from: IpAddr, to: SocketAddr, until: Instant) -> io::Result<BTreeMap<String, FoundCamera>> {
+    let socket = Socket::new(Domain::for_address(to), Type::DGRAM, Some(Protocol::UDP))?;
+    if let (IpAddr::V4(from), true) = (from, to.ip().is_multicast()) {
         socket.set_multicast_if_v4(&from)?;
         socket.set_multicast_ttl_v4(1)?;
     }
@@ -119,13 +126,14 @@ fn ask(from: Ipv4Addr, to: SocketAddr, until: Instant) -> io::Result<Vec<FoundCa
     };
     send()?;
     let mut repeat_at = Some(Instant::now() + REPEAT_AFTER);
-    let mut cameras: Vec<FoundCamera> = Vec::new();
+    let mut cameras: BTreeMap<String, FoundCamera> = BTreeMap::new();
     let mut buffer = vec![0; MAX_ANSWER];
     for _ in 0..MAX_DATAGRAMS {
         let now = Instant::now();
         if repeat_at.is_some_and(|at| at <= now) {
             repeat_at = None;
-            send()?;
+            // The first round went out.
+            send().ok();
         }
         let deadline = repeat_at.map_or(until, |at| at.min(until));
         let left = deadline.saturating_duration_since(now);
@@ -136,11 +144,14 @@ fn ask(from: Ipv4Addr, to: SocketAddr, until: Instant) -> io::Result<Vec<FoundCa
         match socket.recv_from(&mut buffer) {
             Ok((length, _)) => {
                 let answer = buffer.get(..length).unwrap_or_default();
-                cameras.extend(message::read_answer(answer, &ids));
+                for camera in message::read_answer(answer, &ids) {
+                    cameras.entry(camera.endpoint.clone()).or_insert(camera);
+                }
             }
             // The time is over; or the address that was asked has no listener.
             Err(error) if is_wait(&error) => {}
-            Err(error) => return Err(error),
+            Err(error) if cameras.is_empty() => return Err(error),
+            Err(_) => break,
         }
         if cameras.len() >= MAX_CAMERAS {
             break;
@@ -159,7 +170,7 @@ fn is_wait(error: &io::Error) -> bool {
 
 /// Returns a random UUID (RFC 9562, version 4).
 fn uuid() -> String {
-    let n = ulid::Ulid::new().0;
+    let n = fastrand::u128(..);
     let (a, b, c, d, e) = (n >> 96, n >> 80, n >> 64, n >> 48, n);
     format!(
         "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
