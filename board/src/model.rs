@@ -49,7 +49,7 @@ const fn raspberry(part: &'static str, name: &'static str, soc: &'static str) ->
 
 /// Boards by part number, the most specific first. Sources: "Jetson Modules and Configurations" of
 /// the Jetson Linux Developer Guide r36.4, and Linux `arch/arm64/boot/dts/{nvidia,broadcom}`.
-const MODELS: [BoardModel; 28] = [
+const MODELS: [BoardModel; 31] = [
     jetson("p3767-0000", "Jetson Orin NX 16GB", "tegra234"),
     jetson("p3767-0001", "Jetson Orin NX 8GB", "tegra234"),
     jetson("p3767-0003", "Jetson Orin Nano 8GB", "tegra234"),
@@ -90,6 +90,13 @@ const MODELS: [BoardModel; 28] = [
     raspberry("400", "Raspberry Pi 400", "bcm2711"),
     raspberry("3-model-b-plus", "Raspberry Pi 3 B+", "bcm2837"),
     raspberry("3-model-b", "Raspberry Pi 3", "bcm2837"),
+    raspberry("3-model-a-plus", "Raspberry Pi 3 A+", "bcm2837"),
+    raspberry(
+        "3-compute-module",
+        "Raspberry Pi Compute Module 3",
+        "bcm2837",
+    ),
+    raspberry("model-zero-2-w", "Raspberry Pi Zero 2 W", "bcm2837"),
 ];
 
 impl BoardModel {

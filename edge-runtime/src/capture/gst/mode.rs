@@ -1,12 +1,12 @@
 //! Choice of a device's mode: the one that needs the least work and still serves.
 //!
-//! The order is: enough frames per second, then pixels up to full HD, then the cheapest pixel
-//! format, then the lowest rate that is enough.
+//! The order is: colour, at most full HD, enough frames per second, more pixels, the cheapest pixel
+//! format, the lowest rate that is enough.
 //!
 //! - The size never depends on a deployed model: lines and zones are in pixels of the picture.
 //! - Pure: GStreamer's types stay in `device`.
 
-/// Min rate for tracking; a mode below it is chosen only if no other exists.
+/// Min rate for tracking; a mode below it is chosen only if none up to full HD reaches it.
 const MIN_FPS: f64 = 15.0;
 
 /// Max rate that is chosen if there is a choice.
@@ -44,7 +44,7 @@ pub(super) enum Work {
     /// A matrix for each pixel, or a depth to reduce.
     Rgb,
     Jpeg,
-    /// A picture without colour, which serves only if there is no other.
+    /// A picture without colour; chosen only if there is no other.
     Gray,
 }
 
@@ -120,7 +120,7 @@ pub(super) fn choose(modes: impl IntoIterator<Item = Mode>, need: &Need) -> Opti
 }
 
 /// Ranks a mode; the greatest is the best. Tenths and milliseconds keep rates comparable.
-fn rank(mode: &Mode, need: &Need) -> (bool, i64, i64, std::cmp::Reverse<Work>, i64) {
+fn rank(mode: &Mode, need: &Need) -> (bool, bool, i64, i64, std::cmp::Reverse<Work>, i64) {
     let pixels = u64::from(mode.width) * u64::from(mode.height);
     let fits = pixels <= MAX_PIXELS;
     let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
@@ -135,6 +135,7 @@ fn rank(mode: &Mode, need: &Need) -> (bool, i64, i64, std::cmp::Reverse<Work>, i
         (..0, _) => surplus,
     };
     (
+        mode.work != Work::Gray,
         fits,
         tenths,
         if fits { pixels } else { -pixels },
@@ -182,6 +183,18 @@ mod tests {
     #[test]
     fn colour_is_preferred_to_gray() {
         let modes = [mode("GRAY8", 640, 480, 30), mode("JPEG", 640, 480, 30)];
+        assert_eq!(chosen(&modes, Need::default()), Some(modes[1].clone()));
+    }
+
+    #[test]
+    fn small_colour_picture_is_preferred_to_a_large_gray_one() {
+        let modes = [mode("GRAY8", 1280, 720, 30), mode("YUY2", 640, 480, 30)];
+        assert_eq!(chosen(&modes, Need::default()), Some(modes[1].clone()));
+    }
+
+    #[test]
+    fn full_hd_is_not_exceeded_for_a_higher_rate() {
+        let modes = [mode("JPEG", 3840, 2160, 30), mode("YUY2", 640, 480, 5)];
         assert_eq!(chosen(&modes, Need::default()), Some(modes[1].clone()));
     }
 

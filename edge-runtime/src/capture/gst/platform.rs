@@ -122,26 +122,25 @@ const OTHERS: [&str; 6] = [
     "vapostproc",
 ];
 
+/// Systems on chip of Raspberry Pis that decode H.264; the `bcm2712` of a Pi 5 does not.
+const H264_SOCS: [&str; 2] = ["bcm2711", "bcm2837"];
+
 /// Boards whose hardware decoder is known in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Board {
+pub(super) enum DecoderBoard {
     Jetson,
     /// A Raspberry Pi up to 4, which decodes H.264; later ones do not.
     RaspberryPi4,
     Other,
 }
 
-impl Board {
+impl DecoderBoard {
     fn read(root: &Path) -> Self {
         let identity = identity::read(root);
-        if identity.family == Family::Jetson {
-            return Self::Jetson;
-        }
-        let model = identity.model.unwrap_or_default();
-        let is_later = [" 5", "Pi 500"].iter().any(|name| model.contains(name));
-        match model.starts_with("Raspberry Pi") && !is_later {
-            true => Self::RaspberryPi4,
-            false => Self::Other,
+        match identity.board.map(|board| board.soc) {
+            _ if identity.family == Family::Jetson => Self::Jetson,
+            Some(soc) if H264_SOCS.contains(&soc) => Self::RaspberryPi4,
+            _ => Self::Other,
         }
     }
 
@@ -158,7 +157,7 @@ impl Board {
 /// Installed elements and kind of board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::capture) struct Platform {
-    pub(super) board: Board,
+    pub(super) board: DecoderBoard,
     /// Rank of each installed element; 0 asks GStreamer not to choose it automatically.
     pub(super) ranks: BTreeMap<&'static str, i32>,
 }
@@ -174,7 +173,7 @@ impl Platform {
                 Some((name, i32::from(factory.rank())))
             };
             Self {
-                board: Board::read(Path::new("/")),
+                board: DecoderBoard::read(Path::new("/")),
                 ranks: decoders.chain(OTHERS).filter_map(rank_of).collect(),
             }
         })
@@ -306,7 +305,10 @@ pub(super) mod tests {
     use super::*;
 
     /// A platform with these elements, all of a positive rank.
-    pub(in crate::capture::gst) fn with(board: Board, elements: &[&'static str]) -> Platform {
+    pub(in crate::capture::gst) fn with(
+        board: DecoderBoard,
+        elements: &[&'static str],
+    ) -> Platform {
         let parsers = ["h264parse", "h265parse"];
         Platform {
             board,
@@ -322,7 +324,7 @@ pub(super) mod tests {
 
     fn jetson() -> Platform {
         let nvidia = ["nvv4l2decoder", "nvvidconv"];
-        with(Board::Jetson, &[&nvidia[..], &SOFTWARE].concat())
+        with(DecoderBoard::Jetson, &[&nvidia[..], &SOFTWARE].concat())
     }
 
     fn chosen(platform: &Platform, choice: DecoderChoice, failure: Option<&str>) -> DecoderStatus {
@@ -336,13 +338,16 @@ pub(super) mod tests {
     fn hardware_is_preferred_to_the_processor() {
         let status = chosen(&jetson(), DecoderChoice::Auto, None);
         assert_eq!((&*status.element, status.hardware), ("nvv4l2decoder", true));
-        let va = with(Board::Other, &["avdec_h264", "vaapih264dec", "vah264dec"]);
+        let va = with(
+            DecoderBoard::Other,
+            &["avdec_h264", "vaapih264dec", "vah264dec"],
+        );
         assert_eq!(chosen(&va, DecoderChoice::Auto, None).element, "vah264dec");
     }
 
     #[test]
     fn element_of_rank_none_is_chosen_only_by_name() {
-        let mut va = with(Board::Other, &["avdec_h264", "vah264dec"]);
+        let mut va = with(DecoderBoard::Other, &["avdec_h264", "vah264dec"]);
         va.ranks.insert("vah264dec", 0);
         assert_eq!(chosen(&va, DecoderChoice::Auto, None).element, "avdec_h264");
         assert_eq!(chosen(&va, DecoderChoice::Va, None).element, "vah264dec");
@@ -354,7 +359,7 @@ pub(super) mod tests {
         assert_eq!(failed.element, "avdec_h264");
         assert_eq!(failed.fallback.as_deref(), Some("nvv4l2decoder failed"));
 
-        let without = with(Board::Jetson, &SOFTWARE);
+        let without = with(DecoderBoard::Jetson, &SOFTWARE);
         let status = chosen(&without, DecoderChoice::Auto, None);
         let reason = status.fallback.expect("a reason");
         assert!(
@@ -362,18 +367,18 @@ pub(super) mod tests {
             "{reason}"
         );
 
-        let half = with(Board::Jetson, &["nvv4l2decoder", "avdec_h264"]);
+        let half = with(DecoderBoard::Jetson, &["nvv4l2decoder", "avdec_h264"]);
         let reason = chosen(&half, DecoderChoice::Auto, None).fallback;
         assert!(reason.is_some_and(|reason| reason.starts_with("nvvidconv")));
     }
 
     #[test]
     fn processor_where_no_hardware_was_expected_has_no_reason() {
-        let bare = with(Board::Other, &SOFTWARE);
+        let bare = with(DecoderBoard::Other, &SOFTWARE);
         assert_eq!(chosen(&bare, DecoderChoice::Auto, None).fallback, None);
         let status = chosen(&jetson(), DecoderChoice::Software, None);
         assert_eq!((&*status.element, status.fallback), ("avdec_h264", None));
-        let pi = with(Board::RaspberryPi4, &SOFTWARE);
+        let pi = with(DecoderBoard::RaspberryPi4, &SOFTWARE);
         let (_, h265) = pi
             .choose(Codec::H265, DecoderChoice::Auto, None)
             .expect("it");
@@ -395,31 +400,38 @@ pub(super) mod tests {
 
     #[test]
     fn board_lists_the_missing_elements_of_its_hardware() {
-        let missing = with(Board::Jetson, &["avdec_h264"]).all_missing_hardware();
+        let missing = with(DecoderBoard::Jetson, &["avdec_h264"]).all_missing_hardware();
         let elements: Vec<&str> = missing.iter().map(|m| m.element).collect();
         assert_eq!(elements, ["nvv4l2decoder"]);
         assert_eq!(jetson().all_missing_hardware(), []);
-        assert_eq!(with(Board::Other, &[]).all_missing_hardware(), []);
+        assert_eq!(with(DecoderBoard::Other, &[]).all_missing_hardware(), []);
     }
 
     #[test]
     fn raspberry_pi_is_read_from_the_device_tree() {
-        let board = |model: &str| {
+        let board = |compatible: &str| {
             let root = tempfile::tempdir().expect("a folder");
             let tree = root.path().join("proc/device-tree");
             std::fs::create_dir_all(&tree).expect("a folder");
-            std::fs::write(tree.join("model"), model).expect("a file");
-            Board::read(root.path())
+            std::fs::write(tree.join("compatible"), compatible).expect("a file");
+            DecoderBoard::read(root.path())
         };
-        assert_eq!(
-            board("Raspberry Pi 4 Model B Rev 1.4\0"),
-            Board::RaspberryPi4
-        );
-        assert_eq!(board("Raspberry Pi 5 Model B Rev 1.0\0"), Board::Other);
-        assert_eq!(
-            board("Raspberry Pi Compute Module 5 Rev 1.0\0"),
-            Board::Other
-        );
-        assert_eq!(board("Radxa ROCK 5B\0"), Board::Other);
+        for with_decoder in [
+            "raspberrypi,4-model-b\0brcm,bcm2711\0",
+            "raspberrypi,4-compute-module-s\0brcm,bcm2711\0",
+            "raspberrypi,model-zero-2-w\0brcm,bcm2837\0",
+            "raspberrypi,3-model-a-plus\0brcm,bcm2837\0",
+        ] {
+            let found = board(with_decoder);
+            assert_eq!(found, DecoderBoard::RaspberryPi4, "{with_decoder}");
+        }
+        for without in [
+            "raspberrypi,5-model-b\0brcm,bcm2712\0",
+            "raspberrypi,5-compute-module\0brcm,bcm2712\0",
+            "raspberrypi,500\0brcm,bcm2712\0",
+            "radxa,rock-5b\0rockchip,rk3588\0",
+        ] {
+            assert_eq!(board(without), DecoderBoard::Other, "{without}");
+        }
     }
 }

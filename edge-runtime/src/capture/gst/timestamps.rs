@@ -1,6 +1,7 @@
 //! Decoding times of frames that carry presentation times only, as from RTSP.
 //!
-//! - Decoding times never decrease and never exceed the presentation time of their frame.
+//! - A decoding time never exceeds the presentation time of its frame, and never decreases but at
+//!   a restart.
 //! - No frame is delayed: a decoding time is known when its frame arrives.
 //! - A presentation time that jumps back behind all others restarts the computation.
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::*;
 use crate::capture::check::package_of;
-use crate::capture::gst::platform::Board;
+use crate::capture::gst::platform::DecoderBoard;
 use crate::capture::gst::platform::tests::with;
 
 const NVIDIA: [&str; 3] = ["nvarguscamerasrc", "nvv4l2decoder", "nvvidconv"];
@@ -13,7 +13,7 @@ const NVIDIA: [&str; 3] = ["nvarguscamerasrc", "nvv4l2decoder", "nvvidconv"];
 /// Orin with JetPack 6 (GStreamer 1.20).
 fn jetpack_6() -> Platform {
     with(
-        Board::Jetson,
+        DecoderBoard::Jetson,
         &[&NVIDIA[..], &["avdec_h264", "avdec_h265"]].concat(),
     )
 }
@@ -27,24 +27,24 @@ fn jetpack_7() -> Platform {
         "avdec_h264",
         "avdec_h265",
     ];
-    with(Board::Jetson, &[&NVIDIA[..], &more].concat())
+    with(DecoderBoard::Jetson, &[&NVIDIA[..], &more].concat())
 }
 
 fn raspberry_pi_4() -> Platform {
     let elements = ["avdec_h264", "avdec_h265", "libcamerasrc", "v4l2h264dec"];
-    with(Board::RaspberryPi4, &elements)
+    with(DecoderBoard::RaspberryPi4, &elements)
 }
 
 fn x86_with_va() -> Platform {
     let va = ["vah264dec", "vah265dec", "vapostproc"];
     with(
-        Board::Other,
+        DecoderBoard::Other,
         &[&va[..], &["avdec_h264", "avdec_h265"]].concat(),
     )
 }
 
 fn bare() -> Platform {
-    with(Board::Other, &["openh264dec"])
+    with(DecoderBoard::Other, &["openh264dec"])
 }
 
 fn property((name, value): &Property) -> String {
