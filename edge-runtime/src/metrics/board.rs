@@ -1,8 +1,10 @@
 //! Gauges of the board. A sensor that does not answer has no series.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -15,7 +17,13 @@ struct SensorLabels {
     sensor: String,
 }
 
-type Gauges = Family<SensorLabels, Gauge<f64, AtomicU64>>;
+/// Gauges by sensor.
+#[derive(Debug, Default)]
+struct Gauges {
+    family: Family<SensorLabels, Gauge<f64, AtomicU64>>,
+    /// Sensors with a series.
+    shown: Mutex<BTreeSet<String>>,
+}
 
 /// The gauges by quantity; a board has a bounded number of sensors.
 #[derive(Debug, Default)]
@@ -35,7 +43,7 @@ impl BoardGauges {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let own = registry.sub_registry_with_prefix("board");
         let new = Self::default();
-        for (name, help, family) in [
+        for (name, help, gauges) in [
             (
                 "temperature_celsius",
                 "Temperatures of thermal zones",
@@ -69,7 +77,7 @@ impl BoardGauges {
                 &new.life_used,
             ),
         ] {
-            own.register(name, help, family.clone());
+            own.register(name, help, gauges.family.clone());
         }
         own.register(
             "sample_age_seconds",
@@ -140,16 +148,32 @@ impl BoardGauges {
     }
 }
 
-/// Replaces the series of a family by the values that are known.
-fn replace<'a>(family: &Gauges, values: impl IntoIterator<Item = (&'a str, Option<f64>)>) {
-    family.clear();
+/// Replaces the series by the values that are known, of one name the highest. A series that stays is
+/// never missing from a scrape at the same time.
+fn replace<'a>(gauges: &Gauges, values: impl IntoIterator<Item = (&'a str, Option<f64>)>) {
+    let mut highest: BTreeMap<&str, f64> = BTreeMap::new();
     for (sensor, value) in values {
         if let Some(value) = value {
-            let labels = SensorLabels {
-                sensor: sensor.to_owned(),
-            };
-            family.get_or_create(&labels).set(value);
+            let known = highest.entry(sensor).or_insert(value);
+            *known = known.max(value);
         }
+    }
+    let mut shown = gauges.shown.lock();
+    shown.retain(|sensor| {
+        let stays = highest.contains_key(sensor.as_str());
+        if !stays {
+            let sensor = sensor.clone();
+            gauges.family.remove(&SensorLabels { sensor });
+        }
+        stays
+    });
+    for (sensor, value) in highest {
+        let sensor = sensor.to_owned();
+        shown.insert(sensor.clone());
+        gauges
+            .family
+            .get_or_create(&SensorLabels { sensor })
+            .set(value);
     }
 }
 
@@ -166,6 +190,25 @@ mod tests {
     use watchkeeper_board::reading::Board as _;
     use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
     use watchkeeper_board::units::Celsius;
+
+    #[test]
+    fn hottest_of_sensors_with_one_name_is_shown() {
+        let gauges = Gauges::default();
+        let shown = |sensor: &str| {
+            let sensor = sensor.to_owned();
+            gauges
+                .family
+                .get(&SensorLabels { sensor })
+                .map(|gauge| gauge.get())
+        };
+        replace(
+            &gauges,
+            [("a", Some(70.0)), ("a", Some(50.0)), ("b", Some(1.0))],
+        );
+        assert_eq!((shown("a"), shown("b")), (Some(70.0), Some(1.0)));
+        replace(&gauges, [("a", Some(60.0)), ("b", None)]);
+        assert_eq!((shown("a"), shown("b")), (Some(60.0), None));
+    }
 
     #[test]
     fn silent_sensor_has_no_series() {
