@@ -8,8 +8,13 @@ use watchkeeper_board::reading::{Reading, Sensed, Temperature};
 use watchkeeper_board::units::Celsius;
 use watchkeeper_contract::pipeline::Priority;
 use watchkeeper_runtime::load::policy::SAMPLE_INTERVAL;
-use watchkeeper_runtime::load::simulated::{SimulatedBox, SimulatedPipeline};
-use watchkeeper_runtime::load::{HeatPolicy, Level};
+use watchkeeper_runtime::load::{Grant, HeatPolicy, Level};
+
+use self::simulated::{SimulatedBox, SimulatedPipeline};
+
+#[path = "../src/load/simulated.rs"]
+#[expect(dead_code, reason = "the tests of the policy use more of it")]
+mod simulated;
 
 /// Temperature at which the simulated board throttles.
 const LIMIT: Celsius = Celsius(99.0);

@@ -253,8 +253,8 @@ impl Boot<'_> {
             boot_id: Arc::clone(&self.boot_id),
             started: self.started,
         };
-        let sysfs = SysfsBoard::open(Path::new("/"));
-        let sampler = BoardSampler::spawn(sysfs, recorder.clone(), run)
+        let open = || SysfsBoard::open(Path::new("/"));
+        let sampler = BoardSampler::spawn(open, recorder.clone(), run)
             .context("cannot start the thread that reads the sensors of the board")?;
         Ok(Arc::new(sampler))
     }

@@ -2,7 +2,8 @@
 //!
 //! - Owns the last reading and the history of an hour; readers get copies and never wait for a
 //!   sensor. A driver that hangs holds up the thread alone, and the age of the reading shows it.
-//! - Throttling and worn storage become events.
+//! - Throttling and worn storage become events. Throttling of a single sample reaches the heat
+//!   policy too, which is asked less often.
 //! - Times of readings count from the start of the sampler.
 
 mod events;
@@ -15,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use watchkeeper_board::history::{History, INTERVAL};
 use watchkeeper_board::identity::Identity;
 use watchkeeper_board::reading::{Board, Reading};
-use watchkeeper_board::report::report;
+use watchkeeper_board::report::{report, unread};
 use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::id::EventId;
 
@@ -26,14 +27,18 @@ use crate::thread::Thread;
 
 #[derive(Debug, Default)]
 struct State {
+    identity: Identity,
     reading: Reading,
+    /// Whether `reading` is one of the board.
+    is_read: bool,
+    /// Whether heat slowed the board down in a sample since the policy was asked.
+    was_throttled: bool,
     history: History,
     is_closing: bool,
 }
 
 #[derive(Debug)]
 struct Shared {
-    identity: Identity,
     state: Mutex<State>,
     closing: Condvar,
     origin: Instant,
@@ -54,17 +59,17 @@ pub struct BoardSampler {
 }
 
 impl BoardSampler {
-    /// Starts to sample `board`, at once for the first time.
+    /// Opens a board and samples it, at once for the first time, on a thread of its own: a driver
+    /// that hangs does not hold up the start.
     ///
     /// # Errors
     /// When the system starts no thread.
-    pub fn spawn(
-        mut board: impl Board + Send + 'static,
+    pub fn spawn<B: Board>(
+        open: impl FnOnce() -> B + Send + 'static,
         recorder: Recorder,
         run: Run,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
-            identity: board.identity().clone(),
             state: Mutex::default(),
             closing: Condvar::new(),
             origin: Instant::now(),
@@ -76,10 +81,12 @@ impl BoardSampler {
                     recorder.report(box_event(record, &run.boot_id, run.started));
                 }
             };
+            let mut board = open();
+            own.state.lock().identity = board.identity().clone();
             let mut events = BoardEvents::default();
             while !own.is_closing() {
                 let reading = board.sample(own.origin.elapsed());
-                own.store(reading);
+                own.state.lock().store(reading);
                 report(events.handle(reading, &mut EventId::generate));
                 own.wait();
             }
@@ -96,12 +103,25 @@ impl BoardSampler {
         (reading, age)
     }
 
+    /// Returns what [`latest`](Self::latest) does, with the thermal throttling of all samples since
+    /// the previous call. For one caller: the heat policy.
+    #[must_use]
+    pub fn take(&self) -> (Reading, Duration) {
+        let reading = self.shared.state.lock().take();
+        let age = self.shared.origin.elapsed().saturating_sub(reading.at);
+        (reading, age)
+    }
+
     /// Builds the report of the API.
     #[must_use]
     pub fn report(&self) -> BoardReport {
         let state = self.shared.state.lock();
         let now = self.shared.origin.elapsed();
-        report(&self.shared.identity, &state.reading, &state.history, now)
+        if state.is_read {
+            report(&state.identity, &state.reading, &state.history, now)
+        } else {
+            unread(&state.identity, now)
+        }
     }
 
     /// Ends the thread and with it open events; waits at most `timeout`.
@@ -112,15 +132,26 @@ impl BoardSampler {
     }
 }
 
+impl State {
+    fn store(&mut self, reading: &Reading) {
+        self.history.add(reading);
+        self.reading.clone_from(reading);
+        self.is_read = true;
+        self.was_throttled |= reading.throttling.thermal == Some(true);
+    }
+
+    fn take(&mut self) -> Reading {
+        let mut reading = self.reading.clone();
+        if std::mem::take(&mut self.was_throttled) {
+            reading.throttling.thermal = Some(true);
+        }
+        reading
+    }
+}
+
 impl Shared {
     fn is_closing(&self) -> bool {
         self.state.lock().is_closing
-    }
-
-    fn store(&self, reading: &Reading) {
-        let mut state = self.state.lock();
-        state.history.add(reading);
-        state.reading.clone_from(reading);
     }
 
     /// Waits for the next sample, or for the end.

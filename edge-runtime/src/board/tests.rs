@@ -7,7 +7,7 @@ use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
 use watchkeeper_board::units::Celsius;
 use watchkeeper_contract::id::EventSeq;
 
-use super::{BoardSampler, Run};
+use super::{BoardSampler, Run, State};
 use crate::pipeline::recorder::FlushResult;
 use crate::pipeline::recorder::tests::recorder;
 
@@ -47,7 +47,7 @@ fn throttling_of_the_board_is_an_event_that_ends_with_the_runtime() {
         boot_id: "boot".into(),
         started: Instant::now(),
     };
-    let sampler = BoardSampler::spawn(board, recorder.clone(), run).unwrap();
+    let sampler = BoardSampler::spawn(move || board, recorder.clone(), run).unwrap();
     samples.recv_timeout(LONG).unwrap();
     sampler.shut_down(LONG);
     assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
@@ -74,4 +74,41 @@ fn throttling_of_the_board_is_an_event_that_ends_with_the_runtime() {
             .iter()
             .any(|finding| finding.what.starts_with("power"))
     );
+}
+
+#[test]
+fn report_before_the_first_sample_finds_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (recorder, _journal) = recorder(folder.path());
+    let (allow, allowed) = mpsc::sync_channel::<()>(1);
+    let (board, _samples) = weakly_supplied_board();
+    let run = Run {
+        boot_id: "boot".into(),
+        started: Instant::now(),
+    };
+    let open = move || {
+        allowed.recv_timeout(LONG).ok();
+        board
+    };
+    let sampler = BoardSampler::spawn(open, recorder, run).unwrap();
+    let report = sampler.report();
+    assert_eq!(report.findings, []);
+    let unknown: Vec<&str> = report.unknown.iter().map(|each| &*each.what).collect();
+    assert_eq!(unknown, ["sensors"]);
+    allow.send(()).unwrap();
+    sampler.shut_down(LONG);
+}
+
+#[test]
+fn throttling_of_one_sample_is_taken_once() {
+    let sample = |thermal| {
+        let mut reading = Reading::default();
+        reading.throttling.thermal = Some(thermal);
+        reading
+    };
+    let mut state = State::default();
+    state.store(&sample(true));
+    state.store(&sample(false));
+    assert_eq!(state.take().throttling.thermal, Some(true));
+    assert_eq!(state.take().throttling.thermal, Some(false));
 }

@@ -150,7 +150,7 @@ impl BeatTasks {
         self.heat.get_or_insert_with(|| {
             let (manager, board) = (Arc::clone(manager), Arc::clone(board));
             tokio::task::spawn_blocking(move || {
-                let (reading, age) = board.latest();
+                let (reading, age) = board.take();
                 manager.regulate_load(&reading, age);
             })
         });

@@ -3,6 +3,7 @@
 //! the limit, and back to normal only when every sensor is.
 //!
 //! - Sans-IO: readings and the time go in, at most one [`Step`] comes out.
+//! - A sensor that is switched off is forgotten: its part of the chip has no power.
 //! - A silent sensor counts as heating by [`SLEW_K_PER_S`] since its last reading.
 //! - Between [`SHED_K`] and [`GIVE_BACK_K`] below the limit nothing changes (hysteresis).
 //! - A box without any sensor sheds nothing: its temperature is unknown, and so it stays.
@@ -16,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use watchkeeper_board::reading::{Reading, Temperature};
+use watchkeeper_board::reading::{Reading, Sensed, Temperature};
 use watchkeeper_board::units::Celsius;
 
 use super::level::Level;
@@ -24,7 +25,7 @@ use super::level::Level;
 /// Fastest rise that is expected of a box, and assumed of a sensor that does not answer.
 pub const SLEW_K_PER_S: f64 = 1.0;
 
-/// Interval of readings.
+/// Interval in which the policy is asked; the board is read more often.
 pub const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Distance to the limit that is kept wherever shedding can keep it.
@@ -154,6 +155,7 @@ impl HeatPolicy {
     /// Takes the latest reading of the board, which may be older than `now`. Neither time falls.
     pub fn handle(&mut self, now: Duration, reading: &Reading) -> Option<Step> {
         let is_throttled = reading.throttling.thermal == Some(true);
+        self.forget_switched_off(&reading.temperatures);
         for zone in &reading.temperatures {
             self.note(reading.at, zone);
         }
@@ -201,6 +203,17 @@ impl HeatPolicy {
                 at,
             });
         }
+    }
+
+    /// Forgets sensors of which all zones of the name are switched off.
+    fn forget_switched_off(&mut self, zones: &[Temperature]) {
+        self.sensors.retain(|sensor| {
+            let mut named = zones
+                .iter()
+                .filter(|zone| zone.name == sensor.name)
+                .peekable();
+            named.peek().is_none() || named.any(|zone| zone.sensed != Sensed::Absent)
+        });
     }
 
     /// Forgets sensors that were silent for long while another one answers and none is warm.

@@ -1,6 +1,7 @@
 //! A thermal model of a box: a heat sink of first order, and a chip above it.
 //!
 //! - The chip is warmer than the sink by its power times a resistance, without delay.
+//! - Compiled for the tests of the policy, and by the example `hot-afternoon` from this file.
 //! - Every constant is an argument, so a test draws them at random.
 
 use std::time::Duration;
@@ -8,24 +9,24 @@ use std::time::Duration;
 use watchkeeper_board::units::Celsius;
 use watchkeeper_contract::pipeline::Priority;
 
-use super::level::{Grant, Level};
+use super::{Grant, Level};
 
 /// A pipeline of the simulated box.
 #[derive(Debug, Clone, Copy)]
-pub struct SimulatedPipeline {
-    pub priority: Priority,
+pub(super) struct SimulatedPipeline {
+    pub(super) priority: Priority,
     /// Looks a second without a limit.
-    pub usual_fps: f64,
+    pub(super) usual_fps: f64,
     /// Energy of one look in joules.
-    pub look_j: f64,
+    pub(super) look_j: f64,
     /// Power of decoding in watts, while it is not paused.
-    pub decode_w: f64,
+    pub(super) decode_w: f64,
 }
 
 impl SimulatedPipeline {
     /// Looks a second under `grant`.
     #[must_use]
-    pub fn looks(&self, grant: Grant) -> f64 {
+    pub(super) fn looks(&self, grant: Grant) -> f64 {
         match grant {
             Grant {
                 is_paused: true, ..
@@ -37,24 +38,24 @@ impl SimulatedPipeline {
 
 /// A box that heats and cools.
 #[derive(Debug, Clone)]
-pub struct SimulatedBox {
-    pub pipelines: Vec<SimulatedPipeline>,
-    pub idle_w: f64,
+pub(super) struct SimulatedBox {
+    pub(super) pipelines: Vec<SimulatedPipeline>,
+    pub(super) idle_w: f64,
     /// Power of clips, while they are made.
-    pub clips_w: f64,
+    pub(super) clips_w: f64,
     /// Kelvin a watt between sink and air.
-    pub sink_k_per_w: f64,
+    pub(super) sink_k_per_w: f64,
     /// Kelvin a watt between chip and sink.
-    pub chip_k_per_w: f64,
+    pub(super) chip_k_per_w: f64,
     /// Time constant of the sink.
-    pub time_constant: Duration,
-    pub sink: Celsius,
+    pub(super) time_constant: Duration,
+    pub(super) sink: Celsius,
 }
 
 impl SimulatedBox {
     /// Watts at a level, where `activity` (0 to 1) of the looks need the detector.
     #[must_use]
-    pub fn power(&self, level: Level, activity: f64) -> f64 {
+    pub(super) fn power(&self, level: Level, activity: f64) -> f64 {
         let pipelines = self.pipelines.iter().map(|pipeline| {
             let grant = level.grant(pipeline.priority, pipeline.usual_fps);
             let decode = if grant.is_paused {
@@ -71,18 +72,18 @@ impl SimulatedBox {
 
     /// Temperature of the chip at `watts`.
     #[must_use]
-    pub fn chip(&self, watts: f64) -> Celsius {
+    pub(super) fn chip(&self, watts: f64) -> Celsius {
         Celsius(self.sink.0 + watts * self.chip_k_per_w)
     }
 
     /// Temperature that the chip reaches at `watts` in air of `ambient`.
     #[must_use]
-    pub fn equilibrium(&self, watts: f64, ambient: Celsius) -> Celsius {
+    pub(super) fn equilibrium(&self, watts: f64, ambient: Celsius) -> Celsius {
         Celsius(ambient.0 + watts * (self.sink_k_per_w + self.chip_k_per_w))
     }
 
     /// Lets `passed` pass at `watts` in air of `ambient`.
-    pub fn advance(&mut self, passed: Duration, watts: f64, ambient: Celsius) {
+    pub(super) fn advance(&mut self, passed: Duration, watts: f64, ambient: Celsius) {
         let target = ambient.0 + watts * self.sink_k_per_w;
         let decay = (-passed.as_secs_f64() / self.time_constant.as_secs_f64()).exp();
         self.sink.0 = target + (self.sink.0 - target) * decay;

@@ -119,6 +119,20 @@ fn silent_sensor_counts_as_heating() {
 }
 
 #[test]
+fn sensor_that_is_switched_off_is_forgotten() {
+    let mut policy = HeatPolicy::default();
+    let mut both = reading(Duration::ZERO, 40.0);
+    both.temperatures
+        .push(zone("gpu-thermal", Sensed::Value(Celsius(70.0))));
+    policy.handle(Duration::ZERO, &both);
+    both.temperatures[1].sensed = Sensed::Absent;
+    for n in 1..20 {
+        both.at = SAMPLE_INTERVAL * n;
+        assert_eq!(policy.handle(both.at, &both), None);
+    }
+}
+
+#[test]
 fn reading_that_never_changes_counts_as_heating() {
     let (mut policy, last) = (HeatPolicy::default(), reading(Duration::ZERO, 40.0));
     for n in 0..20 {

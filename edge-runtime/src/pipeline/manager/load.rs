@@ -64,6 +64,11 @@ impl Manager {
     pub(super) fn end_load_event(&self) {
         let ended = self.load.lock().shedding.take();
         if let Some(shedding) = ended {
+            let message = "load level 0: shedding ends with the runtime".to_owned();
+            let shedding = Shedding {
+                message,
+                ..shedding
+            };
             self.report_load(shedding.end(Level::NONE));
         }
     }
