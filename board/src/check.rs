@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(
             found("agx-orin"),
             [
-                "Problem storage: mmcblk0 has used 100 % of its life time",
+                "Advice storage: mmcblk0 has used up to 100 % of its life time",
                 "Advice power mode: MODE_30W; MAXN is faster",
             ]
         );

@@ -20,10 +20,9 @@ use v4l::v4l_sys::{
     v4l2_ctrl_type_V4L2_CTRL_TYPE_MENU as MENU,
 };
 
-use super::Detail;
 use super::control::{self, Control, ControlError, ControlKind, MAX_CONTROLS, MenuEntry};
 use super::ioctl::{self, Description, FrameInterval, FrameSize};
-use super::model::{Abilities, FormatModes, SizeModes, clean};
+use super::model::{Abilities, Detail, FormatModes, SizeModes, clean};
 
 /// Maximum formats of a device, sizes of a format, rates of a size, and entries of a menu.
 const MAX_LISTED: u32 = 128;

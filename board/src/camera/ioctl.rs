@@ -1,6 +1,6 @@
 //! The ioctls of V4L2 that the crate `v4l` offers only with a panic or without a bound: it wants
-//! UTF-8 in names, knows thirteen of the kernel's kinds of controls, and lists sizes and rates until
-//! the driver refuses.
+//! UTF-8 in names, knows thirteen of the kernel's kinds of controls, and lists sizes and rates
+//! until the driver refuses.
 //!
 //! - The structs and request numbers are those of the crate, made from the kernel's header.
 //! - Every index counts up until the driver refuses it; the caller bounds the count.

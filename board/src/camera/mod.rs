@@ -18,17 +18,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use self::control::{Control, ControlError, ControlKind, MAX_CONTROLS, MenuEntry, is_name};
-pub use self::model::{Abilities, FormatModes, LocalCamera, SizeModes};
+pub use self::model::{Abilities, Detail, FormatModes, LocalCamera, SizeModes};
 use crate::video;
-
-/// What is asked of each device in a listing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
-    /// Formats without sizes: a few ioctls.
-    Formats,
-    /// Formats with sizes and rates, and all controls with their values.
-    All,
-}
 
 /// Lists the cameras below `root`, by number.
 #[must_use]

@@ -15,6 +15,15 @@ const BAYER: [&str; 28] = [
     "BG14", "GB14", "GR14", "RG14", "BYR2", "GB16", "GR16", "RG16",
 ];
 
+/// What is asked of each device in a listing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Formats without sizes: a few ioctls.
+    Formats,
+    /// Formats with sizes and rates, and all controls with their values.
+    All,
+}
+
 /// A device that captures video.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LocalCamera {

@@ -148,8 +148,8 @@ impl BoardGauges {
     }
 }
 
-/// Replaces the series by the values that are known, of one name the highest. A series that stays is
-/// never missing from a scrape at the same time.
+/// Replaces the series by the values that are known, of one name the highest. A series that stays
+/// is never missing from a scrape at the same time.
 fn replace<'a>(gauges: &Gauges, values: impl IntoIterator<Item = (&'a str, Option<f64>)>) {
     let mut highest: BTreeMap<&str, f64> = BTreeMap::new();
     for (sensor, value) in values {

@@ -2,7 +2,8 @@
 //! what an answer says.
 //!
 //! - An answer is outside data: everything taken from it is bounded and free of control
-//!   characters, and an address is a URL of HTTP without credentials, whose host is safe in a shell.
+//!   characters, and an address is a URL of HTTP without credentials, whose host is safe in a
+//!   shell.
 //! - Only an answer to one of our probes counts.
 //! - Pure: no socket, no clock.
 
