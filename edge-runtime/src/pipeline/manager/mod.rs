@@ -15,6 +15,7 @@ mod change_locks;
 mod deployed;
 mod holds;
 mod load;
+mod load_state;
 mod open_outages;
 mod outage_journal;
 mod outages;
@@ -42,7 +43,7 @@ use watchkeeper_vision::frame::Frame;
 
 use self::change_locks::ChangeLocks;
 use self::deployed::{Deployed, Idle};
-use self::load::LoadState;
+use self::load_state::LoadState;
 use self::open_outages::Outages;
 use self::outage_journal::OutageJournal;
 use self::restarts::Restarts;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_vision::frame::Frame;
 
-use super::status::{DesiredState, Shared};
+use super::status::DesiredState;
 use super::thread::{FRAME_TIMEOUT, WorkerThread};
 
 impl WorkerThread {
@@ -51,14 +51,5 @@ impl WorkerThread {
             let rate = granted.map_or(wanted, |granted| granted.min(wanted));
             self.services.claim.set_rate(rate);
         }
-    }
-}
-
-/// Whether the thread takes no frames for now: by request, or by heat.
-pub(super) fn is_held(shared: &Shared, desired: DesiredState) -> bool {
-    match desired {
-        DesiredState::Pause => true,
-        DesiredState::Run => shared.grant.lock().is_paused,
-        DesiredState::Stop | DesiredState::Finished => false,
     }
 }

@@ -182,3 +182,12 @@ impl Shared {
         }
     }
 }
+
+/// Whether the thread takes no frames for now: by request, or by heat.
+pub(super) fn is_held(shared: &Shared, desired: DesiredState) -> bool {
+    match desired {
+        DesiredState::Pause => true,
+        DesiredState::Run => shared.grant.lock().is_paused,
+        DesiredState::Stop | DesiredState::Finished => false,
+    }
+}

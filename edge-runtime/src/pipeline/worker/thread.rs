@@ -10,11 +10,10 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_vision::frame::Frame;
 
-use super::heat::is_held;
 use super::last_sights::{KEPT_S, LastSights};
 use super::preview_window::PreviewWindow;
 use super::services::Services;
-use super::status::{DesiredState, Latest, Published, Shared};
+use super::status::{DesiredState, Latest, Published, Shared, is_held};
 use super::step_failures::{FailedStepRun, StepFailures};
 use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
