@@ -3,8 +3,8 @@
 //! - Every pipeline asks with the same settings, so equal models share one session.
 //! - The daemon loads only files that a child process has loaded before ([`first_load`]).
 //! - In the daemon, `auto` serves with the back end that loads fastest, and changes it later
-//!   ([`backend_changes`]), but not to one that was measured as slower ([`fastest`]). Commands begin
-//!   with the fastest one.
+//!   ([`backend_changes`]), but not to one that was measured as slower ([`fastest`]). Commands
+//!   begin with the fastest one.
 //!
 //! [`backend_changes`]: super::backend_changes
 //! [`first_load`]: super::first_load
