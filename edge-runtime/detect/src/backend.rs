@@ -24,8 +24,8 @@ use super::warm_up::{WarmUpError, warm_up};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum BackendChoice {
-    /// The first of TensorRT, ONNX Runtime and rten that can run the file. A daemon begins with rten
-    /// and changes later.
+    /// The first of TensorRT, ONNX Runtime and rten that can run the file. A daemon begins with
+    /// rten and changes later.
     #[default]
     Auto,
     /// The pure Rust back end.

@@ -7,8 +7,8 @@
 //! - One model is measured at a time. At most [`MAX_WAITING`] wait; the next opening of any other
 //!   asks again.
 //! - A model that can't be measured is not asked for again before the next start.
-//! - Not here: the measurement itself ([`bench`](super::bench)), and TensorRT, which is not measured:
-//!   its engine is built in the background.
+//! - Not here: the measurement itself ([`bench`](super::bench)), and TensorRT, which is not
+//!   measured: its engine is built in the background.
 
 mod key;
 mod records;
