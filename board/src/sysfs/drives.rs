@@ -99,10 +99,11 @@ fn kind(root: &Path, name: &str) -> Option<DriveKind> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     if let Some(number) = name.strip_prefix("mmcblk") {
         let text = read_text(root, &format!("sys/block/{name}/device/type"));
-        return is_number(number).then(|| match text.as_deref() {
+        let kind = match text.as_deref() {
             Some("MMC") => DriveKind::Emmc,
             _ => DriveKind::SdCard,
-        });
+        };
+        return is_number(number).then_some(kind);
     }
     if name.starts_with("nvme") {
         return Some(DriveKind::Nvme);

@@ -9,6 +9,8 @@
 //! - Networks are loaded one after another, because loading needs more memory than running. A
 //!   request for a loaded network does not wait.
 
+mod changes;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -18,9 +20,10 @@ use parking_lot::Mutex;
 use watchkeeper_models::manifest::Task;
 use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
 
+use self::changes::Changes;
 use super::actions::{self, ActionModel};
 use super::backend::{self, BackendChoice, WarmUp};
-use super::change::{Candidate, ChangeHost, ChangeParts, ChangePolicy, ChangeTask, Comparison};
+use super::change::{ChangeHost, ChangePolicy};
 use super::fair_mutex::{Claim, FairMutex};
 use super::gaze::GazeModel;
 use super::motion::{MotionDetector, MotionSettings};
@@ -105,14 +108,8 @@ pub struct DetectorPool {
     changes: Option<Changes>,
 }
 
-/// Changes of back ends, in the background.
-#[derive(Debug, Clone)]
-struct Changes {
-    host: Arc<dyn ChangeHost>,
-    policy: ChangePolicy,
-    /// Held while a candidate is built.
-    turn: Arc<Mutex<()>>,
-}
+/// Loads a network from its path, with this number of threads.
+type Load<'a> = &'a dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>;
 
 /// A loaded network; the mutex is held during loading.
 type Place = Arc<Mutex<Weak<LockedNetwork>>>;
@@ -124,9 +121,8 @@ impl DetectorPool {
     /// Lets requests with `at_once` change their back ends.
     #[must_use]
     pub fn changing(host: Arc<dyn ChangeHost>, policy: ChangePolicy) -> Self {
-        let turn = Arc::default();
         Self {
-            changes: Some(Changes { host, policy, turn }),
+            changes: Some(Changes::new(host, policy)),
             ..Self::default()
         }
     }
@@ -205,7 +201,7 @@ impl DetectorPool {
         request: &OpenRequest,
         path: PathBuf,
         manifest: &str,
-        load: &dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>,
+        load: Load<'_>,
     ) -> Result<Arc<LockedNetwork>, LoadError> {
         let threads = request
             .threads
@@ -248,76 +244,6 @@ impl DetectorPool {
     }
 }
 
-impl Changes {
-    /// Lets `network` serve, and starts its change to the first candidate that agrees. `stamp` is
-    /// that of its file before it was loaded.
-    fn begin(
-        &self,
-        request: &OpenRequest,
-        network: Box<dyn Network>,
-        picture: &PictureNetwork,
-        stamp: Option<FileStamp>,
-    ) -> Box<dyn Network> {
-        let serving = network.backend();
-        let candidates = request.candidates.iter().copied();
-        // Those behind the serving one are slower.
-        let candidates = candidates
-            .take_while(|candidate| candidate.name() != serving)
-            .filter(|candidate| candidate.is_installed(&picture.ort, picture.trt.as_ref()));
-        let candidates: Vec<Candidate> = candidates
-            .map(|candidate| self.candidate(&request.model, candidate, picture.clone()))
-            .collect();
-        if candidates.is_empty() {
-            return network;
-        }
-        let former: Option<BackendChoice> = serving.parse().ok();
-        let reloaded = picture.clone();
-        let parts = ChangeParts {
-            model: picture.manifest.name.clone(),
-            comparison: Comparison::of(&picture.manifest),
-            reload: Box::new(move || reload(&reloaded, former.unwrap_or_default(), stamp)),
-            candidates,
-            policy: self.policy,
-            turn: Arc::clone(&self.turn),
-        };
-        let (network, task) = ChangeTask::new(network, parts);
-        self.host.spawn(task);
-        Box::new(network)
-    }
-
-    fn candidate(&self, model: &str, choice: BackendChoice, picture: PictureNetwork) -> Candidate {
-        let (host, model) = (Arc::clone(&self.host), model.to_owned());
-        let trt = picture.trt.clone().filter(|_| choice == BackendChoice::Trt);
-        Candidate {
-            backend: choice.name(),
-            build: Box::new(move |progress| {
-                let built = match trt {
-                    // It reads files in processes of its own.
-                    Some(settings) => picture.load_trt(&settings, progress),
-                    None => {
-                        host.check(&model, choice)?;
-                        picture.load(choice)
-                    }
-                };
-                built.map_err(|error| error.to_string())
-            }),
-        }
-    }
-}
-
-/// Loads a network again. Its file was checked before it was loaded first, so another is refused.
-fn reload(
-    picture: &PictureNetwork,
-    choice: BackendChoice,
-    stamp: Option<FileStamp>,
-) -> Result<Box<dyn Network>, LoadError> {
-    if stamp.is_none() || FileStamp::of(&picture.path).ok() != stamp {
-        let why = "the file changed since it was loaded; restart the pipeline";
-        return Err(LoadError::file(&picture.path, choice.name(), &why));
-    }
-    picture.load(choice)
-}
-
 /// A model during its opening, network by network.
 struct Opening<'a> {
     pool: &'a DetectorPool,
@@ -352,7 +278,7 @@ impl Opening<'_> {
         &self,
         path: PathBuf,
         manifest: &str,
-        load: &dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>,
+        load: Load<'_>,
     ) -> Result<SharedNetwork, LoadError> {
         let network = self.pool.network(self.request, path, manifest, load)?;
         Ok(SharedNetwork::shared(network, Arc::clone(self.claim)))
@@ -377,7 +303,10 @@ impl Opening<'_> {
             let stamp = FileStamp::of(path).ok();
             let network = picture.load_at_once()?;
             Ok(match &self.pool.changes {
-                Some(changes) => changes.begin(request, network, &picture, stamp),
+                Some(changes) => {
+                    let (model, candidates) = (&request.model, &request.candidates);
+                    changes.begin(model, candidates, network, &picture, stamp)
+                }
                 None => network,
             })
         };
