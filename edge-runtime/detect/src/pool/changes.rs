@@ -28,8 +28,8 @@ impl Changes {
         Self { host, policy, turn }
     }
 
-    /// Lets `network` of `model` serve, and starts its change to the first candidate that agrees. `stamp` is
-    /// that of its file before it was loaded.
+    /// Lets `network` of `model` serve, and starts its change to the first candidate that agrees.
+    /// `stamp` is that of its file before it was loaded.
     pub(super) fn begin(
         &self,
         model: &str,
