@@ -2,7 +2,8 @@
 //!
 //! - [`models`]: the models this box can open.
 //! - [`first_load`]: the process that opens a file before the daemon does.
-//! - [`backends`]: what runs models here; [`bench`] measures them, [`fastest`] keeps the choice.
+//! - [`backends`]: what runs models here; [`bench`](mod@bench) measures them, [`fastest`]
+//!   keeps the choice.
 //! - [`backend_changes`], [`change_events`]: the change of a model's back end while it runs.
 //! - [`settings`]: what opening a model depends on.
 //! - [`detectors`]: the detector that serves each model step of one workflow.
