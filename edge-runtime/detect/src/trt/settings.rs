@@ -17,7 +17,8 @@ pub struct TrtSettings {
     pub folders: Vec<PathBuf>,
     /// Folder of built engines.
     pub engine_dir: PathBuf,
-    /// `watchkeeper-runtime`, which serves the subcommands of [`probe`] and [`build`].
+    /// `watchkeeper-runtime`, which serves the subcommands of [`probe`](super::probe) and
+    /// [`build`](super::build).
     pub program: PathBuf,
     pub stop: StopFlag,
 }
