@@ -1,4 +1,4 @@
-//! A mutex that streams take in the order of fair deadlines ([`Turns`](super::turns::Turns)).
+//! A mutex that streams take in the order of fair deadlines ([`Turns`]).
 //!
 //! A plain mutex lets the thread that has just unlocked it lock it again before a waiting one, so
 //! that one busy camera could starve the others.

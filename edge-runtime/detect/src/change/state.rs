@@ -1,9 +1,11 @@
 //! The decision on one candidate, without I/O.
 //!
+//! ```text
 //!     building ──► comparing ──► agreed ──► swapped ──► reverted
 //!        │             │            │
 //!        └► failed ◄───┤            └► cancelled (also from building and comparing)
 //!                      └► refused
+//! ```
 //!
 //! - A candidate is agreed on only after [`ChangePolicy::frames`] golden frames agree. One frame
 //!   that disagrees refuses it.
