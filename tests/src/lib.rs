@@ -14,6 +14,7 @@ pub mod ledger;
 mod listener;
 pub mod mot;
 pub mod mounts;
+mod namespace;
 pub mod netns;
 pub mod nl;
 pub mod nvmm;

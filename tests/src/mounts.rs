@@ -1,59 +1,33 @@
 //! Tests with mounts: a small disk that can be filled, a folder that can't be written.
 //!
-//! Such a test runs itself again in a private mount namespace, so that its mounts are neither seen
-//! outside nor outlive it. Root may do that everywhere, other users where the kernel allows user
-//! namespaces. Elsewhere the test says so and is skipped.
+//! Such a test runs itself again in a private mount [`namespace`](super::namespace).
 
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::ensure;
 
-/// Environment variable that is set in the second run of the test.
-const INSIDE: &str = "WATCHKEEPER_TEST_MOUNTS";
+use super::namespace::Namespace;
+
+const MOUNTS: Namespace = Namespace {
+    inside: "WATCHKEEPER_TEST_MOUNTS",
+    ways: [&["--mount"], &["--map-root-user", "--mount"]],
+    set_up: &[],
+    trial: &["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "/mnt"],
+    missing: "neither root nor a user namespace may mount here",
+};
 
 /// Runs `body` in a private mount namespace. `name` is the path of the test, with its modules.
 ///
 /// # Errors
 /// If `body` fails.
-#[expect(clippy::print_stderr, reason = "a skip must be loud")]
 pub fn in_private_mounts(
     name: &str,
     body: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    if std::env::var_os(INSIDE).is_some() {
-        return body();
-    }
-    let ways: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
-    let allowed = ways.into_iter().find(|way| {
-        let tried = Command::new("unshare")
-            .args(*way)
-            .args(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "/mnt"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        tried.is_ok_and(|status| status.success())
-    });
-    let Some(way) = allowed else {
-        eprintln!("SKIPPED: {name} (neither root nor a user namespace may mount here)");
-        return Ok(());
-    };
-    let out = Command::new("unshare")
-        .args(way)
-        .arg(std::env::current_exe()?)
-        .args(["--exact", name, "--nocapture"])
-        .env(INSIDE, "1")
-        .stderr(Stdio::inherit())
-        .output()?;
-    let said = String::from_utf8_lossy(&out.stdout);
-    // A wrong name would pass: no test runs, none fails.
-    ensure!(
-        out.status.success() && said.contains("1 passed"),
-        "{name} failed in its own mounts: {said}"
-    );
-    Ok(())
+    MOUNTS.run(name, body)
 }
 
 /// Disk of its own in memory.
