@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::workspace::{Package, packages, read};
 
 /// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     ("contract", &[]),
     ("board", &["contract"]),
     ("store", &[]),
@@ -61,9 +61,11 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "contract",
             "engine",
             "http",
+            "jobs",
             "llm",
             "memory",
             "models",
+            "pictures",
             "plain",
             "store",
         ],
@@ -71,6 +73,8 @@ const ARROWS: [(&str, &[&str]); 24] = [
     // Pictures for a model are decoded within the same bounds as all others.
     ("llm", &["contract", "store", "vision"]),
     ("memory", &["contract"]),
+    ("pictures", &["vision"]),
+    ("jobs", &["pictures", "store"]),
     ("plain", &["contract", "engine"]),
     // Stands in for a provider, so it shares no code with the client.
     ("scripted-model", &[]),

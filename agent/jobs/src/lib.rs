@@ -1,0 +1,22 @@
+//! Jobs: work on what was seen, as a plan of named steps.
+//!
+//! Owns the language of [`plan`]s with their check and repair, their [`run`] as a graph, the
+//! [`tools`] on pictures, and a [`planner`] for plain English.
+//!
+//! - A plan is data from outside, from a file, a template or a language model: it is checked whole,
+//!   and all its faults are reported together. Nothing of an invalid plan is run.
+//! - A tool writes below the job's output folder only, which was empty when the job began.
+//! - A step that is recorded as done is never run again, also after `kill -9` and a power cut. One
+//!   that was interrupted is run again, and what it left is replaced.
+//!
+//! Not here: the command line, language models, the runtime's API.
+
+pub mod plan;
+pub mod planner;
+pub mod run;
+mod spelling;
+pub mod tool;
+pub mod tools;
+
+pub use plan::{Fault, Plan, Step};
+pub use tool::{Tool, Toolbox};

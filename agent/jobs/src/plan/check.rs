@@ -1,0 +1,325 @@
+//! Checks a plan against the tools.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use super::fault::{Fault, FaultKind};
+use super::graph::Graph;
+use super::reference::{self, INPUTS, Reference, Text};
+use super::{Call, MAX_STEPS, Plan, Step};
+use crate::spelling::nearest;
+use crate::tool::{Kind, ToolSpec, Toolbox};
+
+/// A plan without faults, its steps after those they wait for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedPlan {
+    plan: Plan,
+    graph: Graph,
+}
+
+impl CheckedPlan {
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Returns the steps that a step waits for, as places in the plan.
+    pub fn waits_for(&self, place: usize) -> impl Iterator<Item = usize> {
+        self.graph
+            .waits_for
+            .get(place)
+            .into_iter()
+            .flatten()
+            .copied()
+    }
+
+    pub(crate) const fn graph(&self) -> &Graph {
+        &self.graph
+    }
+}
+
+/// Checks a plan.
+///
+/// # Errors
+/// All faults, in the order of the steps.
+pub fn check(plan: Plan, tools: &Toolbox) -> Result<CheckedPlan, Vec<Fault>> {
+    let mut faults = Vec::new();
+    match plan.steps.len() {
+        0 => faults.push(Fault::new("steps", FaultKind::NoSteps)),
+        n if n > MAX_STEPS => faults.push(Fault::new("steps", FaultKind::TooManySteps(n))),
+        _ => {}
+    }
+    let checker = Checker::new(&plan, tools);
+    let mut written = HashMap::new();
+    for step in &plan.steps {
+        checker.step(step, &mut faults);
+        checker.files(step, &mut written, &mut faults);
+    }
+    let graph = Graph::of(&plan);
+    let order = graph.order();
+    if order.is_none() {
+        // A step that waits for itself has a fault of its own.
+        let cycle = graph.cycle().filter(|cycle| cycle.len() > 1);
+        let names = cycle.map(|cycle| cycle.iter().map(|at| name(&plan, *at)).collect());
+        faults.extend(names.map(|names| Fault::new("steps", FaultKind::Cycle(names))));
+    }
+    match order {
+        Some(order) if faults.is_empty() => Ok(ordered(plan, &order)),
+        _ => Err(faults),
+    }
+}
+
+fn name(plan: &Plan, place: usize) -> String {
+    plan.steps
+        .get(place)
+        .map(|step| step.name.clone())
+        .unwrap_or_default()
+}
+
+fn ordered(mut plan: Plan, order: &[usize]) -> CheckedPlan {
+    let mut steps: Vec<Option<Step>> = plan.steps.into_iter().map(Some).collect();
+    let moved = order
+        .iter()
+        .filter_map(|place| steps.get_mut(*place)?.take());
+    plan.steps = moved.collect();
+    let graph = Graph::of(&plan);
+    CheckedPlan { plan, graph }
+}
+
+/// Returns whether `name` may be the name of a step or input.
+pub(super) fn is_step_name(name: &str) -> bool {
+    let mut letters = name.chars();
+    let begins = letters.next().is_some_and(|c| c.is_ascii_lowercase());
+    let goes_on = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+    begins && letters.all(goes_on) && name.len() <= 64 && name != INPUTS
+}
+
+pub(super) const STEP_NAME: &str =
+    "a name of 1 to 64 of a-z, 0-9, '-' and '_' that begins with a letter and is not inputs";
+
+struct Checker<'a> {
+    plan: &'a Plan,
+    tools: &'a Toolbox,
+    /// How many steps have a name, and the tool of the first one.
+    steps: HashMap<&'a str, (usize, &'a Step)>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(plan: &'a Plan, tools: &'a Toolbox) -> Self {
+        let mut steps = HashMap::new();
+        for step in &plan.steps {
+            steps.entry(step.name.as_str()).or_insert((0, step)).0 += 1;
+        }
+        Self { plan, tools, steps }
+    }
+
+    fn step(&self, step: &Step, faults: &mut Vec<Fault>) {
+        let at = format!("steps.{}", step.name);
+        if !is_step_name(&step.name) {
+            let found = Value::from(step.name.as_str());
+            faults.push(Fault::value(format!("{at}.name"), &found, STEP_NAME));
+        }
+        if self
+            .steps
+            .get(step.name.as_str())
+            .is_some_and(|(number, _)| *number > 1)
+        {
+            faults.push(Fault::new(&at, FaultKind::DuplicateStep));
+        }
+        for needed in &step.depends_on {
+            let at = format!("{at}.depends_on");
+            if *needed == step.name {
+                faults.push(Fault::new(at, FaultKind::SelfDependency));
+            } else if !self.steps.contains_key(needed.as_str()) {
+                faults.push(Fault::new(at, self.unknown_step(needed)));
+            }
+        }
+        for (n, call) in step.calls().enumerate() {
+            let at = match n {
+                0 => at.clone(),
+                n => format!("{at}.alternatives.{}", n - 1),
+            };
+            self.call(&at, step, call, faults);
+        }
+    }
+
+    fn unknown_step(&self, name: &str) -> FaultKind {
+        let names = || self.plan.steps.iter().map(|step| step.name.as_str());
+        unknown("step", name, names())
+    }
+
+    fn call(&self, at: &str, step: &Step, call: &Call, faults: &mut Vec<Fault>) {
+        let Some(spec) = self.tools.spec(&call.tool) else {
+            let known = self.tools.specs().map(|spec| spec.name);
+            faults.push(Fault::new(
+                format!("{at}.tool"),
+                unknown("tool", &call.tool, known),
+            ));
+            return;
+        };
+        if call.tool != step.call.tool {
+            self.same_outputs(at, step, spec, faults);
+        }
+        for param in spec.params.iter().filter(|param| param.required) {
+            if call.params.get(param.name).is_none_or(Value::is_null) {
+                let at = format!("{at}.params.{}", param.name);
+                faults.push(Fault::new(at, FaultKind::Missing));
+            }
+        }
+        for (name, value) in &call.params {
+            let at = format!("{at}.params.{name}");
+            match spec.param(name) {
+                Some(param) => self.value(&at, step, param.kind, value, faults),
+                None => {
+                    let known = spec.params.iter().map(|param| param.name);
+                    faults.push(Fault::new(at, unknown("parameter", name, known)));
+                }
+            }
+        }
+    }
+
+    /// An alternative has the results that other steps use.
+    fn same_outputs(&self, at: &str, step: &Step, spec: &ToolSpec, faults: &mut Vec<Fault>) {
+        let Some(own) = self.tools.spec(&step.call.tool) else {
+            return;
+        };
+        let lacks = |key: &str| own.output(key).is_some() && spec.output(key).is_none();
+        let mut missing = Vec::new();
+        for value in self
+            .plan
+            .steps
+            .iter()
+            .flat_map(Step::calls)
+            .flat_map(|c| c.params.values())
+        {
+            reference::each(value, &mut |r| {
+                if r.owner == step.name && lacks(&r.key) && !missing.contains(&r.key) {
+                    missing.push(r.key.clone());
+                }
+            });
+        }
+        let known = || spec.outputs.iter().map(|output| output.key);
+        faults.extend(
+            missing
+                .iter()
+                .map(|key| Fault::new(format!("{at}.tool"), unknown("result", key, known()))),
+        );
+    }
+
+    fn value(&self, at: &str, step: &Step, kind: Kind, value: &Value, faults: &mut Vec<Fault>) {
+        let Value::String(text) = value else {
+            faults.extend(
+                kind.refuse(value)
+                    .map(|wanted| Fault::value(at, value, wanted)),
+            );
+            return;
+        };
+        match reference::parse(text) {
+            Text::Plain => {
+                faults.extend(
+                    kind.refuse(value)
+                        .map(|wanted| Fault::value(at, value, wanted)),
+                );
+            }
+            Text::Address(_) => {}
+            Text::Malformed => {
+                let wanted = "a reference such as ${step.key}, ${inputs.key} or job://id/step/key";
+                faults.push(Fault::value(at, value, wanted));
+            }
+            Text::Whole(reference) => {
+                let given = self.referenced(at, step, &reference, faults);
+                if let Some(given) = given.filter(|given| !kind.accepts(*given)) {
+                    let wanted = format!("{kind}; it is {given}");
+                    faults.push(Fault::value(at, value, wanted));
+                }
+                if reference.owner == INPUTS
+                    && let Some(input) = self.plan.inputs.get(&reference.key)
+                    && let Some(wanted) = kind.refuse(input)
+                {
+                    faults.push(Fault::value(
+                        format!("inputs.{}", reference.key),
+                        input,
+                        wanted,
+                    ));
+                }
+            }
+            Text::Mixed(all) => {
+                for reference in all {
+                    self.referenced(at, step, &reference, faults);
+                }
+                if !matches!(kind, Kind::Text | Kind::Name | Kind::Folder) {
+                    faults.push(Fault::value(at, value, kind.to_string()));
+                }
+            }
+        }
+    }
+
+    /// The kind of a step's result; `None` for inputs and for what does not exist.
+    fn referenced(
+        &self,
+        at: &str,
+        step: &Step,
+        reference: &Reference,
+        faults: &mut Vec<Fault>,
+    ) -> Option<Kind> {
+        let Reference { owner, key } = reference;
+        if owner == INPUTS {
+            if !self.plan.inputs.contains_key(key) {
+                let known = self.plan.inputs.keys().map(String::as_str);
+                faults.push(Fault::new(at, unknown("input", key, known)));
+            }
+            return None;
+        }
+        if *owner == step.name {
+            faults.push(Fault::new(at, FaultKind::SelfDependency));
+            return None;
+        }
+        let Some((_, other)) = self.steps.get(owner.as_str()) else {
+            faults.push(Fault::new(at, self.unknown_step(owner)));
+            return None;
+        };
+        let spec = self.tools.spec(&other.call.tool)?;
+        let output = spec.output(key);
+        if output.is_none() {
+            let known = spec.outputs.iter().map(|output| output.key);
+            faults.push(Fault::new(at, unknown("result", key, known)));
+        }
+        output.map(|output| output.kind)
+    }
+
+    /// Two steps do not write one file.
+    fn files(
+        &self,
+        step: &'a Step,
+        written: &mut HashMap<&'a str, &'a str>,
+        faults: &mut Vec<Fault>,
+    ) {
+        for call in step.calls() {
+            let Some(spec) = self.tools.spec(&call.tool) else {
+                continue;
+            };
+            let names = spec.params.iter().filter(|param| param.kind == Kind::Name);
+            let names = names.filter_map(|param| call.params.get(param.name)?.as_str());
+            for name in names.filter(|name| reference::parse(name) == Text::Plain) {
+                let other = *written.entry(name).or_insert(&step.name);
+                if other != step.name {
+                    let (name, other) = (name.to_owned(), other.to_owned());
+                    let kind = FaultKind::SameFile { name, other };
+                    faults.push(Fault::new(format!("steps.{}", step.name), kind));
+                }
+            }
+        }
+    }
+}
+
+fn unknown<'n>(what: &'static str, name: &str, known: impl Iterator<Item = &'n str>) -> FaultKind {
+    let known: Vec<&str> = known.collect();
+    FaultKind::Unknown {
+        what,
+        name: name.to_owned(),
+        nearest: nearest(name, known.iter().copied()).map(str::to_owned),
+        // Long lists help nobody.
+        known: known.iter().take(20).map(|&name| name.to_owned()).collect(),
+    }
+}

@@ -1,0 +1,121 @@
+//! What can be wrong with a plan.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{MAX_PLAN_BYTES, MAX_STEPS};
+
+/// Longest value shown in a sentence, in characters.
+const MAX_SHOWN: usize = 60;
+
+/// One fault of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// Where, such as `steps.rank.params.by`; empty for the whole plan.
+    pub at: String,
+    pub kind: FaultKind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum FaultKind {
+    /// Neither YAML nor JSON.
+    Syntax(String),
+    TooLarge(usize),
+    Missing,
+    /// A value that is not what the field takes.
+    Value {
+        found: String,
+        wanted: String,
+    },
+    /// A name that is not among the known ones; the nearest one, if it is near.
+    Unknown {
+        what: &'static str,
+        name: String,
+        nearest: Option<String>,
+        known: Vec<String>,
+    },
+    NoSteps,
+    TooManySteps(usize),
+    DuplicateStep,
+    SelfDependency,
+    /// Steps that wait for each other, each for the next one.
+    Cycle(Vec<String>),
+    /// Two steps that write the same file.
+    SameFile {
+        name: String,
+        other: String,
+    },
+}
+
+impl Fault {
+    pub(super) fn new(at: impl Into<String>, kind: FaultKind) -> Self {
+        Self {
+            at: at.into(),
+            kind,
+        }
+    }
+
+    pub(super) fn value(at: impl Into<String>, found: &Value, wanted: impl Into<String>) -> Self {
+        let (found, wanted) = (shown(found), wanted.into());
+        Self::new(at, FaultKind::Value { found, wanted })
+    }
+}
+
+/// A value as it is shown in a sentence.
+pub(super) fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(MAX_SHOWN) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.at.is_empty() {
+            write!(f, "{}: ", self.at)?;
+        }
+        match &self.kind {
+            FaultKind::Syntax(why) => write!(f, "not a plan in YAML or JSON: {why}"),
+            FaultKind::TooLarge(bytes) => {
+                write!(
+                    f,
+                    "{bytes} bytes are more than the {MAX_PLAN_BYTES} that are read"
+                )
+            }
+            FaultKind::Missing => f.write_str("is missing"),
+            FaultKind::Value { found, wanted } => write!(f, "{found} is not {wanted}"),
+            FaultKind::Unknown {
+                what,
+                name,
+                nearest,
+                known,
+            } => {
+                write!(f, "no {what} {name:?}")?;
+                match nearest {
+                    Some(nearest) => write!(f, "; did you mean {nearest}?"),
+                    None if known.is_empty() => Ok(()),
+                    None => write!(f, "; there are {}", known.join(", ")),
+                }
+            }
+            FaultKind::NoSteps => f.write_str("a plan needs at least one step"),
+            FaultKind::TooManySteps(number) => {
+                write!(
+                    f,
+                    "{number} steps are more than the {MAX_STEPS} allowed; split the plan"
+                )
+            }
+            FaultKind::DuplicateStep => f.write_str("another step has this name; rename one"),
+            FaultKind::SelfDependency => f.write_str("the step waits for itself"),
+            FaultKind::Cycle(steps) => write!(
+                f,
+                "these steps wait for each other: {}; remove one of the references",
+                steps.join(" → ")
+            ),
+            FaultKind::SameFile { name, other } => {
+                write!(f, "step {other} writes {name:?} too; choose another name")
+            }
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Repairs what is wrong with a plan where the intention is clear.
+//!
+//! - Names are replaced by the nearest known one, only where that is near and unique.
+//! - A wish for an order that no result needs may be dropped; a reference never is.
+//! - Every change is reported.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+
+use serde_json::Value;
+
+use super::check::{CheckedPlan, check};
+use super::fault::Fault;
+use super::graph::{Graph, referenced};
+use super::reference::{self, INPUTS, Reference};
+use super::{Call, Plan, Step};
+use crate::spelling::nearest;
+use crate::tool::{Kind, Toolbox};
+
+/// One change of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Step that was changed; empty for the plan.
+    pub step: String,
+    pub what: String,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step.is_empty() {
+            true => f.write_str(&self.what),
+            false => write!(f, "step {}: {}", self.step, self.what),
+        }
+    }
+}
+
+/// A plan after its repair.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repaired {
+    pub plan: CheckedPlan,
+    pub changes: Vec<Change>,
+}
+
+/// Checks a plan and repairs what can be repaired.
+///
+/// # Errors
+/// The faults that are left.
+pub fn repair(mut plan: Plan, tools: &Toolbox) -> Result<Repaired, Vec<Fault>> {
+    let mut changes = Vec::new();
+    drop_copies(&mut plan, &mut changes);
+    for step in &mut plan.steps {
+        tools_and_params(step, tools, &mut changes);
+    }
+    references(&mut plan, tools, &mut changes);
+    dependencies(&mut plan, &mut changes);
+    cycles(&mut plan, &mut changes);
+    let listed: Vec<String> = plan.steps.iter().map(|step| step.name.clone()).collect();
+    let plan = check(plan, tools)?;
+    let ordered = plan.plan().steps.iter().map(|step| step.name.as_str());
+    if !ordered.clone().eq(listed.iter().map(String::as_str)) {
+        changes.push(Change {
+            step: String::new(),
+            what: format!("the order is {}", ordered.collect::<Vec<_>>().join(", ")),
+        });
+    }
+    Ok(Repaired { plan, changes })
+}
+
+fn report(changes: &mut Vec<Change>, step: &str, what: String) {
+    changes.push(Change {
+        step: step.to_owned(),
+        what,
+    });
+}
+
+/// Removes steps that are listed twice with the same content.
+fn drop_copies(plan: &mut Plan, changes: &mut Vec<Change>) {
+    let mut kept: Vec<Step> = Vec::with_capacity(plan.steps.len());
+    let mut names = HashSet::new();
+    for step in std::mem::take(&mut plan.steps) {
+        if !names.insert(step.name.clone()) && kept.contains(&step) {
+            report(
+                changes,
+                &step.name,
+                "listed twice; one is dropped".to_owned(),
+            );
+        } else {
+            kept.push(step);
+        }
+    }
+    plan.steps = kept;
+}
+
+fn tools_and_params(step: &mut Step, tools: &Toolbox, changes: &mut Vec<Change>) {
+    let name = step.name.clone();
+    for call in step.calls_mut() {
+        if tools.spec(&call.tool).is_none()
+            && let Some(near) = nearest(&call.tool, tools.specs().map(|spec| spec.name))
+        {
+            report(changes, &name, format!("tool {:?} is {near}", call.tool));
+            near.clone_into(&mut call.tool);
+        }
+        params(&name, call, tools, changes);
+    }
+}
+
+fn params(step: &str, call: &mut Call, tools: &Toolbox, changes: &mut Vec<Change>) {
+    let Some(spec) = tools.spec(&call.tool) else {
+        return;
+    };
+    let unknown: Vec<String> = call.params.keys().cloned().collect();
+    for name in unknown.iter().filter(|name| spec.param(name).is_none()) {
+        let free = spec.params.iter().map(|param| param.name);
+        let free = free.filter(|free| !call.params.contains_key(*free));
+        if let Some(near) = nearest(name, free)
+            && let Some(value) = call.params.remove(name)
+        {
+            report(changes, step, format!("parameter {name:?} is {near}"));
+            call.params.insert(near.to_owned(), value);
+        }
+    }
+    for (name, value) in &mut call.params {
+        let Some(param) = spec.param(name) else {
+            continue;
+        };
+        if let Some(better) = converted(param.kind, value) {
+            report(
+                changes,
+                step,
+                format!("parameter {name}: {value} is {better}"),
+            );
+            *value = better;
+        }
+    }
+}
+
+/// The value that was meant by a text: a number, flag or choice.
+fn converted(kind: Kind, value: &Value) -> Option<Value> {
+    let text = value.as_str()?;
+    if kind.refuse(value).is_none() || reference::parse(text) != reference::Text::Plain {
+        return None;
+    }
+    let better = match kind {
+        Kind::Whole { .. } | Kind::Number { .. } | Kind::Flag => {
+            serde_json::from_str(text.trim()).ok()?
+        }
+        Kind::Choice(all) => Value::from(nearest(text, all.iter().copied())?),
+        _ => return None,
+    };
+    kind.refuse(&better).is_none().then_some(better)
+}
+
+/// Corrects the names of steps, results and inputs in references.
+fn references(plan: &mut Plan, tools: &Toolbox, changes: &mut Vec<Change>) {
+    let steps: Vec<(String, String)> = (plan.steps.iter())
+        .map(|step| (step.name.clone(), step.call.tool.clone()))
+        .collect();
+    let inputs: Vec<String> = plan.inputs.keys().cloned().collect();
+    for step in &mut plan.steps {
+        let mut found: Vec<Reference> = Vec::new();
+        for value in step.calls().flat_map(|call| call.params.values()) {
+            reference::each(value, &mut |r| found.push(r.clone()));
+        }
+        for reference in found {
+            let Some(better) = corrected(&reference, &step.name, &steps, &inputs, tools) else {
+                continue;
+            };
+            let values = step.calls_mut().flat_map(|call| call.params.values_mut());
+            // One reference may occur several times; the first pass renames all.
+            if values.fold(false, |any, v| {
+                reference::rename(v, &reference, &better) | any
+            }) {
+                let show = |r: &Reference| format!("${{{}.{}}}", r.owner, r.key);
+                let what = format!("{} is {}", show(&reference), show(&better));
+                report(changes, &step.name, what);
+            }
+        }
+    }
+}
+
+/// The nearest existing reference; `None` if this one exists or none is near.
+fn corrected(
+    reference: &Reference,
+    own: &str,
+    steps: &[(String, String)],
+    inputs: &[String],
+    tools: &Toolbox,
+) -> Option<Reference> {
+    let mut better = reference.clone();
+    if better.owner == INPUTS {
+        if !inputs.contains(&better.key) {
+            nearest(&reference.key, inputs.iter().map(String::as_str))?.clone_into(&mut better.key);
+        }
+    } else {
+        let tool = |name: &str| {
+            steps
+                .iter()
+                .find(|(step, _)| step == name)
+                .map(|(_, tool)| tool)
+        };
+        if tool(&better.owner).is_none() {
+            let others = steps.iter().map(|(step, _)| step.as_str());
+            nearest(&reference.owner, others.filter(|name| *name != own))?
+                .clone_into(&mut better.owner);
+        }
+        let spec = tools.spec(tool(&better.owner)?)?;
+        if spec.output(&better.key).is_none() {
+            nearest(&reference.key, spec.outputs.iter().map(|output| output.key))?
+                .clone_into(&mut better.key);
+        }
+    }
+    (better != *reference).then_some(better)
+}
+
+/// Corrects or drops names in `depends_on`.
+fn dependencies(plan: &mut Plan, changes: &mut Vec<Change>) {
+    let names: BTreeSet<String> = plan.steps.iter().map(|step| step.name.clone()).collect();
+    for step in &mut plan.steps {
+        let mut kept: Vec<String> = Vec::new();
+        for needed in std::mem::take(&mut step.depends_on) {
+            let others = names
+                .iter()
+                .map(String::as_str)
+                .filter(|name| *name != step.name);
+            if needed == step.name {
+                report(changes, &step.name, "no longer waits for itself".to_owned());
+            } else if names.contains(&needed) {
+                kept.push(needed);
+            } else if let Some(near) = nearest(&needed, others) {
+                report(
+                    changes,
+                    &step.name,
+                    format!("dependency {needed:?} is {near}"),
+                );
+                kept.push(near.to_owned());
+            } else {
+                let what = format!("dependency {needed:?} is dropped: there is no such step");
+                report(changes, &step.name, what);
+            }
+        }
+        kept.dedup();
+        step.depends_on = kept;
+    }
+}
+
+/// Breaks cycles at `depends_on`, never at a reference: first at one that points to a step that is
+/// listed later.
+fn cycles(plan: &mut Plan, changes: &mut Vec<Change>) {
+    while let Some(cycle) = Graph::of(plan).cycle() {
+        let after = cycle.iter().cycle().skip(1);
+        let edges: Vec<(usize, usize)> = cycle.iter().copied().zip(after.copied()).collect();
+        let is_weak = |(from, to): &(usize, usize)| {
+            let (Some(from), Some(to)) = (plan.steps.get(*from), plan.steps.get(*to)) else {
+                return false;
+            };
+            from.depends_on.contains(&to.name) && !referenced(from).contains(&to.name)
+        };
+        let weak = edges.iter().filter(|edge| is_weak(edge));
+        let Some((from, to)) = weak.copied().max_by_key(|(from, to)| (to > from, *from)) else {
+            return;
+        };
+        let Some(needed) = plan.steps.get(to).map(|step| step.name.clone()) else {
+            return;
+        };
+        if let Some(step) = plan.steps.get_mut(from) {
+            step.depends_on.retain(|name| *name != needed);
+            let what = format!("no longer waits for {needed}, which waits for it");
+            report(changes, &step.name, what);
+        }
+    }
+}

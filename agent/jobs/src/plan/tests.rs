@@ -1,0 +1,282 @@
+//! Reading, check and repair of plans.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::tools::picture_tools;
+
+const GOOD: &str = r#"
+name: best-of-days
+inputs: {folder: ./photos, count: 3}
+steps:
+  - name: list
+    tool: list_pictures
+    params: {folder: "${inputs.folder}"}
+  - {name: measure, tool: measure_quality, params: {pictures: "${list.pictures}"}}
+  - {name: days, tool: group, params: {pictures: "${measure.pictures}", by: day}}
+  - name: best
+    tool: select_best
+    params: {from: "${days.groups}", count: "${inputs.count}"}
+    retry: {tries: 2, pauses_s: [1]}
+    timeout_s: 60
+  - name: album
+    tool: album
+    params: {from: "${best.groups}", name: "best of ${list.count}"}
+    depends_on: [list]
+    alternatives:
+      - {tool: contact_sheet, params: {from: "${best.pictures}", file: best.jpg}}
+"#;
+
+fn faults(text: &str) -> Vec<String> {
+    let checked = read_text(text).and_then(|plan| check(plan, &picture_tools()));
+    checked
+        .unwrap_err()
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn repaired(text: &str) -> (Plan, Vec<String>) {
+    let repaired = repair(read_text(text).unwrap(), &picture_tools());
+    let repaired = repaired.unwrap_or_else(|faults| panic!("{faults:?}"));
+    let changes = repaired.changes.iter().map(ToString::to_string).collect();
+    (repaired.plan.plan().clone(), changes)
+}
+
+#[test]
+fn valid_plan_has_no_faults_and_needs_no_repair() {
+    let plan = read_text(GOOD).unwrap();
+    check(plan.clone(), &picture_tools()).unwrap();
+    assert_eq!(repaired(GOOD), (plan, Vec::new()));
+}
+
+#[test]
+fn plan_is_the_same_after_writing_and_reading() {
+    let plan = read_text(GOOD).unwrap();
+    let written = serde_json::to_value(&plan).unwrap();
+    assert_eq!(read(&written).unwrap(), plan);
+}
+
+#[test]
+fn all_faults_of_form_are_found_at_once() {
+    let found = faults("nmae: x\nsteps: [{tool: 3, timeout_s: 0, retry: {tries: 99}}, 7]");
+    let expected = [
+        "no field \"nmae\"; did you mean name?",
+        "name: is missing",
+        "steps.0.name: is missing",
+        "steps.0.tool: 3 is not a text",
+        "steps.0.retry.tries: 99 is not an integer from 1 to 10",
+        "steps.0.timeout_s: 0 is not an integer from 1 to 86400",
+        "steps.1: 7 is not a map of fields",
+    ];
+    assert_eq!(found, expected);
+    assert!(faults("steps: [")[0].starts_with("not a plan in YAML or JSON"));
+}
+
+#[test]
+fn all_faults_of_meaning_are_found_at_once() {
+    let found = faults(
+        r#"
+name: x
+steps:
+  - {name: a, tool: fly}
+  - {name: b, tool: rank, params: {by: mood, pictures: "${c.pictures}", x: 1}, depends_on: [z, b]}
+  - {name: c, tool: select_best, params: {from: "${b.pictures}", count: 0}}
+  - {name: c, tool: group, params: {pictures: "${list}", by: day}}
+  - {name: d, tool: group, params: {pictures: "${e.file}", by: "${inputs.by}"}}
+  - {name: e, tool: album, params: {from: "${d.sums}", name: ../x}}
+  - {name: Bad, tool: list_pictures, params: {folder: /a}}
+"#,
+    );
+    let expected = [
+        "steps.a.tool: no tool \"fly\"; there are list_pictures, measure_quality, find_duplicates, \
+         group, rank, select_best, filter, contact_sheet, album",
+        "steps.b.depends_on: no step \"z\"; there are a, b, c, c, d, e, Bad",
+        "steps.b.depends_on: the step waits for itself",
+        "steps.b.params.by: \"mood\" is not one of quality, sharpness, exposure, contrast, noise, \
+         newest, oldest, largest, name",
+        "steps.b.params.x: no parameter \"x\"; there are pictures, by",
+        "steps.c: another step has this name; rename one",
+        "steps.c.params.count: 0 is not an integer from 1 to 10000",
+        "steps.c: another step has this name; rename one",
+        "steps.c.params.pictures: \"${list}\" is not a reference such as ${step.key}, \
+         ${inputs.key} or job://id/step/key",
+        "steps.d.params.by: no input \"by\"",
+        "steps.d.params.pictures: \"${e.file}\" is not pictures of another step, such as \
+         ${list.pictures}; it is a file name without folders",
+        "steps.e.params.from: no result \"sums\"; there are groups, pictures, count",
+        "steps.e.params.name: \"../x\" is not a file name without folders",
+        "steps.Bad.name: \"Bad\" is not a name of 1 to 64 of a-z, 0-9, '-' and '_' that begins \
+         with a letter and is not inputs",
+        "steps: these steps wait for each other: b → c; remove one of the references",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn input_must_fit_the_parameter_that_uses_it() {
+    let text = GOOD.replace("count: 3}", "count: many}");
+    assert_eq!(
+        faults(&text),
+        ["inputs.count: \"many\" is not an integer from 1 to 10000"]
+    );
+}
+
+#[test]
+fn misspelt_names_are_repaired_and_reported() {
+    let text = GOOD
+        .replace("tool: measure_quality", "tool: mesure_quality")
+        .replace("by: day", "bye: dya")
+        .replace("${days.groups}", "${day.grups}")
+        .replace("timeout_s: 60", "depends_on: [measre]");
+    let (plan, changes) = repaired(&text);
+    let expected = [
+        "step measure: tool \"mesure_quality\" is measure_quality",
+        "step days: parameter \"bye\" is by",
+        "step days: parameter by: \"dya\" is \"day\"",
+        "step best: ${day.grups} is ${days.groups}",
+        "step best: dependency \"measre\" is measure",
+    ];
+    assert_eq!(changes, expected);
+    assert_eq!(plan.steps[3].call.params["from"], json!("${days.groups}"));
+}
+
+#[test]
+fn order_copies_texts_and_lost_dependencies_are_repaired() {
+    let text = r#"
+name: x
+steps:
+  - {name: best, tool: select_best, params: {from: "${list.pictures}", count: "3", by: newest}}
+  - {name: list, tool: list_pictures, params: {folder: /a, subfolders: "true"}, depends_on: [nowhere]}
+  - {name: list, tool: list_pictures, params: {folder: /a, subfolders: "true"}, depends_on: [nowhere]}
+"#;
+    let (plan, changes) = repaired(text);
+    let expected = [
+        "step list: listed twice; one is dropped",
+        "step best: parameter count: \"3\" is 3",
+        "step list: parameter subfolders: \"true\" is true",
+        "step list: dependency \"nowhere\" is dropped: there is no such step",
+        "the order is list, best",
+    ];
+    assert_eq!(changes, expected);
+    assert_eq!(plan.steps[1].name, "best");
+}
+
+#[test]
+fn cycle_is_broken_at_a_wish_and_never_at_a_reference() {
+    let text = GOOD.replace(
+        "    params: {folder: \"${inputs.folder}\"}",
+        "    params: {folder: /a}\n    depends_on: [album]",
+    );
+    let (plan, changes) = repaired(&text);
+    assert_eq!(
+        changes,
+        ["step list: no longer waits for album, which waits for it"]
+    );
+    assert_eq!(plan.steps[0].depends_on, [""; 0]);
+    let text = r#"
+name: x
+steps:
+  - {name: a, tool: rank, params: {pictures: "${b.pictures}"}}
+  - {name: b, tool: rank, params: {pictures: "${a.pictures}"}}
+"#;
+    let faults = repair(read_text(text).unwrap(), &picture_tools()).unwrap_err();
+    assert!(
+        faults[0].to_string().contains("wait for each other"),
+        "{faults:?}"
+    );
+}
+
+#[test]
+fn two_steps_do_not_write_one_file() {
+    let text = r#"
+name: x
+steps:
+  - {name: list, tool: list_pictures, params: {folder: /a}}
+  - {name: a, tool: contact_sheet, params: {from: "${list.pictures}", file: x.jpg}}
+  - {name: b, tool: contact_sheet, params: {from: "${list.pictures}", file: x.jpg}}
+"#;
+    assert_eq!(
+        faults(text),
+        ["steps.b: step a writes \"x.jpg\" too; choose another name"]
+    );
+}
+
+#[test]
+fn thousand_steps_are_the_most() {
+    let step =
+        |n| json!({"name": format!("s{n}"), "tool": "list_pictures", "params": {"folder": "/a"}});
+    let plan = |steps: usize| {
+        let steps: Vec<Value> = (0..steps).map(step).collect();
+        read(&json!({"name": "x", "steps": steps})).unwrap()
+    };
+    check(plan(MAX_STEPS), &picture_tools()).unwrap();
+    let faults = check(plan(MAX_STEPS + 1), &picture_tools()).unwrap_err();
+    assert_eq!(faults[0].kind, FaultKind::TooManySteps(MAX_STEPS + 1));
+}
+
+/// Plans of `rank` steps with any references, dependencies and spelling.
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let step = (
+        0_usize..9,
+        0_usize..9,
+        prop::collection::vec(0_usize..9, 0..3),
+        0_u8..6,
+    );
+    prop::collection::vec(step, 1..9).prop_map(|steps| {
+        let steps = steps.into_iter().map(|(name, from, needs, spelling)| {
+            let tool = if spelling == 0 { "rnak" } else { "rank" };
+            let owner = if spelling == 1 {
+                format!("stpe{from}")
+            } else {
+                format!("step{from}")
+            };
+            json!({
+                "name": format!("step{name}"),
+                "tool": tool,
+                "params": {"pictures": format!("${{{owner}.pictures}}")},
+                "depends_on": needs.iter().map(|n| format!("step{n}")).collect::<Vec<_>>(),
+            })
+        });
+        read(&json!({"name": "x", "steps": steps.collect::<Vec<_>>()})).unwrap()
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_plan_is_repaired_or_refused(plan in any_plan()) {
+        let tools = picture_tools();
+        match repair(plan.clone(), &tools) {
+            Ok(repaired) => {
+                let plan = repaired.plan.plan().clone();
+                let again = repair(plan.clone(), &tools).unwrap();
+                prop_assert_eq!(again.changes, Vec::new());
+                prop_assert_eq!(again.plan.plan(), &plan);
+            }
+            Err(faults) => prop_assert!(!faults.is_empty()),
+        }
+    }
+
+    #[test]
+    fn repair_keeps_references_of_known_steps(plan in any_plan()) {
+        let names: Vec<String> = plan.steps.iter().map(|step| step.name.clone()).collect();
+        if let Ok(repaired) = repair(plan.clone(), &picture_tools()) {
+            for step in &repaired.plan.plan().steps {
+                let before = plan.steps.iter().find(|old| old.name == step.name).unwrap();
+                for owner in graph::referenced(before).into_iter().filter(|o| names.contains(o)) {
+                    prop_assert!(graph::referenced(step).contains(&owner));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,80}") {
+        if let Ok(plan) = read_text(&text) {
+            prop_assert!(repair(plan, &picture_tools()).is_err());
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Plans for requests in plain English, by templates.
+//!
+//! - A request is planned only if every word of it is understood; what is not is named.
+//! - The same words at the same time make the same plan.
+
+mod request;
+mod words;
+
+use jiff::civil::DateTime;
+use serde_json::{Map, Value, json};
+
+pub use request::NotUnderstood;
+use request::{Range, Request, Source};
+
+use crate::plan::{Call, Plan, Retry, Step};
+
+/// Name of the tool that brings pictures of events.
+pub const EVENT_PICTURES: &str = "event_pictures";
+
+/// Least sharpness of a picture that is not blurred. In the test data the sharp ones of a scene have
+/// at least 0.56, the blurred ones at most 0.19.
+const SHARP: f64 = 0.35;
+
+/// Plans a request such as `organise last week's deliveries by bay and keep the three best of
+/// each`; `now` is the local time.
+///
+/// # Errors
+/// If a word is not understood, or it is not said which pictures are meant.
+pub fn plan(text: &str, now: DateTime) -> Result<Plan, NotUnderstood> {
+    let request = Request::read(text, now)?;
+    Ok(build(text, &request))
+}
+
+/// Returns whether a text is a request to organise pictures that [`plan`] understands.
+#[must_use]
+pub fn understands(text: &str, now: DateTime) -> bool {
+    Request::read(text, now).is_ok_and(|request| request.organises())
+}
+
+/// A chain of steps, each using the pictures or groups of an earlier one.
+#[derive(Default)]
+struct Chain {
+    steps: Vec<Step>,
+    /// Reference to the pictures so far.
+    pictures: String,
+    /// Reference to their groups, if they have some.
+    groups: Option<String>,
+}
+
+impl Chain {
+    fn add(&mut self, name: &str, tool: &str, params: Value, reason: &str) {
+        let params = match params {
+            Value::Object(params) => params,
+            _ => Map::new(),
+        };
+        self.steps.push(Step {
+            name: name.to_owned(),
+            call: Call {
+                tool: tool.to_owned(),
+                params,
+            },
+            depends_on: Vec::new(),
+            reason: reason.to_owned(),
+            retry: Retry::default(),
+            timeout_s: crate::plan::TIMEOUT_S,
+            alternatives: Vec::new(),
+        });
+    }
+
+    fn pictures_of(&mut self, step: &str) {
+        self.pictures = format!("${{{step}.pictures}}");
+    }
+
+    fn collection(&self) -> &str {
+        self.groups.as_deref().unwrap_or(&self.pictures)
+    }
+}
+
+fn build(text: &str, request: &Request) -> Plan {
+    let mut chain = Chain::default();
+    source(&mut chain, request);
+    if request.without_duplicates {
+        let params = json!({"pictures": chain.pictures});
+        chain.add(
+            "unique",
+            "find_duplicates",
+            params,
+            "one picture of each burst",
+        );
+        chain.pictures_of("unique");
+    } else if needs_scores(request) {
+        let params = json!({"pictures": chain.pictures});
+        chain.add("measure", "measure_quality", params, "scores to choose by");
+        chain.pictures_of("measure");
+    }
+    let mut conditions = Map::new();
+    if let Source::Folder(_) = request.source {
+        let Range { since, until } = request.range;
+        let times = [("since", since), ("until", until)];
+        let times = times
+            .iter()
+            .filter_map(|(name, at)| Some((*name, (*at)?.to_string())));
+        conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
+        let camera = request.camera.as_deref().map(Value::from);
+        conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
+    }
+    if request.without_blurred {
+        conditions.insert("min_sharpness".to_owned(), json!(SHARP));
+    }
+    if !conditions.is_empty() {
+        conditions.insert("pictures".to_owned(), json!(chain.pictures));
+        chain.add(
+            "wanted",
+            "filter",
+            Value::Object(conditions),
+            "those that are meant",
+        );
+        chain.pictures_of("wanted");
+    }
+    if let Some(by) = request.by {
+        let params = json!({"pictures": chain.pictures, "by": by});
+        chain.add("group", "group", params, "what belongs together");
+        chain.groups = Some("${group.groups}".to_owned());
+    }
+    if let Some((count, by)) = request.best {
+        let params = json!({"from": chain.collection(), "count": count, "by": by});
+        chain.add("best", "select_best", params, "the best ones");
+        chain.groups = Some("${best.groups}".to_owned());
+    }
+    output(&mut chain, request, text);
+    Plan {
+        name: "plan-of-words".to_owned(),
+        description: text.to_owned(),
+        inputs: std::collections::BTreeMap::new(),
+        steps: chain.steps,
+        rewards: None,
+    }
+}
+
+/// The step that brings the pictures.
+fn source(chain: &mut Chain, request: &Request) {
+    match &request.source {
+        Source::Folder(folder) => {
+            let params = json!({"folder": folder});
+            chain.add(
+                "list",
+                "list_pictures",
+                params,
+                "the pictures of the folder",
+            );
+            chain.pictures_of("list");
+        }
+        Source::Events { what, since } => {
+            let mut params = json!({"since": since.to_string()});
+            let more = [
+                ("what", what.clone()),
+                ("until", request.range.until.map(|until| until.to_string())),
+                ("camera", request.camera.clone()),
+            ];
+            for (name, value) in more {
+                if let Some(value) = value {
+                    params[name] = json!(value);
+                }
+            }
+            chain.add(
+                "events",
+                EVENT_PICTURES,
+                params,
+                "the pictures that events have kept",
+            );
+            chain.pictures_of("events");
+        }
+    }
+}
+
+fn needs_scores(request: &Request) -> bool {
+    let by_score = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
+    request.without_blurred || request.best.is_some_and(by_score)
+}
+
+/// The steps that write what was asked for; an album if nothing was.
+fn output(chain: &mut Chain, request: &Request, text: &str) {
+    if request.sheet {
+        let params = json!({"from": chain.collection(), "file": "sheet.jpg"});
+        chain.add("sheet", "contact_sheet", params, "all at a glance");
+    }
+    if request.album || !request.sheet {
+        let params = json!({"from": chain.collection(), "name": "album", "title": text});
+        chain.add("album", "album", params, "a folder and a page to look at");
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use crate::plan::check;
+    use crate::tools::picture_tools;
+
+    fn now() -> DateTime {
+        // A Saturday.
+        "2026-11-28T15:00:00".parse().unwrap()
+    }
+
+    /// The steps of a plan in one line.
+    fn steps(text: &str) -> String {
+        let plan = plan(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let steps = plan.steps.iter().map(|step| {
+            let params = step.call.params.iter().filter(|(name, value)| {
+                let is_reference = value.as_str().is_some_and(|text| text.starts_with("${"));
+                !is_reference && !["title", "name", "file"].contains(&name.as_str())
+            });
+            let params = params.map(|(name, value)| format!(" {name}={value}"));
+            format!("{}{}", step.call.tool, params.collect::<String>())
+        });
+        steps.collect::<Vec<_>>().join(" → ")
+    }
+
+    #[test]
+    fn requests_become_chains_of_steps() {
+        for (text, expected) in [
+            (
+                "organise last week's deliveries by bay and keep the three best pictures of each",
+                "event_pictures since=\"2026-11-16T00:00:00\" until=\"2026-11-23T00:00:00\" \
+                 what=\"delivery\" → measure_quality → group by=\"zone\" \
+                 → select_best by=\"quality\" count=3 → album",
+            ),
+            (
+                "Find my 10 best photos in ./photos",
+                "list_pictures folder=\"./photos\" → measure_quality → select_best by=\"quality\" count=10 → album",
+            ),
+            (
+                "sort the pictures in /srv/Pictures by day without duplicates",
+                "list_pictures folder=\"/srv/Pictures\" → find_duplicates → group by=\"day\" → album",
+            ),
+            (
+                "make a contact sheet of yesterday's cars",
+                "event_pictures since=\"2026-11-27T00:00:00\" until=\"2026-11-28T00:00:00\" \
+                 what=\"car\" → contact_sheet",
+            ),
+            (
+                "remove duplicates from \"My Holiday\"",
+                "list_pictures folder=\"My Holiday\" → find_duplicates → album",
+            ),
+            (
+                "the best picture of each camera of the last 3 days",
+                "event_pictures since=\"2026-11-25T15:00:00\" until=\"2026-11-28T15:00:00\" \
+                 → measure_quality → group by=\"camera\" → select_best by=\"quality\" count=1 → album",
+            ),
+        ] {
+            assert_eq!(steps(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused_and_named() {
+        for (text, named) in [
+            ("delete the 3 best photos in ./photos", "\"delete\""),
+            ("organise ./photos by mood", "\"mood\""),
+            ("organise photos by day", "which pictures"),
+            (
+                "keep the best 3 of last week's cars and trucks",
+                "\"cars\", \"trucks\"",
+            ),
+            ("", "which pictures"),
+        ] {
+            let error = plan(text, now()).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn plans_of_folders_are_valid() {
+        let text = "the 3 best photos of each day in ./a, as an album and a contact sheet";
+        check(plan(text, now()).unwrap(), &picture_tools()).unwrap();
+    }
+}

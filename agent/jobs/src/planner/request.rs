@@ -1,0 +1,342 @@
+//! What a request wants, read word by word.
+//!
+//! Invariant: every word is used by exactly one rule or is in the closed list of words without
+//! meaning here; else the request is refused.
+
+use std::fmt;
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::{SignedDuration, ToSpan as _};
+
+use super::words::{
+    FILLERS, GROUPINGS, ORDERS, PICTURE_WORDS, is_single, number, singular, tokens,
+};
+
+/// Pictures that "the best" means where no number is given.
+const FEW: u64 = 10;
+
+/// Why a request has no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotUnderstood {
+    Words(Vec<String>),
+    WhichPictures,
+}
+
+impl fmt::Display for NotUnderstood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words(words) => {
+                let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+                write!(f, "I don't understand {} here", words.join(", "))?;
+            }
+            Self::WhichPictures => f.write_str("say which pictures: a folder, or a time")?,
+        }
+        f.write_str(
+            "; for example: organise ./photos by day and keep the 3 best of each, \
+             or: the best 10 pictures of last week's cars",
+        )
+    }
+}
+
+impl std::error::Error for NotUnderstood {}
+
+/// Times of the pictures, in local time; the end is not included.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Range {
+    pub(super) since: Option<DateTime>,
+    pub(super) until: Option<DateTime>,
+}
+
+/// Pictures that a request is about.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Source {
+    Folder(String),
+    /// Pictures of events, of a class or rule if one is named.
+    Events {
+        what: Option<String>,
+        since: DateTime,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) source: Source,
+    pub(super) range: Range,
+    pub(super) camera: Option<String>,
+    pub(super) by: Option<&'static str>,
+    /// Pictures to keep, of each group where there are groups, and by what order.
+    pub(super) best: Option<(u64, &'static str)>,
+    pub(super) without_duplicates: bool,
+    pub(super) without_blurred: bool,
+    pub(super) sheet: bool,
+    pub(super) album: bool,
+}
+
+impl Request {
+    pub(super) fn read(text: &str, now: DateTime) -> Result<Self, NotUnderstood> {
+        let mut words = Words::new(text);
+        let folder = words.folder();
+        let camera = words.camera();
+        let range = words.range(now);
+        let without_duplicates = words.without(&["duplicates", "copies", "bursts"]);
+        let without_blurred = words.without(&["blurred", "blurry", "unsharp"]);
+        let sheet = words.take(&["contact", "sheet"]);
+        let album = words.take(&["album"]);
+        let best = words.best();
+        let by = words.grouping();
+        let left = words.left();
+        let source = match (folder, range.since) {
+            (Some(folder), _) if left.is_empty() => Source::Folder(folder),
+            (None, Some(since)) if left.len() <= 1 => Source::Events {
+                what: left.into_iter().next().map(|word| singular(&word)),
+                since,
+            },
+            _ if !left.is_empty() => return Err(NotUnderstood::Words(left)),
+            _ => return Err(NotUnderstood::WhichPictures),
+        };
+        Ok(Self {
+            source,
+            range,
+            camera,
+            by,
+            best,
+            without_duplicates,
+            without_blurred,
+            sheet,
+            album,
+        })
+    }
+
+    /// Returns whether something is to be done with the pictures, besides showing them.
+    pub(super) fn organises(&self) -> bool {
+        let cleans = self.without_duplicates || self.without_blurred;
+        self.by.is_some() || self.best.is_some() || cleans || self.sheet || self.album
+    }
+}
+
+/// The words of a request that no rule has used so far; a used one is `None`.
+struct Words(Vec<Option<String>>);
+
+impl Words {
+    fn new(text: &str) -> Self {
+        Self(tokens(text).into_iter().map(Some).collect())
+    }
+
+    fn get(&self, place: usize) -> Option<&str> {
+        self.0.get(place)?.as_deref()
+    }
+
+    /// Returns whether `phrase` stands at `place`, in any case of letters.
+    fn stands(&self, place: usize, phrase: &[&str]) -> bool {
+        let mut pairs = phrase.iter().enumerate();
+        pairs.all(|(n, word)| {
+            self.get(place + n)
+                .is_some_and(|found| found.eq_ignore_ascii_case(word))
+        })
+    }
+
+    fn find(&self, phrase: &[&str]) -> Option<usize> {
+        (0..self.0.len()).find(|place| self.stands(*place, phrase))
+    }
+
+    fn use_up(&mut self, place: usize, number: usize) {
+        for word in self.0.iter_mut().skip(place).take(number) {
+            *word = None;
+        }
+    }
+
+    /// Uses up a phrase; returns whether it was there.
+    fn take(&mut self, phrase: &[&str]) -> bool {
+        let place = self.find(phrase);
+        if let Some(place) = place {
+            self.use_up(place, phrase.len());
+        }
+        place.is_some()
+    }
+
+    /// A word that is quoted or has a slash.
+    fn folder(&mut self) -> Option<String> {
+        let is_path = |word: &Option<String>| {
+            word.as_deref()
+                .is_some_and(|word| word.starts_with('"') || word.contains('/'))
+        };
+        let path = self.0.iter_mut().find(|word| is_path(word))?.take()?;
+        Some(path.trim_matches('"').to_owned())
+    }
+
+    /// `of camera gate`: a name that is no other word of the language.
+    fn camera(&mut self) -> Option<String> {
+        for place in 0..self.0.len() {
+            let before = ["of", "from", "by"]
+                .iter()
+                .any(|word| self.stands(place, &[word, "camera"]));
+            let name = self.get(place + 2).map(str::to_owned);
+            if let Some(name) = name.filter(|name| before && !FILLERS.contains(&name.as_str()))
+                && !self.stands(place, &["by"])
+            {
+                self.use_up(place, 3);
+                return Some(name);
+            }
+        }
+        None
+    }
+
+    fn range(&mut self, now: DateTime) -> Range {
+        self.named_range(now)
+            .or_else(|| self.last_units(now))
+            .unwrap_or_else(|| self.dates())
+    }
+
+    fn named_range(&mut self, now: DateTime) -> Option<Range> {
+        let today = now.date().to_datetime(Time::midnight());
+        let back = |days: i64| today.checked_sub(days.days()).unwrap_or(today);
+        let month = now.date().first_of_month().to_datetime(Time::midnight());
+        let before = month.checked_sub(1.month()).unwrap_or(month);
+        let monday = i64::from(now.weekday().to_monday_zero_offset());
+        let hours = SignedDuration::from_hours;
+        let evening = back(1).saturating_add(hours(18));
+        let ranges: [(&[&str], DateTime, DateTime); 7] = [
+            (&["today"], today, now),
+            (&["yesterday"], back(1), today),
+            (&["this", "week"], back(monday), now),
+            (&["last", "week"], back(monday + 7), back(monday)),
+            (&["this", "month"], month, now),
+            (&["last", "month"], before, month),
+            (
+                &["last", "night"],
+                evening,
+                today.saturating_add(hours(8)).min(now),
+            ),
+        ];
+        let found = ranges.into_iter().find(|(phrase, ..)| self.take(phrase));
+        found.map(|(_, since, until)| Range {
+            since: Some(since),
+            until: Some(until),
+        })
+    }
+
+    /// `last 3 days`.
+    fn last_units(&mut self, now: DateTime) -> Option<Range> {
+        let units = [("hour", 1), ("day", 24), ("week", 168)];
+        for place in 0..self.0.len() {
+            let amount = self.get(place + 1).and_then(number);
+            let unit = self.get(place + 2).map(singular);
+            let unit = units
+                .iter()
+                .find(|(name, _)| unit.as_deref() == Some(*name));
+            if let (true, Some(amount), Some((_, hours))) =
+                (self.stands(place, &["last"]), amount, unit)
+            {
+                self.use_up(place, 3);
+                let hours = i64::try_from(amount).unwrap_or(1).saturating_mul(*hours);
+                let since = now.checked_sub(SignedDuration::from_hours(hours));
+                return Some(Range {
+                    since: Some(since.unwrap_or(now)),
+                    until: Some(now),
+                });
+            }
+        }
+        None
+    }
+
+    /// `since 2026-03-01`, `before 2026-04-01` or `on 2026-03-01`.
+    fn dates(&mut self) -> Range {
+        let mut range = Range::default();
+        for place in 0..self.0.len() {
+            let date = self
+                .get(place + 1)
+                .and_then(|word| word.parse::<Date>().ok());
+            let Some(date) = date else { continue };
+            let begin = date.to_datetime(Time::midnight());
+            let end = date
+                .tomorrow()
+                .unwrap_or(date)
+                .to_datetime(Time::midnight());
+            let stands = |words: [&str; 2]| words.iter().any(|word| self.stands(place, &[word]));
+            if stands(["since", "from"]) {
+                range.since = Some(begin);
+            } else if stands(["before", "until"]) {
+                range.until = Some(begin);
+            } else if stands(["on", "of"]) {
+                (range.since, range.until) = (Some(begin), Some(end));
+            } else if stands(["after", "after"]) {
+                range.since = Some(end);
+            } else {
+                continue;
+            }
+            self.use_up(place, 2);
+        }
+        range
+    }
+
+    fn without(&mut self, nouns: &[&str]) -> bool {
+        for verb in ["without", "no", "not", "remove", "drop", "skip"] {
+            for noun in nouns {
+                for middle in ["", "near", "the", "all"] {
+                    let phrase = [verb, middle, noun];
+                    let phrase: Vec<&str> = phrase.into_iter().filter(|w| !w.is_empty()).collect();
+                    if self.take(&phrase) {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    /// `by day`, `of each day` or `per day`.
+    fn grouping(&mut self) -> Option<&'static str> {
+        for place in 0..self.0.len() {
+            let begins = ["by", "each", "per", "every"];
+            if !begins.iter().any(|begin| self.stands(place, &[begin])) {
+                continue;
+            }
+            let noun = self.get(place + 1).map(str::to_lowercase);
+            let known = GROUPINGS
+                .iter()
+                .find(|(name, _)| noun.as_deref() == Some(*name));
+            if let Some((_, by)) = known {
+                self.use_up(place, 2);
+                return Some(by);
+            }
+        }
+        None
+    }
+
+    /// `the three best`, `best 3`, `the sharpest picture` or `the newest`.
+    fn best(&mut self) -> Option<(u64, &'static str)> {
+        let (place, order) = ORDERS.iter().find_map(|(word, order)| {
+            let place = self.find(&[word])?;
+            Some((place, *order))
+        })?;
+        let before = place.checked_sub(1);
+        let number_before = before.and_then(|at| self.get(at)).and_then(number);
+        let number_after = self.get(place + 1).and_then(number);
+        let of_each = self.stands(place + 1, &["of", "each"]);
+        let is_one = of_each || self.get(place + 1).is_some_and(is_single);
+        self.use_up(place, 1);
+        let count = match (before, number_before, number_after) {
+            (Some(before), Some(number), _) => {
+                self.use_up(before, 1);
+                number
+            }
+            (_, None, Some(number)) if !is_one => {
+                self.use_up(place + 1, 1);
+                number
+            }
+            _ if is_one => 1,
+            _ => FEW,
+        };
+        Some((count, order))
+    }
+
+    /// Words that nothing has used.
+    fn left(self) -> Vec<String> {
+        let words = self.0.into_iter().flatten();
+        let meant = words.filter(|word| {
+            let word = word.to_lowercase();
+            !FILLERS.contains(&word.as_str()) && !PICTURE_WORDS.contains(&word.as_str())
+        });
+        meant.collect()
+    }
+}

@@ -1,0 +1,128 @@
+//! The words that the planner knows.
+
+/// Words without a meaning of their own here.
+pub(super) const FILLERS: [&str; 38] = [
+    "a", "all", "are", "give", "an", "and", "as", "at", "choose", "each", "find", "for", "from",
+    "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only", "organise",
+    "organize", "pick", "please", "select", "show", "sort", "the", "them", "then", "to", "want",
+    "with", "arrange",
+];
+
+/// Words for what every request is about.
+pub(super) const PICTURE_WORDS: [&str; 13] = [
+    "picture", "pictures", "photo", "photos", "image", "images", "event", "events", "one", "ones",
+    "shot", "shots", "folder",
+];
+
+/// Words after "by" or "each", and the tool's own word.
+pub(super) const GROUPINGS: [(&str, &str); 17] = [
+    ("month", "month"),
+    ("day", "day"),
+    ("date", "day"),
+    ("hour", "hour"),
+    ("moment", "gap"),
+    ("place", "place"),
+    ("location", "place"),
+    ("camera", "camera"),
+    ("class", "class"),
+    ("kind", "class"),
+    ("object", "class"),
+    ("zone", "zone"),
+    ("line", "zone"),
+    ("bay", "zone"),
+    ("area", "zone"),
+    ("gate", "zone"),
+    ("folder", "folder"),
+];
+
+/// Words for the first of an order, and the tool's own word.
+pub(super) const ORDERS: [(&str, &str); 11] = [
+    ("best", "quality"),
+    ("top", "quality"),
+    ("sharpest", "sharpness"),
+    ("newest", "newest"),
+    ("latest", "newest"),
+    ("oldest", "oldest"),
+    ("earliest", "oldest"),
+    ("first", "oldest"),
+    ("largest", "largest"),
+    ("biggest", "largest"),
+    ("nicest", "quality"),
+];
+
+/// Returns whether a word stands for one picture.
+pub(super) fn is_single(word: &str) -> bool {
+    ["picture", "photo", "image", "one", "shot"]
+        .iter()
+        .any(|one| word.eq_ignore_ascii_case(one))
+}
+
+const NUMBERS: [&str; 12] = [
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+    "twelve",
+];
+
+/// Reads a number from 1 to 10,000, in digits or as a word.
+pub(super) fn number(word: &str) -> Option<u64> {
+    let word = word.to_lowercase();
+    let named = NUMBERS.iter().position(|name| *name == word);
+    let read = named.map_or_else(|| word.parse().ok(), |place| Some(place as u64 + 1));
+    read.filter(|number| (1..=10_000).contains(number))
+}
+
+/// Splits a request at spaces and commas. A quoted text is one word and keeps its quotation marks;
+/// the ending `'s` is dropped.
+pub(super) fn tokens(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let (word, after) = match rest
+            .strip_prefix('"')
+            .and_then(|quoted| quoted.split_once('"'))
+        {
+            Some((quoted, after)) => (format!("\"{quoted}\""), after),
+            None => {
+                let end = rest.find(|c: char| c.is_whitespace() || c == ',');
+                let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+                let word = word.trim_end_matches(['!', '?', ';', ':']);
+                let word = match word.contains('/') {
+                    true => word,
+                    false => word.trim_end_matches('.'),
+                };
+                let word = word
+                    .strip_suffix("'s")
+                    .or(word.strip_suffix("’s"))
+                    .unwrap_or(word);
+                (word.to_owned(), after)
+            }
+        };
+        if !word.is_empty() {
+            words.push(word);
+        }
+        rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
+    }
+    words
+}
+
+/// Makes a plural a singular: cars, deliveries, buses.
+pub(super) fn singular(word: &str) -> String {
+    let word = word.to_lowercase();
+    if word == "people" {
+        return "person".to_owned();
+    }
+    for (plural, single) in [
+        ("ies", "y"),
+        ("ses", "s"),
+        ("xes", "x"),
+        ("ches", "ch"),
+        ("s", ""),
+    ] {
+        if let Some(stem) = word.strip_suffix(plural)
+            && stem.len() > 1
+            && !(plural == "s" && stem.ends_with('s'))
+        {
+            return format!("{stem}{single}");
+        }
+    }
+    word
+}

@@ -1,0 +1,180 @@
+//! The durable log of a job: one JSON record a line, in the order in which things happened.
+//!
+//! - A record is on stable storage when [`Journal::append`] returns.
+//! - A line that a crash cut off is removed when the log is opened for writing, and ignored by
+//!   readers. Any other damaged line is an error.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::execution::Ended;
+
+/// Largest log that is read, in bytes.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    #[serde(flatten)]
+    pub record: Record,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// A process began to run the job, or went on with it.
+    Opened,
+    Started {
+        step: String,
+        tool: String,
+        /// As written, with references.
+        params: Map<String, Value>,
+        attempt: u64,
+    },
+    Finished {
+        step: String,
+        result: StepResult,
+    },
+    Failed {
+        step: String,
+        why: String,
+        /// Pause before the next try; none if the step is given up or has an alternative.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again_in_s: Option<f64>,
+    },
+    Skipped {
+        step: String,
+        because: String,
+    },
+    Ended {
+        how: Ended,
+    },
+}
+
+/// Where the result of a step is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepResult {
+    /// SHA-256 of the file with the values, in hexadecimal.
+    pub sha256: String,
+    pub summary: String,
+    /// Names in the output folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+/// Why a log can't be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} has a damaged line {line}: {why}", path.display())]
+    Damaged {
+        path: PathBuf,
+        line: usize,
+        why: String,
+    },
+    #[error("{} is larger than {MAX_BYTES} bytes", .0.display())]
+    TooLarge(PathBuf),
+}
+
+/// A log that is written.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+}
+
+impl Journal {
+    /// Opens the log for writing and returns what it holds.
+    ///
+    /// # Errors
+    /// If it can't be read or written, or is damaged.
+    pub fn open(path: &Path) -> Result<(Self, Vec<Line>), JournalError> {
+        let io = |source| JournalError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut options = OpenOptions::new();
+        let mut file = (options.read(true).append(true).create(true))
+            .open(path)
+            .map_err(io)?;
+        let text = content(path, &mut file)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let lines = parse(path, text.get(..whole).unwrap_or_default())?;
+        if whole < text.len() {
+            file.set_len(whole as u64).map_err(io)?;
+        }
+        file.seek(SeekFrom::End(0)).map_err(io)?;
+        let journal = Self {
+            path: path.to_owned(),
+            file,
+        };
+        Ok((journal, lines))
+    }
+
+    /// Writes a record; durable on return.
+    ///
+    /// # Errors
+    /// If the disk is full or refuses.
+    pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
+        let at_ms = jiff::Timestamp::now().as_millisecond();
+        // All records are maps with text keys, which always serialise.
+        let mut line = serde_json::to_vec(&Line { at_ms, record }).unwrap_or_default();
+        line.push(b'\n');
+        let written = self.file.write_all(&line);
+        let synced = written.and_then(|()| self.file.sync_data());
+        synced.map_err(|source| JournalError::Io {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+/// Reads a log that another process may be writing.
+///
+/// # Errors
+/// If it can't be read or is damaged.
+pub(super) fn read(path: &Path) -> Result<Vec<Line>, JournalError> {
+    let mut file = File::open(path).map_err(|source| JournalError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    let text = content(path, &mut file)?;
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    parse(path, text.get(..whole).unwrap_or_default())
+}
+
+fn content(path: &Path, file: &mut File) -> Result<String, JournalError> {
+    let mut bytes = Vec::new();
+    let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|source| JournalError::Io {
+        path: path.to_owned(),
+        source,
+    })?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(JournalError::TooLarge(path.to_owned()));
+    }
+    // A cut may fall into a letter; a damaged line is found by its parser.
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+fn parse(path: &Path, text: &str) -> Result<Vec<Line>, JournalError> {
+    let lines = text.lines().enumerate();
+    let parsed = lines.map(|(n, line)| {
+        serde_json::from_str(line).map_err(|error| JournalError::Damaged {
+            path: path.to_owned(),
+            line: n + 1,
+            why: error.to_string(),
+        })
+    });
+    parsed.collect()
+}

@@ -1,0 +1,407 @@
+//! Runs a job: one thread for each running step, and one that decides and writes the log.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, Scope};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::execution::{AfterFailure, Ended, Execution, Start, StepState};
+use super::folder::{JobFolder, JobFolderError, Jobs, finished};
+use super::journal::{Journal, JournalError, Record, StepResult};
+use crate::plan::reference::{self, Address, INPUTS, Reference};
+use crate::plan::{Call, CheckedPlan, Fault, Step, check, read};
+use crate::tool::{Claims, Context, Done, Gauge, ToolError, Toolbox};
+
+/// Longest time until a cancellation is noticed, and between two reports of progress.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Most steps that run at a time.
+const MAX_THREADS: usize = 8;
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error(transparent)]
+    Folder(#[from] JobFolderError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error("the stored plan is no longer valid: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Plan(Vec<Fault>),
+    #[error("step {step} can't be started: {source}")]
+    Thread {
+        step: String,
+        source: std::io::Error,
+    },
+}
+
+/// What happens during a run, for a person who waits.
+#[derive(Debug)]
+pub enum JobEvent<'a> {
+    Started {
+        step: &'a Step,
+        attempt: u64,
+    },
+    /// Pieces of work of a running step; a total of 0 is unknown.
+    Progress {
+        step: &'a Step,
+        done: u64,
+        total: u64,
+    },
+    Finished {
+        step: &'a Step,
+        result: &'a StepResult,
+    },
+    Failed {
+        step: &'a Step,
+        why: &'a str,
+        again_in: Option<Duration>,
+    },
+}
+
+/// Runs jobs with these tools.
+#[derive(Debug)]
+pub struct Runner {
+    tools: Toolbox,
+    jobs: Jobs,
+    threads: usize,
+}
+
+/// What a step's thread sends back.
+struct Answer {
+    step: usize,
+    outcome: Result<Done, ToolError>,
+}
+
+/// A step that runs.
+struct Running {
+    step: usize,
+    gauge: Arc<Gauge>,
+}
+
+impl Runner {
+    #[must_use]
+    pub fn new(tools: Toolbox, jobs: Jobs) -> Self {
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            tools,
+            jobs,
+            threads: threads.min(MAX_THREADS),
+        }
+    }
+
+    /// Runs a job, or goes on with one that was interrupted, failed or cancelled: steps that are
+    /// done stay so, all others are tried afresh.
+    ///
+    /// Blocks until it ends. `is_cancelled` is asked five times a second.
+    ///
+    /// # Errors
+    /// If another process runs it, its plan no longer fits the tools, or its log can't be written.
+    pub fn run(
+        &self,
+        job: &JobFolder,
+        report: &mut dyn FnMut(JobEvent<'_>),
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Ended, RunError> {
+        let plan = read(&job.info().plan).map_err(RunError::Plan)?;
+        let plan = check(plan, &self.tools).map_err(RunError::Plan)?;
+        let (_lock, mut journal, log) = job.begin()?;
+        journal.append(Record::Opened)?;
+        let claims = Claims::default();
+        let mut execution = Execution::new(&plan);
+        for (name, result) in finished(&log) {
+            if let Some(step) = plan.plan().steps.iter().position(|step| step.name == name) {
+                execution.restore_done(step);
+            }
+            for file in &result.files {
+                // Each file has one writer, as the log says.
+                claims.claim(file, &name).ok();
+            }
+        }
+        let shared = Shared {
+            runner: self,
+            plan: &plan,
+            job,
+            claims,
+            cancelled: AtomicBool::new(false),
+        };
+        let ended = thread::scope(|scope| {
+            let ended = shared.drive(scope, &mut execution, &mut journal, report, is_cancelled);
+            // After an error the threads that are left must end too.
+            shared.cancelled.store(true, Ordering::Relaxed);
+            ended
+        })?;
+        journal.append(Record::Ended { how: ended })?;
+        job.forget_cancel()?;
+        Ok(ended)
+    }
+}
+
+/// What all threads of a run use.
+struct Shared<'r> {
+    runner: &'r Runner,
+    plan: &'r CheckedPlan,
+    job: &'r JobFolder,
+    claims: Claims,
+    cancelled: AtomicBool,
+}
+
+impl Shared<'_> {
+    fn drive<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        execution: &mut Execution<'_>,
+        journal: &mut Journal,
+        report: &mut dyn FnMut(JobEvent<'_>),
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<Ended, RunError> {
+        let begin = Instant::now();
+        let (answers, inbox) = sync_channel(self.runner.threads);
+        let mut running: Vec<Running> = Vec::new();
+        loop {
+            let free = self.runner.threads.saturating_sub(running.len());
+            for start in execution.start(begin.elapsed(), free) {
+                running.push(self.start(scope, start, journal, &answers, report)?);
+            }
+            if let Some(ended) = execution.ended() {
+                return Ok(ended);
+            }
+            let now = begin.elapsed();
+            let wakes = execution.wakes_at().map(|at| at.saturating_sub(now));
+            match receive(&inbox, wakes.unwrap_or(TICK).min(TICK)) {
+                Some(answer) => {
+                    running.retain(|one| one.step != answer.step);
+                    self.settle(answer, execution, journal, report, begin.elapsed())?;
+                }
+                None => self.report_progress(&running, report),
+            }
+            if !self.cancelled.load(Ordering::Relaxed)
+                && (is_cancelled() || self.job.is_cancel_wanted())
+            {
+                self.cancelled.store(true, Ordering::Relaxed);
+                execution.cancel();
+            }
+        }
+    }
+
+    fn step(&self, place: usize) -> Option<&Step> {
+        self.plan.plan().steps.get(place)
+    }
+
+    fn report_progress(&self, running: &[Running], report: &mut dyn FnMut(JobEvent<'_>)) {
+        for one in running {
+            let (done, total) = one.gauge.read();
+            if let Some(step) = self.step(one.step) {
+                report(JobEvent::Progress { step, done, total });
+            }
+        }
+    }
+
+    fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        start: Start,
+        journal: &mut Journal,
+        answers: &SyncSender<Answer>,
+        report: &mut dyn FnMut(JobEvent<'_>),
+    ) -> Result<Running, RunError> {
+        let gauge = Arc::new(Gauge::default());
+        let running = Running {
+            step: start.step,
+            gauge: Arc::clone(&gauge),
+        };
+        let Some((step, call)) = self
+            .step(start.step)
+            .and_then(|step| Some((step, step.calls().nth(start.call)?)))
+        else {
+            return Ok(running);
+        };
+        journal.append(Record::Started {
+            step: step.name.clone(),
+            tool: call.tool.clone(),
+            params: call.params.clone(),
+            attempt: start.attempt,
+        })?;
+        let attempt = start.attempt;
+        report(JobEvent::Started { step, attempt });
+        let answers = answers.clone();
+        let spawned = thread::Builder::new()
+            .name(format!("step-{}", step.name))
+            .spawn_scoped(scope, move || {
+                let run = AssertUnwindSafe(|| self.run_tool(step, call, &gauge));
+                let outcome = catch_unwind(run).unwrap_or_else(|_| {
+                    Err(ToolError::Permanent(
+                        "the tool panicked; report this".to_owned(),
+                    ))
+                });
+                // The receiver is gone only after an error of the log.
+                answers
+                    .send(Answer {
+                        step: start.step,
+                        outcome,
+                    })
+                    .ok();
+            });
+        spawned.map_err(|source| RunError::Thread {
+            step: step.name.clone(),
+            source,
+        })?;
+        Ok(running)
+    }
+
+    fn run_tool(&self, step: &Step, call: &Call, gauge: &Gauge) -> Result<Done, ToolError> {
+        let tools = &self.runner.tools;
+        let tool = tools.get(&call.tool).ok_or_else(|| {
+            // The plan was checked against the same tools.
+            ToolError::Permanent(format!("no tool {}", call.tool))
+        })?;
+        let params = self.resolve(call)?;
+        for param in tool.spec().params {
+            let value = params.get(param.name);
+            let is_list = value.is_some_and(|value| value.is_array());
+            if let Some(value) = value.filter(|_| !is_list)
+                && let Some(wanted) = param.kind.refuse(value)
+            {
+                let sentence = format!("{}: {} is not {wanted}", param.name, short(value));
+                return Err(ToolError::Permanent(sentence));
+            }
+        }
+        let is_cancelled = || self.cancelled.load(Ordering::Relaxed);
+        let context = Context {
+            step: &step.name,
+            output: &self.job.info().output,
+            claims: &self.claims,
+            deadline: Instant::now() + Duration::from_secs(step.timeout_s),
+            is_cancelled: &is_cancelled,
+            gauge,
+        };
+        tool.run(params, &context)
+    }
+
+    /// The parameters of a call with the values of its references.
+    fn resolve(&self, call: &Call) -> Result<Map<String, Value>, ToolError> {
+        let find = |reference: &Reference| -> Result<Value, Unresolved> {
+            let Reference { owner, key } = reference;
+            if owner == INPUTS {
+                let input = self.plan.plan().inputs.get(key).cloned();
+                return input.ok_or_else(|| Unresolved(format!("no input {key}")));
+            }
+            value_of(self.job, owner, key)
+        };
+        let open = |address: &Address| -> Result<Value, Unresolved> {
+            let job = self.runner.jobs.open(&address.job);
+            let job = job.map_err(|error| Unresolved(error.to_string()))?;
+            value_of(&job, &address.step, &address.key)
+        };
+        let resolved = call.params.iter().map(|(name, value)| {
+            let value = reference::resolve(value, &find, &open);
+            Ok((
+                name.clone(),
+                value.map_err(|error| ToolError::Permanent(error.0))?,
+            ))
+        });
+        resolved.collect()
+    }
+
+    /// Writes the outcome of a step to the log, and what follows from it.
+    fn settle(
+        &self,
+        answer: Answer,
+        execution: &mut Execution<'_>,
+        journal: &mut Journal,
+        report: &mut dyn FnMut(JobEvent<'_>),
+        now: Duration,
+    ) -> Result<(), RunError> {
+        let Some(step) = self.step(answer.step) else {
+            return Ok(());
+        };
+        match answer.outcome {
+            Ok(done) => {
+                let result = StepResult {
+                    sha256: self.job.store(&step.name, &done.values)?,
+                    summary: done.summary,
+                    files: done.files,
+                };
+                journal.append(Record::Finished {
+                    step: step.name.clone(),
+                    result: result.clone(),
+                })?;
+                execution.succeeded(answer.step);
+                let result = &result;
+                report(JobEvent::Finished { step, result });
+            }
+            Err(error) => {
+                let next = execution.failed(answer.step, &error, now);
+                let again_in = match next {
+                    AfterFailure::Again { in_ } => Some(in_),
+                    AfterFailure::Alternative | AfterFailure::GivenUp => None,
+                };
+                let why = error.to_string();
+                journal.append(Record::Failed {
+                    step: step.name.clone(),
+                    why: why.clone(),
+                    again_in_s: again_in.map(|pause| pause.as_secs_f64()),
+                })?;
+                let why = why.as_str();
+                report(JobEvent::Failed {
+                    step,
+                    why,
+                    again_in,
+                });
+                if next == AfterFailure::GivenUp {
+                    self.log_skipped(step, execution, journal)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn log_skipped(
+        &self,
+        failed: &Step,
+        execution: &Execution<'_>,
+        journal: &mut Journal,
+    ) -> Result<(), RunError> {
+        for (step, state) in self.plan.plan().steps.iter().zip(execution.states()) {
+            match state {
+                StepState::Skipped { because } if *because == failed.name => {
+                    journal.append(Record::Skipped {
+                        step: step.name.clone(),
+                        because: because.clone(),
+                    })?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a reference has no value.
+struct Unresolved(String);
+
+impl From<String> for Unresolved {
+    fn from(why: String) -> Self {
+        Self(why)
+    }
+}
+
+fn value_of(job: &JobFolder, step: &str, key: &str) -> Result<Value, Unresolved> {
+    let mut values = job
+        .result(step)
+        .map_err(|error| Unresolved(error.to_string()))?;
+    let value = values.remove(key);
+    value.ok_or_else(|| Unresolved(format!("step {step} has no result {key}")))
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    text.chars().take(60).collect()
+}
+
+fn receive(inbox: &Receiver<Answer>, wait: Duration) -> Option<Answer> {
+    // `drive` holds a sender, so an error is the time-out.
+    inbox.recv_timeout(wait).ok()
+}

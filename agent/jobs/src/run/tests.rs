@@ -1,0 +1,461 @@
+//! Runs with tools that fail on demand, and the state machine alone.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::execution::{AfterFailure, Execution};
+use super::*;
+use crate::plan::{CheckedPlan, check, read};
+use crate::tool::{Context, Done, Kind, Output, Param, Tool, ToolError, ToolSpec, Toolbox};
+
+/// Notes its calls, and fails as often as the test says.
+#[derive(Default)]
+struct Note {
+    calls: Mutex<Vec<String>>,
+    failures: Mutex<HashMap<String, Vec<ToolError>>>,
+}
+
+const TEXT: Output = Output {
+    key: "text",
+    kind: Kind::Text,
+    about: "",
+};
+
+impl Tool for Note {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "note",
+            about: "",
+            params: &[Param {
+                name: "text",
+                kind: Kind::Text,
+                required: true,
+                about: "",
+            }],
+            outputs: &[TEXT],
+        }
+    }
+
+    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+        let text = params["text"].as_str().unwrap().to_owned();
+        self.calls.lock().unwrap().push(text.clone());
+        if let Some(left) = self.failures.lock().unwrap().get_mut(context.step)
+            && let Some(error) = left.pop()
+        {
+            return Err(error);
+        }
+        let name = format!("{}.txt", context.step);
+        fs::write(context.target(&name)?, &text).unwrap();
+        Ok(Done {
+            values: Map::from_iter([("text".to_owned(), json!(text))]),
+            summary: format!("noted {text}"),
+            files: vec![name],
+        })
+    }
+}
+
+/// Waits until it is cancelled or its time is over.
+struct Wait;
+
+impl Tool for Wait {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "wait",
+            about: "",
+            params: &[],
+            outputs: &[TEXT],
+        }
+    }
+
+    fn run(&self, _: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+        loop {
+            context.go_on()?;
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+struct Bench {
+    dir: tempfile::TempDir,
+    note: Arc<Note>,
+    runner: Runner,
+    tools: Toolbox,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let note = Arc::new(Note::default());
+        let tools = Toolbox::new(vec![Arc::clone(&note) as Arc<dyn Tool>, Arc::new(Wait)]);
+        Self {
+            runner: Runner::new(tools.clone(), Jobs::new(dir.path().join("jobs"))),
+            dir,
+            note,
+            tools,
+        }
+    }
+
+    fn jobs(&self) -> Jobs {
+        Jobs::new(self.dir.path().join("jobs"))
+    }
+
+    fn plan(&self, steps: Value) -> CheckedPlan {
+        let plan = read(&json!({"name": "x", "inputs": {"who": "you"}, "steps": steps})).unwrap();
+        check(plan, &self.tools).unwrap()
+    }
+
+    fn create(&self, steps: Value) -> JobFolder {
+        self.jobs().create(&self.plan(steps), "test", None).unwrap()
+    }
+
+    fn run(&self, job: &JobFolder) -> Ended {
+        self.runner.run(job, &mut |_| {}, &|| false).unwrap()
+    }
+
+    fn calls(&self) -> Vec<String> {
+        let mut calls = std::mem::take(&mut *self.note.calls.lock().unwrap());
+        calls.sort();
+        calls
+    }
+
+    fn fail(&self, step: &str, errors: &[ToolError]) {
+        let mut failures = self.note.failures.lock().unwrap();
+        failures.insert(step.to_owned(), errors.to_vec());
+    }
+}
+
+fn chain() -> Value {
+    json!([
+        {"name": "a", "tool": "note", "params": {"text": "hello ${inputs.who}"},
+         "retry": {"pauses_s": [0]}},
+        {"name": "b", "tool": "note", "params": {"text": "${a.text}!"}, "retry": {"pauses_s": [0]}},
+        {"name": "c", "tool": "note", "params": {"text": "alone"}, "retry": {"pauses_s": [0]}},
+    ])
+}
+
+fn transient() -> ToolError {
+    ToolError::Transient("busy".to_owned())
+}
+
+fn permanent() -> ToolError {
+    ToolError::Permanent("no".to_owned())
+}
+
+#[test]
+fn results_reach_the_steps_that_name_them() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    assert_eq!(bench.run(&job), Ended::Done);
+    assert_eq!(bench.calls(), ["alone", "hello you", "hello you!"]);
+    assert_eq!(job.result("b").unwrap()["text"], json!("hello you!"));
+    let file = job.info().output.join("b.txt");
+    assert_eq!(fs::read_to_string(file).unwrap(), "hello you!");
+}
+
+#[test]
+fn result_of_an_earlier_job_is_used_by_its_address() {
+    let bench = Bench::new();
+    let first = bench.create(chain());
+    bench.run(&first);
+    bench.calls();
+    let text = format!("job://{}/a/text", first.info().id);
+    let second = bench.create(json!([{"name": "d", "tool": "note", "params": {"text": text}}]));
+    assert_eq!(bench.run(&second), Ended::Done);
+    assert_eq!(bench.calls(), ["hello you"]);
+}
+
+#[test]
+fn transient_failure_is_tried_again_and_a_permanent_one_is_not() {
+    let bench = Bench::new();
+    bench.fail("a", &[transient(), transient()]);
+    bench.fail("c", &[permanent()]);
+    let job = bench.create(chain());
+    assert_eq!(bench.run(&job), Ended::Failed);
+    let calls = bench.calls();
+    assert_eq!(calls.iter().filter(|call| *call == "hello you").count(), 3);
+    assert_eq!(calls.iter().filter(|call| *call == "alone").count(), 1);
+    // What does not need the failed step is done.
+    assert!(job.result("b").is_ok() && job.result("c").is_err());
+}
+
+#[test]
+fn step_after_a_failed_one_is_skipped_and_says_why() {
+    let bench = Bench::new();
+    bench.fail("a", &[permanent()]);
+    let job = bench.create(chain());
+    assert_eq!(bench.run(&job), Ended::Failed);
+    let log = job.log().unwrap();
+    let skipped = log.iter().find_map(|line| match &line.record {
+        Record::Skipped { step, because } => Some((step.clone(), because.clone())),
+        _ => None,
+    });
+    assert_eq!(skipped, Some(("b".to_owned(), "a".to_owned())));
+}
+
+#[test]
+fn alternative_replaces_a_failed_call() {
+    let bench = Bench::new();
+    bench.fail("a", &[permanent()]);
+    let job = bench.create(json!([
+        {"name": "a", "tool": "note", "params": {"text": "first"},
+         "alternatives": [{"tool": "note", "params": {"text": "second"}}]},
+    ]));
+    assert_eq!(bench.run(&job), Ended::Done);
+    assert_eq!(job.result("a").unwrap()["text"], json!("second"));
+}
+
+#[test]
+fn step_beyond_its_time_limit_fails() {
+    let bench = Bench::new();
+    let job = bench.create(json!([
+        {"name": "w", "tool": "wait", "timeout_s": 1, "retry": {"tries": 1}},
+    ]));
+    assert_eq!(bench.run(&job), Ended::Failed);
+    let log = serde_json::to_string(&job.log().unwrap()).unwrap();
+    assert!(
+        log.contains("not done within the step's time limit"),
+        "{log}"
+    );
+}
+
+#[test]
+fn cancelled_job_ends_and_can_be_resumed() {
+    let bench = Bench::new();
+    let mut steps = chain();
+    steps
+        .as_array_mut()
+        .unwrap()
+        .push(json!({"name": "w", "tool": "wait", "depends_on": ["c"]}));
+    let job = bench.create(steps);
+    let is_waiting = || {
+        let log = job.log().unwrap();
+        log.iter()
+            .any(|line| matches!(&line.record, Record::Started { step, .. } if step == "w"))
+    };
+    let ended = bench.runner.run(&job, &mut |_| {}, &is_waiting).unwrap();
+    assert_eq!(ended, Ended::Cancelled);
+    bench.calls();
+    // The other way to cancel, from another process.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !job.cancel().unwrap() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        assert_eq!(bench.run(&job), Ended::Cancelled);
+    });
+    assert!(bench.calls().len() < 3, "done steps were run again");
+}
+
+#[test]
+fn done_steps_are_not_run_again_and_others_are() {
+    let bench = Bench::new();
+    bench.fail("b", &[permanent()]);
+    let job = bench.create(chain());
+    assert_eq!(bench.run(&job), Ended::Failed);
+    bench.calls();
+    assert_eq!(bench.run(&job), Ended::Done);
+    assert_eq!(bench.calls(), ["hello you!"]);
+}
+
+#[test]
+fn log_cut_at_any_byte_is_resumed_without_repeating_done_steps() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    bench.run(&job);
+    let path = bench
+        .dir
+        .path()
+        .join("jobs")
+        .join(&job.info().id)
+        .join("log.jsonl");
+    let whole = fs::read(&path).unwrap();
+    bench.calls();
+    for cut in (0..whole.len()).step_by(7) {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let done = job.log().unwrap();
+        let done = done
+            .iter()
+            .filter(|line| matches!(line.record, Record::Finished { .. }));
+        let done = done.count();
+        assert_eq!(bench.run(&job), Ended::Done, "cut at {cut}");
+        assert_eq!(bench.calls().len(), 3 - done, "cut at {cut}");
+        assert_eq!(job.result("b").unwrap()["text"], json!("hello you!"));
+    }
+}
+
+#[test]
+fn damage_is_reported_and_nothing_is_run() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    bench.run(&job);
+    bench.calls();
+    let folder = bench.dir.path().join("jobs").join(&job.info().id);
+    fs::write(folder.join("results/a.json"), b"{\"text\":\"other\"}").unwrap();
+    assert!(job.result("a").unwrap_err().to_string().contains("SHA-256"));
+    let mut log = fs::OpenOptions::new()
+        .append(true)
+        .open(folder.join("log.jsonl"))
+        .unwrap();
+    log.write_all(b"nonsense\n").unwrap();
+    let error = bench.runner.run(&job, &mut |_| {}, &|| false).unwrap_err();
+    assert!(error.to_string().contains("damaged line"), "{error}");
+    assert_eq!(bench.calls(), [""; 0]);
+}
+
+#[test]
+fn output_folder_with_content_is_refused() {
+    let bench = Bench::new();
+    let full = bench.dir.path().join("full");
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("mine"), b"").unwrap();
+    let error = bench
+        .jobs()
+        .create(&bench.plan(chain()), "", Some(&full))
+        .unwrap_err();
+    assert!(error.to_string().contains("is not empty"), "{error}");
+}
+
+#[test]
+fn job_is_run_by_one_process_and_found_by_the_begin_of_its_id() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    let held = job.begin().unwrap();
+    let error = bench.runner.run(&job, &mut |_| {}, &|| false).unwrap_err();
+    assert!(
+        error.to_string().contains("running in another process"),
+        "{error}"
+    );
+    drop(held);
+    let id = &job.info().id;
+    assert_eq!(
+        bench.jobs().open(&id[..id.len() - 1]).unwrap().info(),
+        job.info()
+    );
+    for unknown in ["", "zzz", "../jobs"] {
+        assert!(bench.jobs().open(unknown).is_err(), "{unknown}");
+    }
+}
+
+#[test]
+fn trajectory_has_each_attempt_with_state_action_and_reward() {
+    let bench = Bench::new();
+    bench.fail("a", &[transient()]);
+    let job = bench.create(chain());
+    bench.run(&job);
+    let rewards = crate::plan::Rewards {
+        success: 0.1,
+        failure: -0.5,
+    };
+    let all = trajectory(&job.log().unwrap(), Some(rewards));
+    let of = |step: &str| -> Vec<_> {
+        let some = all.iter().filter(|t| t.action.step == step);
+        some.map(|t| (t.action.attempt, t.succeeded, t.reward.unwrap()))
+            .collect()
+    };
+    assert_eq!(of("a"), [(1, false, -0.5), (2, true, 0.1)]);
+    let b = all.iter().find(|t| t.action.step == "b").unwrap();
+    assert!(b.state.done.contains(&"a".to_owned()));
+    assert_eq!(b.action.params["text"], json!("${a.text}!"));
+}
+
+/// Plays a run: each start fails or succeeds as `outcomes` says, time passes as needed.
+fn play(plan: &CheckedPlan, outcomes: &[u8], free: usize) -> (Ended, Vec<usize>) {
+    let mut execution = Execution::new(plan);
+    let mut now = Duration::ZERO;
+    let mut running: Vec<usize> = Vec::new();
+    let mut starts = Vec::new();
+    let mut outcome = outcomes.iter().cycle();
+    while execution.ended().is_none() {
+        for start in execution.start(now, free - running.len()) {
+            starts.push(start.step);
+            running.push(start.step);
+        }
+        let Some(step) = running.pop() else {
+            now = execution.wakes_at().unwrap();
+            continue;
+        };
+        match outcome.next().unwrap() {
+            0 => {
+                let next = execution.failed(step, &permanent(), now);
+                assert!(!matches!(next, AfterFailure::Again { .. }));
+            }
+            1 => {
+                execution.failed(step, &transient(), now);
+            }
+            _ => execution.succeeded(step),
+        }
+    }
+    (execution.ended().unwrap(), starts)
+}
+
+proptest! {
+    #[test]
+    fn every_run_ends_and_starts_steps_after_what_they_need(
+        edges in prop::collection::vec((0_usize..8, 0_usize..8), 0..16),
+        outcomes in prop::collection::vec(0_u8..5, 1..20),
+        free in 1_usize..4,
+    ) {
+        let bench = Bench::new();
+        let steps: Vec<Value> = (0..8_usize).map(|n| {
+            let needs = edges.iter().filter(|(a, b)| *a.max(b) == n && a != b);
+            let needs: Vec<String> = needs.map(|(a, b)| format!("s{}", a.min(b))).collect();
+            json!({"name": format!("s{n}"), "tool": "wait", "depends_on": needs})
+        }).collect();
+        let plan = bench.plan(json!(steps));
+        let (ended, starts) = play(&plan, &outcomes, free);
+        for (at, step) in starts.iter().enumerate() {
+            for needed in plan.waits_for(*step) {
+                prop_assert!(starts[..at].contains(&needed));
+            }
+            prop_assert!(starts.iter().filter(|other| *other == step).count() <= 3);
+        }
+        if outcomes.iter().all(|outcome| *outcome > 1) {
+            prop_assert_eq!(ended, Ended::Done);
+            prop_assert_eq!(starts.len(), 8);
+        }
+    }
+}
+
+#[test]
+fn pictures_of_a_folder_become_an_album() {
+    let dir = tempfile::tempdir().unwrap();
+    let photos = dir.path().join("photos");
+    fs::create_dir(&photos).unwrap();
+    for (name, step) in [("fine.png", 2), ("coarse.png", 16)] {
+        let picture = image::GrayImage::from_fn(128, 128, |x, y| {
+            image::Luma([if (x / step + y / step) % 2 == 0 {
+                60
+            } else {
+                190
+            }])
+        });
+        picture.save(photos.join(name)).unwrap();
+    }
+    fs::write(photos.join("broken.jpg"), b"no picture").unwrap();
+    let tools = crate::tools::picture_tools();
+    let plan = crate::planner::plan(
+        &format!("the 1 best photos in {}", photos.display()),
+        "2026-11-28T12:00:00".parse().unwrap(),
+    );
+    let plan = check(plan.unwrap(), &tools).unwrap();
+    let jobs = Jobs::new(dir.path().join("jobs"));
+    let out = dir.path().join("out");
+    let job = jobs.create(&plan, "test", Some(&out)).unwrap();
+    let ended = Runner::new(tools, jobs)
+        .run(&job, &mut |_| {}, &|| false)
+        .unwrap();
+    assert_eq!(ended, Ended::Done, "{:?}", job.log());
+    assert!(Path::new(&out.join("album/index.html")).is_file());
+    let log = serde_json::to_string(&job.log().unwrap()).unwrap();
+    assert!(log.contains("1 can't be read"), "{log}");
+}

@@ -1,0 +1,88 @@
+//! The trajectory of a job: what was known, done and gained, step by step.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::journal::{Line, Record};
+use crate::plan::Rewards;
+
+/// One attempt of a step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Transition {
+    /// Milliseconds since 1970 at which the attempt ended.
+    pub at_ms: i64,
+    pub state: State,
+    pub action: Action,
+    /// The summary, or why it failed.
+    pub result: String,
+    pub succeeded: bool,
+    /// From the plan's `rewards`, if it has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reward: Option<f64>,
+}
+
+/// What was known when the attempt began.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct State {
+    /// Steps that were done.
+    pub done: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Action {
+    pub step: String,
+    pub tool: String,
+    pub params: Map<String, Value>,
+    pub attempt: u64,
+}
+
+/// Returns the attempts that ended, in the order in which they ended.
+#[must_use]
+pub fn trajectory(log: &[Line], rewards: Option<Rewards>) -> Vec<Transition> {
+    let mut open: Vec<(Action, State)> = Vec::new();
+    let mut done: Vec<String> = Vec::new();
+    let mut all = Vec::new();
+    for line in log {
+        let (step, result, succeeded) = match &line.record {
+            Record::Started {
+                step,
+                tool,
+                params,
+                attempt,
+            } => {
+                let action = Action {
+                    step: step.clone(),
+                    tool: tool.clone(),
+                    params: params.clone(),
+                    attempt: *attempt,
+                };
+                // An attempt that a crash interrupted has no end.
+                open.retain(|(other, _)| other.step != *step);
+                open.push((action, State { done: done.clone() }));
+                continue;
+            }
+            Record::Finished { step, result } => (step, &result.summary, true),
+            Record::Failed { step, why, .. } => (step, why, false),
+            Record::Opened | Record::Skipped { .. } | Record::Ended { .. } => continue,
+        };
+        if succeeded {
+            done.push(step.clone());
+        }
+        if let Some(place) = open.iter().position(|(action, _)| action.step == *step) {
+            let (action, state) = open.remove(place);
+            let reward = rewards.map(|rewards| match succeeded {
+                true => rewards.success,
+                false => rewards.failure,
+            });
+            all.push(Transition {
+                at_ms: line.at_ms,
+                state,
+                action,
+                result: result.clone(),
+                succeeded,
+                reward,
+            });
+        }
+    }
+    all
+}

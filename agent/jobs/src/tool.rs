@@ -1,0 +1,324 @@
+//! What a step can do: tools, their parameters and results.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Kind of a parameter or result. Values of one kind fit parameters of that kind.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    Text,
+    /// Path of a folder that is read.
+    Folder,
+    /// Name of a new file or folder in the job's output folder.
+    Name,
+    Flag,
+    /// Integer within bounds.
+    Whole {
+        min: u64,
+        max: u64,
+    },
+    /// Finite number within bounds.
+    Number {
+        min: f64,
+        max: f64,
+    },
+    Choice(&'static [&'static str]),
+    /// List of [`watchkeeper_pictures::Picture`].
+    Pictures,
+    /// List of [`watchkeeper_pictures::Group`].
+    Groups,
+    /// Either of the last two.
+    Collection,
+}
+
+impl Kind {
+    /// Returns whether a result of the kind `given` can be used for this parameter.
+    #[must_use]
+    pub fn accepts(self, given: Self) -> bool {
+        match (self, given) {
+            (Self::Collection, Self::Pictures | Self::Groups)
+            | (Self::Text, Self::Name | Self::Folder)
+            | (Self::Whole { .. }, Self::Whole { .. })
+            | (Self::Number { .. }, Self::Whole { .. } | Self::Number { .. }) => true,
+            _ => self == given,
+        }
+    }
+
+    /// Returns what is wrong with a value that was written in the plan.
+    pub(crate) fn refuse(self, value: &Value) -> Option<String> {
+        let fits = match self {
+            Self::Text | Self::Folder => value.as_str().is_some_and(|text| !text.is_empty()),
+            Self::Name => value.as_str().is_some_and(is_name),
+            Self::Flag => value.is_boolean(),
+            Self::Whole { min, max } => value.as_u64().is_some_and(|n| (min..=max).contains(&n)),
+            Self::Number { min, max } => value.as_f64().is_some_and(|n| (min..=max).contains(&n)),
+            Self::Choice(all) => value.as_str().is_some_and(|text| all.contains(&text)),
+            Self::Pictures | Self::Groups | Self::Collection => false,
+        };
+        (!fits).then(|| self.to_string())
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("a text"),
+            Self::Folder => f.write_str("the path of a folder"),
+            Self::Name => f.write_str("a file name without folders"),
+            Self::Flag => f.write_str("true or false"),
+            Self::Whole { min, max } => write!(f, "an integer from {min} to {max}"),
+            Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
+            Self::Choice(all) => write!(f, "one of {}", all.join(", ")),
+            Self::Pictures => f.write_str("pictures of another step, such as ${list.pictures}"),
+            Self::Groups => f.write_str("groups of another step, such as ${group.groups}"),
+            Self::Collection => f.write_str("pictures or groups of another step"),
+        }
+    }
+}
+
+/// Returns whether `name` is one part of a path, is not hidden, and is at most 200 bytes long.
+pub(crate) fn is_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    let is_one = matches!(
+        (parts.next(), parts.next()),
+        (Some(Component::Normal(part)), None) if part.to_str() == Some(name)
+    );
+    is_one && !name.starts_with('.') && name.len() <= 200 && !name.contains(char::is_control)
+}
+
+/// A parameter of a tool.
+#[derive(Debug, Clone, Copy)]
+pub struct Param {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub required: bool,
+    pub about: &'static str,
+}
+
+/// A key of a tool's result.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    pub key: &'static str,
+    pub kind: Kind,
+    pub about: &'static str,
+}
+
+/// Description of a tool, for plans, people and language models.
+#[derive(Debug)]
+pub struct ToolSpec {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub params: &'static [Param],
+    pub outputs: &'static [Output],
+}
+
+impl ToolSpec {
+    pub(crate) fn param(&self, name: &str) -> Option<&'static Param> {
+        self.params.iter().find(|param| param.name == name)
+    }
+
+    pub(crate) fn output(&self, key: &str) -> Option<&'static Output> {
+        self.outputs.iter().find(|output| output.key == key)
+    }
+}
+
+/// Result of a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done {
+    /// Value of each output of the tool.
+    pub values: Map<String, Value>,
+    /// What was done, in one sentence.
+    pub summary: String,
+    /// Files and folders that were written, as names in the output folder.
+    pub files: Vec<String>,
+}
+
+/// Why a tool failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// It may succeed when it is repeated.
+    #[error("{0}")]
+    Transient(String),
+    /// It fails again with the same parameters.
+    #[error("{0}")]
+    Permanent(String),
+    #[error("cancelled")]
+    Cancelled,
+    #[error("not done within the step's time limit")]
+    TimedOut,
+}
+
+/// Reads the parameters of a call into the tool's own type.
+///
+/// # Errors
+/// [`ToolError::Permanent`] if a value that came from another step does not fit.
+pub fn read<T: DeserializeOwned>(params: Map<String, Value>) -> Result<T, ToolError> {
+    serde_json::from_value(Value::Object(params))
+        .map_err(|error| ToolError::Permanent(format!("the parameters do not fit: {error}")))
+}
+
+/// What a tool does.
+pub trait Tool: Send + Sync {
+    fn spec(&self) -> &'static ToolSpec;
+
+    /// Runs the tool with checked parameters whose references are resolved.
+    ///
+    /// Calls [`Context::go_on`] at least once a second.
+    ///
+    /// # Errors
+    /// If it fails, or the context says that it must end.
+    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError>;
+}
+
+/// The tools that plans may use, by name.
+#[derive(Clone, Default)]
+pub struct Toolbox(Vec<Arc<dyn Tool>>);
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.specs().map(|spec| spec.name))
+            .finish()
+    }
+}
+
+impl Toolbox {
+    #[must_use]
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
+        Self(tools)
+    }
+
+    /// Adds a tool.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) {
+        self.0.push(tool);
+    }
+
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.0.iter().find(|tool| tool.spec().name == name)
+    }
+
+    #[must_use]
+    pub fn spec(&self, name: &str) -> Option<&'static ToolSpec> {
+        self.get(name).map(|tool| tool.spec())
+    }
+
+    pub fn specs(&self) -> impl Iterator<Item = &'static ToolSpec> {
+        self.0.iter().map(|tool| tool.spec())
+    }
+}
+
+/// Names in the output folder and the steps that wrote them.
+#[derive(Debug, Default)]
+pub(crate) struct Claims(Mutex<HashMap<String, String>>);
+
+impl Claims {
+    /// Gives `name` to `step`, unless another step has it; then returns that one.
+    pub(crate) fn claim(&self, name: &str, step: &str) -> Result<(), String> {
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = claims
+            .entry(name.to_owned())
+            .or_insert_with(|| step.to_owned());
+        if owner == step {
+            Ok(())
+        } else {
+            Err(owner.clone())
+        }
+    }
+}
+
+/// Progress of a running step.
+#[derive(Debug, Default)]
+pub struct Gauge {
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Gauge {
+    /// Returns what is done of how much; a total of 0 is unknown.
+    #[must_use]
+    pub fn read(&self) -> (u64, u64) {
+        let [done, total] = [&self.done, &self.total].map(|n| n.load(Ordering::Relaxed));
+        (done, total)
+    }
+}
+
+/// What a running tool may use of its job.
+pub struct Context<'a> {
+    pub(crate) step: &'a str,
+    pub(crate) output: &'a Path,
+    pub(crate) claims: &'a Claims,
+    pub(crate) deadline: Instant,
+    pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
+    pub(crate) gauge: &'a Gauge,
+}
+
+impl fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("step", &self.step)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context<'_> {
+    /// Sets the amount of work.
+    pub fn expect(&self, total: usize) {
+        self.gauge.total.store(total as u64, Ordering::Relaxed);
+        self.gauge.done.store(0, Ordering::Relaxed);
+    }
+
+    /// Counts one piece of work as done.
+    pub fn count(&self) {
+        self.gauge.done.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Checks that the tool may go on.
+    ///
+    /// # Errors
+    /// If the job was cancelled or the step's time is over.
+    pub fn go_on(&self) -> Result<(), ToolError> {
+        if (self.is_cancelled)() {
+            Err(ToolError::Cancelled)
+        } else if Instant::now() >= self.deadline {
+            Err(ToolError::TimedOut)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns the path of a new file or folder in the output folder. What an interrupted attempt of
+    /// this step left there is removed.
+    ///
+    /// # Errors
+    /// If the name is no plain one, another step wrote it, or what is there can't be removed.
+    pub fn target(&self, name: &str) -> Result<PathBuf, ToolError> {
+        if !is_name(name) {
+            let sentence = format!("{name:?} is not {}", Kind::Name);
+            return Err(ToolError::Permanent(sentence));
+        }
+        self.claims.claim(name, self.step).map_err(|owner| {
+            ToolError::Permanent(format!(
+                "step {owner} writes {name} too; choose another name"
+            ))
+        })?;
+        let path = self.output.join(name);
+        let removed = match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
+            Ok(_) => fs::remove_file(&path),
+            Err(_) => fs::create_dir_all(self.output),
+        };
+        removed.map_err(|error| {
+            ToolError::Transient(format!("{} can't be replaced: {error}", path.display()))
+        })?;
+        Ok(path)
+    }
+}

@@ -1,0 +1,147 @@
+//! What the tools have in common: collections, their results, and work on all cores.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use watchkeeper_pictures::{Group, Picture};
+
+use crate::tool::{Context, Done, Kind, Output, ToolError};
+
+/// Names of unreadable pictures in a summary.
+const MAX_NAMED: usize = 3;
+
+/// Pictures, or groups of them.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Collection {
+    Groups(Vec<Group>),
+    Pictures(Vec<Picture>),
+}
+
+impl Collection {
+    /// Groups; pictures without groups are one, named `name`.
+    pub(super) fn into_groups(self, name: &str) -> Vec<Group> {
+        match self {
+            Self::Groups(groups) => groups,
+            Self::Pictures(pictures) => vec![Group {
+                name: name.to_owned(),
+                why: String::new(),
+                pictures,
+            }],
+        }
+    }
+
+    pub(super) fn into_pictures(self) -> Vec<Picture> {
+        match self {
+            Self::Groups(groups) => groups
+                .into_iter()
+                .flat_map(|group| group.pictures)
+                .collect(),
+            Self::Pictures(pictures) => pictures,
+        }
+    }
+}
+
+pub(super) const PICTURES: Output = Output {
+    key: "pictures",
+    kind: Kind::Pictures,
+    about: "The pictures.",
+};
+
+pub(super) const COUNT: Output = Output {
+    key: "count",
+    kind: Kind::Whole {
+        min: 0,
+        max: u64::MAX,
+    },
+    about: "Number of pictures.",
+};
+
+pub(super) const GROUPS: Output = Output {
+    key: "groups",
+    kind: Kind::Groups,
+    about: "The groups.",
+};
+
+/// A value of a result. Values of our types have text keys and finite numbers, so they serialise.
+pub(super) fn value(of: &impl Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or_default()
+}
+
+/// The result of a tool that yields pictures.
+pub(super) fn pictures_done(pictures: &[Picture], summary: String) -> Done {
+    let values = Map::from_iter([
+        ("pictures".to_owned(), value(&pictures)),
+        ("count".to_owned(), Value::from(pictures.len())),
+    ]);
+    Done {
+        values,
+        summary,
+        files: Vec::new(),
+    }
+}
+
+/// The result of a tool that yields groups.
+pub(super) fn groups_done(groups: &[Group], summary: String) -> Done {
+    let pictures: Vec<&Picture> = groups.iter().flat_map(|group| &group.pictures).collect();
+    let values = Map::from_iter([
+        ("groups".to_owned(), value(&groups)),
+        ("pictures".to_owned(), value(&pictures)),
+        ("count".to_owned(), Value::from(pictures.len())),
+    ]);
+    Done {
+        values,
+        summary,
+        files: Vec::new(),
+    }
+}
+
+/// Runs `work` for each item on all cores, in order; counts each in the context.
+///
+/// # Errors
+/// When the job is cancelled or the step's time is over.
+pub(super) fn for_each<T: Sync, R: Send>(
+    items: &[T],
+    context: &Context<'_>,
+    work: impl Fn(&T) -> R + Sync,
+) -> Result<Vec<R>, ToolError> {
+    use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+
+    context.expect(items.len());
+    (items.par_iter())
+        .map(|item| {
+            context.go_on()?;
+            let result = work(item);
+            context.count();
+            Ok(result)
+        })
+        .collect()
+}
+
+/// Separates what was read from what was not.
+///
+/// # Errors
+/// [`ToolError::Permanent`] if nothing was read, but something failed.
+pub(super) fn readable<T, E: std::fmt::Display>(
+    results: Vec<Result<T, E>>,
+) -> Result<(Vec<T>, String), ToolError> {
+    let mut read = Vec::with_capacity(results.len());
+    let mut failed = Vec::new();
+    for result in results {
+        match result {
+            Ok(one) => read.push(one),
+            Err(error) => failed.push(error.to_string()),
+        }
+    }
+    let named = failed.iter().take(MAX_NAMED).map(String::as_str);
+    let named = named.collect::<Vec<_>>().join("; ");
+    match (read.is_empty(), failed.len()) {
+        (_, 0) => Ok((read, String::new())),
+        (true, _) => Err(ToolError::Permanent(format!(
+            "no picture can be read: {named}"
+        ))),
+        (false, number) => {
+            let more = if number > MAX_NAMED { "; …" } else { "" };
+            Ok((read, format!("; {number} can't be read: {named}{more}")))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `find_duplicates`: sets of pictures of one moment, and one of each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use watchkeeper_pictures::duplicates::{pairs, sets};
+use watchkeeper_pictures::{Group, Measurer, Picture, PictureError};
+
+use super::common::{COUNT, GROUPS, PICTURES, for_each, pictures_done, readable, value};
+use crate::tool::{Context, Done, Kind, Output, Param, Tool, ToolError, ToolSpec, read};
+
+#[derive(Debug)]
+pub(super) struct FindDuplicates(pub(super) Arc<Measurer>);
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    pictures: Vec<Picture>,
+}
+
+impl Tool for FindDuplicates {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "find_duplicates",
+            about: "Finds bursts and copies: near duplicates by look. Keeps the best of each set.",
+            params: &[Param {
+                name: "pictures",
+                kind: Kind::Pictures,
+                required: true,
+                about: "The pictures.",
+            }],
+            outputs: &[
+                Output {
+                    about: "The pictures without all but the best of each set of duplicates.",
+                    ..PICTURES
+                },
+                COUNT,
+                Output {
+                    about: "The sets of duplicates, the best picture of each first.",
+                    ..GROUPS
+                },
+            ],
+        }
+    }
+
+    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+        let Params { pictures } = read(params)?;
+        let measured = for_each(&pictures, context, |picture| -> Result<_, PictureError> {
+            let measured = self.0.measure(Path::new(&picture.file))?;
+            let mut picture = picture.clone();
+            picture.scores = Some(measured.scores);
+            Ok((picture, measured))
+        })?;
+        let (measured, unread) = readable(measured)?;
+        let (pictures, looks): (Vec<Picture>, Vec<_>) = measured.into_iter().unzip();
+        let pairs = pairs(&looks, &|| context.go_on().is_ok());
+        let Some(pairs) = pairs else {
+            context.go_on()?;
+            // The time was over between the two questions.
+            return Err(ToolError::TimedOut);
+        };
+        let (groups, kept) = separate(pictures, &sets(looks.len(), &pairs));
+        let more: usize = groups.iter().map(|group| group.pictures.len() - 1).sum();
+        let summary = format!(
+            "{} sets of near duplicates; {} pictures without the {more} duplicates{unread}",
+            groups.len(),
+            kept.len()
+        );
+        let mut done = pictures_done(&kept, summary);
+        done.values.insert("groups".to_owned(), value(&groups));
+        Ok(done)
+    }
+}
+
+/// The sets of more than one picture, best first, and the pictures that are kept.
+fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>) {
+    let mut members: Vec<Vec<Picture>> = vec![Vec::new(); pictures.len()];
+    for (picture, set) in pictures.into_iter().zip(sets) {
+        if let Some(members) = members.get_mut(*set) {
+            members.push(picture);
+        }
+    }
+    let mut groups = Vec::new();
+    let mut kept = Vec::new();
+    for mut members in members {
+        let overall = |p: &Picture| p.scores.map_or(0.0, |scores| scores.overall);
+        // Stable: of equals the first stays first.
+        members.sort_by(|a, b| overall(b).total_cmp(&overall(a)));
+        let Some(best) = members.first() else {
+            continue;
+        };
+        kept.push(best.clone());
+        if members.len() > 1 {
+            groups.push(Group {
+                name: best.name().to_owned(),
+                why: format!("{} near duplicates of {}", members.len() - 1, best.name()),
+                pictures: members,
+            });
+        }
+    }
+    (groups, kept)
+}

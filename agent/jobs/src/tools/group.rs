@@ -1,0 +1,90 @@
+//! `group`: pictures by time, place, camera, class, zone or folder.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use watchkeeper_pictures::Picture;
+use watchkeeper_pictures::group::{By, group};
+
+use super::common::{COUNT, GROUPS, PICTURES, groups_done};
+use crate::tool::{Context, Done, Kind, Param, Tool, ToolError, ToolSpec, read};
+
+/// Gap and distance if the plan has none.
+const GAP_MINUTES: f64 = 60.0;
+const PLACE_METRES: f64 = 500.0;
+
+#[derive(Debug)]
+pub(super) struct GroupPictures;
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    pictures: Vec<Picture>,
+    by: String,
+    gap_minutes: Option<f64>,
+    place_metres: Option<f64>,
+}
+
+impl Tool for GroupPictures {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "group",
+            about: "Groups pictures by what they have in common.",
+            params: &[
+                Param {
+                    name: "pictures",
+                    kind: Kind::Pictures,
+                    required: true,
+                    about: "The pictures.",
+                },
+                Param {
+                    name: "by",
+                    kind: Kind::Choice(&[
+                        "month", "day", "hour", "gap", "place", "camera", "class", "zone", "folder",
+                    ]),
+                    required: true,
+                    about: "What the pictures of a group have in common; gap: no long time between two.",
+                },
+                Param {
+                    name: "gap_minutes",
+                    kind: Kind::Number { min: 0.0, max: 1e6 },
+                    required: false,
+                    about: "Longest time between two pictures of a group; 60 if absent.",
+                },
+                Param {
+                    name: "place_metres",
+                    kind: Kind::Number { min: 1.0, max: 1e6 },
+                    required: false,
+                    about: "Longest distance from the first picture of a group; 500 if absent.",
+                },
+            ],
+            outputs: &[GROUPS, PICTURES, COUNT],
+        }
+    }
+
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+        let params: Params = read(params)?;
+        let by = match params.by.as_str() {
+            "month" => By::Month,
+            "hour" => By::Hour,
+            "gap" => By::Gap {
+                minutes: params.gap_minutes.unwrap_or(GAP_MINUTES),
+            },
+            "place" => By::Place {
+                metres: params.place_metres.unwrap_or(PLACE_METRES),
+            },
+            "camera" => By::Camera,
+            "class" => By::Class,
+            "zone" => By::Zone,
+            "folder" => By::Folder,
+            // The choice was checked.
+            _ => By::Day,
+        };
+        let number = params.pictures.len();
+        let groups = group(params.pictures, by);
+        let summary = format!(
+            "{number} pictures in {} groups by {}",
+            groups.len(),
+            params.by
+        );
+        Ok(groups_done(&groups, summary))
+    }
+}

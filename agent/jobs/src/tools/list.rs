@@ -1,0 +1,64 @@
+//! `list_pictures`: the picture files of a folder.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use watchkeeper_pictures::Picture;
+use watchkeeper_pictures::folder::{self, FolderError};
+
+use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
+use crate::tool::{Context, Done, Kind, Param, Tool, ToolError, ToolSpec, read};
+
+#[derive(Debug)]
+pub(super) struct ListPictures;
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    folder: String,
+    #[serde(default = "yes")]
+    subfolders: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+impl Tool for ListPictures {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "list_pictures",
+            about: "Lists the JPEG and PNG files of a folder with size, time, place and camera.",
+            params: &[
+                Param {
+                    name: "folder",
+                    kind: Kind::Folder,
+                    required: true,
+                    about: "The folder.",
+                },
+                Param {
+                    name: "subfolders",
+                    kind: Kind::Flag,
+                    required: false,
+                    about: "Whether subfolders are listed too; true if absent.",
+                },
+            ],
+            outputs: &[PICTURES, COUNT],
+        }
+    }
+
+    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+        let Params { folder, subfolders } = read(params)?;
+        let path = std::path::absolute(Path::new(&folder))
+            .map_err(|error| ToolError::Permanent(format!("folder {folder}: {error}")))?;
+        let files = folder::pictures(&path, subfolders).map_err(|error| match error {
+            // A disk may be mounted later.
+            FolderError::Io { .. } => ToolError::Transient(error.to_string()),
+            FolderError::TooMany(_) => ToolError::Permanent(error.to_string()),
+        })?;
+        let read = for_each(&files, context, |file| Picture::read(file))?;
+        let (pictures, unread) = readable(read)?;
+        let summary = format!("{} pictures in {}{unread}", pictures.len(), path.display());
+        Ok(pictures_done(&pictures, summary))
+    }
+}

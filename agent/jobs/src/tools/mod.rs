@@ -1,0 +1,36 @@
+//! Tools on pictures: list, measure, find duplicates, group, rank, select, and write albums.
+//!
+//! - A picture that can't be read is left out, counted and named in the summary; a step fails only
+//!   if none can be read.
+//! - Results keep the order of their input unless ordering is the tool's work.
+
+mod common;
+mod duplicates;
+mod group;
+mod list;
+mod measure;
+mod select;
+mod write;
+
+use std::sync::Arc;
+
+use watchkeeper_pictures::Measurer;
+
+use crate::tool::Toolbox;
+
+/// The tools that need nothing but files.
+#[must_use]
+pub fn picture_tools() -> Toolbox {
+    let measurer = Arc::new(Measurer::default());
+    Toolbox::new(vec![
+        Arc::new(list::ListPictures),
+        Arc::new(measure::MeasureQuality(Arc::clone(&measurer))),
+        Arc::new(duplicates::FindDuplicates(measurer)),
+        Arc::new(group::GroupPictures),
+        Arc::new(select::Rank),
+        Arc::new(select::SelectBest),
+        Arc::new(select::Filter),
+        Arc::new(write::ContactSheet),
+        Arc::new(write::Album),
+    ])
+}

@@ -1,0 +1,252 @@
+//! `rank`, `select_best` and `filter`.
+
+use jiff::civil::DateTime;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use watchkeeper_pictures::select::{Order, rank};
+use watchkeeper_pictures::{Picture, Trait};
+
+use super::common::{COUNT, Collection, GROUPS, PICTURES, groups_done, pictures_done};
+use crate::tool::{Context, Done, Kind, Param, Tool, ToolError, ToolSpec, read};
+
+const ORDERS: Kind = Kind::Choice(&[
+    "quality",
+    "sharpness",
+    "exposure",
+    "contrast",
+    "noise",
+    "newest",
+    "oldest",
+    "largest",
+    "name",
+]);
+
+fn order(name: Option<&str>) -> Order {
+    match name {
+        Some("sharpness") => Order::Score(Trait::Sharpness),
+        Some("exposure") => Order::Score(Trait::Exposure),
+        Some("contrast") => Order::Score(Trait::Contrast),
+        Some("noise") => Order::Score(Trait::Noise),
+        Some("newest") => Order::Newest,
+        Some("oldest") => Order::Oldest,
+        Some("largest") => Order::Largest,
+        Some("name") => Order::Name,
+        _ => Order::Score(Trait::Overall),
+    }
+}
+
+/// Refuses an order by scores that no picture has: the result would be one by name.
+fn require_scores(order: Order, pictures: &[Picture]) -> Result<(), ToolError> {
+    let unmeasured = pictures.iter().all(|picture| picture.scores.is_none());
+    if matches!(order, Order::Score(_)) && unmeasured && !pictures.is_empty() {
+        let why = "the pictures have no scores; use those of a measure_quality step";
+        return Err(ToolError::Permanent(why.to_owned()));
+    }
+    Ok(())
+}
+
+const BY: Param = Param {
+    name: "by",
+    kind: ORDERS,
+    required: false,
+    about: "The order, best first; quality if absent.",
+};
+
+#[derive(Debug)]
+pub(super) struct Rank;
+
+#[derive(Debug, Deserialize)]
+struct RankParams {
+    pictures: Vec<Picture>,
+    by: Option<String>,
+}
+
+impl Tool for Rank {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "rank",
+            about: "Orders pictures, best first.",
+            params: &[
+                Param {
+                    name: "pictures",
+                    kind: Kind::Pictures,
+                    required: true,
+                    about: "The pictures.",
+                },
+                BY,
+            ],
+            outputs: &[PICTURES, COUNT],
+        }
+    }
+
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+        let RankParams { mut pictures, by } = read(params)?;
+        let order = order(by.as_deref());
+        require_scores(order, &pictures)?;
+        rank(&mut pictures, order);
+        let first = pictures
+            .first()
+            .map(|first| format!("; first {}", first.name()));
+        let by = by.unwrap_or_else(|| "quality".to_owned());
+        let first = first.unwrap_or_default();
+        let summary = format!("{} pictures ranked by {by}{first}", pictures.len());
+        Ok(pictures_done(&pictures, summary))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct SelectBest;
+
+#[derive(Debug, Deserialize)]
+struct BestParams {
+    from: Collection,
+    count: usize,
+    by: Option<String>,
+}
+
+impl Tool for SelectBest {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "select_best",
+            about: "Keeps the best pictures: of all, or of each group.",
+            params: &[
+                Param {
+                    name: "from",
+                    kind: Kind::Collection,
+                    required: true,
+                    about: "Pictures, or groups of pictures.",
+                },
+                Param {
+                    name: "count",
+                    kind: Kind::Whole {
+                        min: 1,
+                        max: 10_000,
+                    },
+                    required: true,
+                    about: "Most pictures that are kept, of each group where there are groups.",
+                },
+                BY,
+            ],
+            outputs: &[PICTURES, COUNT, GROUPS],
+        }
+    }
+
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+        let BestParams { from, count, by } = read(params)?;
+        let order = order(by.as_deref());
+        let mut groups = from.into_groups("best");
+        let all: usize = groups.iter().map(|group| group.pictures.len()).sum();
+        for group in &mut groups {
+            require_scores(order, &group.pictures)?;
+            rank(&mut group.pictures, order);
+            group.pictures.truncate(count);
+        }
+        let kept: usize = groups.iter().map(|group| group.pictures.len()).sum();
+        let summary = format!("{kept} of {all} pictures kept, at most {count} of each group");
+        Ok(groups_done(&groups, summary))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Filter;
+
+#[derive(Debug, Deserialize)]
+struct FilterParams {
+    pictures: Vec<Picture>,
+    min_quality: Option<f64>,
+    min_sharpness: Option<f64>,
+    camera: Option<String>,
+    class: Option<String>,
+    zone: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+}
+
+impl Tool for Filter {
+    fn spec(&self) -> &'static ToolSpec {
+        const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
+        const fn param(name: &'static str, kind: Kind, about: &'static str) -> Param {
+            Param {
+                name,
+                kind,
+                required: false,
+                about,
+            }
+        }
+        const SPEC: ToolSpec = ToolSpec {
+            name: "filter",
+            about: "Keeps the pictures that meet all conditions; one whose value is unknown does not.",
+            params: &[
+                Param {
+                    name: "pictures",
+                    kind: Kind::Pictures,
+                    required: true,
+                    about: "The pictures.",
+                },
+                param("min_quality", SHARE, "Least overall score."),
+                param("min_sharpness", SHARE, "Least sharpness."),
+                param("camera", Kind::Text, "Name of the camera."),
+                param("class", Kind::Text, "Class of the object."),
+                param("zone", Kind::Text, "Zone or line of the object."),
+                param(
+                    "since",
+                    Kind::Text,
+                    "Local time, such as 2026-03-01 or 2026-03-01T08:00.",
+                ),
+                param(
+                    "until",
+                    Kind::Text,
+                    "Local time that is no longer included.",
+                ),
+            ],
+            outputs: &[PICTURES, COUNT],
+        };
+        &SPEC
+    }
+
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+        let params: FilterParams = read(params)?;
+        let since = params
+            .since
+            .as_deref()
+            .map(|text| time("since", text))
+            .transpose()?;
+        let until = params
+            .until
+            .as_deref()
+            .map(|text| time("until", text))
+            .transpose()?;
+        let same = |wanted: &Option<String>, value: &Option<String>| {
+            let Some(wanted) = wanted else { return true };
+            value
+                .as_ref()
+                .is_some_and(|value| value.eq_ignore_ascii_case(wanted))
+        };
+        let least = |wanted: Option<f64>, part: Trait, picture: &Picture| {
+            let score = picture.scores.map(|scores| scores.get(part));
+            wanted.is_none_or(|wanted| score.is_some_and(|score| score >= wanted))
+        };
+        let number = params.pictures.len();
+        let mut kept = params.pictures;
+        kept.retain(|picture| {
+            least(params.min_quality, Trait::Overall, picture)
+                && least(params.min_sharpness, Trait::Sharpness, picture)
+                && same(&params.camera, &picture.camera)
+                && same(&params.class, &picture.class)
+                && same(&params.zone, &picture.zone)
+                && since.is_none_or(|since| picture.taken.is_some_and(|taken| taken >= since))
+                && until.is_none_or(|until| picture.taken.is_some_and(|taken| taken < until))
+        });
+        let summary = format!("{} of {number} pictures meet the conditions", kept.len());
+        Ok(pictures_done(&kept, summary))
+    }
+}
+
+/// Reads a date or a date with time.
+fn time(name: &str, text: &str) -> Result<DateTime, ToolError> {
+    text.parse().map_err(|_| {
+        let sentence =
+            format!("{name}: {text:?} is no local time such as 2026-03-01 or 2026-03-01T08:00");
+        ToolError::Permanent(sentence)
+    })
+}

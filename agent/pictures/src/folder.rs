@@ -1,0 +1,107 @@
+//! Picture files in a folder.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Most files of one listing.
+pub const MAX_FILES: usize = 100_000;
+
+/// Deepest subfolder that is entered.
+const MAX_DEPTH: usize = 16;
+
+/// Endings of picture files, in lower case.
+const ENDINGS: [&str; 3] = ["jpg", "jpeg", "png"];
+
+/// Why a folder can't be listed.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    #[error("folder {} can't be read: {source}", folder.display())]
+    Io { folder: PathBuf, source: io::Error },
+    #[error("folder {} has more than {MAX_FILES} pictures; list its subfolders one by one", .0.display())]
+    TooMany(PathBuf),
+}
+
+/// Lists picture files by their endings, ordered by path. Links to folders, hidden files and hidden
+/// folders are skipped.
+///
+/// # Errors
+/// If a folder can't be read, or has more than [`MAX_FILES`] pictures.
+pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, FolderError> {
+    let depth = if with_subfolders { MAX_DEPTH } else { 0 };
+    let mut found = Vec::new();
+    let mut open = vec![(folder.to_owned(), depth)];
+    while let Some((here, depth)) = open.pop() {
+        let io = |source| FolderError::Io {
+            folder: here.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&here).map_err(io)? {
+            let entry = entry.map_err(io)?;
+            let kind = entry.file_type().map_err(io)?;
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            if kind.is_dir() && depth > 0 {
+                open.push((entry.path(), depth - 1));
+            } else if !kind.is_dir() && is_picture(&entry.path()) {
+                found.push(entry.path());
+            }
+            if found.len() > MAX_FILES {
+                return Err(FolderError::TooMany(folder.to_owned()));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn is_picture(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| {
+        ENDINGS
+            .iter()
+            .any(|known| ending.eq_ignore_ascii_case(known))
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listing_is_ordered_and_skips_other_and_hidden_files() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("b/.cache")).unwrap();
+        for name in [
+            "c.JPG",
+            "a.png",
+            "b/d.jpeg",
+            "b/.cache/e.jpg",
+            ".f.jpg",
+            "notes.txt",
+        ] {
+            fs::write(dir.path().join(name), b"").unwrap();
+        }
+        let names = |with_subfolders| -> Vec<String> {
+            let found = pictures(dir.path(), with_subfolders).unwrap();
+            let inner = found
+                .iter()
+                .map(|path| path.strip_prefix(dir.path()).unwrap());
+            inner.map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(names(false), ["a.png", "c.JPG"]);
+        assert_eq!(names(true), ["a.png", "b/d.jpeg", "c.JPG"]);
+    }
+
+    #[test]
+    fn missing_folder_is_named() {
+        let error = pictures(Path::new("/no/such/folder"), true).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("folder /no/such/folder can't be read")
+        );
+    }
+}

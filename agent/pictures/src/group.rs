@@ -1,0 +1,291 @@
+//! Groups of pictures by time, place, camera, class, zone or folder.
+//!
+//! - Every picture is in exactly one group; those without the needed value are in one of their own,
+//!   the last.
+//! - Groups are ordered by their first picture's time, then by name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::civil::DateTime;
+use serde::{Deserialize, Serialize};
+
+use crate::picture::Picture;
+use crate::place::{Place, distance_m};
+
+/// Pictures that belong together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Group {
+    pub name: String,
+    /// Why these pictures are together.
+    pub why: String,
+    pub pictures: Vec<Picture>,
+}
+
+/// What groups have in common.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum By {
+    Month,
+    Day,
+    Hour,
+    /// No gap between two pictures is longer than this number of minutes.
+    Gap {
+        minutes: f64,
+    },
+    /// No picture is farther from the first one than this distance.
+    Place {
+        metres: f64,
+    },
+    Camera,
+    Class,
+    Zone,
+    Folder,
+}
+
+/// Groups pictures.
+#[must_use]
+pub fn group(pictures: Vec<Picture>, by: By) -> Vec<Group> {
+    let mut groups = match by {
+        By::Gap { minutes } => by_gap(pictures, minutes),
+        By::Place { metres } => by_place(pictures, metres),
+        _ => by_name(pictures, by),
+    };
+    let first = |group: &Group| group.pictures.iter().filter_map(|p| p.taken).min();
+    groups.sort_by(|a, b| {
+        let unknown = |group: &Group| group.name.starts_with(UNKNOWN);
+        let time = |group: &Group| (first(group).is_none(), first(group));
+        (unknown(a), time(a), &a.name).cmp(&(unknown(b), time(b), &b.name))
+    });
+    groups
+}
+
+/// Begin of the name of the group of pictures without a value.
+const UNKNOWN: &str = "no ";
+
+fn by_name(pictures: Vec<Picture>, by: By) -> Vec<Group> {
+    let mut groups: BTreeMap<Option<String>, Vec<Picture>> = BTreeMap::new();
+    for picture in pictures {
+        groups.entry(name(&picture, by)).or_default().push(picture);
+    }
+    let made = groups.into_iter().map(|(name, pictures)| match name {
+        Some(name) => Group {
+            why: format!("{} {name}", describe(by)),
+            name,
+            pictures,
+        },
+        None => without(describe(by), pictures),
+    });
+    made.collect()
+}
+
+fn without(what: &str, pictures: Vec<Picture>) -> Group {
+    Group {
+        name: format!("{UNKNOWN}{what}"),
+        why: format!("the {what} of these pictures is not known"),
+        pictures,
+    }
+}
+
+const fn describe(by: By) -> &'static str {
+    match by {
+        By::Month => "month",
+        By::Day => "day",
+        By::Hour => "hour",
+        By::Gap { .. } => "time",
+        By::Place { .. } => "place",
+        By::Camera => "camera",
+        By::Class => "class",
+        By::Zone => "zone",
+        By::Folder => "folder",
+    }
+}
+
+fn name(picture: &Picture, by: By) -> Option<String> {
+    let time = |format: &str| {
+        picture
+            .taken
+            .map(|taken| taken.strftime(format).to_string())
+    };
+    match by {
+        By::Month => time("%Y-%m"),
+        By::Day => time("%Y-%m-%d"),
+        By::Hour => time("%Y-%m-%d %H h"),
+        By::Camera => picture.camera.clone(),
+        By::Class => picture.class.clone(),
+        By::Zone => picture.zone.clone(),
+        By::Folder => {
+            let folder = Path::new(&picture.file).parent()?.file_name()?;
+            Some(folder.to_string_lossy().into_owned())
+        }
+        By::Gap { .. } | By::Place { .. } => None,
+    }
+}
+
+fn by_gap(pictures: Vec<Picture>, minutes: f64) -> Vec<Group> {
+    let mut unknown = Vec::new();
+    let mut timed: Vec<(DateTime, Picture)> = Vec::new();
+    for picture in pictures {
+        match picture.taken {
+            Some(taken) => timed.push((taken, picture)),
+            None => unknown.push(picture),
+        }
+    }
+    timed.sort_by(|a, b| (a.0, &a.1.file).cmp(&(b.0, &b.1.file)));
+    let mut groups: Vec<(DateTime, DateTime, Vec<Picture>)> = Vec::new();
+    for (taken, picture) in timed {
+        match groups.last_mut() {
+            Some((_, last, members)) if minutes_between(*last, taken) <= minutes => {
+                *last = taken;
+                members.push(picture);
+            }
+            _ => groups.push((taken, taken, vec![picture])),
+        }
+    }
+    let mut groups: Vec<Group> = groups
+        .into_iter()
+        .map(|(first, last, pictures)| Group {
+            name: first.strftime("%Y-%m-%d %H:%M:%S").to_string(),
+            why: format!(
+                "no gap of more than {minutes} minutes until {}",
+                last.strftime("%H:%M:%S")
+            ),
+            pictures,
+        })
+        .collect();
+    if !unknown.is_empty() {
+        groups.push(without("time", unknown));
+    }
+    groups
+}
+
+fn minutes_between(earlier: DateTime, later: DateTime) -> f64 {
+    earlier.duration_until(later).as_secs_f64() / 60.0
+}
+
+fn by_place(pictures: Vec<Picture>, metres: f64) -> Vec<Group> {
+    let mut groups: Vec<(Place, Vec<Picture>)> = Vec::new();
+    let mut unknown = Vec::new();
+    for picture in pictures {
+        let Some(place) = picture.place else {
+            unknown.push(picture);
+            continue;
+        };
+        let near = |known: &(Place, Vec<Picture>)| distance_m(known.0, place) <= metres;
+        match groups
+            .iter()
+            .position(near)
+            .and_then(|at| groups.get_mut(at))
+        {
+            Some((_, members)) => members.push(picture),
+            None => groups.push((place, vec![picture])),
+        }
+    }
+    let mut groups: Vec<Group> = groups
+        .into_iter()
+        .map(|(place, pictures)| {
+            let name = format!("{:.4}, {:.4}", place.latitude, place.longitude);
+            Group {
+                why: format!("within {metres} m of {name}"),
+                name,
+                pictures,
+            }
+        })
+        .collect();
+    if !unknown.is_empty() {
+        groups.push(without("place", unknown));
+    }
+    groups
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn picture(file: &str, taken: Option<&str>) -> Picture {
+        Picture {
+            file: file.to_owned(),
+            width: 4,
+            height: 3,
+            taken: taken.map(|text| text.parse().unwrap()),
+            place: None,
+            camera: None,
+            class: None,
+            zone: None,
+            scores: None,
+        }
+    }
+
+    fn names(groups: &[Group]) -> Vec<(&str, usize)> {
+        let each = groups.iter();
+        each.map(|group| (group.name.as_str(), group.pictures.len()))
+            .collect()
+    }
+
+    #[test]
+    fn days_are_in_order_and_pictures_without_time_come_last() {
+        let pictures = vec![
+            picture("c", None),
+            picture("b", Some("2026-03-02T00:00:01")),
+            picture("a", Some("2026-03-01T23:59:59")),
+            picture("d", Some("2026-03-02T12:00:00")),
+        ];
+        let groups = group(pictures, By::Day);
+        let expected = [("2026-03-01", 1), ("2026-03-02", 2), ("no day", 1)];
+        assert_eq!(names(&groups), expected);
+    }
+
+    #[test]
+    fn gap_is_between_neighbours_in_time() {
+        let at = |minute| format!("2026-03-01T10:{minute:02}:00");
+        let pictures = [0, 4, 8, 20].map(|minute| picture(&at(minute), Some(&at(minute))));
+        let groups = group(pictures.to_vec(), By::Gap { minutes: 5.0 });
+        let expected = [("2026-03-01 10:00:00", 3), ("2026-03-01 10:20:00", 1)];
+        assert_eq!(names(&groups), expected);
+    }
+
+    #[test]
+    fn places_within_the_distance_are_together() {
+        let at = |latitude| {
+            let mut picture = picture("a", None);
+            picture.place = Some(Place {
+                latitude,
+                longitude: 8.0,
+            });
+            picture
+        };
+        let groups = group(
+            vec![at(50.0), at(50.0004), at(50.01)],
+            By::Place { metres: 100.0 },
+        );
+        assert_eq!(
+            names(&groups),
+            [("50.0000, 8.0000", 2), ("50.0100, 8.0000", 1)]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_picture_is_in_one_group(
+            minutes in prop::collection::vec(prop::option::of(0_u32..1440), 0..30),
+            gap in 0.0_f64..100.0,
+        ) {
+            let pictures: Vec<Picture> = minutes.iter().enumerate().map(|(n, minute)| {
+                let taken = minute.map(|m| format!("2026-03-01T{:02}:{:02}:00", m / 60, m % 60));
+                picture(&n.to_string(), taken.as_deref())
+            }).collect();
+            for by in [By::Gap { minutes: gap }, By::Hour, By::Day, By::Camera, By::Folder] {
+                let groups = group(pictures.clone(), by);
+                let mut files: Vec<String> = groups.into_iter()
+                    .flat_map(|group| group.pictures).map(|picture| picture.file).collect();
+                files.sort();
+                let mut all: Vec<String> = pictures.iter().map(|p| p.file.clone()).collect();
+                all.sort();
+                prop_assert_eq!(files, all);
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Decodes a picture once and keeps what every tool needs of it.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use image::{DynamicImage, GrayImage, RgbImage};
+use watchkeeper_vision::imaging;
+use watchkeeper_vision::imaging::near_duplicate::Thumbnail;
+use watchkeeper_vision::picture_file;
+
+use crate::fingerprint::Fingerprint;
+use crate::metadata;
+use crate::picture::{PictureError, read_file};
+use crate::scores::Scores;
+
+/// Most pictures whose measurement is kept: 64 MiB, with about 4.2 KiB each.
+const MAX_KEPT: usize = 16_000;
+
+/// What is kept of the pixels of one picture.
+#[derive(Debug)]
+pub struct Measured {
+    pub scores: Scores,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) thumbnail: Thumbnail,
+}
+
+impl Measured {
+    #[must_use]
+    pub fn of(grey: &GrayImage) -> Self {
+        Self {
+            scores: Scores::of(grey),
+            fingerprint: Fingerprint::of(grey),
+            thumbnail: Thumbnail::of(grey),
+        }
+    }
+}
+
+/// A file at one moment: when length or time differ, it was written since.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Version {
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    measured: HashMap<Version, Arc<Measured>>,
+    /// Oldest first.
+    order: VecDeque<Version>,
+}
+
+/// Measures pictures and keeps the last [`MAX_KEPT`] results. Shared by reference among threads.
+#[derive(Debug, Default)]
+pub struct Measurer {
+    kept: Mutex<Kept>,
+}
+
+impl Measurer {
+    /// Measures a picture, unless this version of the file was measured before.
+    ///
+    /// # Errors
+    /// If the file can't be read or decoded.
+    pub fn measure(&self, file: &Path) -> Result<Arc<Measured>, PictureError> {
+        let version = version(file)?;
+        if let Some(known) = self.lock().measured.get(&version) {
+            return Ok(Arc::clone(known));
+        }
+        let grey = imaging::grey(&imaging::pixels(upright(file)?));
+        let measured = Arc::new(Measured::of(&grey));
+        let mut kept = self.lock();
+        if kept.order.len() >= MAX_KEPT
+            && let Some(oldest) = kept.order.pop_front()
+        {
+            kept.measured.remove(&oldest);
+        }
+        let is_new = kept.measured.insert(version.clone(), Arc::clone(&measured));
+        if is_new.is_none() {
+            kept.order.push_back(version);
+        }
+        Ok(measured)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn version(file: &Path) -> Result<Version, PictureError> {
+    let found = fs::metadata(file).map_err(|source| PictureError::Io {
+        file: file.display().to_string(),
+        source,
+    })?;
+    Ok(Version {
+        path: file.to_owned(),
+        bytes: found.len(),
+        modified: found.modified().ok(),
+    })
+}
+
+/// Decodes a picture and turns it upright.
+///
+/// # Errors
+/// If the file can't be read or decoded.
+pub fn upright(file: &Path) -> Result<RgbImage, PictureError> {
+    let bytes = read_file(file)?;
+    let decoded = picture_file::decode(&bytes).map_err(|source| PictureError::Content {
+        file: file.display().to_string(),
+        source,
+    })?;
+    let mut picture = DynamicImage::ImageRgb8(decoded);
+    picture.apply_orientation(metadata::read(&bytes).orientation);
+    Ok(picture.into_rgb8())
+}

@@ -1,0 +1,118 @@
+//! Metadata of picture files by EXIF: orientation, time, place, camera.
+//!
+//! Invariant: damaged or missing metadata makes a value unknown and is no error.
+
+use std::io::Cursor;
+
+use exif::{Exif, In, Reader, Tag, Value};
+use image::metadata::Orientation;
+use jiff::civil::DateTime;
+
+use crate::place::Place;
+
+/// Longest name of a camera, in characters.
+const MAX_CAMERA_CHARS: usize = 80;
+
+/// Times of the exposure, best first.
+const TIMES: [Tag; 3] = [Tag::DateTimeOriginal, Tag::DateTimeDigitized, Tag::DateTime];
+
+/// What a file says of its exposure.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Metadata {
+    pub(crate) orientation: Orientation,
+    pub(crate) taken: Option<DateTime>,
+    pub(crate) place: Option<Place>,
+    pub(crate) camera: Option<String>,
+}
+
+/// Reads the EXIF block of a JPEG or PNG file.
+pub(crate) fn read(file: &[u8]) -> Metadata {
+    let mut reader = Reader::new();
+    reader.continue_on_error(true);
+    let exif = reader.read_from_container(&mut Cursor::new(file));
+    let exif = exif.or_else(|error| error.distill_partial_result(|_| {}));
+    let Ok(exif) = exif else {
+        return Metadata {
+            orientation: Orientation::NoTransforms,
+            taken: None,
+            place: None,
+            camera: None,
+        };
+    };
+    Metadata {
+        orientation: orientation(&exif),
+        taken: TIMES.into_iter().find_map(|tag| time(&exif, tag)),
+        place: place(&exif),
+        camera: camera(&exif),
+    }
+}
+
+fn value(exif: &Exif, tag: Tag) -> Option<&Value> {
+    exif.get_field(tag, In::PRIMARY).map(|field| &field.value)
+}
+
+fn orientation(exif: &Exif) -> Orientation {
+    let number = value(exif, Tag::Orientation).and_then(|value| value.get_uint(0));
+    let number = number.and_then(|number| u8::try_from(number).ok());
+    let known = number.and_then(Orientation::from_exif);
+    known.unwrap_or(Orientation::NoTransforms)
+}
+
+fn text(exif: &Exif, tag: Tag) -> Option<String> {
+    let Value::Ascii(lines) = value(exif, tag)? else {
+        return None;
+    };
+    let line = String::from_utf8_lossy(lines.first()?);
+    let line = line.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+    (!line.is_empty()).then(|| line.chars().take(MAX_CAMERA_CHARS).collect())
+}
+
+fn time(exif: &Exif, tag: Tag) -> Option<DateTime> {
+    let time = exif::DateTime::from_ascii(text(exif, tag)?.as_bytes()).ok()?;
+    let small = |number: u8| i8::try_from(number).ok();
+    DateTime::new(
+        i16::try_from(time.year).ok()?,
+        small(time.month)?,
+        small(time.day)?,
+        small(time.hour)?,
+        small(time.minute)?,
+        // A leap second.
+        small(time.second)?.min(59),
+        0,
+    )
+    .ok()
+}
+
+fn place(exif: &Exif) -> Option<Place> {
+    let latitude = angle(exif, Tag::GPSLatitude, Tag::GPSLatitudeRef, "S")?;
+    let longitude = angle(exif, Tag::GPSLongitude, Tag::GPSLongitudeRef, "W")?;
+    // Cameras without a fix write zeros.
+    let is_fix = latitude != 0.0 || longitude != 0.0;
+    let is_place = latitude.abs() <= 90.0 && longitude.abs() <= 180.0;
+    (is_fix && is_place).then_some(Place {
+        latitude,
+        longitude,
+    })
+}
+
+/// Degrees, minutes and seconds as degrees, negative if the reference is `negative`.
+fn angle(exif: &Exif, tag: Tag, reference: Tag, negative: &str) -> Option<f64> {
+    let Value::Rational(parts) = value(exif, tag)? else {
+        return None;
+    };
+    let parts = parts.iter().zip([1.0, 60.0, 3600.0]);
+    let degrees: f64 = parts.map(|(part, unit)| part.to_f64() / unit).sum();
+    let sign = match text(exif, reference)?.eq_ignore_ascii_case(negative) {
+        true => -1.0,
+        false => 1.0,
+    };
+    degrees.is_finite().then_some(sign * degrees)
+}
+
+fn camera(exif: &Exif) -> Option<String> {
+    let (make, model) = (text(exif, Tag::Make), text(exif, Tag::Model)?);
+    Some(match make {
+        Some(make) if !model.starts_with(&make) => format!("{make} {model}"),
+        _ => model,
+    })
+}

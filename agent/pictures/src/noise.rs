@@ -1,0 +1,58 @@
+//! Noise of a picture, measured where it is flat.
+
+use image::GrayImage;
+
+/// Side of a block in pixels.
+const BLOCK: u32 = 16;
+
+/// Most pixels along the longer side that are measured: larger pictures are sampled by blocks.
+const MAX_BLOCKS_A_SIDE: u32 = 64;
+
+/// Share of the blocks with the least noise whose last one is taken: texture is no noise.
+const FLAT_SHARE: f64 = 0.1;
+
+/// Estimates the standard deviation of noise in grey levels.
+///
+/// The mean absolute response of the difference of two Laplacians, which is blind to slopes
+/// (Immerkær, "Fast noise variance estimation", 1996), in blocks that are not clipped; that of the
+/// flattest tenth counts.
+pub(crate) fn deviation(grey: &GrayImage) -> f64 {
+    let (width, height) = grey.dimensions();
+    let step = |side: u32| (side / BLOCK).div_ceil(MAX_BLOCKS_A_SIDE).max(1) * BLOCK;
+    let (across, down) = (step(width), step(height));
+    let mut levels = Vec::new();
+    let mut y = 0;
+    while y + BLOCK <= height {
+        let mut x = 0;
+        while x + BLOCK <= width {
+            levels.extend(block(grey, x, y));
+            x += across;
+        }
+        y += down;
+    }
+    levels.sort_by(f64::total_cmp);
+    let place = (levels.len() as f64 * FLAT_SHARE) as usize;
+    levels.get(place).copied().unwrap_or(0.0)
+}
+
+/// The deviation in one block; `None` where it is clipped, which hides noise.
+fn block(grey: &GrayImage, left: u32, top: u32) -> Option<f64> {
+    let width = grey.width() as usize;
+    let row = |y: u32| {
+        let from = (top + y) as usize * width + left as usize;
+        grey.as_raw().get(from..from + BLOCK as usize)
+    };
+    let mut sum = 0;
+    for y in 1..BLOCK - 1 {
+        let (above, here, below) = (row(y - 1)?, row(y)?, row(y + 1)?);
+        if here.iter().any(|v| *v < 4 || *v > 251) {
+            return None;
+        }
+        for ((a, b), c) in above.windows(3).zip(here.windows(3)).zip(below.windows(3)) {
+            let side = |v: &[u8]| i32::from(v[0]) - 2 * i32::from(v[1]) + i32::from(v[2]);
+            sum += (side(a) - 2 * side(b) + side(c)).abs();
+        }
+    }
+    let inner = f64::from((BLOCK - 2) * (BLOCK - 2));
+    Some(f64::from(sum) / inner / 6.0 * (std::f64::consts::PI / 2.0).sqrt())
+}

@@ -1,0 +1,135 @@
+//! One picture file and what is known of it.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use image::metadata::Orientation;
+use jiff::civil::DateTime;
+use serde::{Deserialize, Serialize};
+use watchkeeper_vision::picture_file::{self, PictureFileError};
+
+use crate::metadata::{self, Metadata};
+use crate::place::Place;
+use crate::scores::Scores;
+
+/// A picture file. Everything but its size may be unknown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Picture {
+    /// Absolute path.
+    pub file: String,
+    /// Pixels of the upright picture.
+    pub width: u32,
+    pub height: u32,
+    /// Local time of the exposure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<DateTime>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// Camera of the site, or maker and model from the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub camera: Option<String>,
+    /// Class of the object that the picture was kept for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Zone or line of that object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Scores>,
+}
+
+/// Why a picture file can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PictureError {
+    #[error("{file} can't be read: {source}")]
+    Io {
+        file: String,
+        source: std::io::Error,
+    },
+    #[error("{file}: {source}")]
+    Content {
+        file: String,
+        source: PictureFileError,
+    },
+    #[error(
+        "{file} has {bytes} bytes; at most {} are read",
+        picture_file::MAX_FILE_BYTES
+    )]
+    TooLarge { file: String, bytes: u64 },
+}
+
+impl Picture {
+    /// Reads size and metadata of a JPEG or PNG file, but not its pixels.
+    ///
+    /// # Errors
+    /// If the file can't be read, or is no such picture within the bounds of
+    /// [`picture_file`].
+    pub fn read(file: &Path) -> Result<Self, PictureError> {
+        let bytes = read_file(file)?;
+        let shown = || file.display().to_string();
+        let header = picture_file::PictureFile::open(&bytes).map_err(|source| {
+            let file = shown();
+            PictureError::Content { file, source }
+        })?;
+        let Metadata {
+            orientation,
+            taken,
+            place,
+            camera,
+        } = metadata::read(&bytes);
+        let (mut width, mut height) = header.size();
+        if is_sideways(orientation) {
+            std::mem::swap(&mut width, &mut height);
+        }
+        Ok(Self {
+            file: shown(),
+            width,
+            height,
+            taken,
+            place,
+            camera,
+            class: None,
+            zone: None,
+            scores: None,
+        })
+    }
+
+    /// Returns the last part of the path.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let name = Path::new(&self.file).file_name();
+        name.and_then(|name| name.to_str()).unwrap_or(&self.file)
+    }
+}
+
+const fn is_sideways(orientation: Orientation) -> bool {
+    matches!(
+        orientation,
+        Orientation::Rotate90
+            | Orientation::Rotate270
+            | Orientation::Rotate90FlipH
+            | Orientation::Rotate270FlipH
+    )
+}
+
+/// Reads a file of at most [`picture_file::MAX_FILE_BYTES`].
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, PictureError> {
+    let shown = || path.display().to_string();
+    let io = |source| PictureError::Io {
+        file: shown(),
+        source,
+    };
+    let file = File::open(path).map_err(io)?;
+    let bytes = file.metadata().map_err(io)?.len();
+    if bytes > picture_file::MAX_FILE_BYTES {
+        let file = shown();
+        return Err(PictureError::TooLarge { file, bytes });
+    }
+    let mut content = Vec::new();
+    // The file may grow while it is read.
+    let mut bounded = file.take(picture_file::MAX_FILE_BYTES);
+    bounded.read_to_end(&mut content).map_err(io)?;
+    Ok(content)
+}

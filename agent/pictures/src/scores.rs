@@ -1,0 +1,210 @@
+//! Scores of a picture's quality, each from 0 (bad) to 1 (good).
+
+use image::GrayImage;
+use serde::{Deserialize, Serialize};
+use watchkeeper_vision::imaging::quality::Quality;
+
+use crate::noise;
+
+/// Luma levels that count as clipped: black up to the first, white from the second.
+const CLIPPED: [u8; 2] = [3, 252];
+
+/// Share of clipped pixels at which exposure has the score 0.
+const WORST_CLIPPED: f64 = 0.5;
+
+/// Range of the mean luma, from 0 to 1, of a well exposed picture.
+const WELL_EXPOSED: [f64; 2] = [0.25, 0.7];
+
+/// Standard deviation of luma from which contrast has the score 1. A picture with a flat histogram
+/// has 0.29.
+const FULL_CONTRAST: f64 = 0.2;
+
+/// Standard deviation of noise in grey levels at which the score is 0.
+const WORST_NOISE: f64 = 20.0;
+
+/// Share of each trait in the overall score. Sharpness comes first: light can be corrected, blur
+/// can't.
+const WEIGHTS: [(Trait, f64); 4] = [
+    (Trait::Sharpness, 0.55),
+    (Trait::Exposure, 0.2),
+    (Trait::Contrast, 0.15),
+    (Trait::Noise, 0.1),
+];
+
+/// A trait of quality by which pictures are ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trait {
+    /// Weighted mean of the others.
+    Overall,
+    Sharpness,
+    Exposure,
+    Contrast,
+    Noise,
+}
+
+/// Scores of one picture.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scores {
+    /// From [`watchkeeper_vision::imaging::quality::sharpness`].
+    pub sharpness: f64,
+    /// Falls with clipped pixels, and with a mean that is dark or bright.
+    pub exposure: f64,
+    /// Grows with the standard deviation of luma.
+    pub contrast: f64,
+    /// Falls with noise in flat areas: 1 is a picture without noise.
+    pub noise: f64,
+    /// Weighted mean of the others.
+    pub overall: f64,
+}
+
+impl Scores {
+    #[must_use]
+    pub fn of(grey: &GrayImage) -> Self {
+        let quality = Quality::of(grey);
+        let mut scores = Self {
+            sharpness: quality.sharpness,
+            exposure: exposure(grey, quality.brightness),
+            contrast: (quality.contrast / FULL_CONTRAST).min(1.0),
+            noise: (1.0 - noise::deviation(grey) / WORST_NOISE).max(0.0),
+            overall: 0.0,
+        };
+        let weighted = WEIGHTS.map(|(part, weight)| weight * scores.get(part));
+        scores.overall = weighted.iter().sum();
+        for score in [
+            &mut scores.sharpness,
+            &mut scores.exposure,
+            &mut scores.contrast,
+            &mut scores.noise,
+            &mut scores.overall,
+        ] {
+            *score = rounded(*score);
+        }
+        scores
+    }
+
+    #[must_use]
+    pub const fn get(&self, part: Trait) -> f64 {
+        match part {
+            Trait::Overall => self.overall,
+            Trait::Sharpness => self.sharpness,
+            Trait::Exposure => self.exposure,
+            Trait::Contrast => self.contrast,
+            Trait::Noise => self.noise,
+        }
+    }
+
+    /// Describes the scores in one line.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        let Self {
+            sharpness,
+            exposure,
+            contrast,
+            noise,
+            overall,
+        } = self;
+        format!(
+            "{overall:.2}: sharpness {sharpness:.2}, exposure {exposure:.2}, \
+             contrast {contrast:.2}, freedom from noise {noise:.2}"
+        )
+    }
+}
+
+/// Rounds to four digits, so that results are short and equal on all machines.
+fn rounded(score: f64) -> f64 {
+    (score.clamp(0.0, 1.0) * 1e4).round() / 1e4
+}
+
+fn exposure(grey: &GrayImage, brightness: f64) -> f64 {
+    let [black, white] = CLIPPED;
+    let clipped = grey
+        .as_raw()
+        .iter()
+        .filter(|v| **v <= black || **v >= white);
+    let share = clipped.count() as f64 / (grey.as_raw().len().max(1)) as f64;
+    let kept = 1.0 - (share / WORST_CLIPPED).min(1.0);
+    let [dark, bright] = WELL_EXPOSED;
+    let level = if brightness < dark {
+        brightness / dark
+    } else if brightness > bright {
+        (1.0 - brightness) / (1.0 - bright)
+    } else {
+        1.0
+    };
+    kept * level
+}
+
+#[cfg(test)]
+mod tests {
+    use image::Luma;
+    use image::imageops::blur;
+
+    use super::*;
+
+    /// Squares of 16 pixels in two greys.
+    fn board(low: u8, high: u8) -> GrayImage {
+        GrayImage::from_fn(256, 256, |x, y| {
+            Luma([if (x / 16 + y / 16) % 2 == 0 {
+                low
+            } else {
+                high
+            }])
+        })
+    }
+
+    /// Adds noise of a uniform distribution of `±range`, from a fixed sequence.
+    fn noisy(picture: &GrayImage, range: u32) -> GrayImage {
+        let mut state = 1_u32;
+        let mut noisy = picture.clone();
+        for pixel in noisy.pixels_mut() {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let step = i32::try_from((state >> 16) % (2 * range + 1)).unwrap_or(0);
+            let value = i32::from(pixel[0]) + step - i32::try_from(range).unwrap_or(0);
+            pixel[0] = u8::try_from(value.clamp(0, 255)).unwrap_or(0);
+        }
+        noisy
+    }
+
+    #[test]
+    fn good_picture_has_high_scores() {
+        let scores = Scores::of(&board(60, 190));
+        assert!(scores.overall > 0.9, "{scores:?}");
+    }
+
+    #[test]
+    fn each_fault_lowers_its_own_score() {
+        let good = board(60, 190);
+        let base = Scores::of(&good);
+        let lower = |picture: &GrayImage, part: Trait| {
+            let scores = Scores::of(picture);
+            assert!(
+                scores.get(part) < base.get(part) - 0.2,
+                "{part:?} {scores:?}"
+            );
+            assert!(scores.overall < base.overall, "{part:?} {scores:?}");
+        };
+        lower(&blur(&good, 4.0), Trait::Sharpness);
+        lower(&board(0, 20), Trait::Exposure);
+        lower(&board(220, 255), Trait::Exposure);
+        lower(&board(110, 130), Trait::Contrast);
+        lower(&noisy(&good, 25), Trait::Noise);
+    }
+
+    #[test]
+    fn scores_of_any_picture_are_between_0_and_1() {
+        for picture in [
+            GrayImage::new(0, 0),
+            GrayImage::new(1, 1),
+            GrayImage::from_pixel(3, 2, Luma([255])),
+            board(0, 255),
+            noisy(&board(0, 255), 200),
+        ] {
+            let scores = Scores::of(&picture);
+            for (part, _) in WEIGHTS {
+                assert!((0.0..=1.0).contains(&scores.get(part)), "{scores:?}");
+            }
+        }
+    }
+}

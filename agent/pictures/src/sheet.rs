@@ -1,0 +1,107 @@
+//! Contact sheets: small pictures in rows, with captions, as one JPEG.
+
+use std::path::Path;
+
+use image::imageops::{replace, thumbnail};
+use image::{Rgb, RgbImage};
+use watchkeeper_vision::draw::palette::Color;
+use watchkeeper_vision::draw::{Canvas, TextBox};
+use watchkeeper_vision::geometry::Point;
+use watchkeeper_vision::jpeg;
+
+use crate::measure::upright;
+use crate::picture::{Picture, PictureError};
+
+/// Most pictures on one sheet.
+pub const MAX_PICTURES: usize = 400;
+
+/// Side in pixels of the square that a small picture fits into.
+const CELL: u32 = 240;
+/// Height in pixels of the caption below it.
+const CAPTION: u32 = 24;
+const COLUMNS: u32 = 5;
+const MARGIN: u32 = 8;
+/// JPEG quality, from 1 to 100.
+const QUALITY: u8 = 85;
+const PAPER: Color = Color::INK;
+
+/// Why a sheet can't be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SheetError {
+    #[error("a sheet of {0} pictures is too large; take at most {MAX_PICTURES}")]
+    TooMany(usize),
+    #[error("a sheet needs at least one picture")]
+    Empty,
+    #[error("interrupted")]
+    Interrupted,
+    #[error(transparent)]
+    Picture(#[from] PictureError),
+    #[error("the sheet can't be encoded: {0}")]
+    Encode(String),
+}
+
+/// Scales a picture down to fit a square of `side` pixels.
+///
+/// # Errors
+/// If the file can't be read or decoded.
+pub fn small(file: &Path, side: u32) -> Result<RgbImage, PictureError> {
+    let picture = upright(file)?;
+    let (width, height) = picture.dimensions();
+    let longer = width.max(height).max(1);
+    let scaled = |n: u32| (n * side.min(longer) / longer).max(1);
+    Ok(thumbnail(&picture, scaled(width), scaled(height)))
+}
+
+/// Draws a sheet of captioned pictures; bytes of a JPEG. `continues` is asked before each picture.
+///
+/// # Errors
+/// If there is no picture or there are too many, one can't be read, encoding fails, or `continues`
+/// returned false.
+pub fn draw(
+    pictures: &[(&Picture, String)],
+    continues: &dyn Fn() -> bool,
+) -> Result<Vec<u8>, SheetError> {
+    let number = u32::try_from(pictures.len()).unwrap_or(u32::MAX);
+    if pictures.len() > MAX_PICTURES {
+        return Err(SheetError::TooMany(pictures.len()));
+    }
+    let columns = number.min(COLUMNS);
+    if columns == 0 {
+        return Err(SheetError::Empty);
+    }
+    let (across, down) = (CELL + MARGIN, CELL + CAPTION + MARGIN);
+    let size = [columns * across, number.div_ceil(columns) * down];
+    let [width, height] = size.map(|side| side + MARGIN);
+    let mut sheet = RgbImage::from_pixel(width, height, Rgb([PAPER.r, PAPER.g, PAPER.b]));
+    for (n, (picture, caption)) in (0_u32..).zip(pictures) {
+        if !continues() {
+            return Err(SheetError::Interrupted);
+        }
+        let left = MARGIN + n % columns * across;
+        let top = MARGIN + n / columns * down;
+        let small = small(Path::new(&picture.file), CELL)?;
+        let x = left + (CELL - small.width()) / 2;
+        let y = top + (CELL - small.height()) / 2;
+        replace(&mut sheet, &small, i64::from(x), i64::from(y));
+        write(&mut sheet, left, top + CELL, caption);
+    }
+    jpeg::encode(&sheet, QUALITY).map_err(|error| SheetError::Encode(error.to_string()))
+}
+
+fn write(sheet: &mut RgbImage, left: u32, top: u32, caption: &str) {
+    let style = TextBox {
+        color: Color::WHITE,
+        background: PAPER,
+        opacity: 1.0,
+        scale: 0.6,
+        padding: 2.0,
+        radius: 0.0,
+    };
+    let fits = |text: &str| style.measure(&[text])[0] <= f64::from(CELL);
+    let mut text = caption.to_owned();
+    while !fits(&text) && text.pop().is_some() {}
+    let (width, height) = sheet.dimensions();
+    let mut canvas = Canvas::new(sheet, width, height);
+    let at = Point::new(f64::from(left), f64::from(top));
+    style.draw(&mut canvas, at, &[&text], 0.0);
+}
