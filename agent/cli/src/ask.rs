@@ -6,6 +6,7 @@ use watchkeeper_contract::id::PipelineId;
 
 use super::args::AskArgs;
 use super::exit::{Exit, Failure};
+use super::jobs;
 use super::output::Output;
 use super::state_folder::state_folder;
 use super::user_llm::session_deps;
@@ -17,6 +18,7 @@ use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
 use watchkeeper_assistant::session::user_session::Session;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_jobs::planner;
 
 pub(super) async fn run(
     args: &AskArgs,
@@ -24,10 +26,13 @@ pub(super) async fn run(
     config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
+    let text = args.text.join(" ");
+    if args.confirm.is_none() && planner::understands(&text, jiff::Zoned::now().datetime()) {
+        return organise(text, config, out).await;
+    }
     let mut ask = Ask::new(client, config, out)?;
     ask.session.request_time = args.at;
     ask.session.runs_trials = !args.yes;
-    let text = args.text.join(" ");
     let result = match &args.confirm {
         Some(id) => ask.confirm(id).await,
         None => {
@@ -39,6 +44,18 @@ pub(super) async fn run(
     };
     ask.session.settle();
     result
+}
+
+/// Runs a request to organise pictures as a job. It changes nothing that watches.
+async fn organise(text: String, config: &Config, out: &Output) -> Result<(), Failure> {
+    let (socket, out) = (config.runtime_socket.clone(), out.clone());
+    let job = tokio::task::spawn_blocking(move || jobs::answer(&text, socket, &out)).await;
+    job.unwrap_or_else(|error| {
+        Err(Failure::new(
+            Exit::Failed,
+            format!("the job broke off: {error}"),
+        ))
+    })
 }
 
 /// Proposes to narrow the rules of a pipeline; with `apply` the proposal is confirmed at once.

@@ -26,6 +26,7 @@ mod events;
 pub mod exit;
 mod heartbeat;
 mod inspect;
+mod jobs;
 mod local_cameras;
 mod look_rates;
 mod manual;
@@ -149,6 +150,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         OfflineCommand::Trace(args) => trace::run(args, global, out),
         OfflineCommand::Audit(args) => audit::run(args, global, out),
         OfflineCommand::Blueprints(args) => blueprints::run(args, global, out),
+        OfflineCommand::Job { action } => jobs::run(action, global, out),
         OfflineCommand::Memory(args) => memory::run(args, global, out),
     }
 }

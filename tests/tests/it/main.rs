@@ -38,6 +38,7 @@ mod held_connections;
 mod holding;
 mod hostile_models;
 mod injection;
+mod jobs;
 mod lessons;
 mod memory;
 mod metrics;

@@ -1,0 +1,92 @@
+//! Arguments of `watchkeeper job`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum JobAction {
+    /// Run a plan from a file; repairs what is clear and reports it.
+    Run(JobRunArgs),
+    /// Plan a request in plain English by templates, and print the plan or run it.
+    Plan(JobPlanArgs),
+    /// Check a plan, list all its faults, and what a repair would change.
+    Validate {
+        /// Plan in YAML or JSON; - for standard input.
+        file: PathBuf,
+    },
+    /// Describe the steps of a plan, or of a job, in the order in which they run.
+    Explain {
+        /// File of a plan, or ID of a job.
+        what: PathBuf,
+    },
+    /// List jobs, latest last.
+    List,
+    /// Show a job, the result of one of its steps, or one value of that.
+    Show {
+        /// ID of the job, or the begin of it.
+        id: String,
+        /// Step whose result to show.
+        step: Option<String>,
+        /// Key of that result.
+        key: Option<String>,
+    },
+    /// Go on with a job that was interrupted, failed or cancelled; done steps are not repeated.
+    Resume {
+        /// ID of the job, or the begin of it.
+        id: String,
+    },
+    /// Ask a running job to end.
+    Cancel {
+        /// ID of the job, or the begin of it.
+        id: String,
+    },
+    /// Print the trajectory of a job: state, action, result and reward of each attempt, as JSON.
+    Export {
+        /// ID of the job, or the begin of it.
+        id: String,
+    },
+    /// List the tools of steps, or describe one.
+    Tools {
+        /// Tool to describe.
+        name: Option<String>,
+    },
+    /// Print the JSON Schema of plans.
+    Schema,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct JobRunArgs {
+    /// Plan in YAML or JSON; - for standard input.
+    pub file: PathBuf,
+    /// Replace an input of the plan; the value is JSON or text.
+    #[arg(long = "input", value_name = "KEY=VALUE", value_parser = input)]
+    pub inputs: Vec<(String, String)>,
+    #[command(flatten)]
+    pub output: JobOutput,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct JobPlanArgs {
+    /// Request, such as "organise ./photos by day and keep the 3 best of each".
+    #[arg(required = true)]
+    pub words: Vec<String>,
+    /// Run the plan instead of printing it.
+    #[arg(long)]
+    pub run: bool,
+    #[command(flatten)]
+    pub output: JobOutput,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct JobOutput {
+    /// New or empty folder for the files that steps write [default: in the job's own folder].
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+fn input(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = pair.ok_or_else(|| format!("{text:?} is not KEY=VALUE"))?;
+    Ok((key.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,290 @@
+//! The tool `event_pictures`: pictures that events of the runtime have kept.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
+use watchkeeper_contract::event::{Event, EventBody, MAX_PAGE, Media, MediaKind, Phase, RuleEvent};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_jobs::planner::EVENT_PICTURES;
+use watchkeeper_jobs::tool::{Context, Done, Kind, Output, Param, Tool, ToolError, ToolSpec, read};
+use watchkeeper_pictures::Picture;
+use watchkeeper_pictures::album::file_name;
+
+/// Folder in the output folder, if the plan names none.
+const FOLDER: &str = "events";
+
+/// Most pictures that one step brings, if the plan has no limit.
+const MAX_PICTURES: usize = 10_000;
+
+#[derive(Debug)]
+pub(super) struct EventPictures {
+    socket: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    since: String,
+    until: Option<String>,
+    what: Option<String>,
+    camera: Option<String>,
+    zone: Option<String>,
+    folder: Option<String>,
+    limit: Option<usize>,
+}
+
+const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Param {
+    Param {
+        name,
+        kind,
+        required: false,
+        about,
+    }
+}
+
+const SPEC: ToolSpec = ToolSpec {
+    name: EVENT_PICTURES,
+    about: "Brings the pictures that events of the cameras have kept, one of each event.",
+    params: &[
+        Param {
+            name: "since",
+            kind: Kind::Text,
+            required: true,
+            about: "Local time, such as 2026-03-01 or 2026-03-01T08:00.",
+        },
+        optional(
+            "until",
+            Kind::Text,
+            "Local time that is no longer included; now if absent.",
+        ),
+        optional(
+            "what",
+            Kind::Text,
+            "Class of the object, such as car, or name of the rule.",
+        ),
+        optional("camera", Kind::Text, "ID of the camera."),
+        optional("zone", Kind::Text, "Name of the zone or line."),
+        optional(
+            "folder",
+            Kind::Name,
+            "Name of the new folder for them; events if absent.",
+        ),
+        optional(
+            "limit",
+            Kind::Whole {
+                min: 1,
+                max: MAX_PICTURES as u64,
+            },
+            "Most pictures, the earliest first; 10000 if absent.",
+        ),
+    ],
+    outputs: &[
+        Output {
+            key: "pictures",
+            kind: Kind::Pictures,
+            about: "The pictures, with time, camera, class and zone.",
+        },
+        Output {
+            key: "count",
+            kind: Kind::Whole {
+                min: 0,
+                max: u64::MAX,
+            },
+            about: "Number of pictures.",
+        },
+    ],
+};
+
+impl EventPictures {
+    pub(super) const fn new(socket: PathBuf) -> Self {
+        Self { socket }
+    }
+}
+
+impl Tool for EventPictures {
+    fn spec(&self) -> &'static ToolSpec {
+        &SPEC
+    }
+
+    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+        let params: Params = read(params)?;
+        let wanted = Wanted::new(&params)?;
+        let folder = params.folder.as_deref().unwrap_or(FOLDER);
+        let path = context.target(folder)?;
+        fs::create_dir(&path).map_err(|error| unwritten(&path, &error))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| ToolError::Transient(error.to_string()))?;
+        let client = RuntimeClient::new(&self.socket).map_err(|error| unreached(&error))?;
+        let found = runtime.block_on(wanted.fetch(&client, &path, context))?;
+        let Found { pictures, lost } = found;
+        let lost = match lost {
+            0 => String::new(),
+            lost => format!("; {lost} are no longer kept"),
+        };
+        let summary = format!("{} pictures of events{lost}", pictures.len());
+        let values = Map::from_iter([
+            ("count".to_owned(), json!(pictures.len())),
+            ("pictures".to_owned(), json!(pictures)),
+        ]);
+        Ok(Done {
+            values,
+            summary,
+            files: vec![folder.to_owned()],
+        })
+    }
+}
+
+fn unreached(error: &ClientError) -> ToolError {
+    let sentence = error.in_full();
+    match error.is_transient() {
+        true => ToolError::Transient(sentence),
+        false => ToolError::Permanent(sentence),
+    }
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> ToolError {
+    ToolError::Transient(format!("{} can't be written: {error}", path.display()))
+}
+
+/// Which events are wanted. Times in milliseconds since 1970.
+struct Wanted<'a> {
+    since_ms: i64,
+    until_ms: i64,
+    params: &'a Params,
+    limit: usize,
+}
+
+struct Found {
+    pictures: Vec<Picture>,
+    /// Pictures that the runtime no longer has.
+    lost: usize,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(params: &'a Params) -> Result<Self, ToolError> {
+        let until = params
+            .until
+            .as_deref()
+            .map(|text| instant("until", text))
+            .transpose()?;
+        Ok(Self {
+            since_ms: instant("since", &params.since)?,
+            until_ms: until.unwrap_or_else(|| Timestamp::now().as_millisecond()),
+            params,
+            limit: params.limit.unwrap_or(MAX_PICTURES),
+        })
+    }
+
+    async fn fetch(
+        &self,
+        client: &RuntimeClient,
+        folder: &Path,
+        context: &Context<'_>,
+    ) -> Result<Found, ToolError> {
+        let mut found = Found {
+            pictures: Vec::new(),
+            lost: 0,
+        };
+        let mut after = EventSeq(0);
+        loop {
+            let page = client.events(after, MAX_PAGE).await;
+            let page = page.map_err(|error| unreached(&error))?;
+            let Some(last) = page.last() else {
+                return Ok(found);
+            };
+            after = last.seq();
+            for record in page {
+                context.go_on()?;
+                let JournalRecord::Known(event) = record else {
+                    continue;
+                };
+                // The journal is in the order of arrival, not of the wall clock.
+                if let Some((media, rule)) = self.wants(&event) {
+                    match self.bring(client, folder, &event, media, rule).await? {
+                        Some(picture) => found.pictures.push(picture),
+                        None => found.lost += 1,
+                    }
+                    context.count();
+                    if found.pictures.len() >= self.limit {
+                        return Ok(found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The picture to bring of a record, if it is wanted.
+    fn wants<'e>(&self, event: &'e Event) -> Option<(&'e Media, &'e RuleEvent)> {
+        let EventBody::Rule(rule) = &event.body else {
+            return None;
+        };
+        let same = |wanted: &Option<String>, found: Option<&str>| {
+            let Some(wanted) = wanted else { return true };
+            found.is_some_and(|found| found.eq_ignore_ascii_case(wanted))
+        };
+        let zone = rule.zone.as_deref().or(rule.line.as_deref());
+        let what = same(&self.params.what, rule.label.as_deref())
+            || same(&self.params.what, Some(&rule.rule));
+        let is_wanted = event.phase == Phase::New
+            && (self.since_ms..self.until_ms).contains(&event.at.unix_ms)
+            && what
+            && same(
+                &self.params.camera,
+                event.source.as_ref().map(|id| id.as_str()),
+            )
+            && same(&self.params.zone, zone);
+        let clean_first = |media: &&Media| media.kind == MediaKind::Clean;
+        let media = event.media.iter().max_by_key(clean_first);
+        media.filter(|_| is_wanted).map(|media| (media, &**rule))
+    }
+
+    /// Downloads a picture; `None` if the runtime no longer has it.
+    async fn bring(
+        &self,
+        client: &RuntimeClient,
+        folder: &Path,
+        event: &Event,
+        media: &Media,
+        rule: &RuleEvent,
+    ) -> Result<Option<Picture>, ToolError> {
+        let bytes = match client.media(&media.id).await {
+            Ok(bytes) => bytes,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(unreached(&error)),
+        };
+        let taken = Timestamp::from_millisecond(event.at.unix_ms).ok();
+        let taken = taken.map(|time| time.to_zoned(TimeZone::system()).datetime());
+        let time = taken.map_or_else(String::new, |time| {
+            time.strftime("%Y%m%d-%H%M%S").to_string()
+        });
+        let what = rule.label.as_deref().unwrap_or(&rule.rule);
+        let path = folder.join(file_name(&format!("{time} {what} {}.jpg", event.seq)));
+        fs::write(&path, &bytes).map_err(|error| unwritten(&path, &error))?;
+        let mut picture =
+            Picture::read(&path).map_err(|error| ToolError::Permanent(error.to_string()))?;
+        picture.taken = taken;
+        picture.camera = event.source.as_ref().map(ToString::to_string);
+        picture.class.clone_from(&rule.label);
+        picture.zone = rule.zone.clone().or_else(|| rule.line.clone());
+        Ok(Some(picture))
+    }
+}
+
+/// Reads a local time as milliseconds since 1970.
+fn instant(name: &str, text: &str) -> Result<i64, ToolError> {
+    let wrong = || {
+        let sentence =
+            format!("{name}: {text:?} is no local time such as 2026-03-01 or 2026-03-01T08:00");
+        ToolError::Permanent(sentence)
+    };
+    let local: DateTime = text.parse().map_err(|_| wrong())?;
+    let zoned = local.to_zoned(TimeZone::system()).map_err(|_| wrong())?;
+    Ok(zoned.timestamp().as_millisecond())
+}

@@ -1,0 +1,287 @@
+//! `watchkeeper job`: plans, runs and results of jobs.
+//!
+//! - Jobs lie below the user's state folder and need no daemon; only the tool `event_pictures` asks
+//!   the runtime.
+//! - A plan is repaired before it is run, and each change is printed. A plan that stays invalid is
+//!   printed with all its faults.
+
+mod event_pictures;
+mod progress;
+mod show;
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use watchkeeper_jobs::plan::{
+    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, check, read, read_text, repair, schema,
+};
+use watchkeeper_jobs::run::{Ended, JobFolder, JobFolderError, Jobs, RunError, Runner, trajectory};
+use watchkeeper_jobs::tools::picture_tools;
+use watchkeeper_jobs::{Toolbox, planner};
+
+use super::args::{Global, JobAction, JobOutput, JobPlanArgs, JobRunArgs};
+use super::configuration;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+use super::state_folder::state_folder;
+use event_pictures::EventPictures;
+use progress::Progress;
+
+/// Folder of all jobs below the user's state folder.
+const FOLDER: &str = "jobs";
+
+pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<(), Failure> {
+    let config = configuration::read_for_sockets(global, out);
+    let desk = Desk::new(config.runtime_socket)?;
+    match action {
+        JobAction::Run(args) => desk.run_file(args, out),
+        JobAction::Plan(args) => desk.plan(args, out),
+        JobAction::Validate { file } => desk.validate(&file, out),
+        JobAction::Explain { what } => desk.explain(&what, out),
+        JobAction::List => show::list(&desk.jobs, out),
+        JobAction::Show { id, step, key } => {
+            show::job(&desk.jobs.open(&id)?, step.as_deref(), key.as_deref(), out)
+        }
+        JobAction::Resume { id } => desk.start(&desk.jobs.open(&id)?, out),
+        JobAction::Cancel { id } => cancel(&desk.jobs.open(&id)?, out),
+        JobAction::Export { id } => export(&desk.jobs.open(&id)?, out),
+        JobAction::Tools { name } => show::tools(&desk.tools, name.as_deref(), out),
+        JobAction::Schema => {
+            let schema = schema(&desk.tools);
+            out.page(&serde_json::to_string_pretty(&schema).unwrap_or_default());
+            Ok(())
+        }
+    }
+}
+
+/// Runs a request in plain English that the planner understands, as `job plan --run` does.
+pub(super) fn answer(text: &str, socket: PathBuf, out: &Output) -> Result<(), Failure> {
+    let args = JobPlanArgs {
+        words: vec![text.to_owned()],
+        run: true,
+        output: JobOutput { output: None },
+    };
+    Desk::new(socket)?.plan(args, out)
+}
+
+/// Tools and jobs of this user.
+struct Desk {
+    tools: Toolbox,
+    jobs: Jobs,
+}
+
+impl Desk {
+    fn new(socket: PathBuf) -> Result<Self, Failure> {
+        let mut tools = picture_tools();
+        tools.add(Arc::new(EventPictures::new(socket)));
+        let jobs = Jobs::new(state_folder()?.join(FOLDER));
+        Ok(Self { tools, jobs })
+    }
+
+    fn run_file(&self, args: JobRunArgs, out: &Output) -> Result<(), Failure> {
+        let mut plan = read_plan(&args.file)?;
+        for (key, value) in args.inputs {
+            let Some(input) = plan.inputs.get_mut(&key) else {
+                let known = plan.inputs.keys().cloned().collect::<Vec<_>>().join(", ");
+                let sentence = format!("--input {key}: the plan has no such input; it has {known}");
+                return Err(Failure::input(sentence));
+            };
+            *input = serde_json::from_str(&value).unwrap_or(Value::String(value));
+        }
+        let origin = args.file.display().to_string();
+        self.create_and_run(plan, &origin, &args.output, out)
+    }
+
+    fn plan(&self, args: JobPlanArgs, out: &Output) -> Result<(), Failure> {
+        let text = args.words.join(" ");
+        let now = jiff::Zoned::now().datetime();
+        let plan = planner::plan(&text, now).map_err(|e| Failure::input(e.to_string()))?;
+        if args.run {
+            return self.create_and_run(plan, &text, &args.output, out);
+        }
+        out.object(&plan);
+        if !out.is_json() {
+            out.page(show::yaml(&plan)?.trim_end());
+        }
+        Ok(())
+    }
+
+    fn create_and_run(
+        &self,
+        plan: Plan,
+        origin: &str,
+        output: &JobOutput,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        let repaired = repair(plan, &self.tools).map_err(|faults| invalid(origin, &faults))?;
+        for change in &repaired.changes {
+            out.note(format!("repaired: {change}"));
+        }
+        let job = self
+            .jobs
+            .create(&repaired.plan, origin, output.output.as_deref())?;
+        self.start(&job, out)
+    }
+
+    /// Runs a job in this process until it ends or Ctrl-C.
+    fn start(&self, job: &JobFolder, out: &Output) -> Result<(), Failure> {
+        let id = &job.info().id;
+        out.note(format!("job {id}"));
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let on_signal = Arc::clone(&cancelled);
+        watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
+        let runner = Runner::new(self.tools.clone(), self.jobs.clone());
+        let mut progress = Progress::new(out);
+        let ended = runner.run(job, &mut |event| progress.show(&event), &|| {
+            cancelled.load(Ordering::Relaxed)
+        });
+        out.end_live_line();
+        let ended = ended?;
+        show::result(job, ended, out)?;
+        match ended {
+            Ended::Done => Ok(()),
+            Ended::Failed => {
+                let sentence =
+                    format!("job {id} failed; `watchkeeper job resume {id}` tries the rest again");
+                Err(Failure::new(Exit::Failed, sentence))
+            }
+            Ended::Cancelled => {
+                let sentence =
+                    format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on");
+                Err(Failure::new(Exit::Failed, sentence))
+            }
+        }
+    }
+
+    fn validate(&self, file: &Path, out: &Output) -> Result<(), Failure> {
+        let plan = read_plan(file)?;
+        let name = file.display().to_string();
+        let Err(faults) = check(plan.clone(), &self.tools) else {
+            let done = json!({"valid": true, "steps": plan.steps.len()});
+            out.both(&done, || {
+                format!("{name}: valid, {} steps", plan.steps.len())
+            });
+            return Ok(());
+        };
+        let mut failure = invalid(&name, &faults);
+        match repair(plan, &self.tools) {
+            Ok(repaired) => {
+                let changes = repaired
+                    .changes
+                    .iter()
+                    .map(|change| format!("repair: {change}"));
+                failure = failure.with(changes);
+            }
+            Err(left) => {
+                let number = left.len();
+                failure = failure.with([format!("{number} of the faults can't be repaired")]);
+            }
+        }
+        Err(failure)
+    }
+
+    fn explain(&self, what: &Path, out: &Output) -> Result<(), Failure> {
+        let name = what.display().to_string();
+        let plan = match self.jobs.open(&name) {
+            Ok(job) => read(&job.info().plan),
+            Err(JobFolderError::Unknown(_)) => Ok(read_plan(what)?),
+            Err(error) => return Err(error.into()),
+        };
+        let plan = plan.and_then(|plan| Ok(repair(plan, &self.tools)?));
+        let repaired = plan.map_err(|faults| invalid(&name, &faults))?;
+        for change in &repaired.changes {
+            out.note(format!("repaired: {change}"));
+        }
+        let plan: &CheckedPlan = &repaired.plan;
+        show::explain(plan, &self.tools, out);
+        Ok(())
+    }
+}
+
+/// Calls `on_interrupt` at the first Ctrl-C or SIGTERM; a second one ends the process as usual.
+fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let failed =
+        |error: std::io::Error| Failure::new(Exit::Failed, format!("can't start: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let watch = move || {
+        runtime.block_on(async {
+            use tokio::signal::unix::{SignalKind, signal};
+            let Ok(mut term) = signal(SignalKind::terminate()) else {
+                return;
+            };
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        });
+        on_interrupt();
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(watch).map(drop).map_err(failed)
+}
+
+fn read_plan(file: &Path) -> Result<Plan, Failure> {
+    let name = file.display();
+    let unreadable = |error| Failure::input(format!("{name} can't be read: {error}"));
+    // One byte more than allowed shows that the file is too large.
+    let limit = MAX_PLAN_BYTES as u64 + 1;
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().take(limit).read_to_string(&mut text)
+    } else {
+        let file = fs::File::open(file).map_err(unreadable)?;
+        file.take(limit).read_to_string(&mut text)
+    };
+    read.map_err(unreadable)?;
+    read_text(&text).map_err(|faults| invalid(&name.to_string(), &faults))
+}
+
+fn invalid(name: &str, faults: &[Fault]) -> Failure {
+    let number = match faults.len() {
+        1 => "1 fault".to_owned(),
+        number => format!("{number} faults"),
+    };
+    Failure::input(format!("{name}: {number}")).with(faults.iter().map(ToString::to_string))
+}
+
+fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
+    let id = &job.info().id;
+    let was_running = job.cancel()?;
+    let done = json!({"job": id, "was_running": was_running});
+    out.both(&done, || match was_running {
+        true => format!("Asked job {id} to end"),
+        false => format!("Job {id} is not running"),
+    });
+    Ok(())
+}
+
+fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
+    let plan = read(&job.info().plan).map_err(|faults| invalid(&job.info().id, &faults))?;
+    for transition in trajectory(&job.log()?, plan.rewards) {
+        out.page(&serde_json::to_string(&transition).unwrap_or_default());
+    }
+    Ok(())
+}
+
+impl From<JobFolderError> for Failure {
+    fn from(error: JobFolderError) -> Self {
+        let exit = match error {
+            JobFolderError::Unknown(_) | JobFolderError::NotEmpty(_) => Exit::BadInput,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        Self::new(Exit::Failed, error.to_string())
+    }
+}
