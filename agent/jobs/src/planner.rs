@@ -17,8 +17,8 @@ use crate::plan::{Call, Plan, Retry, Step};
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
 
-/// Least sharpness of a picture that is not blurred. In the test data the sharp ones of a scene have
-/// at least 0.56, the blurred ones at most 0.19.
+/// Least sharpness of a picture that is not blurred. In the test data the sharp ones of a scene
+/// have at least 0.56, the blurred ones at most 0.19.
 const SHARP: f64 = 0.35;
 
 /// Plans a request such as `organise last week's deliveries by bay and keep the three best of

@@ -295,8 +295,8 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the path of a new file or folder in the output folder. What an interrupted attempt of
-    /// this step left there is removed.
+    /// Returns the path of a new file or folder in the output folder. What an interrupted attempt
+    /// of this step left there is removed.
     ///
     /// # Errors
     /// If the name is no plain one, another step wrote it, or what is there can't be removed.

@@ -43,7 +43,6 @@ pub enum By {
     Folder,
 }
 
-/// Groups pictures.
 #[must_use]
 pub fn group(pictures: Vec<Picture>, by: By) -> Vec<Group> {
     let mut groups = match by {

@@ -1,7 +1,7 @@
 //! Picture files on disk: what they say of themselves, how good they are, which belong together.
 //!
-//! Owns [`Picture`], its metadata and scores, near duplicates, groups, selection, contact sheets and
-//! albums.
+//! Owns [`Picture`], its metadata and scores, near duplicates, groups, selection, contact sheets
+//! and albums.
 //!
 //! - A file is data from outside: one that can't be read is reported by [`PictureError`], and the
 //!   others go on.

@@ -49,7 +49,7 @@ struct Version {
 #[derive(Debug, Default)]
 struct Kept {
     measured: HashMap<Version, Arc<Measured>>,
-    /// Oldest first.
+    /// What is measured, the oldest first.
     order: VecDeque<Version>,
 }
 

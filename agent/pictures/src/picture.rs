@@ -17,7 +17,7 @@ use crate::scores::Scores;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Picture {
-    /// Absolute path.
+    /// Absolute path of the file.
     pub file: String,
     /// Pixels of the upright picture.
     pub width: u32,

@@ -47,7 +47,7 @@ pub enum Trait {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scores {
-    /// From [`watchkeeper_vision::imaging::quality::sharpness`].
+    /// Grows with the steepness of edges.
     pub sharpness: f64,
     /// Falls with clipped pixels, and with a mean that is dark or bright.
     pub exposure: f64,

@@ -16,7 +16,7 @@ pub enum Order {
     Oldest,
     /// Most pixels first.
     Largest,
-    /// By path.
+    /// Order of the paths.
     Name,
 }
 

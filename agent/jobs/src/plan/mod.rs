@@ -60,7 +60,6 @@ pub struct Plan {
     pub rewards: Option<Rewards>,
 }
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
     pub name: String,

@@ -11,7 +11,7 @@ const SCHEME: &str = "job://";
 /// Name before the dot that stands for the plan's inputs.
 pub(crate) const INPUTS: &str = "inputs";
 
-/// `${owner.key}`.
+/// The use of a result or an input: `${owner.key}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reference {
     /// A step, or [`INPUTS`].

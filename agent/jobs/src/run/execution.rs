@@ -45,7 +45,7 @@ pub(crate) struct Start {
     pub(crate) step: usize,
     /// 0 for the step's own call, else the number of the alternative.
     pub(crate) call: usize,
-    /// From 1.
+    /// Number of the try of this call, from 1.
     pub(crate) attempt: u64,
 }
 

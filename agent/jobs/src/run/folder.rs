@@ -1,8 +1,8 @@
 //! A job on disk.
 //!
-//! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and, unless
-//! the caller chose another place, the output folder `files`. `lock` is locked by the process that
-//! runs the job; `cancel` asks it to end.
+//! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
+//! unless the caller chose another place, the output folder `files`. `lock` is locked by the
+//! process that runs the job; `cancel` asks it to end.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -196,7 +196,7 @@ fn empty(output: &Path) -> Result<(), JobFolderError> {
     }
 }
 
-/// One job.
+/// A job that exists on disk.
 #[derive(Debug)]
 pub struct JobFolder {
     path: PathBuf,

@@ -92,8 +92,8 @@ impl Runner {
         }
     }
 
-    /// Runs a job, or goes on with one that was interrupted, failed or cancelled: steps that are
-    /// done stay so, all others are tried afresh.
+    /// Runs a job, or resumes one that was interrupted, failed or cancelled: steps that are done
+    /// stay so, all others are tried again.
     ///
     /// Blocks until it ends. `is_cancelled` is asked five times a second.
     ///
