@@ -4,7 +4,7 @@
 //!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
 //!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
 //! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`];
-//!   [`availability`] lists them). Its back end may [`change`] while it runs. Streams share it
+//!   [`availability`] lists them), in a [`precision`]. Its back end may [`change`] while it runs. Streams share it
 //!   through a [`fair_mutex`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
@@ -41,6 +41,7 @@ mod ort_library;
 mod ort_providers;
 mod picture_network;
 pub mod pool;
+pub mod precision;
 pub mod preprocess;
 pub mod prompted;
 pub mod read;
@@ -67,6 +68,7 @@ pub use detector::{Detector, DetectorInfo, FaceGaze, OwnThresholds, ReadLine, Ru
 pub use error::DetectError;
 pub use fair_mutex::Claim;
 pub use file_stamp::FileStamp;
-pub use ort_library::OrtPlaces;
+pub use ort_library::OrtSettings;
 pub use pool::{DetectorPool, OpenError, OpenRequest};
+pub use precision::Precision;
 pub use stream_network::SharedNetwork;
