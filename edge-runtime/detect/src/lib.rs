@@ -4,8 +4,8 @@
 //!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
 //!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
 //! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`];
-//!   [`availability`] lists them), in a [`precision`]. Its back end may [`change`] while it runs. Streams share it
-//!   through a [`fair_mutex`].
+//!   [`availability`] lists them), in a [`precision`]; [`calibration`] makes int8. Its back end may
+//!   [`change`] while it runs. Streams share it through a [`fair_mutex`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
@@ -19,6 +19,7 @@ pub mod actions;
 pub mod availability;
 pub mod backend;
 mod backend_in_use;
+pub mod calibration;
 pub mod change;
 mod colour;
 pub mod decode;

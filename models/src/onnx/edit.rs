@@ -44,7 +44,7 @@ pub enum OnnxError {
     Range(String),
 }
 
-/// An operation.
+/// An operation of the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Node {
     /// Its type; with the domain in front where that is not ONNX's own.

@@ -22,7 +22,7 @@ enum Value {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message(Vec<(u32, Value)>);
 
-/// Building.
+/// Building a new message.
 impl Message {
     #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
@@ -83,7 +83,7 @@ impl Message {
     }
 }
 
-/// Reading.
+/// Reading a message of a file.
 impl Message {
     /// Reads a message; messages inside are read when they are asked for.
     pub(super) fn read(bytes: Bytes) -> Result<Self, DecodeError> {

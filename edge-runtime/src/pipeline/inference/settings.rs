@@ -120,7 +120,7 @@ impl ModelSettings {
 
     /// Replaces the back end.
     #[must_use]
-    pub(super) fn with_backend(mut self, backend: BackendChoice) -> Self {
+    pub(crate) fn with_backend(mut self, backend: BackendChoice) -> Self {
         backend.name().clone_into(&mut self.backend);
         self.at_once = false;
         self
@@ -170,7 +170,7 @@ impl ModelSettings {
     }
 
     /// The request that opens `model`.
-    pub(super) fn request(&self, model: &str) -> OpenRequest {
+    pub(crate) fn request(&self, model: &str) -> OpenRequest {
         OpenRequest {
             model: model.to_owned(),
             backend: self.backend(),
