@@ -38,6 +38,14 @@ pub fn origin(file: Bytes) -> Option<Origin> {
     Some(Origin { sha256, backend })
 }
 
+/// A file with inner tensors as further outputs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedFile {
+    pub bytes: Vec<u8>,
+    /// Names of the further outputs, each with that of its tensor.
+    pub names: Vec<(String, String)>,
+}
+
 /// A file whose convolutions can be int8.
 #[derive(Debug, Clone)]
 pub struct Quantizable {
@@ -82,12 +90,11 @@ impl Quantizable {
         Ok(Self { file, tensors })
     }
 
-    /// The file with each tensor whose range must be known as a further output, and the names of
-    /// these outputs with those of their tensors.
+    /// The file with each tensor whose range must be known as a further output.
     ///
     /// # Errors
     /// [`OnnxError`]: the file is damaged.
-    pub fn observed(&self) -> Result<(Vec<u8>, Vec<(String, String)>), OnnxError> {
+    pub fn observed(&self) -> Result<ObservedFile, OnnxError> {
         let mut file = self.file.clone();
         let suffix = file.free_suffix("_seen")?;
         let mut names = Vec::new();
@@ -99,7 +106,8 @@ impl Quantizable {
             file.add_output(&seen);
             names.push((seen, tensor.clone()));
         }
-        Ok((file.to_bytes(), names))
+        let bytes = file.to_bytes();
+        Ok(ObservedFile { bytes, names })
     }
 
     /// The file with int8 convolutions. `ranges` has the largest magnitude of each tensor.
@@ -326,8 +334,8 @@ mod tests {
     #[test]
     fn observed_file_has_the_tensors_as_outputs() {
         let network = Quantizable::read(network(&[0.5])).expect("read");
-        let (file, names) = network.observed().expect("observed");
-        let outputs = File::read(file.into()).and_then(|file| file.outputs());
+        let ObservedFile { bytes, names } = network.observed().expect("observed");
+        let outputs = File::read(bytes.into()).and_then(|file| file.outputs());
         let seen: Vec<String> = names.iter().map(|(seen, _)| seen.clone()).collect();
         assert_eq!(seen, ["a_seen", "x_seen"]);
         assert_eq!(

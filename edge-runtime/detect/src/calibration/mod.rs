@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use watchkeeper_models::manifest::{Manifest, Task};
 use watchkeeper_models::onnx::OnnxError;
-use watchkeeper_models::onnx::quantize::{Origin, Quantizable};
+use watchkeeper_models::onnx::quantize::{ObservedFile, Origin, Quantizable};
 use watchkeeper_models::{Resolved, Sha256Sum, Zoo};
 use watchkeeper_vision::frame::Picture;
 
@@ -112,8 +112,8 @@ pub fn calibrate(
     let network = Quantizable::read(file.into()).map_err(refused)?;
     // Its child processes find both files there by name.
     let folder = tempfile::tempdir()?;
-    let (observed, names) = network.observed().map_err(refused)?;
-    let mut observed = subject.observe(&folder.path().join("seen.onnx"), &observed, &names)?;
+    let ObservedFile { bytes, names } = network.observed().map_err(refused)?;
+    let mut observed = subject.observe(&folder.path().join("seen.onnx"), &bytes, &names)?;
     let ranges = observed.ranges(&subject, frames.iter().step_by(2))?;
     let int8 = network.convert(&ranges, &origin).map_err(refused)?;
     let link = folder.path().join("model.onnx");
@@ -252,6 +252,9 @@ impl<'a> Subject<'a> {
     }
 }
 
+/// Reads the inputs of a run, its outputs, and the inner tensors.
+type ReadRun<'a> = &'a mut dyn FnMut(&[Feed<'_>], &[Tensor<'_>], &[Tensor<'_>]);
+
 /// The network of float32, which returns its inner tensors after its outputs.
 struct Observed {
     network: Box<dyn Network>,
@@ -261,12 +264,12 @@ struct Observed {
 }
 
 impl Observed {
-    /// Runs the network on a frame; `read` gets the input, the outputs and the inner tensors.
+    /// Runs the network on a frame.
     fn run(
         &mut self,
         subject: &Subject<'_>,
         (picture, gain): CalibrationFrame<'_>,
-        read: &mut dyn FnMut(&[Feed<'_>], &[Tensor<'_>], &[Tensor<'_>]),
+        read: ReadRun<'_>,
     ) -> Result<(), CalibrationError> {
         self.preprocessor.set_gain(gain);
         self.preprocessor.run(picture)?;
