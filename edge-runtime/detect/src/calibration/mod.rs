@@ -1,13 +1,13 @@
 //! Networks of int8 out of networks of float32, by frames of this box.
 //!
 //! - Frames with an even number give the ranges of the tensors ([`ranges`]), the others are golden:
-//!   they decide whether the result is kept ([`gate`]).
+//!   they decide whether the result is kept ([`acceptance`]).
 //! - Ranges and golden outputs are those of the network of float32 on ONNX Runtime, or on rten
 //!   where its library is missing.
 //! - The result appears beside its origin only after it passed: written aside, synced, renamed.
 //! - Not here: where frames come from, and which network a back end runs (`precision`).
 
-mod gate;
+mod acceptance;
 mod ranges;
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use watchkeeper_models::onnx::quantize::{ObservedFile, Origin, Quantizable};
 use watchkeeper_models::{Resolved, Sha256Sum, Zoo};
 use watchkeeper_vision::frame::Picture;
 
-use self::gate::Figures;
+use self::acceptance::Figures;
 use self::ranges::Magnitudes;
 use crate::backend::{self, BackendChoice};
 use crate::change::{Comparison, GoldenFrame};
