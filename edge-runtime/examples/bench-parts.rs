@@ -25,11 +25,11 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::privacy::MaskFill;
-use watchkeeper_detect::OrtPlaces;
 use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_detect::night_gain::NightGain;
 use watchkeeper_detect::trt::{StopFlag, TrtSettings};
+use watchkeeper_detect::{OrtSettings, Precision};
 use watchkeeper_models::Zoo;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::draw::palette::{COLORS, color_of};
@@ -106,6 +106,7 @@ fn trt_settings(state: &Path) -> anyhow::Result<TrtSettings> {
         library: None,
         folders: vec![state.join("lib")],
         engine_dir: state.join("engines"),
+        precision: Precision::default(),
         program: built
             .context("a target folder")?
             .join("watchkeeper-runtime"),
@@ -126,7 +127,7 @@ fn network(
         &resolved.path,
         &resolved.manifest,
         threads,
-        &OrtPlaces::default(),
+        &OrtSettings::default(),
         trt,
     )?;
     let shape = input_shape(&resolved.manifest.input);

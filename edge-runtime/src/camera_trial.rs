@@ -3,12 +3,12 @@
 //! - Every candidate examines the same frames, one after the other, by the code of a pipeline.
 //! - [`frames`] takes them, [`measure`] runs the candidates, [`compare`] judges without I/O,
 //!   [`pictures`] draws.
-//! - Memory is bounded: at most [`frames::MAX_FRAMES`] frames and [`frames::MAX_BYTES`] bytes.
+//! - Memory is bounded: at most 60 frames and [`frames::MAX_BYTES`] bytes.
 //! - Nothing is journaled. A privacy mask of the configuration applies.
 //! - Not here: the motion detector, whose motions are not comparable with objects.
 
 mod compare;
-mod frames;
+pub(crate) mod frames;
 mod measure;
 mod pictures;
 mod request;
@@ -62,7 +62,7 @@ pub fn run(request: &Request, config: &Config) -> Result<CameraTrialReport, Came
     request.check()?;
     let models = Models::new(config);
     let names = models_of(request, &models)?;
-    let taken = frames::take(request, config)?;
+    let taken = frames::take(&request.wanted(), config).map_err(CameraTrialError::Source)?;
     let (measured, mut notes) = measure_all(&names, &taken, request, &models)?;
     let finding = compare::compare(&measured, taken.source_fps);
     notes.extend(limits(&taken, &finding));

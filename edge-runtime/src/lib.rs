@@ -37,6 +37,7 @@ pub mod journal;
 pub mod load;
 pub mod media;
 pub mod metrics;
+pub mod model_calibration;
 pub mod model_queries;
 pub mod pipeline;
 pub mod server;

@@ -7,7 +7,9 @@ use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
 use watchkeeper_detect::trt;
 use watchkeeper_runtime::media::window::{self, WindowSize};
-use watchkeeper_runtime::{camera_trial, capture, daemon, image_run, model_queries};
+use watchkeeper_runtime::{
+    camera_trial, capture, daemon, image_run, model_calibration, model_queries,
+};
 
 /// Watches cameras: capture, inference, workflows, journal. Serves HTTP on a Unix socket; needs
 /// neither network nor agent.
@@ -51,6 +53,9 @@ enum Command {
     /// Measure a model on the back ends of this box and print a report as JSON; called by
     /// `watchkeeper models bench`, and by the runtime to choose a back end
     ModelBench(model_queries::ModelBenchRequest),
+    /// Make the network of int8 of a model by frames of a source and print a report as JSON; called
+    /// by `watchkeeper models calibrate`
+    ModelCalibrate(model_calibration::Request),
     /// Ask for TensorRT and the device and print the answer as JSON; called by the runtime
     #[command(hide = true)]
     TrtProbe {
@@ -74,7 +79,7 @@ impl Command {
             Self::ModelBench(request) => return request.begin(),
             Self::TrtProbe { library } => trt::probe::serve(library),
             Self::TrtBuild { order } => trt::build::serve(order),
-            Self::WorkflowRun(_) | Self::CameraTrial(_) => return None,
+            Self::WorkflowRun(_) | Self::CameraTrial(_) | Self::ModelCalibrate(_) => return None,
         };
         // Without a reader the output does not matter.
         Some(written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
@@ -127,6 +132,7 @@ fn main() -> ExitCode {
         Some(Command::ModelCheck(check)) => return check.run(&config),
         Some(Command::Backends(query)) => return query.run(&config),
         Some(Command::ModelBench(request)) => return request.run(&config),
+        Some(Command::ModelCalibrate(request)) => return request.run(&config),
         Some(Command::TrtProbe { .. } | Command::TrtBuild { .. }) | None => {}
     }
     match daemon::run(config, &args.lifetime) {

@@ -98,7 +98,7 @@ fn limited(settings: &str) -> Result<ModelSettings, String> {
     ModelSettings::from_json(settings)
 }
 
-fn print(answer: &impl Serialize) -> ExitCode {
+pub(crate) fn print(answer: &impl Serialize) -> ExitCode {
     let written = serde_json::to_string(answer)
         .map_err(io::Error::other)
         .and_then(|json| write_line(&mut io::stdout(), &json));
@@ -108,7 +108,7 @@ fn print(answer: &impl Serialize) -> ExitCode {
     }
 }
 
-fn refuse(why: &str) -> ExitCode {
+pub(crate) fn refuse(why: &str) -> ExitCode {
     print_refusal(why);
     ExitCode::FAILURE
 }

@@ -84,6 +84,72 @@ impl Hostile {
     }
 }
 
+/// A convolution whose windows lie side by side.
+fn convolution(inputs: &[&str], output: &str, side: u64) -> Message {
+    node("Conv", inputs, output)
+        .ints("kernel_shape", &[side, side])
+        .ints("strides", &[side, side])
+        .ints("pads", &[0; 4])
+        .int("group", 1)
+}
+
+/// Sides of the grid in which [`write_bright_cells`] finds boxes.
+const CELLS: u64 = 4;
+
+/// Writes `NAME.onnx` and its manifest: a detector whose boxes are the cells of a grid, with their
+/// brightness as the scores. It has two convolutions; their weights have no more digits than
+/// float16.
+///
+/// # Errors
+/// If the folder can't be written.
+pub fn write_bright_cells(folder: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let (count, side) = (CELLS * CELLS, SIDE / CELLS);
+    let data = |values: Vec<f32>| {
+        values
+            .into_iter()
+            .flat_map(f32::to_le_bytes)
+            .collect::<Vec<_>>()
+    };
+    let places: Vec<(u64, u64)> = (0..count).map(|i| (i % CELLS, i / CELLS)).collect();
+    let middle = |i: u64| (i * side + side / 2) as f32;
+    let columns = places.iter().map(|(x, _)| middle(*x));
+    let rows = places.iter().map(|(_, y)| middle(*y));
+    let sizes = std::iter::repeat_n(side as f32, 2 * places.len());
+    let boxes = columns.chain(rows).chain(sizes).collect();
+    let pixels = usize::try_from(side * side)?;
+    let mean = vec![1.0 / pixels as f32; pixels];
+    let graph = Message::default()
+        .message(1, &convolution(&["images", "colours"], "grey", 1))
+        .message(1, &convolution(&["grey", "mean"], "cells", side))
+        .message(1, &node("Reshape", &["cells", "row"], "scores"))
+        .message(
+            1,
+            &node("Concat", &["boxes", "scores"], "output0").int("axis", 1),
+        )
+        .text(2, "bright")
+        .message(
+            5,
+            &constant(
+                "colours",
+                FLOAT,
+                &[1, 3, 1, 1],
+                &data([0.25, 0.5, 0.25].map(|share| share / 256.0).to_vec()),
+            ),
+        )
+        .message(
+            5,
+            &constant("mean", FLOAT, &[1, 1, side, side], &data(mean)),
+        )
+        .message(5, &constant("boxes", FLOAT, &[1, 4, count], &data(boxes)))
+        .message(5, &integers("row", &[3], &[1, 1, count.cast_signed()]))
+        .message(11, &tensor_info("images", FLOAT, &[1, 3, SIDE, SIDE]))
+        .message(12, &tensor_info("output0", FLOAT, &[1, 5, count]));
+    let path = folder.join(format!("{name}.onnx"));
+    std::fs::write(&path, model(&graph))?;
+    std::fs::write(path.with_extension("toml"), manifest(name))?;
+    Ok(path)
+}
+
 fn manifest(name: &str) -> String {
     format!(
         "name = {name:?}\ntask = \"object-detection\"\nsummary = \"A network of a test\"\nconfidence = 0.25\nlabels = [\"thing\"]\n\n\

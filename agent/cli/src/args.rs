@@ -23,7 +23,7 @@ use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
 pub use self::audit::{AuditAction, AuditArgs};
-pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs};
+pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
 pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
@@ -407,6 +407,8 @@ pub enum ModelAction {
     Pull(PullArgs),
     /// Measure a model on the back ends of this box: times of each stage, frames a second, memory.
     Bench(BenchArgs),
+    /// Make a network of int8 by frames of a camera; keep it if it proves equal and faster.
+    Calibrate(CalibrateArgs),
     /// Compare model files with their checksums.
     Verify {
         /// Names of the models [default: all installed].

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use url::Url;
 use watchkeeper_config::{
     AgentApiConfig, Backend, BrokerLayers, ChannelConfig, ChannelKind, Config, ConfigError,
-    LlmConfig, LoadRequest, LookConfig, LookedAt, MqttConfig, Origin, SecretSource, SinksConfig,
-    load, load_usable, redact,
+    LlmConfig, LoadRequest, LookConfig, LookedAt, MqttConfig, Origin, Precision, SecretSource,
+    SinksConfig, load, load_usable, redact,
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 
@@ -460,6 +460,11 @@ pub(super) fn inference_section(config: &Config, library: Option<&Path>) -> Valu
             Backend::Rten => "rten",
             Backend::Ort => "ort",
             Backend::Trt => "trt",
+        },
+        "precision": match config.inference.precision {
+            Precision::Fp32 => "fp32",
+            Precision::Fp16 => "fp16",
+            Precision::Int8 => "int8",
         },
     });
     set(&mut section, "threads", config.inference.threads);

@@ -4,6 +4,7 @@
 //!   and renaming, which are sans-IO in `watchkeeper-models`.
 
 mod bench;
+mod calibrate;
 mod list;
 
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ pub(super) async fn run(
             show_downloaded(&name, &pull(plans, out).await?, out);
         }
         ModelAction::Bench(args) => return bench::run(&args, global, out),
+        ModelAction::Calibrate(args) => return calibrate::run(&args, global, out),
         ModelAction::Verify { names } => return verify(&zoo, names, out),
         ModelAction::Add {
             file,

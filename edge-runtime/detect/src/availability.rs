@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::ort_library::OrtPlaces;
+use super::ort_library::OrtSettings;
 #[cfg(feature = "ort")]
 use super::ort_library::version;
 use super::rten;
@@ -33,7 +33,7 @@ pub struct FoundBackend {
 
 /// Lists all back ends, those of libraries first.
 #[must_use]
-pub fn list(places: &OrtPlaces, trt: &TrtSettings) -> Vec<BackendState> {
+pub fn list(places: &OrtSettings, trt: &TrtSettings) -> Vec<BackendState> {
     with(tensorrt(trt), ort(places))
 }
 
@@ -69,7 +69,7 @@ fn tensorrt(settings: &TrtSettings) -> Result<FoundBackend, String> {
 }
 
 #[cfg(feature = "ort")]
-fn ort(places: &OrtPlaces) -> Result<FoundBackend, String> {
+fn ort(places: &OrtSettings) -> Result<FoundBackend, String> {
     let library = places.library_file();
     let providers = super::ort::providers(places)?;
     Ok(FoundBackend {
@@ -80,24 +80,26 @@ fn ort(places: &OrtPlaces) -> Result<FoundBackend, String> {
 }
 
 #[cfg(not(feature = "ort"))]
-fn ort(_: &OrtPlaces) -> Result<FoundBackend, String> {
+fn ort(_: &OrtSettings) -> Result<FoundBackend, String> {
     Err("this program was built without it".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::precision::Precision;
 
     #[test]
     fn missing_library_is_named_and_rten_is_always_there() {
-        let places = OrtPlaces {
+        let places = OrtSettings {
             library: Some("/nowhere/libonnxruntime.so".into()),
-            ..OrtPlaces::default()
+            ..OrtSettings::default()
         };
         let trt = TrtSettings {
             library: Some("/nowhere/libwk_trt.so".into()),
             folders: Vec::new(),
             engine_dir: "/nowhere".into(),
+            precision: Precision::default(),
             program: "/nowhere/program".into(),
             stop: trt::StopFlag::default(),
         };

@@ -17,7 +17,7 @@ use std::thread::available_parallelism;
 use watchkeeper_models::Manifest;
 
 use super::network::{LoadError, Network, Signature};
-use super::ort_library::OrtPlaces;
+use super::ort_library::OrtSettings;
 use super::rten::{self, RtenNetwork};
 use super::trt::{self, BuildProgress, TrtNetwork, TrtSettings};
 use super::warm_up::{WarmUpError, warm_up};
@@ -58,7 +58,7 @@ impl BackendChoice {
 
     /// Whether the libraries that it needs are found; TensorRT needs `trt`.
     #[must_use]
-    pub fn is_installed(self, places: &OrtPlaces, trt: Option<&TrtSettings>) -> bool {
+    pub fn is_installed(self, places: &OrtSettings, trt: Option<&TrtSettings>) -> bool {
         match self {
             Self::Auto | Self::Rten => true,
             Self::Ort => places.library_file().is_some(),
@@ -106,7 +106,7 @@ pub fn load(
     path: &Path,
     manifest: &Manifest,
     threads: usize,
-    places: &OrtPlaces,
+    places: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
@@ -128,7 +128,7 @@ pub fn load_as(
     signature: &Signature<'_>,
     warm_up_run: WarmUp<'_>,
     threads: usize,
-    places: &OrtPlaces,
+    places: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, signature, threads)?)) };
@@ -197,7 +197,7 @@ pub fn load_at_once(
     signature: &Signature<'_>,
     warm_up_run: WarmUp<'_>,
     threads: usize,
-    places: &OrtPlaces,
+    places: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
     let load = |choice| load_as(choice, path, signature, warm_up_run, threads, places, None);
     let rten = load(BackendChoice::Rten);
@@ -271,7 +271,7 @@ fn ort(
     path: &Path,
     signature: &Signature<'_>,
     threads: usize,
-    places: &OrtPlaces,
+    places: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
     let network = super::ort::OrtNetwork::load(path, signature, threads, places)?;
     Ok(Box::new(network))
@@ -282,7 +282,7 @@ fn ort(
     _: &Path,
     _: &Signature<'_>,
     _: usize,
-    _: &OrtPlaces,
+    _: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
     Err(LoadError::Unavailable {
         backend: "ort",

@@ -4,8 +4,8 @@
 //!   [`whole_image`] (embeddings, segments, depth, anomalies), [`read`] (text), [`gaze`],
 //!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
 //! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`];
-//!   [`availability`] lists them). Its back end may [`change`] while it runs. Streams share it
-//!   through a [`fair_mutex`].
+//!   [`availability`] lists them), in a [`precision`]; [`calibration`] makes int8. Its back end may
+//!   [`change`] while it runs. Streams share it through a [`fair_mutex`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
@@ -19,6 +19,7 @@ pub mod actions;
 pub mod availability;
 pub mod backend;
 mod backend_in_use;
+pub mod calibration;
 pub mod change;
 mod colour;
 pub mod decode;
@@ -41,6 +42,7 @@ mod ort_library;
 mod ort_providers;
 mod picture_network;
 pub mod pool;
+pub mod precision;
 pub mod preprocess;
 pub mod prompted;
 pub mod read;
@@ -67,6 +69,7 @@ pub use detector::{Detector, DetectorInfo, FaceGaze, OwnThresholds, ReadLine, Ru
 pub use error::DetectError;
 pub use fair_mutex::Claim;
 pub use file_stamp::FileStamp;
-pub use ort_library::OrtPlaces;
+pub use ort_library::OrtSettings;
 pub use pool::{DetectorPool, OpenError, OpenRequest};
+pub use precision::Precision;
 pub use stream_network::SharedNetwork;

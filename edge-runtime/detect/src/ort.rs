@@ -22,7 +22,7 @@ use super::network::{
     Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
     pick_outputs,
 };
-use super::ort_library::{LIBRARY_VARIABLE, OrtPlaces, find_library, system_folders};
+use super::ort_library::{LIBRARY_VARIABLE, OrtSettings, find_library, system_folders};
 use super::ort_providers::{CPU, Provider};
 
 pub const NAME: &str = "ort";
@@ -53,8 +53,10 @@ impl OrtNetwork {
         path: &Path,
         signature: &Signature<'_>,
         threads: usize,
-        places: &OrtPlaces,
+        places: &OrtSettings,
     ) -> Result<Self, LoadError> {
+        let (path, _) = places.precision.network_file(path, NAME);
+        let path = path.as_path();
         let mismatch = |message| LoadError::Mismatch {
             path: path.to_owned(),
             manifest: signature.manifest.to_owned(),
@@ -155,7 +157,7 @@ fn builder(environment: &Environment, threads: usize) -> Result<SessionBuilder, 
 ///
 /// # Errors
 /// One clause: no library was found, or it can't be opened.
-pub(crate) fn providers(places: &OrtPlaces) -> Result<Vec<&'static str>, String> {
+pub(crate) fn providers(places: &OrtSettings) -> Result<Vec<&'static str>, String> {
     environment(places)?;
     let providers = Provider::available().map(Provider::name);
     Ok(providers.chain([CPU]).collect())
@@ -221,7 +223,7 @@ impl Network for OrtNetwork {
 
 /// The process's one ONNX Runtime. The next network repeats a failed search, because the library
 /// may have been installed meanwhile.
-fn environment(places: &OrtPlaces) -> Result<Environment, String> {
+fn environment(places: &OrtSettings) -> Result<Environment, String> {
     static LOADED: Mutex<Option<Environment>> = Mutex::new(None);
     let mut loaded = LOADED.lock();
     if let Some(environment) = loaded.as_ref() {

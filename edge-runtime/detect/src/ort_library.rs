@@ -7,6 +7,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::precision::Precision;
+
 #[cfg(feature = "ort")]
 const LIBRARY: &str = "libonnxruntime.so";
 
@@ -14,16 +16,17 @@ const LIBRARY: &str = "libonnxruntime.so";
 #[cfg(feature = "ort")]
 pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 
-/// Configured locations of ONNX Runtime's library, besides the system's.
+/// Configured locations of ONNX Runtime's library, besides the system's, and its precision.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct OrtPlaces {
+pub struct OrtSettings {
     /// The configured file.
     pub library: Option<PathBuf>,
     /// Folders of fetched libraries.
     pub folders: Vec<PathBuf>,
+    pub precision: Precision,
 }
 
-impl OrtPlaces {
+impl OrtSettings {
     /// Returns the library that a network would be run by, if there is one.
     #[must_use]
     pub fn library_file(&self) -> Option<PathBuf> {
@@ -52,7 +55,7 @@ pub(crate) fn system_folders() -> Vec<PathBuf> {
 /// Finds the library of ONNX Runtime to open.
 #[cfg(feature = "ort")]
 pub(crate) fn find_library(
-    places: &OrtPlaces,
+    places: &OrtSettings,
     variable: Option<OsString>,
     folders: &[PathBuf],
 ) -> Result<PathBuf, String> {
@@ -134,11 +137,11 @@ mod tests {
             fs::write(full.join(format!("{LIBRARY}.{version}")), "").unwrap();
         }
         let folders = [empty, full.clone()];
-        let found = find_library(&OrtPlaces::default(), None, &folders).unwrap();
+        let found = find_library(&OrtSettings::default(), None, &folders).unwrap();
         assert_eq!(found, full.join("libonnxruntime.so.1.31.1"));
-        let places = OrtPlaces {
+        let places = OrtSettings {
             folders: vec![dir.path().join("missing"), full],
-            ..OrtPlaces::default()
+            ..OrtSettings::default()
         };
         let found = find_library(&places, None, &[]).unwrap();
         assert!(found.ends_with("full/libonnxruntime.so.1.31.1"));
@@ -151,9 +154,9 @@ mod tests {
     fn named_library_is_never_replaced_by_another() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(LIBRARY), "").unwrap();
-        let places = OrtPlaces {
+        let places = OrtSettings {
             library: Some(dir.path().join("mine.so")),
-            ..OrtPlaces::default()
+            ..OrtSettings::default()
         };
         let error = find_library(&places, None, &[dir.path().to_owned()]).unwrap_err();
         assert!(error.contains("mine.so"), "{error}");

@@ -7,7 +7,7 @@ use watchkeeper_models::Manifest;
 
 use super::backend::{self, BackendChoice};
 use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
-use super::ort_library::OrtPlaces;
+use super::ort_library::OrtSettings;
 use super::trt::{BuildProgress, TrtSettings};
 use super::warm_up::{WarmUpError, warm_up, warm_up_with};
 
@@ -19,7 +19,7 @@ pub(super) struct PictureNetwork {
     /// Length of an embedding of the descriptions that an open-vocabulary network takes.
     pub(super) described: Option<usize>,
     pub(super) threads: usize,
-    pub(super) ort: OrtPlaces,
+    pub(super) ort: OrtSettings,
     pub(super) trt: Option<TrtSettings>,
 }
 

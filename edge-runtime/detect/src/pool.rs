@@ -29,7 +29,7 @@ use super::gaze::GazeModel;
 use super::motion::{MotionDetector, MotionSettings};
 use super::network::{LoadError, Network, Signature};
 use super::neural::NeuralDetector;
-use super::ort_library::OrtPlaces;
+use super::ort_library::OrtSettings;
 use super::picture_network::PictureNetwork;
 use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
@@ -56,7 +56,7 @@ pub struct OpenRequest {
     /// Folders of model files and of the user's manifests; the first match wins.
     pub models_dirs: Vec<PathBuf>,
     /// Where to search ONNX Runtime, besides the system's folders.
-    pub ort: OrtPlaces,
+    pub ort: OrtSettings,
     /// TensorRT; `None` where it must not be used, or `auto` found no shim.
     pub trt: Option<TrtSettings>,
     /// Settings of the motion detector; networks have none.

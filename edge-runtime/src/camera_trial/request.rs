@@ -2,11 +2,16 @@
 
 use std::path::PathBuf;
 
+use super::frames::Wanted;
 use crate::pipeline::inference::models::ModelError;
 
 /// Maximum duration in seconds of the source: farther apart, frames do not show the same person
 /// near the same place.
 const MAX_SECONDS: f64 = 20.0;
+
+/// Most frames of a trial, and most in a second of the source.
+const MAX_FRAMES: usize = 60;
+const MAX_FPS: f64 = 5.0;
 
 /// Arguments of `camera-trial`.
 #[derive(Debug, Clone, clap::Args)]
@@ -31,6 +36,18 @@ pub struct Request {
 }
 
 impl Request {
+    /// The frames of a trial: of one size, so that boxes of neighbours can be compared.
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            source: &self.source,
+            seconds: self.seconds,
+            no_tls_verify: self.no_tls_verify,
+            max_frames: MAX_FRAMES,
+            max_fps: MAX_FPS,
+            is_one_size: true,
+        }
+    }
+
     /// Refuses a duration out of range.
     pub(super) fn check(&self) -> Result<(), CameraTrialError> {
         if self.seconds > 0.0 && self.seconds <= MAX_SECONDS {

@@ -260,7 +260,7 @@ impl Converter<'_> {
                 .as_chunks()
                 .0
                 .iter()
-                .map(|b| super::half::to_f32(u16::from_le_bytes(*b)))
+                .map(|b| half::f16::from_le_bytes(*b).to_f32())
                 .collect(),
             Kind::I32 => return Err(refused(place(), "INT32", "FLOAT32, FLOAT16")),
         };

@@ -9,7 +9,6 @@ mod convert;
 mod convolution;
 mod error;
 mod flatbuffer;
-mod half;
 mod schema;
 
 pub use error::TfliteError;

@@ -17,7 +17,7 @@ use watchkeeper_detect::change::{
 use watchkeeper_detect::network::{Feed, Network, Tensor};
 use watchkeeper_detect::neural::NeuralDetector;
 use watchkeeper_detect::{
-    ChangeReport, ChangeState, DetectParams, Detector as _, OrtPlaces, SharedNetwork,
+    ChangeReport, ChangeState, DetectParams, Detector as _, OrtSettings, SharedNetwork,
 };
 use watchkeeper_models::Manifest;
 use watchkeeper_runtime::capture::mailbox::Recv;
@@ -78,7 +78,7 @@ impl Network for Second {
 }
 
 fn network(model: &Path, threads: usize) -> Box<dyn Network> {
-    let (places, choice) = (OrtPlaces::default(), BackendChoice::Rten);
+    let (places, choice) = (OrtSettings::default(), BackendChoice::Rten);
     load(choice, model, &manifest(), threads, &places, None).unwrap()
 }
 

@@ -14,7 +14,7 @@ use watchkeeper_detect::SharedNetwork;
 use watchkeeper_detect::backend::{BackendChoice, load};
 use watchkeeper_detect::network::{Feed, Network, Tensor};
 use watchkeeper_detect::neural::NeuralDetector;
-use watchkeeper_detect::{DetectParams, Detector, OrtPlaces, RawDetection};
+use watchkeeper_detect::{DetectParams, Detector, OrtSettings, RawDetection};
 use watchkeeper_models::Manifest;
 use watchkeeper_tests::daemons::data;
 use watchkeeper_vision::frame::{Frame, FrameId};
@@ -234,7 +234,7 @@ fn network(data: &Path) -> Box<dyn Network> {
         &data.join("models/yolox_nano.onnx"),
         &manifest,
         2,
-        &OrtPlaces::default(),
+        &OrtSettings::default(),
         None,
     )
     .unwrap()

@@ -14,6 +14,7 @@ mod bad_input;
 mod bare_box;
 mod blueprints;
 mod broker_access;
+mod calibration;
 mod capture_http;
 mod capture_rtsp;
 mod channels;

@@ -12,6 +12,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use watchkeeper_tests::daemons::{data, json_lines, program};
+use watchkeeper_tests::onnx::write_bright_cells;
 use watchkeeper_tests::trt::{FakeTrt, Headers};
 
 /// What a run of `watchkeeper run` said.
@@ -26,6 +27,7 @@ struct Ran {
 struct Box {
     folder: TempDir,
     trt: FakeTrt,
+    precision: &'static str,
 }
 
 impl Box {
@@ -35,30 +37,23 @@ impl Box {
             return Ok(None);
         };
         let folder = tempfile::Builder::new().prefix("wk").tempdir()?;
-        Ok(Some(Self { folder, trt }))
+        Ok(Some(Self {
+            folder,
+            trt,
+            precision: "fp16",
+        }))
+    }
+
+    /// Runs with another value of `runtime.inference.precision`.
+    const fn with_precision(mut self, precision: &'static str) -> Self {
+        self.precision = precision;
+        self
     }
 
     /// Runs `watchkeeper run SOURCE --model MODEL …` on a back end, in a mode of the fake.
     fn run(&self, backend: &str, mode: &str, arguments: &[&str]) -> anyhow::Result<Ran> {
-        let config = self.folder.path().join("box.toml");
-        let (shim, engines) = (self.trt.shim(), self.engines());
-        fs::write(
-            &config,
-            format!(
-                "[runtime.inference]\nbackend = {backend:?}\ntrt_library = {shim:?}\n\
-                 engine_dir = {engines:?}\n"
-            ),
-        )?;
-        let (name, folders) = self.trt.environment(mode, self.folder.path())?;
-        let out = Command::new(program("watchkeeper")?)
-            .arg("--config")
-            .arg(config)
-            .arg("run")
-            .args(arguments)
-            .args(["--json", "--verbose"])
-            .env(name, folders)
-            .stdin(Stdio::null())
-            .output()?;
+        let mut command = self.command(backend, mode)?;
+        let out = command.arg("run").args(arguments).output()?;
         let log = String::from_utf8_lossy(&out.stderr).into_owned();
         let lines = json_lines(&out.stdout).with_context(|| log.clone())?;
         let summary = lines.into_iter().find(|line| line["type"] == "summary");
@@ -69,9 +64,49 @@ impl Box {
         })
     }
 
+    /// Calibrates a model on some seconds of the demo scene; the summary is the report.
+    fn calibrate(&self, model: &Path, mode: &str) -> anyhow::Result<Ran> {
+        let mut command = self.command("trt", mode)?;
+        command.args(["models", "calibrate", "--source", "demo:", "--frames", "40"]);
+        let out = command.arg(model).output()?;
+        let log = String::from_utf8_lossy(&out.stderr).into_owned();
+        let report = json_lines(&out.stdout).with_context(|| log.clone())?;
+        Ok(Ran {
+            code: out.status.code().unwrap_or(-1),
+            summary: report.into_iter().next().unwrap_or_default(),
+            log,
+        })
+    }
+
+    /// `watchkeeper` with a configuration for this back end, in a mode of the fake.
+    fn command(&self, backend: &str, mode: &str) -> anyhow::Result<Command> {
+        let config = self.folder.path().join("box.toml");
+        let (shim, engines) = (self.trt.shim(), self.engines());
+        fs::write(
+            &config,
+            format!(
+                "[runtime.inference]\nbackend = {backend:?}\ntrt_library = {shim:?}\n\
+                 engine_dir = {engines:?}\nprecision = {:?}\n",
+                self.precision
+            ),
+        )?;
+        let (name, folders) = self.trt.environment(mode, self.folder.path())?;
+        let mut command = Command::new(program("watchkeeper")?);
+        command
+            .args(["--json", "--verbose", "--config"])
+            .arg(config)
+            .env(name, folders)
+            .stdin(Stdio::null());
+        Ok(command)
+    }
+
     /// Runs a tiny network on some seconds of the demo scene.
     fn run_demo(&self, backend: &str, mode: &str) -> anyhow::Result<Ran> {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/bright-seg.onnx");
+        self.run_demo_with(&model, backend, mode)
+    }
+
+    fn run_demo_with(&self, model: &Path, backend: &str, mode: &str) -> anyhow::Result<Ran> {
         let model = model.display().to_string();
         let zone = "all:0,0,640,0,640,360,0,360";
         let arguments = ["demo:", "--model", &model, "--zone", zone, "--for", "3"];
@@ -167,6 +202,106 @@ fn engine_is_built_once_and_counts_like_rten() -> anyhow::Result<()> {
     ensure!(bench.files("engine")?.len() == 1);
     let log = counts_alike(&bench, "right")?;
     ensure!(!log.contains(BUILT), "{log}");
+    Ok(())
+}
+
+#[test]
+fn engines_of_float16_and_float32_are_kept_side_by_side() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "an engine of float16")? else {
+        return Ok(());
+    };
+    let model = write_bright_cells(bench.folder.path(), "cells")?;
+    let by_rten = bench.run_demo_with(&model, "rten", "right")?;
+    let single = bench.with_precision("fp32");
+    let by_single = single.run_demo_with(&model, "trt", "right")?;
+    let bench = single.with_precision("fp16");
+    let by_half = bench.run_demo_with(&model, "trt", "right")?;
+    for ran in [&by_single, &by_half] {
+        ensure!(ran.code == 0 && ran.log.contains(BUILT), "{}", ran.log);
+        let (counts, right) = (counted(&ran.summary), counted(&by_rten.summary));
+        ensure!(counts == right, "{counts} and {right}");
+    }
+    let engines = bench.files("engine")?;
+    ensure!(engines.len() == 2, "{engines:?}");
+    let engines = engines
+        .iter()
+        .map(fs::read)
+        .collect::<Result<Vec<_>, _>>()?;
+    // The fake keeps the network in its engine.
+    let is_half = |engine: &&Vec<u8>| engine.windows(4).any(|part| part == b"_f16");
+    ensure!(engines.iter().filter(is_half).count() == 1);
+    Ok(())
+}
+
+/// Whether an engine of int8 is kept; the fake keeps the network in its engine.
+fn has_int8(bench: &Box) -> anyhow::Result<bool> {
+    const OPERATOR: &[u8] = b"DequantizeLinear";
+    for path in bench.files("engine")? {
+        let engine = fs::read(path)?;
+        if engine.windows(OPERATOR.len()).any(|part| part == OPERATOR) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[test]
+fn int8_network_that_proves_itself_is_kept_and_serves() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "a calibration that succeeds")? else {
+        return Ok(());
+    };
+    let model = write_bright_cells(bench.folder.path(), "cells")?;
+    let done = bench.calibrate(&model, "slow-float")?;
+    ensure!(done.code == 0, "{} {}", done.summary, done.log);
+    let kept = model.with_extension("int8.onnx");
+    ensure!(
+        done.summary["file"].as_str() == kept.to_str(),
+        "{}",
+        done.summary
+    );
+    ensure!(done.summary["changed_boxes"] == 0, "{}", done.summary);
+    ensure!(kept.is_file());
+    fs::remove_dir_all(bench.engines())?;
+    // Only this precision uses it.
+    let ran = bench.run_demo_with(&model, "trt", "right")?;
+    ensure!(ran.code == 0 && !has_int8(&bench)?, "{}", ran.log);
+    let bench = bench.with_precision("int8");
+    let ran = bench.run_demo_with(&model, "trt", "right")?;
+    ensure!(ran.code == 0 && has_int8(&bench)?, "{}", ran.log);
+    // A changed model needs a new calibration: this field of the file means nothing.
+    fs::write(
+        &model,
+        [fs::read(&model)?, b"\xca\x3e\x01x".to_vec()].concat(),
+    )?;
+    fs::remove_dir_all(bench.engines())?;
+    let ran = bench.run_demo_with(&model, "trt", "right")?;
+    ensure!(ran.code == 0 && !has_int8(&bench)?, "{}", ran.log);
+    ensure!(
+        ran.log.contains("was calibrated for another file"),
+        "{}",
+        ran.log
+    );
+    Ok(())
+}
+
+#[test]
+fn int8_network_that_is_not_faster_is_refused_with_figures() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "a calibration that is refused")? else {
+        return Ok(());
+    };
+    let model = write_bright_cells(bench.folder.path(), "cells")?;
+    let done = bench.calibrate(&model, "right")?;
+    ensure!(done.code != 0, "{}", done.summary);
+    let why = done.summary["why_not"].as_str().unwrap_or_default();
+    for part in [
+        "times as fast",
+        "ms before",
+        "ms in int8",
+        "1.3 times are needed",
+    ] {
+        ensure!(why.contains(part), "{why}");
+    }
+    ensure!(!model.with_extension("int8.onnx").exists());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of `watchkeeper backends` and `watchkeeper models bench`.
+//! Arguments of `watchkeeper backends`, `watchkeeper models bench` and `models calibrate`.
 
 use std::path::PathBuf;
 
@@ -32,6 +32,23 @@ pub struct BenchArgs {
     /// Seconds of measured runs on each back end; runs before them warm it up.
     #[arg(long = "for", default_value = "10s", value_name = "SECONDS", value_parser = seconds)]
     pub seconds: f64,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct CalibrateArgs {
+    /// Model name or ONNX file; --backend chooses the back end [default: TensorRT, else ONNX
+    /// Runtime].
+    pub name: String,
+    /// Name of a configured source, or an address: a camera, a recording, a folder of pictures.
+    #[arg(long, value_name = "SOURCE")]
+    pub source: String,
+    /// Frames to take: half of them give ranges, the others decide.
+    #[arg(long, default_value_t = 100, value_name = "N",
+          value_parser = clap::value_parser!(u32).range(2..=500))]
+    pub frames: u32,
+    /// Seconds of the source from one frame to the next.
+    #[arg(long, default_value = "0.2s", value_name = "SECONDS", value_parser = seconds)]
+    pub every: f64,
 }
 
 /// Reads a number of seconds, with or without the unit.

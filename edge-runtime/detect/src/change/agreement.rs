@@ -87,6 +87,40 @@ impl Comparison {
         }
         Ok(has_object || difference <= CLOSE_TOLERANCE)
     }
+
+    /// Counts the golden boxes that a candidate changed. Outputs without boxes count as one.
+    ///
+    /// # Errors
+    /// One clause: the outputs can't be compared.
+    pub(crate) fn count_changes(
+        &self,
+        inputs: &[Feed<'_>],
+        golden: &[Tensor<'_>],
+        outputs: &[Tensor<'_>],
+    ) -> Result<BoxChange, String> {
+        let difference = difference(golden, outputs)?;
+        let Self::Boxes(manifest) = self else {
+            let changed = usize::from(difference > OUTPUT_TOLERANCE);
+            return Ok(BoxChange { boxes: 1, changed });
+        };
+        let golden = Boxes::of(manifest, inputs, golden)?;
+        let candidate = Boxes::of(manifest, inputs, outputs)?;
+        let lost = without_partner(&golden.certain, &candidate.all).count();
+        let extra = without_partner(&candidate.certain, &golden.all).count();
+        Ok(BoxChange {
+            boxes: golden.certain.len(),
+            changed: lost + extra,
+        })
+    }
+}
+
+/// How many golden boxes a candidate changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BoxChange {
+    /// Certain golden boxes.
+    pub(crate) boxes: usize,
+    /// Those without a partner, and the candidate's certain boxes without one.
+    pub(crate) changed: usize,
 }
 
 fn check_outputs(difference: f64) -> Result<(), String> {
@@ -188,13 +222,13 @@ fn compare_boxes(
         let label = label.map_or_else(|| format!("class {}", d.class_id), ToString::to_string);
         format!("`{label}` of score {:.2}", d.score)
     };
-    if let Some(missed) = without_partner(&golden.certain, &candidate.all) {
+    if let Some(missed) = without_partner(&golden.certain, &candidate.all).next() {
         return Err(format!(
             "it does not find a {} at the same place with about the same score",
             describe(missed)
         ));
     }
-    if let Some(extra) = without_partner(&candidate.certain, &golden.all) {
+    if let Some(extra) = without_partner(&candidate.certain, &golden.all).next() {
         return Err(format!(
             "it finds a {} that the serving back end does not",
             describe(extra)
@@ -203,13 +237,13 @@ fn compare_boxes(
     Ok(!golden.certain.is_empty())
 }
 
-/// The first of `boxes` without a partner of its own in `others`.
+/// Those of `boxes` without a partner of their own in `others`.
 fn without_partner<'a>(
     boxes: &'a [RawDetection],
-    others: &[RawDetection],
-) -> Option<&'a RawDetection> {
+    others: &'a [RawDetection],
+) -> impl Iterator<Item = &'a RawDetection> {
     let mut is_taken = vec![false; others.len()];
-    boxes.iter().find(|one| {
+    boxes.iter().filter(move |one| {
         let partners = others.iter().enumerate().filter(|(i, other)| {
             !is_taken[*i]
                 && other.class_id == one.class_id
@@ -310,6 +344,33 @@ mod tests {
         let noise = |score| [([30.0, 30.0, 20.0, 20.0], score, 1)];
         assert_eq!(compare(&noise(0.3), &noise(0.3)), Ok(true));
         assert_eq!(compare(&noise(0.1), &noise(0.4)), Ok(false));
+    }
+
+    #[test]
+    fn changes_are_lost_boxes_and_extra_ones() {
+        let other = ([50.0, 10.0, 8.0, 8.0], 0.7, 1);
+        let (golden, candidate) = (rows(&[PERSON, other]), rows(&[PERSON, (other.0, 0.6, 1)]));
+        let shape = [1, 3, 6];
+        let tensor = |data| Tensor {
+            name: "out",
+            shape: &shape,
+            data,
+        };
+        let comparison = Comparison::of(&manifest());
+        let count = |golden, candidate| {
+            comparison.count_changes(&[], &[tensor(golden)], &[tensor(candidate)])
+        };
+        let (boxes, none) = (2, 0);
+        let same = BoxChange {
+            boxes,
+            changed: none,
+        };
+        assert_eq!(count(&golden, &golden), Ok(same));
+        // Its score changed, so neither of the two boxes has a partner.
+        assert_eq!(
+            count(&golden, &candidate),
+            Ok(BoxChange { boxes, changed: 2 })
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub(super) const MAX_BYTES: usize = 128 << 20;
 
 /// One run of the serving network.
 #[derive(Debug)]
-pub(super) struct GoldenFrame {
+pub(crate) struct GoldenFrame {
     inputs: Vec<OwnedFeed>,
     outputs: Vec<OwnedTensor>,
 }
@@ -37,7 +37,7 @@ impl GoldenFrame {
     ///
     /// # Errors
     /// Its bytes, when they are more than [`MAX_BYTES`].
-    pub(super) fn copy(inputs: &[Feed<'_>], outputs: &[Tensor<'_>]) -> Result<Self, usize> {
+    pub(crate) fn copy(inputs: &[Feed<'_>], outputs: &[Tensor<'_>]) -> Result<Self, usize> {
         let fed = inputs.iter().map(|feed| match feed.numbers {
             Numbers::Floats(data) => size_of_val(data),
             Numbers::Whole(data) => size_of_val(data),
@@ -65,7 +65,7 @@ impl GoldenFrame {
         })
     }
 
-    pub(super) fn feeds(&self) -> Vec<Feed<'_>> {
+    pub(crate) fn feeds(&self) -> Vec<Feed<'_>> {
         let feeds = self.inputs.iter().map(|input| Feed {
             shape: &input.shape,
             numbers: match &input.numbers {
@@ -76,7 +76,7 @@ impl GoldenFrame {
         feeds.collect()
     }
 
-    pub(super) fn outputs(&self) -> Vec<Tensor<'_>> {
+    pub(crate) fn outputs(&self) -> Vec<Tensor<'_>> {
         let outputs = self.outputs.iter().map(|output| Tensor {
             name: &output.name,
             shape: &output.shape,

@@ -24,6 +24,7 @@ mod task;
 mod tests;
 
 pub use self::agreement::Comparison;
+pub(crate) use self::golden::GoldenFrame;
 pub use self::host::ChangeHost;
 pub use self::reporter::ChangeReporter;
 pub use self::serving::{ChangingNetwork, Reload};

@@ -130,9 +130,9 @@ fn auto_runs_on_rust_when_the_library_is_not_where_it_was_said() {
     let Some(model) = test_data("models/yolox_nano.onnx") else {
         return;
     };
-    let places = OrtPlaces {
+    let places = OrtSettings {
         library: Some("/nowhere/libonnxruntime.so".into()),
-        ..OrtPlaces::default()
+        ..OrtSettings::default()
     };
     let asked = |backend| OpenRequest {
         backend,

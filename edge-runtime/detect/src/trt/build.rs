@@ -16,11 +16,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use watchkeeper_models::Sha256Sum;
 use watchkeeper_models::model_check::{self, limits};
+use watchkeeper_models::onnx::half;
 use watchkeeper_trt::{Answers, BuildOptions, Failure, Product, Shim, Status, TensorInfo};
 
 use super::cache::EngineCache;
 use super::engine::{NAME, OpenFailure, RunFailure, TrialInput, TrtNetwork, fixed_shapes};
 use crate::network::{Feed, LoadError, Signature, Wanted, one_line};
+use crate::precision::Precision;
 
 /// Name of the subcommand of `watchkeeper-runtime`.
 pub const SUBCOMMAND: &str = "trt-build";
@@ -70,6 +72,7 @@ pub struct Order {
     model: PathBuf,
     /// Checksum of the file that the key names.
     network: String,
+    precision: Precision,
     manifest: String,
     /// Name and axes of each wanted input.
     inputs: Vec<(Option<String>, Vec<Option<usize>>)>,
@@ -154,7 +157,7 @@ impl Order {
     pub(super) fn new(
         library: &Path,
         model: &Path,
-        network: Sha256Sum,
+        (network, precision): (Sha256Sum, Precision),
         signature: &Signature<'_>,
         engine_dir: &Path,
         key: &str,
@@ -164,6 +167,7 @@ impl Order {
             library: library.to_owned(),
             model: model.to_owned(),
             network: network.to_string(),
+            precision,
             manifest: signature.manifest.to_owned(),
             inputs: inputs.map(|w| (w.name.clone(), w.axes.clone())).collect(),
             outputs: signature.outputs.to_vec(),
@@ -184,6 +188,21 @@ impl Order {
         }
     }
 
+    /// The network in the wanted precision; a calibrated file has it already.
+    fn convert(&self, onnx: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+        if self.precision != Precision::Fp16 {
+            return Ok(onnx);
+        }
+        let converted = half::convert(onnx.into()).map_err(|why| {
+            let why = format!(
+                "it can't be converted to float16: {why}; or set runtime.inference.precision = \
+                 \"fp32\""
+            );
+            Refusal::new(Reason::File, why)
+        })?;
+        Ok(converted.into())
+    }
+
     /// Builds, tries and keeps the engine.
     fn carry_out(&self) -> Result<(), Refusal> {
         let on_disk = |e: io::Error| {
@@ -199,6 +218,7 @@ impl Order {
             let why = "the file changed before it was built; try again when it is complete";
             return Err(Refusal::new(Reason::Box, why));
         }
+        let onnx = self.convert(onnx)?;
         let shim = Shim::open(&self.library).map_err(|e| Refusal::from_failure(&e))?;
         let cache = EngineCache::new(&self.engine_dir);
         let timings = cache.timings();
@@ -431,7 +451,14 @@ mod tests {
         };
         let (library, model) = (Path::new("/l.so"), Path::new("/m.onnx"));
         let network = Sha256Sum::of(b"m");
-        let order = Order::new(library, model, network, &signature, Path::new("/e"), "k");
+        let order = Order::new(
+            library,
+            model,
+            (network, Precision::Fp32),
+            &signature,
+            Path::new("/e"),
+            "k",
+        );
         run_child(&order, &program, &mut |_| goes_on)
     }
 

@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 use watchkeeper_models::Sha256Sum;
 
 use super::probe::TrtFacts;
+use crate::precision::Precision;
 
 /// Files of an ending that are kept; more than a box has models, so that a change of versions is
 /// bounded.
@@ -33,13 +34,15 @@ const SUM_BYTES: usize = 64;
 /// Characters of a key.
 const KEY_LEN: usize = 32;
 
-/// Types are those of the file; TF32 is allowed for float32, as by default.
-const PRECISION: &str = "strongly typed, tf32";
+/// How types are decided: by the network; TF32 is allowed for float32, as by default. The number
+/// rises with every change of how files are converted.
+const TYPES: &str = "strongly typed, tf32, conversion 1";
 
 /// What an engine depends on.
 pub(super) struct Subject<'a> {
     /// Checksum of the ONNX file.
     pub(super) network: Sha256Sum,
+    pub(super) precision: Precision,
     pub(super) facts: &'a TrtFacts,
     /// The wanted inputs, which fix the shapes.
     pub(super) inputs: String,
@@ -55,8 +58,11 @@ impl Subject<'_> {
             memory: _,
         } = self.facts;
         let text = format!(
-            "{}\n{version}\n{device}\n{capability}\n{PRECISION}\n{}\n{}\n",
-            self.network, self.inputs, self.level
+            "{version}\n{device}\n{capability}\n{TYPES}\n{}\n{}\n{}\n{}\n",
+            self.precision.name(),
+            self.network,
+            self.inputs,
+            self.level
         );
         let mut key = Sha256Sum::of(text.as_bytes()).to_string();
         key.truncate(KEY_LEN);
@@ -220,6 +226,7 @@ mod tests {
     fn key(facts: &TrtFacts, network: &[u8], inputs: &str, level: i32) -> String {
         let subject = Subject {
             network: Sha256Sum::of(network),
+            precision: Precision::Fp16,
             facts,
             inputs: inputs.to_owned(),
             level,
@@ -244,6 +251,14 @@ mod tests {
             key(&here, b"net", "1x3", 4),
         ];
         assert_eq!(same, key(&here, b"net", "1x3", 3));
+        let fp32 = Subject {
+            network: Sha256Sum::of(b"net"),
+            precision: Precision::Fp32,
+            facts: &here,
+            inputs: "1x3".to_owned(),
+            level: 3,
+        };
+        assert_ne!(same, fp32.key());
         assert!(others.iter().all(|other| *other != same));
         // Free memory differs from day to day.
         let memory = TrtFacts { memory: 1, ..here };

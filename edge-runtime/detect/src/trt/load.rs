@@ -11,6 +11,7 @@ use super::engine::{NAME, OpenFailure, TrtNetwork};
 use super::probe;
 use super::settings::TrtSettings;
 use crate::network::{LoadError, Signature};
+use crate::precision::Precision;
 
 /// How often an engine is opened: one that can't be read is built again, once.
 const MAX_OPENINGS: usize = 2;
@@ -52,17 +53,19 @@ impl TrtNetwork {
 }
 
 /// Where the engine of a file is kept.
-struct Place<'a> {
-    path: &'a Path,
+struct Place {
+    /// The file of the wanted precision.
+    path: PathBuf,
+    precision: Precision,
     library: PathBuf,
     network: Sha256Sum,
     cache: EngineCache,
     key: String,
 }
 
-impl<'a> Place<'a> {
+impl Place {
     fn of(
-        path: &'a Path,
+        path: &Path,
         signature: &Signature<'_>,
         settings: &TrtSettings,
     ) -> Result<Self, LoadError> {
@@ -72,16 +75,19 @@ impl<'a> Place<'a> {
         };
         let library = settings.library_file().map_err(unavailable)?;
         let facts = probe::facts(&library, settings).map_err(unavailable)?;
+        let (path, precision) = settings.precision.network_file(path, NAME);
         let (network, _) =
-            digest::of_file(path).map_err(|error| LoadError::file(path, NAME, &error))?;
+            digest::of_file(&path).map_err(|error| LoadError::file(&path, NAME, &error))?;
         let subject = Subject {
             network,
+            precision,
             facts: &facts,
             inputs: format!("{:?}", signature.inputs),
             level: build::LEVEL,
         };
         Ok(Self {
             path,
+            precision,
             library,
             network,
             cache: EngineCache::new(&settings.engine_dir),
@@ -97,8 +103,8 @@ impl<'a> Place<'a> {
     ) -> Result<Vec<u8>, LoadError> {
         let order = build::Order::new(
             &self.library,
-            self.path,
-            self.network,
+            &self.path,
+            (self.network, self.precision),
             signature,
             &settings.engine_dir,
             &self.key,
@@ -108,7 +114,7 @@ impl<'a> Place<'a> {
             if refusal.is_final() {
                 self.cache.refuse(&self.key, &refusal.message);
             }
-            refusal.into_load(self.path, signature.manifest)
+            refusal.into_load(&self.path, signature.manifest)
         })?;
         let none = || self.failed("the engine was built but can't be read".to_owned());
         self.cache.read(&self.key).ok_or_else(none)
@@ -116,7 +122,7 @@ impl<'a> Place<'a> {
 
     fn failed(&self, message: String) -> LoadError {
         LoadError::File {
-            path: self.path.to_owned(),
+            path: self.path.clone(),
             backend: NAME,
             message,
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ort_library::{find_in, system_folders};
+use crate::precision::Precision;
 
 const LIBRARY: &str = "libwk_trt.so";
 
@@ -17,6 +18,7 @@ pub struct TrtSettings {
     pub folders: Vec<PathBuf>,
     /// Folder of built engines.
     pub engine_dir: PathBuf,
+    pub precision: Precision,
     /// `watchkeeper-runtime`, which serves the subcommands of [`probe`](super::probe) and
     /// [`build`](super::build).
     pub program: PathBuf,

@@ -17,7 +17,7 @@ use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
     AgentConfig, AuditConfig, Backend, Config, InferenceConfig, JournalConfig, MEMORY_MODEL,
-    MediaConfig, MemoryConfig, ModelsConfig, RecordingsConfig, SkippedSections,
+    MediaConfig, MemoryConfig, ModelsConfig, Precision, RecordingsConfig, SkippedSections,
 };
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
@@ -132,6 +132,11 @@ fn inference(values: &Values<'_>) -> InferenceConfig {
             Some("ort") => Backend::Ort,
             Some("trt") => Backend::Trt,
             _ => Backend::Auto,
+        },
+        precision: match values.text("runtime.inference.precision").as_deref() {
+            Some("fp32") => Precision::Fp32,
+            Some("int8") => Precision::Int8,
+            _ => Precision::Fp16,
         },
         threads: values
             .whole("runtime.inference.threads")

@@ -104,6 +104,7 @@ impl Config {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InferenceConfig {
     pub backend: Backend,
+    pub precision: Precision,
     /// Threads of one inference; absent: one per core, at most two.
     pub threads: Option<usize>,
     /// ONNX Runtime's shared library; absent: the system's search path.
@@ -124,6 +125,17 @@ pub enum Backend {
     Ort,
     /// TensorRT, through a shim that is opened at run time.
     Trt,
+}
+
+/// The precision in which networks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// That of the file.
+    Fp32,
+    /// On TensorRT float16 where little is lost; elsewhere that of the file.
+    Fp16,
+    /// The network of a calibration, where one was kept.
+    Int8,
 }
 
 /// Bounds of the event journal. The bound that is reached first drops the oldest records.

@@ -348,6 +348,15 @@ pub const KEYS: &[Key] = &[
          the first that runs the model.",
     ),
     key(
+        "runtime.inference.precision",
+        Kind::Choice(&["fp32", "fp16", "int8"]),
+        Some("fp16"),
+        "",
+        "Precision of networks. `fp32`: that of the file. `fp16`: float16 on TensorRT where little \
+         is lost, elsewhere that of the file. `int8`: the network that `watchkeeper models \
+         calibrate` kept for the back end; as `fp16` for models without one.",
+    ),
+    key(
         "runtime.inference.threads",
         Kind::Integer(1, 256),
         None,

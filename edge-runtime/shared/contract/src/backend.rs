@@ -90,6 +90,33 @@ pub struct BackendBench {
     pub tensor_copies: Option<u32>,
 }
 
+/// A calibration of one model, `watchkeeper models calibrate`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelCalibration {
+    pub model: String,
+    /// Back end on which both networks were measured.
+    pub backend: String,
+    /// Tensors that became int8, besides weights.
+    pub tensors: usize,
+    /// Frames that gave the ranges of the tensors.
+    pub range_frames: usize,
+    /// Frames on which both networks were compared and measured.
+    pub golden_frames: usize,
+    /// Certain boxes of the network of float32.
+    pub boxes: usize,
+    /// Those that the network of int8 lost, and those that only it has.
+    pub changed_boxes: usize,
+    /// Median time of one run of the network that serves now.
+    pub before_ms: f64,
+    pub int8_ms: f64,
+    /// The kept file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Why it was not kept, one clause with the figures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not: Option<String>,
+}
+
 /// Percentiles of one stage, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct StageTimes {

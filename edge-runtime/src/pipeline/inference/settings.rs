@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_config::{Backend, Config};
+use watchkeeper_config::{Backend, Config, Precision as ConfigPrecision};
 use watchkeeper_detect::motion::MotionSettings;
 use watchkeeper_detect::trt::{StopFlag, TrtSettings};
-use watchkeeper_detect::{BackendChoice, OpenRequest, OrtPlaces};
+use watchkeeper_detect::{BackendChoice, OpenRequest, OrtSettings, Precision};
 use watchkeeper_models::model_check::THIS_PROGRAM;
 
 /// First part of the names of providers' libraries.
@@ -30,6 +30,8 @@ pub struct ModelSettings {
     ort_library: Option<PathBuf>,
     trt_library: Option<PathBuf>,
     engine_dir: PathBuf,
+    #[serde(default)]
+    precision: Precision,
     /// Folders of fetched libraries.
     library_folders: Vec<PathBuf>,
     pub(super) state_dir: PathBuf,
@@ -60,6 +62,11 @@ impl ModelSettings {
                 .engine_dir
                 .clone()
                 .unwrap_or_else(|| config.state_dir.join("engines")),
+            precision: match config.inference.precision {
+                ConfigPrecision::Fp32 => Precision::Fp32,
+                ConfigPrecision::Fp16 => Precision::Fp16,
+                ConfigPrecision::Int8 => Precision::Int8,
+            },
             library_folders: config.library_folders(),
             state_dir: config.state_dir.clone(),
             is_check: false,
@@ -113,16 +120,21 @@ impl ModelSettings {
 
     /// Replaces the back end.
     #[must_use]
-    pub(super) fn with_backend(mut self, backend: BackendChoice) -> Self {
+    pub(crate) fn with_backend(mut self, backend: BackendChoice) -> Self {
         backend.name().clone_into(&mut self.backend);
         self.at_once = false;
         self
     }
 
-    /// Everything about the back end that decides how a model is loaded.
+    /// Everything about the back end that decides how a model is loaded. A check leaves TensorRT
+    /// out, so float16 is nothing to it.
     pub(super) fn backend_stamp(&self) -> String {
         let how = if self.at_once { " at once" } else { "" };
-        format!("{:?}{how}", self.backend())
+        let calibrated = match self.precision {
+            Precision::Int8 => " int8",
+            Precision::Fp16 | Precision::Fp32 => "",
+        };
+        format!("{:?}{how}{calibrated}", self.backend())
     }
 
     /// The back end; its name was checked.
@@ -139,6 +151,7 @@ impl ModelSettings {
             library: self.trt_library.clone(),
             folders: self.library_folders.clone(),
             engine_dir: self.engine_dir.clone(),
+            precision: self.precision,
             program: THIS_PROGRAM.into(),
             stop: StopFlag::default(),
         }
@@ -157,7 +170,7 @@ impl ModelSettings {
     }
 
     /// The request that opens `model`.
-    pub(super) fn request(&self, model: &str) -> OpenRequest {
+    pub(crate) fn request(&self, model: &str) -> OpenRequest {
         OpenRequest {
             model: model.to_owned(),
             backend: self.backend(),
@@ -171,10 +184,11 @@ impl ModelSettings {
         }
     }
 
-    pub(crate) fn places(&self) -> OrtPlaces {
-        OrtPlaces {
+    pub(crate) fn places(&self) -> OrtSettings {
+        OrtSettings {
             library: self.ort_library.clone(),
             folders: self.library_folders.clone(),
+            precision: self.precision,
         }
     }
 
@@ -224,6 +238,7 @@ mod tests {
             ort_library: Some("/lib/x.so".into()),
             trt_library: Some("/lib/y.so".into()),
             engine_dir: "/engines".into(),
+            precision: Precision::Int8,
             library_folders: vec!["/state/lib".into()],
             state_dir: "/state".into(),
             is_check: false,
@@ -244,6 +259,7 @@ mod tests {
             ort_library: None,
             trt_library: None,
             engine_dir: "/engines".into(),
+            precision: Precision::Fp32,
             library_folders: Vec::new(),
             state_dir: "/state".into(),
             is_check: false,

@@ -1,0 +1,211 @@
+//! Whether a network of int8 may replace the one that serves.
+//!
+//! - Boxes are compared with those of the network of float32, as a change of the back end compares
+//!   them ([`Comparison`]).
+//! - Times are medians of runs in turns, so that other load affects both alike.
+
+use std::time::Duration;
+
+use crate::change::{Comparison, GoldenFrame};
+use crate::network::Network;
+
+/// Largest share of golden boxes that may change.
+const MAX_CHANGE: f64 = 0.01;
+
+/// Least gain of speed.
+const MIN_GAIN: f64 = 1.3;
+
+/// Least number of golden boxes, so that one of them is not more than the share that may change.
+const MIN_BOXES: usize = 100;
+
+/// What the golden frames showed so far.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    pub(super) boxes: usize,
+    pub(super) changed: usize,
+    former: Vec<Duration>,
+    candidate: Vec<Duration>,
+}
+
+impl Figures {
+    /// Runs both networks on a frame, compares the candidate's outputs with the golden ones, and
+    /// measures both by `clock`.
+    ///
+    /// # Errors
+    /// One clause: a network fails, or the outputs can't be compared.
+    pub(super) fn examine(
+        &mut self,
+        frame: &GoldenFrame,
+        comparison: &Comparison,
+        former: &mut dyn Network,
+        candidate: &mut dyn Network,
+        clock: &dyn Fn() -> Duration,
+    ) -> Result<(), String> {
+        let (feeds, golden) = (frame.feeds(), frame.outputs());
+        let mut counted = Err("it returned nothing".to_owned());
+        candidate.infer(&feeds, &mut |outputs| {
+            counted = comparison.count_changes(&feeds, &golden, outputs);
+        })?;
+        let counted = counted?;
+        self.boxes += counted.boxes;
+        self.changed += counted.changed;
+        let time = |network: &mut dyn Network| {
+            let (before, mut after) = (clock(), Duration::ZERO);
+            network.infer(&feeds, &mut |_| after = clock())?;
+            Ok::<_, String>(after.saturating_sub(before))
+        };
+        self.former.push(time(former)?);
+        self.candidate.push(time(candidate)?);
+        Ok(())
+    }
+
+    /// Median time of one run, in milliseconds: of the former network, and of the candidate.
+    pub(super) fn times_ms(&self) -> [f64; 2] {
+        [&self.former, &self.candidate].map(|times| {
+            let mut sorted = times.clone();
+            sorted.sort_unstable();
+            let median = sorted.get(sorted.len() / 2);
+            median.map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        })
+    }
+
+    /// Why the candidate is not kept, in one clause with the figures; `None` if it is.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let Self { boxes, changed, .. } = self;
+        if *boxes < MIN_BOXES {
+            return Some(format!(
+                "the frames show {boxes} certain objects, {MIN_BOXES} are needed; calibrate again \
+                 with more frames, or while more happens"
+            ));
+        }
+        let change = *changed as f64 / *boxes as f64;
+        let [former, candidate] = self.times_ms();
+        let gain = former / candidate.max(f64::MIN_POSITIVE);
+        let mut reasons = Vec::new();
+        if change > MAX_CHANGE {
+            reasons.push(format!(
+                "{:.1} % of {boxes} boxes changed, at most {:.0} % may",
+                change * 100.0,
+                MAX_CHANGE * 100.0
+            ));
+        }
+        if gain < MIN_GAIN {
+            reasons.push(format!(
+                "it is {gain:.2} times as fast ({former:.2} ms before, {candidate:.2} ms in int8), \
+                 {MIN_GAIN} times are needed"
+            ));
+        }
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::network::{Feed, Tensor};
+    use crate::testing::manifest;
+
+    /// A network with the layout of the tests' manifest that takes a stated time.
+    struct Stub {
+        score: f32,
+        cost: Duration,
+        now: Clock,
+    }
+
+    /// Shared by a test and its networks.
+    #[derive(Clone, Default)]
+    struct Clock(Arc<Mutex<Duration>>);
+
+    impl Clock {
+        fn read(&self) -> Duration {
+            *self.0.lock()
+        }
+    }
+
+    const SHAPE: [usize; 3] = [1, 11, 6];
+
+    /// Ten boxes in a row and an empty one.
+    fn rows(score: f32) -> Vec<f32> {
+        let row = |i: usize| [4.0 + 6.0 * i as f32, 30.0, 4.0, 4.0, 0.0, score];
+        let empty = [0.0; 6];
+        (0..10).flat_map(row).chain(empty).collect()
+    }
+
+    impl Network for Stub {
+        fn backend(&self) -> &'static str {
+            "stub"
+        }
+
+        fn infer(
+            &mut self,
+            _: &[Feed<'_>],
+            read: &mut dyn FnMut(&[Tensor<'_>]),
+        ) -> Result<(), String> {
+            *self.now.0.lock() += self.cost;
+            let data = rows(self.score);
+            let name = "out";
+            read(&[Tensor {
+                name,
+                shape: &SHAPE,
+                data: &data,
+            }]);
+            Ok(())
+        }
+    }
+
+    /// Examines frames of ten boxes with a candidate of this score and cost; the former network
+    /// takes 20 ms.
+    fn refusal(frames: usize, score: f32, cost_ms: u64) -> Option<String> {
+        let now = Clock::default();
+        let stub = |score, cost_ms| Stub {
+            score,
+            cost: Duration::from_millis(cost_ms),
+            now: now.clone(),
+        };
+        let (mut former, mut candidate) = (stub(0.8, 20), stub(score, cost_ms));
+        let data = rows(0.8);
+        let golden = [Tensor {
+            name: "out",
+            shape: &SHAPE,
+            data: &data,
+        }];
+        let frame = GoldenFrame::copy(&[], &golden).expect("small");
+        let comparison = Comparison::of(&manifest());
+        let mut figures = Figures::default();
+        let clock = || now.read();
+        for _ in 0..frames {
+            let done = figures.examine(&frame, &comparison, &mut former, &mut candidate, &clock);
+            done.expect("examined");
+        }
+        figures.refusal()
+    }
+
+    #[test]
+    fn fast_network_with_the_same_boxes_is_kept() {
+        assert_eq!(refusal(10, 0.79, 10), None);
+    }
+
+    #[test]
+    fn refusal_has_every_figure() {
+        let why = refusal(10, 0.7, 18).unwrap_or_default();
+        for part in [
+            "100.0 % of 100 boxes",
+            "1.11 times as fast",
+            "20.00 ms before, 18.00 ms",
+        ] {
+            assert!(why.contains(part), "{why}");
+        }
+        let slow = refusal(10, 0.8, 16).unwrap_or_default();
+        assert!(slow.starts_with("it is 1.25 times as fast"), "{slow}");
+    }
+
+    #[test]
+    fn few_objects_prove_nothing() {
+        let why = refusal(9, 0.8, 10).unwrap_or_default();
+        assert!(why.contains("90 certain objects, 100 are needed"), "{why}");
+    }
+}

@@ -1,0 +1,355 @@
+//! Networks of int8 out of networks of float32, by frames of this box.
+//!
+//! - Frames with an even number give the ranges of the tensors ([`ranges`]), the others are golden:
+//!   they decide whether the result is kept ([`acceptance`]).
+//! - Ranges and golden outputs are those of the network of float32 on ONNX Runtime, or on rten
+//!   where its library is missing.
+//! - The result appears beside its origin only after it passed: written aside, synced, renamed.
+//! - Not here: where frames come from, and which network a back end runs (`precision`).
+
+mod acceptance;
+mod ranges;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use watchkeeper_models::manifest::{Manifest, Task};
+use watchkeeper_models::onnx::OnnxError;
+use watchkeeper_models::onnx::quantize::{ObservedFile, Origin, Quantizable};
+use watchkeeper_models::{Resolved, Sha256Sum, Zoo};
+use watchkeeper_vision::frame::Picture;
+
+use self::acceptance::Figures;
+use self::ranges::Magnitudes;
+use crate::backend::{self, BackendChoice};
+use crate::change::{Comparison, GoldenFrame};
+use crate::error::DetectError;
+use crate::network::{Feed, LoadError, Network, Signature, Tensor, input_shape};
+use crate::night_gain::Gamma;
+use crate::pool::{OpenError, OpenRequest};
+use crate::precision::{Precision, calibrated_file};
+use crate::preprocess::Preprocessor;
+use crate::trt::availability;
+use crate::warm_up::WarmUpError;
+
+/// Runs of both networks before they are measured.
+const WARM_UP_RUNS: usize = 3;
+
+/// How a calibration ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration {
+    /// Name of the back end on which it was measured.
+    pub backend: &'static str,
+    /// Tensors that became int8.
+    pub tensors: usize,
+    /// Frames that gave ranges, and golden frames.
+    pub frames: [usize; 2],
+    /// Golden boxes, and those that changed.
+    pub boxes: usize,
+    pub changed: usize,
+    /// Median time of one run: of the network that serves now, and of that of int8.
+    pub times_ms: [f64; 2],
+    /// The file, if it was kept; otherwise why not, in one clause with the figures.
+    pub kept: Result<PathBuf, String>,
+}
+
+/// Why nothing could be calibrated. One sentence each.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("{path} can't be quantised: {why}", path = .0.display(), why = .1)]
+    Onnx(PathBuf, OnnxError),
+    #[error(
+        "{model} is a model for {task}; only models that detect objects or classify pictures \
+             are calibrated"
+    )]
+    Task { model: String, task: &'static str },
+    #[error(
+        "{0} runs int8 on no back end here: install ONNX Runtime with `watchkeeper backends \
+             pull onnxruntime`, or TensorRT"
+    )]
+    Backend(String),
+    #[error("{0} frames are too few, at least 2 are needed; name a source with more")]
+    Frames(usize),
+    #[error("{model} could not be run for its calibration: {why}")]
+    Run { model: String, why: String },
+    #[error(transparent)]
+    Picture(#[from] DetectError),
+    #[error("the network of int8 can't be written: {0}")]
+    Write(#[from] io::Error),
+}
+
+/// A frame, and its curve where it is dark.
+pub type CalibrationFrame<'a> = (&'a Picture, Option<Gamma>);
+
+/// Makes the network of int8 of a model, and keeps it if it proves itself on the back end of the
+/// request; with `auto` on TensorRT, else on ONNX Runtime.
+///
+/// # Errors
+/// [`CalibrationError`].
+pub fn calibrate(
+    request: &OpenRequest,
+    frames: &[CalibrationFrame<'_>],
+) -> Result<Calibration, CalibrationError> {
+    let subject = Subject::find(request)?;
+    if frames.len() < 2 {
+        return Err(CalibrationError::Frames(frames.len()));
+    }
+    let path = &subject.resolved.path;
+    let file = fs::read(path)?;
+    let origin = Origin {
+        sha256: Sha256Sum::of(&file).to_string(),
+        backend: subject.backend.name().to_owned(),
+    };
+    let refused = |why| CalibrationError::Onnx(path.clone(), why);
+    let network = Quantizable::read(file.into()).map_err(refused)?;
+    // Its child processes find both files there by name.
+    let folder = tempfile::tempdir()?;
+    let ObservedFile { bytes, names } = network.observed().map_err(refused)?;
+    let mut observed = subject.observe(&folder.path().join("seen.onnx"), &bytes, &names)?;
+    let ranges = observed.ranges(&subject, frames.iter().step_by(2))?;
+    let int8 = network.convert(&ranges, &origin).map_err(refused)?;
+    let link = folder.path().join("model.onnx");
+    std::os::unix::fs::symlink(std::path::absolute(path)?, &link)?;
+    fs::write(calibrated_file(&link), &int8)?;
+    let former = subject.load(path, Precision::Fp16)?;
+    let candidate = subject.load(&link, Precision::Int8)?;
+    let golden = frames.iter().skip(1).step_by(2);
+    let figures = compare(&subject, &mut observed, [former, candidate], golden)?;
+    let kept = match figures.refusal() {
+        Some(why) => Err(why),
+        None => {
+            let file = calibrated_file(path);
+            replace(&file, &int8)?;
+            Ok(file)
+        }
+    };
+    Ok(Calibration {
+        backend: subject.backend.name(),
+        tensors: names.len(),
+        frames: [frames.len().div_ceil(2), frames.len() / 2],
+        boxes: figures.boxes,
+        changed: figures.changed,
+        times_ms: figures.times_ms(),
+        kept,
+    })
+}
+
+/// The model and the back end of a calibration.
+struct Subject<'a> {
+    request: &'a OpenRequest,
+    resolved: Resolved,
+    backend: BackendChoice,
+}
+
+impl<'a> Subject<'a> {
+    fn find(request: &'a OpenRequest) -> Result<Self, CalibrationError> {
+        let zoo = Zoo::with_dirs(request.models_dirs.iter().cloned());
+        let resolved = zoo.resolve(&request.model).map_err(OpenError::Model)?;
+        let model = request.model.clone();
+        match resolved.manifest.task {
+            Task::ObjectDetection
+            | Task::InstanceSegmentation
+            | Task::KeypointDetection
+            | Task::Classification => {}
+            task => {
+                let task = task.name();
+                return Err(CalibrationError::Task { model, task });
+            }
+        }
+        let has_ort = BackendChoice::Ort.is_installed(&request.ort, None);
+        let has_trt = || {
+            request
+                .trt
+                .as_ref()
+                .is_some_and(|trt| availability(trt).is_ok())
+        };
+        let backend = match request.backend {
+            BackendChoice::Auto if has_trt() => BackendChoice::Trt,
+            BackendChoice::Auto if has_ort => BackendChoice::Ort,
+            BackendChoice::Auto | BackendChoice::Rten => {
+                return Err(CalibrationError::Backend(model));
+            }
+            named => named,
+        };
+        Ok(Self {
+            request,
+            resolved,
+            backend,
+        })
+    }
+
+    fn manifest(&self) -> &Manifest {
+        &self.resolved.manifest
+    }
+
+    fn threads(&self) -> usize {
+        let threads = self.request.threads;
+        threads.map_or_else(backend::default_threads, NonZeroUsize::get)
+    }
+
+    fn failed(&self, why: String) -> CalibrationError {
+        let model = self.request.model.clone();
+        CalibrationError::Run { model, why }
+    }
+
+    /// Loads the network in a precision on the back end of the calibration.
+    fn load(
+        &self,
+        path: &Path,
+        precision: Precision,
+    ) -> Result<Box<dyn Network>, CalibrationError> {
+        let (mut ort, mut trt) = (self.request.ort.clone(), self.request.trt.clone());
+        ort.precision = precision;
+        if let Some(trt) = &mut trt {
+            trt.precision = precision;
+        }
+        let (manifest, threads) = (self.manifest(), self.threads());
+        let loaded = backend::load(self.backend, path, manifest, threads, &ort, trt.as_ref());
+        Ok(loaded?)
+    }
+
+    /// Loads the network of float32 with further outputs, named as `names` has them.
+    fn observe(
+        &self,
+        path: &Path,
+        file: &[u8],
+        names: &[(String, String)],
+    ) -> Result<Observed, CalibrationError> {
+        fs::write(path, file)?;
+        let mut ort = self.request.ort.clone();
+        ort.precision = Precision::Fp32;
+        let choice = match BackendChoice::Ort.is_installed(&ort, None) {
+            true => BackendChoice::Ort,
+            false => BackendChoice::Rten,
+        };
+        let manifest = self.manifest();
+        let mut outputs = manifest.decode.outputs.clone();
+        if !outputs.is_empty() {
+            outputs.extend(names.iter().map(|(seen, _)| seen.clone()));
+        }
+        let signature = Signature {
+            outputs: &outputs,
+            ..Signature::of(manifest)
+        };
+        // Its outputs are more than those of the manifest.
+        let runs = |_: &mut dyn Network| Ok::<(), WarmUpError>(());
+        let threads = self.threads();
+        let network = backend::load_as(choice, path, &signature, &runs, threads, &ort, None)?;
+        Ok(Observed {
+            network,
+            preprocessor: Preprocessor::new(manifest.input.clone()),
+            shape: input_shape(&manifest.input),
+            tensors: names.iter().map(|(_, tensor)| tensor.clone()).collect(),
+        })
+    }
+}
+
+/// Reads the inputs of a run, its outputs, and the inner tensors.
+type ReadRun<'a> = &'a mut dyn FnMut(&[Feed<'_>], &[Tensor<'_>], &[Tensor<'_>]);
+
+/// The network of float32, which returns its inner tensors after its outputs.
+struct Observed {
+    network: Box<dyn Network>,
+    preprocessor: Preprocessor,
+    shape: [usize; 4],
+    tensors: Vec<String>,
+}
+
+impl Observed {
+    /// Runs the network on a frame.
+    fn run(
+        &mut self,
+        subject: &Subject<'_>,
+        (picture, gain): CalibrationFrame<'_>,
+        read: ReadRun<'_>,
+    ) -> Result<(), CalibrationError> {
+        self.preprocessor.set_gain(gain);
+        self.preprocessor.run(picture)?;
+        let feeds = [Feed::floats(&self.shape, self.preprocessor.tensor())];
+        let inner = self.tensors.len();
+        let ran = self.network.infer(&feeds, &mut |tensors| {
+            let (outputs, inner) = tensors.split_at(tensors.len().saturating_sub(inner));
+            read(&feeds, outputs, inner);
+        });
+        ran.map_err(|why| subject.failed(why))
+    }
+
+    /// The range of each inner tensor over all frames.
+    fn ranges<'f>(
+        &mut self,
+        subject: &Subject<'_>,
+        frames: impl Iterator<Item = &'f CalibrationFrame<'f>>,
+    ) -> Result<BTreeMap<String, f32>, CalibrationError> {
+        let mut all = vec![Magnitudes::new(); self.tensors.len()];
+        for frame in frames {
+            self.run(subject, *frame, &mut |_, _, inner| {
+                for (magnitudes, tensor) in all.iter_mut().zip(inner) {
+                    magnitudes.add(tensor.data);
+                }
+            })?;
+        }
+        let ranges = self.tensors.iter().cloned().zip(&all);
+        Ok(ranges.map(|(name, all)| (name, all.range())).collect())
+    }
+}
+
+/// Examines the former network and the candidate on golden frames.
+fn compare<'f>(
+    subject: &Subject<'_>,
+    observed: &mut Observed,
+    [mut former, mut candidate]: [Box<dyn Network>; 2],
+    frames: impl Iterator<Item = &'f CalibrationFrame<'f>>,
+) -> Result<Figures, CalibrationError> {
+    let comparison = Comparison::of(&subject.resolved.manifest);
+    let began = Instant::now();
+    let clock = || began.elapsed();
+    let mut figures = Figures::default();
+    let mut is_warm = false;
+    for frame in frames {
+        let mut golden = None;
+        observed.run(subject, *frame, &mut |feeds, outputs, _| {
+            golden = GoldenFrame::copy(feeds, outputs).ok();
+        })?;
+        let too_large = || subject.failed("its outputs are too large to be compared".to_owned());
+        let golden = golden.ok_or_else(too_large)?;
+        let failed = |why| subject.failed(why);
+        if !is_warm {
+            for network in [&mut former, &mut candidate] {
+                for _ in 0..WARM_UP_RUNS {
+                    network
+                        .infer(&golden.feeds(), &mut |_| {})
+                        .map_err(failed)?;
+                }
+            }
+            is_warm = true;
+        }
+        let networks = (former.as_mut(), candidate.as_mut());
+        figures
+            .examine(&golden, &comparison, networks.0, networks.1, &clock)
+            .map_err(failed)?;
+    }
+    Ok(figures)
+}
+
+/// Writes a file whole: beside its place first, then renamed; durable on return.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    let written = File::create(&temporary)
+        .and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        fs::remove_file(&temporary).ok();
+    }
+    written
+}

@@ -1,0 +1,109 @@
+//! The precision in which networks run, and the file that has it.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_models::digest;
+use watchkeeper_models::onnx::quantize;
+
+/// The precision in which networks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// That of the file.
+    Fp32,
+    /// On TensorRT float16 where little is lost, elsewhere that of the file.
+    #[default]
+    Fp16,
+    /// The network that a calibration kept for this back end; without one as [`Self::Fp16`].
+    Int8,
+}
+
+impl Precision {
+    /// Values of the configuration key.
+    pub const NAMES: [&str; 3] = ["fp32", "fp16", "int8"];
+
+    /// Its value of the configuration key.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fp32 => "fp32",
+            Self::Fp16 => "fp16",
+            Self::Int8 => "int8",
+        }
+    }
+
+    /// The file that `backend` runs in place of `path`, and the precision that it has.
+    pub(crate) fn network_file(self, path: &Path, backend: &str) -> (PathBuf, Self) {
+        if self != Self::Int8 {
+            return (path.to_owned(), self);
+        }
+        match calibrated(path, backend) {
+            Ok(file) => (file, Self::Int8),
+            Err(why) => {
+                tracing::info!(path = %path.display(), backend, why, "int8 is not used");
+                (path.to_owned(), Self::Fp16)
+            }
+        }
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = [Self::Fp32, Self::Fp16, Self::Int8];
+        let found = all.into_iter().find(|precision| precision.name() == text);
+        found.ok_or_else(|| format!("no precision `{text}`, allowed: fp32, fp16, int8"))
+    }
+}
+
+/// Where the calibrated network of a file is kept: `model.int8.onnx` for `model.onnx`.
+#[must_use]
+pub fn calibrated_file(path: &Path) -> PathBuf {
+    path.with_extension("int8.onnx")
+}
+
+/// Finds the calibrated network of a file for a back end.
+fn calibrated(path: &Path, backend: &str) -> Result<PathBuf, String> {
+    let file = calibrated_file(path);
+    let shown = file.display();
+    let remedy = "run watchkeeper models calibrate";
+    let bytes = std::fs::read(&file).map_err(|e| format!("{shown}: {e}; {remedy}"))?;
+    let origin = quantize::origin(bytes.into());
+    let origin = origin.ok_or_else(|| format!("{shown} is no calibrated network; {remedy}"))?;
+    let (sum, _) = digest::of_file(path).map_err(|e| e.to_string())?;
+    if origin.sha256 != sum.to_string() {
+        return Err(format!("{shown} was calibrated for another file; {remedy}"));
+    }
+    if origin.backend != backend {
+        let other = origin.backend;
+        return Err(format!(
+            "{shown} was measured on {other}; {remedy} on {backend}"
+        ));
+    }
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_written() {
+        for name in Precision::NAMES {
+            assert_eq!(name.parse::<Precision>().map(Precision::name), Ok(name));
+        }
+        assert!("fp8".parse::<Precision>().is_err());
+    }
+
+    #[test]
+    fn file_without_a_calibrated_network_runs_as_fp16() {
+        let path = Path::new("/nowhere/model.onnx");
+        let found = Precision::Int8.network_file(path, "trt");
+        assert_eq!(found, (path.to_owned(), Precision::Fp16));
+        let named = Path::new("/nowhere/model.int8.onnx");
+        assert_eq!(calibrated_file(path), named);
+    }
+}
