@@ -48,7 +48,6 @@ fn better_first(a: &Detection, b: &Detection) -> Ordering {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Inputs<'a> {
     pub(super) values: &'a [NeedValue<'a>],
-    /// By need.
     pub(super) orders: &'a [BoxOrder],
 }
 

@@ -26,7 +26,7 @@ use super::stays::Stays;
 #[derive(Debug)]
 pub struct RuleSet {
     needs: Vec<Need>,
-    /// By need.
+    /// Order of the boxes of each need.
     orders: Vec<BoxOrder>,
     groups: Vec<Vec<usize>>,
     histories: Vec<History>,
