@@ -7,6 +7,8 @@
 //!   `lib/libwk_trt.so` in it; engines are kept there.
 //! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
 //!   pixelated, and the same picture as a whole.
+//! - `bench-parts scale WIDTH HEIGHT RUNS` makes the tensor of YOLOX-nano from an I420 picture, and
+//!   scales its three planes to the same size by the crate `fast_image_resize`, in turns.
 //! - `bench-parts light WIDTH HEIGHT RUNS` decides on the night gain of a light I420 picture.
 //! - `bench-parts draw WIDTH HEIGHT BOXES RUNS` draws a zone, a line, and tinted boxes with labels
 //!   on a picture, and only the labels, and only the tints.
@@ -19,6 +21,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use gstreamer as gst;
 use gstreamer::prelude::{Cast, ElementExt, GstBinExt, ObjectExt};
 use rustix::time::{ClockId, clock_gettime};
@@ -28,6 +33,7 @@ use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_detect::backend::{self, BackendChoice};
 use watchkeeper_detect::network::{Feed, input_shape};
 use watchkeeper_detect::night_gain::NightGain;
+use watchkeeper_detect::preprocess::Preprocessor;
 use watchkeeper_detect::trt::{StopFlag, TrtSettings};
 use watchkeeper_detect::{OrtSettings, Precision};
 use watchkeeper_models::Zoo;
@@ -52,6 +58,7 @@ fn main() -> anyhow::Result<()> {
             network(model, backend.parse()?, Some(&trt), runs.parse()?)?
         }
         ["mask", width, height, runs] => mask([width.parse()?, height.parse()?], runs.parse()?)?,
+        ["scale", width, height, runs] => scale([width.parse()?, height.parse()?], runs.parse()?)?,
         ["light", width, height, runs] => light([width.parse()?, height.parse()?], runs.parse()?)?,
         ["draw", width, height, boxes, runs] => draw(
             [width.parse()?, height.parse()?],
@@ -60,7 +67,7 @@ fn main() -> anyhow::Result<()> {
         )?,
         _ => bail!(
             "usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS [STATE] | \
-             bench-parts mask|light WIDTH HEIGHT RUNS | bench-parts draw WIDTH HEIGHT BOXES RUNS"
+             bench-parts mask|scale|light WIDTH HEIGHT RUNS | bench-parts draw WIDTH HEIGHT BOXES RUNS"
         ),
     };
     #[expect(clippy::print_stdout, reason = "a command-line tool")]
@@ -180,6 +187,53 @@ fn light(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
     let clocks = Clocks::start()?;
     let raised = (0..runs).filter(|_| run().is_some()).count();
     clocks.report(&json!({"size": size, "frames": runs, "raised": raised}))
+}
+
+fn scale(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {
+    let (picture, zoo) = (plain_picture(size), Zoo::builtin());
+    let manifest = zoo.manifest("yolox-nano").context("a model of the zoo")?;
+    let mut preprocessor = Preprocessor::new(manifest.input.clone());
+    let place = preprocessor.run(&picture)?;
+    let (target, mut scaled) = ([place.width, place.height], Vec::new());
+    let mut resizer = Resizer::new();
+    let (mut whole, mut planes) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let clocks = Clocks::start()?;
+        for _ in 0..runs {
+            preprocessor.run(std::hint::black_box(&picture))?;
+        }
+        whole.push(clocks.report(&json!({}))?);
+        let clocks = Clocks::start()?;
+        for _ in 0..runs {
+            for plane in 0..3 {
+                resize_plane(&mut resizer, &picture, plane, target, &mut scaled)?;
+            }
+        }
+        planes.push(clocks.report(&json!({}))?);
+    }
+    Ok(json!({
+        "size": size, "scaled": target, "frames": runs,
+        "whole": whole, "fast_image_resize": planes,
+    }))
+}
+
+/// Scales a plane of an I420 picture without padded rows.
+fn resize_plane(
+    resizer: &mut Resizer,
+    picture: &Picture,
+    plane: usize,
+    [width, height]: [u32; 2],
+    scaled: &mut Vec<u8>,
+) -> anyhow::Result<()> {
+    let shift = u32::from(plane > 0);
+    let [from_width, from_height] = [picture.width >> shift, picture.height >> shift];
+    let data = picture.planes.plane(plane).data;
+    let from = TypedImageRef::<U8>::from_buffer(from_width, from_height, data)?;
+    scaled.resize(width as usize * height as usize, 0);
+    let mut to = TypedImage::<U8>::from_buffer(width, height, scaled)?;
+    let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Bilinear));
+    resizer.resize_typed(&from, &mut to, &options)?;
+    Ok(())
 }
 
 fn mask(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {

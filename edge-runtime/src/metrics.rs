@@ -259,13 +259,10 @@ impl Metrics {
     }
 
     /// Records the time of one frame in `stage`.
-    pub fn observe_stage(&self, stage: &str, time: Duration) {
-        let of = |stage: &str| StageLabels {
-            stage: stage.to_owned(),
-        };
+    pub fn observe_stage(&self, stage: &'static str, time: Duration) {
         self.stages.update(
-            of(stage),
-            || of(OTHER),
+            StageLabels { stage },
+            || StageLabels { stage: OTHER },
             |h| {
                 h.observe(time.as_secs_f64());
             },

@@ -144,7 +144,7 @@ impl ActionModel {
 
     fn failed(&self, message: impl ToString) -> DetectError {
         DetectError::Backend {
-            model: self.info.model.clone(),
+            model: self.info.model.to_string(),
             backend: self.info.backend.to_string(),
             message: message.to_string(),
         }

@@ -22,7 +22,7 @@ use crate::stream_network::SharedNetwork;
 /// Identity and properties of a detector.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DetectorInfo {
-    pub model: String,
+    pub model: Arc<str>,
     /// Back end that runs it now, such as `rten`.
     pub backend: BackendInUse,
     /// Copies of whole tensors in one run, where that is known.
@@ -59,7 +59,7 @@ impl DetectorInfo {
     pub(crate) fn of(manifest: &Manifest, network: &SharedNetwork) -> Self {
         let network = network.lock();
         Self {
-            model: manifest.name.clone(),
+            model: manifest.name.as_str().into(),
             backend: network.in_use(),
             tensor_copies: network.tensor_copies(),
             task: manifest.task,
@@ -142,7 +142,7 @@ pub trait Detector: Send {
     /// The error of a method that this model does not support.
     fn unsupported(&self) -> DetectError {
         DetectError::Task {
-            model: self.info().model.clone(),
+            model: self.info().model.to_string(),
             task: self.info().task,
         }
     }

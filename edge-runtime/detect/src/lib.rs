@@ -47,6 +47,7 @@ pub mod preprocess;
 pub mod prompted;
 pub mod read;
 pub mod rten;
+mod scale;
 mod stream_network;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -6,9 +6,6 @@
 //! - The tensor and scaled planes are allocated once per picture size.
 //! - The tensor outside the picture always holds the manifest's padding.
 
-use fast_image_resize::images::{TypedCroppedImage, TypedImage, TypedImageRef};
-use fast_image_resize::pixels::{U8, U8x2, U8x3};
-use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
 use watchkeeper_vision::frame::{Picture, PixelFormat, Plane};
 
@@ -16,16 +13,14 @@ use super::colour::YuvToRgb;
 use super::letterbox::{Letterbox, Part};
 use super::network::input_shape;
 use super::night_gain::{Gamma, luma_range};
+use super::scale::{Scaler, Source};
 use crate::error::DetectError;
 
 pub struct Preprocessor {
     input: Input,
-    resizer: Resizer,
-    options: ResizeOptions,
+    scaler: Scaler,
     /// Scaled planes: Y, U and V; or Y and UV; or RGB.
     scaled: [Vec<u8>; 3],
-    /// A source plane without padding, for strides that the resizer can't read in place.
-    packed: Vec<u8>,
     /// One row by channel, for tensors with interleaved channels.
     row: Vec<f32>,
     tensor: Vec<f32>,
@@ -49,12 +44,8 @@ impl Preprocessor {
         let numbers = input_shape(&input).iter().product();
         Self {
             input,
-            resizer: Resizer::new(),
-            options: ResizeOptions::new()
-                .resize_alg(ResizeAlg::Convolution(FilterType::Bilinear))
-                .use_alpha(false),
+            scaler: Scaler::default(),
             scaled: [Vec::new(), Vec::new(), Vec::new()],
-            packed: Vec::new(),
             row: Vec::new(),
             tensor: vec![0.0; numbers],
             placed: None,
@@ -132,22 +123,22 @@ impl Preprocessor {
         };
         let plane = |i| picture.planes.plane(i);
         match picture.format {
-            PixelFormat::Rgb => self.plane::<U8x3>(0, plane(0), size, part, place),
+            PixelFormat::Rgb => self.plane::<3>(0, plane(0), size, part, place),
             PixelFormat::I420 => {
-                self.plane::<U8>(0, plane(0), size, part, place)?;
-                self.plane::<U8>(1, plane(1), half, half_part, place)?;
-                self.plane::<U8>(2, plane(2), half, half_part, place)
+                self.plane::<1>(0, plane(0), size, part, place)?;
+                self.plane::<1>(1, plane(1), half, half_part, place)?;
+                self.plane::<1>(2, plane(2), half, half_part, place)
             }
             PixelFormat::Nv12 => {
-                self.plane::<U8>(0, plane(0), size, part, place)?;
-                self.plane::<U8x2>(1, plane(1), half, half_part, place)
+                self.plane::<1>(0, plane(0), size, part, place)?;
+                self.plane::<2>(1, plane(1), half, half_part, place)
             }
         }
     }
 
-    /// Scales the visible part of a plane of `width × height` pixels into `scaled[index]`; `None`
-    /// when the plane is too small.
-    fn plane<P: PixelTrait>(
+    /// Scales the visible part of a plane of `width × height` pixels of `N` bytes into
+    /// `scaled[index]`; `None` when the plane is too small.
+    fn plane<const N: usize>(
         &mut self,
         index: usize,
         plane: Plane<'_>,
@@ -155,36 +146,21 @@ impl Preprocessor {
         part: Part,
         place: &Letterbox,
     ) -> Option<()> {
-        let (columns, rows) = (width as usize * P::size(), height as usize);
+        let (columns, rows) = (width as usize * N, height as usize);
         let last = rows.checked_sub(1)?.checked_mul(plane.stride)?;
-        if plane.stride < columns || plane.data.len() < last + columns {
+        if plane.stride < columns || plane.data.len() < last.checked_add(columns)? {
             return None;
         }
-        // Read in place, as a crop of a wider picture, when the stride is a multiple of the pixel
-        // and the last row is padded.
-        let in_place =
-            plane.stride.is_multiple_of(P::size()) && plane.data.len() >= rows * plane.stride;
-        let (data, stride_pixels) = if in_place {
-            (plane.data, plane.stride / P::size())
-        } else {
-            self.packed.clear();
-            for row in plane.data.chunks(plane.stride).take(rows) {
-                self.packed.extend_from_slice(&row[..columns]);
-            }
-            (self.packed.as_slice(), width as usize)
+        let corner = part.top as usize * plane.stride + part.left as usize * N;
+        let source = Source::<N> {
+            data: plane.data.get(corner..)?,
+            stride: plane.stride,
+            width: part.width,
+            height: part.height,
         };
-        let whole =
-            TypedImageRef::<P>::from_buffer(u32::try_from(stride_pixels).ok()?, height, data)
-                .ok()?;
-        let source =
-            TypedCroppedImage::from_ref(&whole, part.left, part.top, part.width, part.height)
-                .ok()?;
-        let target = &mut self.scaled[index];
-        target.resize(place.width as usize * place.height as usize * P::size(), 0);
-        let mut target = TypedImage::<P>::from_buffer(place.width, place.height, target).ok()?;
-        self.resizer
-            .resize_typed(&source, &mut target, &self.options)
-            .ok()
+        let target = self.scaled.get_mut(index)?;
+        self.scaler
+            .scale(source, [place.width, place.height], target)
     }
 
     fn fill_padding(&mut self) {

@@ -122,9 +122,11 @@ impl StreamNetwork {
         let start = Instant::now();
         let place = self.preprocessor.run(picture)?;
         let preprocess = start.elapsed();
-        let mut inputs = vec![Feed::floats(&self.shape, self.preprocessor.tensor())];
-        inputs.extend_from_slice(besides);
-        let ran = infer(&self.network, &inputs, read);
+        let picture = Feed::floats(&self.shape, self.preprocessor.tensor());
+        let ran = match besides {
+            [] => infer(&self.network, &[picture], read),
+            besides => infer(&self.network, &[&[picture], besides].concat(), read),
+        };
         let [infer, postprocess] = ran.map_err(|message| self.failed(message))?;
         let times = DetectTimes {
             preprocess,

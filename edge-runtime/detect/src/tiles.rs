@@ -56,7 +56,7 @@ pub fn detect(
     let info = detector.info();
     let (own, model) = (info.own, &info.model);
     let Some(input) = info.input else {
-        let model = model.clone();
+        let model = model.to_string();
         return Err(DetectError::Tiles { model });
     };
     let params = DetectParams {

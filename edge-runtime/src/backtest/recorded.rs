@@ -82,7 +82,7 @@ impl RecordedDetector {
         let labels = head.labels.iter().map(|label| label.as_str().into());
         Self {
             info: DetectorInfo {
-                model: model.to_owned(),
+                model: model.into(),
                 backend: "history".into(),
                 tensor_copies: None,
                 task: Task::ObjectDetection,

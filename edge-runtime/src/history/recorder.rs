@@ -528,7 +528,7 @@ mod tests {
                 history: DetectionHistory::open(dir.path(), MIB).unwrap(),
                 _dir: dir,
                 info: DetectorInfo {
-                    model: "yolox-nano".to_owned(),
+                    model: "yolox-nano".into(),
                     backend: "test".into(),
                     tensor_copies: None,
                     task: Task::ObjectDetection,

@@ -28,7 +28,7 @@ pub(super) struct StateLabels {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct StageLabels {
-    pub(super) stage: String,
+    pub(super) stage: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

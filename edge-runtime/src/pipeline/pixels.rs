@@ -27,6 +27,12 @@ impl FramePixels {
             rgb: OnceLock::new(),
         }
     }
+
+    /// The picture, as it was decoded.
+    #[must_use]
+    pub fn picture(&self) -> &Picture {
+        &self.picture
+    }
 }
 
 impl Pixels for FramePixels {

@@ -193,12 +193,27 @@ fn shift(point: &mut serde_json::Value, by: [f64; 2]) {
 }
 
 /// The detections of one frame.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Default, Serialize, Deserialize)]
 pub struct Detections {
     /// In the model's order.
     pub boxes: Vec<Detection>,
     /// Width and height in pixels of their picture.
     pub size: [u32; 2],
+}
+
+impl Clone for Detections {
+    fn clone(&self) -> Self {
+        Self {
+            boxes: self.boxes.clone(),
+            size: self.size,
+        }
+    }
+
+    /// Keeps the memory of the boxes, unlike a derived one.
+    fn clone_from(&mut self, source: &Self) {
+        self.boxes.clone_from(&source.boxes);
+        self.size = source.size;
+    }
 }
 
 impl Detections {

@@ -167,7 +167,7 @@ impl Published {
     fn new(found: &Frames<Found>) -> Self {
         Self {
             info: DetectorInfo {
-                model: MODEL.to_owned(),
+                model: MODEL.into(),
                 backend: "det.txt".into(),
                 tensor_copies: None,
                 task: ModelTask::ObjectDetection,

@@ -384,7 +384,7 @@ impl Stage<'_> {
         };
         Ok(Box::new(Scripted {
             info: DetectorInfo {
-                model: model.to_owned(),
+                model: model.into(),
                 backend: "the script".into(),
                 tensor_copies: None,
                 task: ModelTask::ObjectDetection,

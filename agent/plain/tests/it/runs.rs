@@ -37,7 +37,7 @@ impl Host for Scripted {
         let keep = |d: &Detection| {
             let classes = request
                 .class_filter
-                .is_none_or(|f| f.iter().any(|c| **c == *d.class));
+                .is_none_or(|names| names.contains(&d.class));
             classes && request.confidence.is_none_or(|c| d.confidence >= c)
         };
         let boxes = self.0.boxes.iter().filter(|d| keep(d)).cloned().collect();

@@ -109,7 +109,7 @@ impl MotionDetector {
         let object = settings.absorb.as_secs_f32();
         Self {
             info: DetectorInfo {
-                model: MODEL.to_owned(),
+                model: MODEL.into(),
                 backend: "builtin".into(),
                 tensor_copies: None,
                 task: Task::ObjectDetection,
@@ -278,7 +278,7 @@ impl Detector for MotionDetector {
         }
         let start = Instant::now();
         self.small.fill(picture).map_err(|e| DetectError::Backend {
-            model: self.info.model.clone(),
+            model: self.info.model.to_string(),
             backend: self.info.backend.to_string(),
             message: e.to_string(),
         })?;

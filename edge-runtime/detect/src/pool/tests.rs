@@ -264,10 +264,7 @@ fn motion_needs_no_file_and_loads_no_network() {
         })
         .unwrap();
     assert!(!detector.info().knows_classes);
-    assert_eq!(
-        (detector.info().model.as_str(), pool.loaded()),
-        ("motion", 0)
-    );
+    assert_eq!((&*detector.info().model, pool.loaded()), ("motion", 0));
 }
 
 #[test]

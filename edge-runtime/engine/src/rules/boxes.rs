@@ -1,55 +1,112 @@
 //! The bounding boxes of one need in one frame, in an order independent of the input's order.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_vision::detections::{Detection, Detections};
 
-/// Bounding boxes sorted by score, and the best one of each track.
+use super::moment::NeedValue;
+
+/// The order of one need's boxes; its memory is reused in the next frame.
 #[derive(Debug, Default)]
+pub(super) struct BoxOrder {
+    /// Places of the boxes in the input, best score first.
+    places: Vec<usize>,
+    /// Tracks in ascending order, with the rank of their best box.
+    tracked: Vec<(TrackId, usize)>,
+}
+
+impl BoxOrder {
+    /// Sorts the boxes of a frame.
+    pub(super) fn sort(&mut self, detections: &Detections) {
+        let boxes = &detections.boxes;
+        self.places.clear();
+        self.places.extend(0..boxes.len());
+        // Sorting in place allocates nothing; equal boxes keep the order of the input.
+        self.places
+            .sort_unstable_by(|a, b| better_first(&boxes[*a], &boxes[*b]).then(a.cmp(b)));
+        let tracks = self.places.iter().map(|place| boxes[*place].track);
+        let tracks = tracks
+            .enumerate()
+            .filter_map(|(rank, track)| Some((track.filter(|track| track.0 >= 0)?, rank)));
+        self.tracked.clear();
+        self.tracked.extend(tracks);
+        self.tracked.sort_unstable();
+        self.tracked.dedup_by_key(|(track, _)| *track);
+    }
+}
+
+fn better_first(a: &Detection, b: &Detection) -> Ordering {
+    let key = |d: &Detection| [d.confidence, d.bbox.x1, d.bbox.y1, d.bbox.x2, d.bbox.y2];
+    let (ka, kb) = (key(a), key(b));
+    let by = ka.iter().zip(&kb).map(|(x, y)| y.total_cmp(x));
+    by.fold(Ordering::Equal, Ordering::then)
+        .then_with(|| a.class.cmp(&b.class))
+}
+
+/// The values of all needs in one frame, with the order of their boxes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Inputs<'a> {
+    pub(super) values: &'a [NeedValue<'a>],
+    pub(super) orders: &'a [BoxOrder],
+}
+
+impl<'a> Inputs<'a> {
+    /// Returns the value of a need.
+    pub(super) fn value(&self, need: usize) -> NeedValue<'a> {
+        self.values.get(need).copied().unwrap_or(NeedValue::Missing)
+    }
+
+    /// Returns the boxes of a need; `None` if it has other values, or none in this frame.
+    pub(super) fn boxes(&self, need: usize) -> Option<Boxes<'a>> {
+        let NeedValue::Detections(detections) = self.value(need) else {
+            return None;
+        };
+        Some(Boxes {
+            boxes: &detections.boxes,
+            order: self.orders.get(need)?,
+        })
+    }
+}
+
+/// Bounding boxes sorted by score, and the best one of each track.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Boxes<'a> {
-    all: Vec<&'a Detection>,
-    tracked: BTreeMap<TrackId, &'a Detection>,
+    boxes: &'a [Detection],
+    order: &'a BoxOrder,
 }
 
 impl<'a> Boxes<'a> {
-    pub(super) fn new(detections: &'a Detections) -> Self {
-        let key = |d: &Detection| [d.confidence, d.bbox.x1, d.bbox.y1, d.bbox.x2, d.bbox.y2];
-        let mut all: Vec<&Detection> = detections.boxes.iter().collect();
-        all.sort_by(|a, b| {
-            let (ka, kb) = (key(a), key(b));
-            let by = ka.iter().zip(&kb).map(|(x, y)| y.total_cmp(x));
-            by.fold(Ordering::Equal, Ordering::then)
-                .then_with(|| a.class.cmp(&b.class))
-        });
-        let mut tracked = BTreeMap::new();
-        for d in &all {
-            if let Some(track) = d.track.filter(|t| t.0 >= 0) {
-                tracked.entry(track).or_insert(*d);
-            }
-        }
-        Self { all, tracked }
+    /// Returns all boxes, best score first.
+    pub(super) fn all(self) -> impl Iterator<Item = &'a Detection> + Clone {
+        let places = self.order.places.iter();
+        places.filter_map(move |place| self.boxes.get(*place))
     }
 
-    /// Returns all boxes, best score first.
-    pub(super) fn all(&self) -> &[&'a Detection] {
-        &self.all
+    pub(super) fn is_empty(self) -> bool {
+        self.boxes.is_empty()
     }
 
     /// Returns whether no detector ran on this frame for any of these boxes; true without boxes.
-    pub(super) fn is_held(&self) -> bool {
-        self.all.iter().all(|d| d.is_held())
+    pub(super) fn is_held(self) -> bool {
+        self.boxes.iter().all(Detection::is_held)
+    }
+
+    fn of_rank(self, rank: usize) -> Option<&'a Detection> {
+        self.boxes.get(*self.order.places.get(rank)?)
     }
 
     /// Returns the best box of a track.
-    pub(super) fn of_track(&self, track: TrackId) -> Option<&'a Detection> {
-        self.tracked.get(&track).copied()
+    pub(super) fn of_track(self, track: TrackId) -> Option<&'a Detection> {
+        let tracked = &self.order.tracked;
+        let at = tracked.binary_search_by_key(&track, |(track, _)| *track);
+        self.of_rank(tracked.get(at.ok()?)?.1)
     }
 
     /// Returns the best box of each track, by track id.
-    pub(super) fn tracked(&self) -> impl Iterator<Item = (TrackId, &'a Detection)> + Clone {
-        self.tracked.iter().map(|(&t, &d)| (t, d))
+    pub(super) fn tracked(self) -> impl Iterator<Item = (TrackId, &'a Detection)> + Clone {
+        let tracked = self.order.tracked.iter();
+        tracked.filter_map(move |(track, rank)| Some((*track, self.of_rank(*rank)?)))
     }
 }
 

@@ -6,18 +6,17 @@ use watchkeeper_contract::rule::{Band, RuleSpec};
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::BBox;
 
-use super::boxes::Boxes;
+use super::boxes::Inputs;
 use super::evidence::{EvidenceItem, of_track};
 use super::history::{History, Record};
 use super::life::{EventEmitter, Suppressed};
-use super::moment::{Moment, NeedValue};
+use super::moment::Moment;
 use super::schedule::ActiveSchedule;
 use super::stays::Stays;
 
-/// Inputs of the rules in one frame, by need and by group.
+/// What the rules see in one frame, by need and by group.
 pub(super) struct View<'a> {
-    pub(super) inputs: &'a [NeedValue<'a>],
-    pub(super) boxes: &'a [Option<Boxes<'a>>],
+    pub(super) inputs: Inputs<'a>,
     pub(super) histories: &'a [History],
     /// By number of the scope.
     pub(super) stays: &'a [Stays],

@@ -30,7 +30,7 @@ impl Crossing {
     ) {
         let history = &view.histories[self.watch.group];
         for (need, direction) in self.watch.needs.iter().zip(["in", "out"]) {
-            let boxes = need.and_then(|n| view.boxes[n].as_ref());
+            let boxes = need.and_then(|n| view.inputs.boxes(n));
             for (track, d) in boxes.into_iter().flat_map(Boxes::tracked) {
                 let subject = Subject::new(track, history);
                 match context.check(d, Some(subject), scene.at) {

@@ -148,14 +148,14 @@ impl Level {
                 bound,
                 keeps_outside,
             } => {
-                let boxes = view.boxes[self.watch.need].as_ref()?;
-                let boxes = boxes.all().iter().copied();
+                let boxes = view.inputs.boxes(self.watch.need)?;
                 let counted = boxes
+                    .all()
                     .filter(|d| context.check(d, None, at).is_ok() && in_zone(d, *keeps_outside));
                 Some(count(counted, *bound))
             }
             Question::Value { test } => {
-                let (holds, number) = match (test, view.inputs[self.watch.need]) {
+                let (holds, number) = match (test, view.inputs.value(self.watch.need)) {
                     (ValueTest::Is(want), NeedValue::Boolean(b)) => (b == *want, None),
                     (ValueTest::Over(v), NeedValue::Number(n)) if n.is_finite() => {
                         (n > *v, Some(n))
@@ -275,8 +275,8 @@ fn value(selector: &str) -> String {
 
 /// Returns whether boxes are present but no detector ran on this frame.
 fn is_held(view: &View<'_>, watch: &LevelWatch) -> bool {
-    let boxes = view.boxes[watch.need].as_ref();
-    boxes.is_some_and(|b| !b.all().is_empty() && b.is_held())
+    let boxes = view.inputs.boxes(watch.need);
+    boxes.is_some_and(|boxes| !boxes.is_empty() && boxes.is_held())
 }
 
 /// Counts the boxes that the rule accepts.

@@ -12,7 +12,7 @@ use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::grace::{GRACE_S, Grace};
 
-use super::boxes::Boxes;
+use super::boxes::{BoxOrder, Boxes, Inputs};
 use super::check::{RuleError, compile};
 use super::context::View;
 use super::facts::WorkflowFacts;
@@ -26,6 +26,8 @@ use super::stays::Stays;
 #[derive(Debug)]
 pub struct RuleSet {
     needs: Vec<Need>,
+    /// Order of the boxes of each need.
+    orders: Vec<BoxOrder>,
     groups: Vec<Vec<usize>>,
     histories: Vec<History>,
     /// By number of the scope.
@@ -52,6 +54,7 @@ impl RuleSet {
             .into_iter()
             .map(|(spec, awake, watch)| Rule::new(&spec, awake, watch));
         Ok(Self {
+            orders: plan.needs.iter().map(|_| BoxOrder::default()).collect(),
             needs: plan.needs,
             histories: vec![History::default(); plan.groups.len()],
             groups: plan.groups,
@@ -101,21 +104,20 @@ impl RuleSet {
         };
         let grace_s = self.grace.next(self.clock);
 
-        let inputs: Vec<NeedValue<'_>> = (0..self.needs.len())
-            .map(|i| inputs.get(i).copied().unwrap_or(NeedValue::Missing))
-            .collect();
-        let boxes: Vec<Option<Boxes<'_>>> = inputs
-            .iter()
-            .map(|input| match input {
-                NeedValue::Detections(d) => Some(Boxes::new(d)),
-                NeedValue::Number(_) | NeedValue::Boolean(_) | NeedValue::Missing => None,
-            })
-            .collect();
+        for (value, order) in inputs.iter().zip(&mut self.orders) {
+            if let NeedValue::Detections(detections) = value {
+                order.sort(detections);
+            }
+        }
+        let inputs = Inputs {
+            values: inputs,
+            orders: &self.orders,
+        };
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
-            let found = || group.iter().filter_map(|&n| boxes[n].as_ref());
+            let found = || group.iter().filter_map(|&n| inputs.boxes(n));
             history.advance(at.frame, at.time_s);
             // A frame without detection adds no sighting and no gap.
-            let held = found().any(|b| !b.all().is_empty()) && found().all(Boxes::is_held);
+            let held = found().any(|boxes| !boxes.is_empty()) && found().all(Boxes::is_held);
             if !held {
                 history.next_frame();
             }
@@ -125,12 +127,11 @@ impl RuleSet {
         }
 
         for stays in &mut self.stays {
-            stays.observe(&boxes, self.clock);
+            stays.observe(inputs, self.clock);
         }
 
         let view = View {
-            inputs: &inputs,
-            boxes: &boxes,
+            inputs,
             histories: &self.histories,
             stays: &self.stays,
         };
@@ -154,8 +155,10 @@ impl RuleSet {
             stays.visits.finish();
         }
         let view = View {
-            inputs: &[],
-            boxes: &[],
+            inputs: Inputs {
+                values: &[],
+                orders: &[],
+            },
             histories: &self.histories,
             stays: &self.stays,
         };

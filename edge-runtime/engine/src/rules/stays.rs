@@ -8,7 +8,7 @@ use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::grace::GRACE_S;
 use watchkeeper_vision::detections::Detection;
 
-use super::boxes::{Boxes, in_zone};
+use super::boxes::{Boxes, Inputs, in_zone};
 
 /// Where stays are watched, by numbers of needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,10 +45,9 @@ impl Stays {
         self.scope.zone.as_deref()
     }
 
-    pub(super) fn observe(&mut self, boxes: &[Option<Boxes<'_>>], clock: f64) {
-        let of = |need: usize| boxes.get(need).and_then(Option::as_ref);
-        let tracked = of(self.scope.tracked).into_iter().flat_map(Boxes::tracked);
-        let inside = of(self.scope.inside).into_iter().flat_map(Boxes::tracked);
+    pub(super) fn observe(&mut self, inputs: Inputs<'_>, clock: f64) {
+        let of = |need: usize| inputs.boxes(need).into_iter().flat_map(Boxes::tracked);
+        let (tracked, inside) = (of(self.scope.tracked), of(self.scope.inside));
         let keeps_outside = self.scope.keeps_outside;
         self.visits.observe(
             tracked.map(|(_, d)| d),
@@ -58,11 +57,7 @@ impl Stays {
     }
 
     /// Returns the box of a track in the scope in this frame.
-    pub(super) fn box_of<'a>(
-        &self,
-        boxes: &[Option<Boxes<'a>>],
-        track: TrackId,
-    ) -> Option<&'a Detection> {
-        boxes.get(self.scope.inside)?.as_ref()?.of_track(track)
+    pub(super) fn box_of<'a>(&self, inputs: &Inputs<'a>, track: TrackId) -> Option<&'a Detection> {
+        inputs.boxes(self.scope.inside)?.of_track(track)
     }
 }

@@ -86,7 +86,7 @@ impl TrackRule {
             if stay.last_s != scene.clock {
                 continue;
             }
-            let Some(d) = stays.box_of(view.boxes, stay.track) else {
+            let Some(d) = stays.box_of(&view.inputs, stay.track) else {
                 continue;
             };
             if !self.followed.contains_key(&stay.number) {

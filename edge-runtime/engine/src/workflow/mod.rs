@@ -30,8 +30,8 @@ use watchkeeper_contract::workflow::{
 };
 
 pub use block_api::host::{
-    Anomaly, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask, RunWanted, Task,
-    Writing,
+    Anomaly, ClassNames, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask,
+    RunWanted, Task, Writing,
 };
 pub use block_api::manifest::MAX_POINTS;
 pub use catalogue::entries::{

@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -64,7 +65,7 @@ macro_rules! conversions {
 
         impl From<$name> for String {
             fn from(n: $name) -> Self {
-                n.0
+                String::from(&*n.0)
             }
         }
     };
@@ -77,7 +78,7 @@ macro_rules! name_type {
         #[serde(try_from = "String", into = "String")]
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
         #[cfg_attr(feature = "openapi", schema(value_type = String, example = $what))]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks `value` and wraps it.
@@ -87,7 +88,7 @@ macro_rules! name_type {
             pub fn new(value: impl Into<String>) -> Result<Self, InvalidName> {
                 let value = value.into();
                 check_name($what, &value)?;
-                Ok(Self(value))
+                Ok(Self(value.into()))
             }
 
             /// Returns the name as text.

@@ -117,7 +117,7 @@ impl Detectors {
     #[must_use]
     pub fn models(&self) -> ModelsInUse {
         let infos = self.by_model.values().map(|d| d.info());
-        let models = infos.map(|info| (info.model.clone(), info.backend.clone()));
+        let models = infos.map(|info| (info.model.to_string(), info.backend.clone()));
         ModelsInUse(models.collect())
     }
 

@@ -12,6 +12,7 @@ mod class_mask;
 mod motion_counts;
 mod motion_filter;
 mod pace;
+mod reused;
 mod source_clock;
 mod stages;
 mod state;
@@ -41,9 +42,10 @@ pub use self::state::RunState;
 use self::class_mask::ClassMask;
 use self::motion_filter::MotionFilter;
 use self::pace::Pace;
+use self::reused::FrameMemory;
 use self::source_clock::{SourceClock, StopPosition, stop_position};
 use self::stages::{Stage, StageTimes};
-use self::values::{need_value, whole};
+use self::values::{emptied, need_value, whole};
 use self::watched::watched;
 use crate::pipeline::inference::detectors::ModelsInUse;
 use crate::pipeline::inference::host::DetectHost;
@@ -69,7 +71,7 @@ pub struct FrameOutcome {
     /// The frame that may leave: as it came, or with the objects of a privacy mask hidden. Absent
     /// for a frame under such a mask in which nothing was looked for.
     pub picture: Option<Picture>,
-    /// That picture, converted on demand; black where there is none.
+    /// That picture, converted on demand; black where there is none or the frame was skipped.
     pub clean: Arc<dyn Pixels>,
     /// The workflow's last drawing, rendered on demand.
     pub annotated: Option<Arc<dyn Pixels>>,
@@ -79,8 +81,6 @@ pub struct FrameOutcome {
     pub rules_failed: bool,
     /// Steps that did not run.
     pub skipped_steps: Arc<Vec<Arc<str>>>,
-    /// Models that ran, with the time of each inference.
-    pub inferences: Vec<(String, Duration)>,
 }
 
 /// A running pipeline, without its thread.
@@ -99,6 +99,7 @@ pub struct Run {
     pace: Pace,
     /// Name of the source, as workflows know it.
     video_identifier: Arc<str>,
+    memory: FrameMemory,
     stop_after_s: Option<f64>,
     clock: SourceClock,
     first: Option<Duration>,
@@ -149,6 +150,7 @@ impl Run {
             class_mask: None,
             pace: Pace::new(spec),
             video_identifier: spec.source.as_str().into(),
+            memory: FrameMemory::default(),
             stop_after_s: spec.stop_after_s,
             clock: SourceClock::default(),
             first: None,
@@ -193,6 +195,12 @@ impl Run {
         self.host.detectors().models()
     }
 
+    /// The models that ran on the latest processed frame, with the time of each inference.
+    #[must_use]
+    pub fn inferences(&self) -> &[(Arc<str>, Duration)] {
+        self.host.inferences()
+    }
+
     /// Names of the rules in force.
     #[must_use]
     pub fn rule_names(&self) -> &[String] {
@@ -232,7 +240,6 @@ impl Run {
     ) -> FrameOutcome {
         let now = self.clock.advance(frame);
         let time_s = now.as_secs_f64();
-        let clean: Arc<dyn Pixels> = Arc::new(FramePixels::new(frame.picture.clone()));
         let since =
             |moment: Option<Duration>| now.saturating_sub(moment.unwrap_or(now)).as_secs_f64();
         let since_first = since(self.first);
@@ -243,11 +250,7 @@ impl Run {
         let is_masked = self.class_mask.is_some();
         let mut outcome = FrameOutcome {
             picture: (!is_masked).then(|| frame.picture.clone()),
-            clean: if is_masked {
-                black()
-            } else {
-                Arc::clone(&clean)
-            },
+            clean: Arc::clone(&self.memory.black) as _,
             processed: false,
             is_last: position != StopPosition::Within,
             at: now,
@@ -256,13 +259,17 @@ impl Run {
             annotated: None,
             failures: Vec::new(),
             rules_failed: false,
-            skipped_steps: Arc::default(),
-            inferences: Vec::new(),
+            skipped_steps: Arc::clone(&self.memory.no_steps),
         };
         if position == StopPosition::Beyond || !self.pace.admit(frame, now) {
             return outcome;
         }
         self.clock.processed();
+        let clean: Arc<dyn Pixels> = self
+            .memory
+            .pixels
+            .put(FramePixels::new(frame.picture.clone()));
+        outcome.clean = Arc::clone(if is_masked { &outcome.clean } else { &clean });
         let report = self.run_workflow(frame, &clean, now);
         outcome.changes = self.apply_rules(frame, time_s, local, new_id);
         outcome.has_objects = self.has_objects();
@@ -283,7 +290,6 @@ impl Run {
         outcome.rules_failed = failed.any(|error| self.behind_rules.contains(&error.step));
         outcome.failures = report.errors;
         outcome.skipped_steps = report.skipped;
-        outcome.inferences = self.host.take_inferences();
         outcome
     }
 
@@ -335,17 +341,20 @@ impl Run {
         }
         // A camera that reports no rate gets the one at which this pipeline sees it.
         let measured = || (!frame.recorded).then(|| self.clock.fps()).flatten();
-        let image = ImageValue::new(
-            Arc::clone(pixels),
-            VideoMeta {
-                video_identifier: Arc::clone(&self.video_identifier),
-                frame_number: frame.id.seq,
-                frame_timestamp: frame.wall.unix_ms as f64 / 1e3,
-                source_s: Some(time_s),
-                fps: frame.fps.or_else(measured),
-                comes_from_video_file: frame.recorded,
-            },
-        );
+        let meta = VideoMeta {
+            video_identifier: Arc::clone(&self.video_identifier),
+            frame_number: frame.id.seq,
+            frame_timestamp: frame.wall.unix_ms as f64 / 1e3,
+            source_s: Some(time_s),
+            fps: frame.fps.or_else(measured),
+            comes_from_video_file: frame.recorded,
+        };
+        let image = ImageValue {
+            pixels: Arc::clone(pixels),
+            meta: self.memory.metas.put(meta),
+            id: Arc::clone(&self.memory.image_id),
+            place: None,
+        };
         let report = self.execution.run(image, &[], now, &mut self.host);
         let times = self.host.end();
         let workflow = started.elapsed();
@@ -389,12 +398,11 @@ impl Run {
             size: [frame.picture.width, frame.picture.height],
             local,
         };
-        let inputs: Vec<NeedValue<'_>> = self
-            .needs
-            .iter()
-            .map(|(slot, kind)| need_value(&self.execution, *slot, *kind))
-            .collect();
+        let mut inputs: Vec<NeedValue<'_>> = std::mem::take(&mut self.memory.inputs);
+        let value = |(slot, kind): &(SlotId, NeedKind)| need_value(&self.execution, *slot, *kind);
+        inputs.extend(self.needs.iter().map(value));
         let changes = self.rules.observe(&moment, &inputs, new_id);
+        self.memory.inputs = emptied(inputs);
         self.last = Some(moment);
         self.is_live = !frame.recorded;
         self.stages.add(Stage::Heuristics, started.elapsed());
@@ -429,6 +437,7 @@ impl Run {
     /// Adds the time spent on output, and returns what each stage of this frame cost.
     pub fn finish_frame(&mut self, spent: Duration) -> impl Iterator<Item = (Stage, Duration)> {
         self.stages.add(Stage::Output, spent);
+        self.memory.release_pictures();
         self.stages.frame_done()
     }
 
@@ -484,11 +493,6 @@ impl Run {
             }
         }
     }
-}
-
-/// Stands for a picture that may not leave.
-fn black() -> Arc<dyn Pixels> {
-    Arc::new(FramePixels::new(Picture::rgb(1, 1, vec![0; 3])))
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ fn run_for(detect: Json, stop_after_s: Option<f64>) -> Run {
 /// Facts of a detector of one class; one that follows one picture knows no kinds of objects.
 fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
     DetectorInfo {
-        model: "statue".to_owned(),
+        model: "statue".into(),
         backend: "test".into(),
         tensor_copies: None,
         task: watchkeeper_models::manifest::Task::ObjectDetection,

@@ -23,6 +23,8 @@ const BYTES_PER_PIXEL: u64 = 3;
 #[derive(Debug, Default)]
 pub(super) struct LastSights {
     frames: VecDeque<(u64, Pictures)>,
+    /// Memory of the needed frames.
+    needed: Vec<u64>,
 }
 
 impl LastSights {
@@ -34,8 +36,9 @@ impl LastSights {
         needed: impl Iterator<Item = u64>,
     ) {
         if !self.frames.is_empty() {
-            let needed: Vec<u64> = needed.collect();
-            self.frames.retain(|(kept, _)| needed.contains(kept));
+            self.needed.clear();
+            self.needed.extend(needed);
+            self.frames.retain(|(kept, _)| self.needed.contains(kept));
         }
         let [width, height] = pictures.clean.size();
         let bytes = u64::from(width) * u64::from(height) * BYTES_PER_PIXEL;

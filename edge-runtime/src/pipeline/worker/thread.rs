@@ -434,7 +434,7 @@ impl WorkerThread {
     /// Counts inferences and failed steps, and reports steps that keep failing.
     fn report_inferences_and_failures(&mut self, outcome: &FrameOutcome) {
         let metrics = &self.services.metrics;
-        for (model, spent) in &outcome.inferences {
+        for (model, spent) in self.run.inferences() {
             metrics.observe_inference(model, *spent);
         }
         for failure in &outcome.failures {

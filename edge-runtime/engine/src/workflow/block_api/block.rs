@@ -62,6 +62,8 @@ pub(crate) struct Call<'a> {
     pub(crate) out: &'a mut [Value],
     /// Outputs of the last frame, whose memory is reused; see [`Call::blank`].
     pub(crate) spare: &'a mut [Value],
+    /// Which outputs anything reads, in the order of the manifest.
+    pub(crate) read: &'a [bool],
     /// Which branches continue, in the definition's order; all false at first.
     pub(crate) branches: &'a mut [bool],
     /// Keys of the branches of a dictionary property, in the same order.
@@ -318,6 +320,11 @@ impl<'a> Call<'a> {
             }
             None => Arc::default(),
         }
+    }
+
+    /// Returns whether a step or an output of the workflow reads output `index`.
+    pub(crate) fn is_read(&self, index: usize) -> bool {
+        self.read.get(index).is_none_or(|is_read| *is_read)
     }
 
     /// Sets output `index`.

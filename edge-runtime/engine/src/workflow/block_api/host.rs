@@ -11,7 +11,7 @@ use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::tiles::Tiles;
 
 use crate::workflow::values::image::{ImageValue, RgbPixels};
-use crate::workflow::values::value::Array;
+use crate::workflow::values::value::{Array, Value};
 
 /// What the program around the workflow provides.
 pub trait Host {
@@ -20,6 +20,19 @@ pub trait Host {
     /// # Errors
     /// The step fails for this picture.
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String>;
+
+    /// Detects objects in a picture, in the memory of an earlier answer. `found` is empty.
+    ///
+    /// # Errors
+    /// The step fails for this picture.
+    fn detect_into(
+        &mut self,
+        request: &DetectRequest<'_>,
+        found: &mut Detections,
+    ) -> Result<(), String> {
+        *found = self.detect(request)?;
+        Ok(())
+    }
 
     /// Returns whether the model's classes are kinds of objects that a step can filter by; false
     /// for the motion detector.
@@ -352,6 +365,23 @@ pub struct ClassScore {
     pub confidence: f64,
 }
 
+/// Names of classes, as a property lists them.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassNames<'a>(&'a [Value]);
+
+impl<'a> ClassNames<'a> {
+    /// `None` if an item is not a text.
+    pub(crate) fn of(list: &'a [Value]) -> Option<Self> {
+        let is_text = |item: &Value| item.as_str().is_some();
+        list.iter().all(is_text).then_some(Self(list))
+    }
+
+    #[must_use]
+    pub fn contains(&self, class: &str) -> bool {
+        self.0.iter().any(|name| name.as_str() == Some(class))
+    }
+}
+
 /// Request of a detection step.
 #[derive(Debug)]
 pub struct DetectRequest<'a> {
@@ -368,7 +398,7 @@ pub struct DetectRequest<'a> {
     /// Overlap (IoU) above which the weaker of two boxes is suppressed; absent: the model's own.
     pub iou_threshold: Option<f64>,
     /// Classes to report; absent: all.
-    pub class_filter: Option<&'a [String]>,
+    pub class_filter: Option<ClassNames<'a>>,
     /// Whether boxes of different classes suppress each other; absent: the model's own.
     pub class_agnostic_nms: Option<bool>,
     /// Maximum number of boxes; absent: the model's own.

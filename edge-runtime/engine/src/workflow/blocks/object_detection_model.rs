@@ -1,10 +1,12 @@
 //! Detects objects with a model of the host.
 
+use std::sync::Arc;
+
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::tiles::Tiles;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::host::{DetectRequest, Task};
+use crate::workflow::block_api::host::{ClassNames, DetectRequest, Task};
 use crate::workflow::block_api::manifest::{
     COUNT, Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
 };
@@ -244,42 +246,38 @@ impl Block for Model {
             image,
             confidence,
             iou_threshold: Some(call.number_or_text(4, 0.3)?),
-            class_filter: classes.as_deref(),
+            class_filter: classes,
             class_agnostic_nms: Some(call.boolean(6, false)?),
             max_detections: Some(max_detections),
             tiles: self.tiles,
         };
-        let mut found = call.host.detect(&request)?;
-        limit(&mut found, &request, call.host.knows_classes(&request));
-        image.stamp(&mut found);
+        let mut blank = call.blank(1);
+        let found = Arc::make_mut(&mut blank);
+        call.host.detect_into(&request, found)?;
+        limit(found, &request, call.host.knows_classes(&request));
+        image.stamp(found);
         if let Some(index) = self.keypoint_confidence {
             let least = call.number(index, 0.0)?;
-            keep_keypoints(&mut found, least);
+            keep_keypoints(found, least);
         }
-        let id = detection_id(&call.new_id());
-        call.put(0, id.as_str());
-        call.put(1, found);
+        // Counted in any case, so that no other identity depends on who reads this one.
+        let id = call.new_id();
+        if call.is_read(0) {
+            call.put(0, detection_id(&id));
+        }
+        call.put(1, blank);
         call.put(2, call.arg(1).clone());
         Ok(())
     }
 }
 
-fn class_filter(value: &Value) -> Result<Option<Vec<String>>, String> {
+fn class_filter(value: &Value) -> Result<Option<ClassNames<'_>>, String> {
     if value.is_null() {
         return Ok(None);
     }
-    value
-        .as_list()
-        .and_then(|list| {
-            list.iter()
-                .map(|item| match item {
-                    Value::Text(text) => Some(text.to_string()),
-                    _ => None,
-                })
-                .collect::<Option<Vec<_>>>()
-        })
-        .map(Some)
-        .ok_or_else(|| "class_filter has to be a list of class names".to_owned())
+    let names = value.as_list().and_then(ClassNames::of);
+    let names = names.ok_or("class_filter has to be a list of class names")?;
+    Ok(Some(names))
 }
 
 /// Applies the filters of the request again, for back ends that ignore them.
@@ -288,9 +286,7 @@ pub(super) fn limit(found: &mut Detections, request: &DetectRequest<'_>, knows_c
         found.boxes.retain(|d| d.confidence >= least);
     }
     if let Some(classes) = request.class_filter.filter(|_| knows_classes) {
-        found
-            .boxes
-            .retain(|d| classes.iter().any(|c| **c == *d.class));
+        found.boxes.retain(|d| classes.contains(&d.class));
     }
     if let Some(most) = request.max_detections {
         found.boxes.truncate(most);

@@ -57,6 +57,8 @@ pub(crate) struct PlanStep {
     pub(crate) literals: Map<String, Json>,
     /// Outputs, starting at slot `first_slot`.
     pub(crate) outputs: Vec<StepOutput>,
+    /// By output: whether a step or an output of the workflow reads it.
+    pub(crate) read: Vec<bool>,
     pub(crate) args: Vec<Source>,
     /// Number of lists and dictionaries in the arguments that are assembled per element.
     pub(crate) bundles: usize,
@@ -89,6 +91,18 @@ pub(crate) enum Source {
     List(Vec<Source>, usize),
     /// Entries, and the number of the step's bundle that holds them.
     Dict(Vec<(Arc<str>, Source)>, usize),
+}
+
+impl Source {
+    /// Marks the slots from which it is read.
+    pub(super) fn mark_read(&self, slots: &mut [bool]) {
+        match self {
+            Self::Const(_) => {}
+            Self::Slot(slot) => slots.iter_mut().skip(*slot).take(1).for_each(|s| *s = true),
+            Self::List(items, _) => items.iter().for_each(|item| item.mark_read(slots)),
+            Self::Dict(items, _) => items.iter().for_each(|(_, item)| item.mark_read(slots)),
+        }
+    }
 }
 
 #[derive(Debug)]

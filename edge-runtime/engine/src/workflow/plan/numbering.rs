@@ -32,10 +32,12 @@ pub(crate) fn plan(
     let inputs = inputs.map(|input| plan_input(input, parameters)).collect();
     let (numbers, branches) = Numbers::assign(&checked);
     let steps = checked.steps.iter().zip(&checked.flow).enumerate();
-    let steps = steps
+    let mut steps: Vec<PlanStep> = steps
         .map(|(i, (step, flow))| numbers.step(i, step, flow))
         .collect();
-    let outputs = checked.outputs.iter().map(|o| numbers.output(o)).collect();
+    let outputs = checked.outputs.iter().map(|o| numbers.output(o));
+    let outputs: Vec<PlanOutput> = outputs.collect();
+    mark_read(&mut steps, &outputs, numbers.slots.len());
     let compiled = Compiled {
         plan: Arc::new(Plan {
             inputs,
@@ -47,6 +49,24 @@ pub(crate) fn plan(
     };
     compiled.check_blocks()?;
     Ok(compiled)
+}
+
+/// Notes for each step which of its outputs are read.
+fn mark_read(steps: &mut [PlanStep], outputs: &[PlanOutput], slots: usize) {
+    let mut is_read = vec![false; slots];
+    for step in steps.iter() {
+        step.args.iter().for_each(|arg| arg.mark_read(&mut is_read));
+    }
+    for output in outputs {
+        match &output.what {
+            OutputOf::One(slot) => is_read[*slot] = true,
+            OutputOf::All(all) => all.iter().for_each(|(_, slot)| is_read[*slot] = true),
+        }
+    }
+    for step in steps {
+        let own = is_read.iter().skip(step.first_slot);
+        step.read = own.take(step.outputs.len()).copied().collect();
+    }
 }
 
 fn plan_input(input: &Input, parameters: &BTreeMap<String, Json>) -> PlanInput {
@@ -213,6 +233,8 @@ impl<'a> Numbers<'a> {
             manifest: step.manifest,
             literals: step.literals.clone(),
             outputs: step.outputs.clone(),
+            // Known once all steps are numbered.
+            read: Vec::new(),
             args,
             bundles,
             exec,

@@ -317,6 +317,7 @@ impl StepRun<'_> {
             args: &memory.args,
             out: &mut memory.out,
             spare: &mut memory.spare,
+            read: &self.step.read,
             branches: &mut memory.flags,
             cases: &self.step.cases,
             host: self.host,

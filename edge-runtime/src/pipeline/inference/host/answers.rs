@@ -71,6 +71,27 @@ impl<T> FrameAnswers<T> {
         self.calls += 1;
     }
 
+    /// Like [`Self::store`] with a copy, in the memory of the answer that it replaces.
+    pub(super) fn store_copy(&mut self, place: CropOrigin, found: Option<&T>)
+    where
+        T: Clone,
+    {
+        match (self.held.get_mut(self.calls), found) {
+            (
+                Some(PictureAnswer {
+                    place: of,
+                    found: Some(old),
+                }),
+                Some(new),
+            ) => {
+                *of = place;
+                old.clone_from(new);
+                self.calls += 1;
+            }
+            _ => self.store(place, found.cloned()),
+        }
+    }
+
     /// Ends the frame: answers beyond its last call are dropped.
     pub(super) fn end(&mut self) {
         self.held.truncate(self.calls);

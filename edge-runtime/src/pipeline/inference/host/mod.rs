@@ -35,7 +35,7 @@ const MAX_DETECTIONS: usize = 300;
 /// The frame that is being processed, with its pixels as the workflow knows them.
 #[derive(Clone)]
 struct Current {
-    frame: Arc<Frame>,
+    frame: Frame,
     pixels: Arc<dyn Pixels>,
 }
 
@@ -53,15 +53,15 @@ impl Current {
 
     /// The frame to examine for `image`: the camera's own for the camera's picture, else one made
     /// of the pixels of `image` (a crop, say).
-    fn frame_of(&self, image: &ImageValue) -> Arc<Frame> {
+    fn frame_of(&self, image: &ImageValue) -> Frame {
         if self.is_whole(image) {
-            return Arc::clone(&self.frame);
+            return self.frame.clone();
         }
         let rgb = image.pixels.rgb();
-        Arc::new(Frame {
+        Frame {
             picture: Picture::rgb(rgb.width, rgb.height, rgb.data.clone()),
-            ..Frame::clone(&self.frame)
-        })
+            ..self.frame.clone()
+        }
     }
 }
 
@@ -78,8 +78,8 @@ pub struct DetectHost {
     answered: ModelAnswers,
     raw: Vec<RawDetection>,
     times: DetectTimes,
-    /// Models that ran since the last call of [`DetectHost::take_inferences`], with their times.
-    inferences: Vec<(String, Duration)>,
+    /// Models that ran on this frame, with their times.
+    inferences: Vec<(Arc<str>, Duration)>,
     flat: bool,
     night_gain: NightGain,
     /// Curve of the frame's light, once `is_light_known`.
@@ -168,7 +168,7 @@ impl DetectHost {
             history.repeat(&frame);
         }
         self.frame = Some(Current {
-            frame: Arc::new(frame),
+            frame,
             pixels: Arc::clone(pixels),
         });
         if let Some(masked) = &mut self.masked {
@@ -178,6 +178,7 @@ impl DetectHost {
         self.answered.begin();
         self.is_light_known = false;
         self.times = DetectTimes::default();
+        self.inferences.clear();
     }
 
     /// Ends the frame, releases its pixels and returns what detection cost.
@@ -190,12 +191,22 @@ impl DetectHost {
         self.times
     }
 
-    /// Takes the models that ran since the last call, with the time of each inference.
-    pub fn take_inferences(&mut self) -> Vec<(String, Duration)> {
-        std::mem::take(&mut self.inferences)
+    /// The models that ran on the latest frame, with the time of each inference.
+    #[must_use]
+    pub fn inferences(&self) -> &[(Arc<str>, Duration)] {
+        &self.inferences
     }
 
-    fn frame_of(&self, image: &ImageValue) -> Result<Arc<Frame>, String> {
+    /// The cached detections of a step.
+    fn answers_of(&mut self, step: &str) -> &mut FrameAnswers<Detections> {
+        if !self.answers.contains_key(step) {
+            self.answers
+                .insert(step.to_owned(), FrameAnswers::default());
+        }
+        self.answers.get_mut(step).expect("inserted above")
+    }
+
+    fn frame_of(&self, image: &ImageValue) -> Result<Frame, String> {
         let frame = self.frame.as_ref();
         let frame = frame.ok_or("a model step ran outside a frame")?;
         Ok(frame.frame_of(image))
@@ -250,7 +261,8 @@ impl DetectHost {
         let of_model = self.detectors.of_model(model)?;
         let times = ask(of_model.as_mut()).map_err(|e| e.to_string())?;
         self.times += times;
-        self.inferences.push((model.to_owned(), times.infer));
+        let name = Arc::clone(&of_model.info().model);
+        self.inferences.push((name, times.infer));
         Ok(())
     }
 
@@ -304,8 +316,12 @@ impl DetectHost {
         self.gain
     }
 
-    /// Runs the detector of `request` and names what it found.
-    fn examine(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
+    /// Runs the detector of `request` and names what it found in `found`, which is empty.
+    fn examine(
+        &mut self,
+        request: &DetectRequest<'_>,
+        found: &mut Detections,
+    ) -> Result<(), String> {
         let frame = self.frame_of(request.image)?;
         let gain = self.gain();
         let detector = self.detectors.serving(request)?;
@@ -334,7 +350,7 @@ impl DetectHost {
         let times = runs.times;
         self.times += times;
         let info = detector.info();
-        self.inferences.push((info.model.clone(), times.infer));
+        self.inferences.push((Arc::clone(&info.model), times.infer));
         if wants_shapes && detector.shapes().len() != self.raw.len() {
             return Err(wrong_task(info, request.task));
         }
@@ -357,10 +373,7 @@ impl DetectHost {
         if is_whole && !wants_shapes {
             self.record(request, &frame, &params);
         }
-        let found = Detections {
-            boxes: Vec::with_capacity(self.raw.len()),
-            size: [frame.picture.width, frame.picture.height],
-        };
+        found.size = [frame.picture.width, frame.picture.height];
         self.name_detections(request, found)
     }
 
@@ -391,8 +404,8 @@ impl DetectHost {
     fn name_detections(
         &mut self,
         request: &DetectRequest<'_>,
-        mut found: Detections,
-    ) -> Result<Detections, String> {
+        found: &mut Detections,
+    ) -> Result<(), String> {
         let detector = self.detectors.serving(request)?;
         let (info, shapes) = (detector.info(), detector.shapes());
         // A detector whose one class is no kind of object can't be filtered by kinds of objects.
@@ -410,7 +423,7 @@ impl DetectHost {
         let wanted = wanted.filter(|(place, _)| is_of_step(*place));
         for (i, raw) in wanted.take(max_detections(request)) {
             let class = class_name(request, info, raw);
-            if filter.is_some_and(|wanted| !wanted.iter().any(|w| **w == *class)) {
+            if filter.is_some_and(|wanted| !wanted.contains(&class)) {
                 continue;
             }
             let mut extra = Extra::default();
@@ -435,7 +448,7 @@ impl DetectHost {
                 ..Detection::new(raw.bbox, f64::from(raw.score), class_id, class, id)
             });
         }
-        Ok(found)
+        Ok(())
     }
 }
 

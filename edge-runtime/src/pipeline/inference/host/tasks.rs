@@ -18,29 +18,30 @@ use super::DetectHost;
 use super::answers::{CropOrigin, PromptedMasks};
 use crate::clock;
 
-/// Copies cached detections, marked as held.
-fn mark_held(held: &Detections) -> Detections {
-    let mut again = held.clone();
-    for detection in &mut again.boxes {
-        detection.held = true;
-    }
-    again
-}
-
 impl Host for DetectHost {
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
-        let place = CropOrigin::of(request.image);
-        let answers = self.answers.entry(request.step.to_owned()).or_default();
-        if self.hold
-            && let Some(held) = answers.cached(place).map(mark_held)
-        {
+        let mut found = Detections::default();
+        self.detect_into(request, &mut found)?;
+        Ok(found)
+    }
+
+    fn detect_into(
+        &mut self,
+        request: &DetectRequest<'_>,
+        found: &mut Detections,
+    ) -> Result<(), String> {
+        let (place, hold) = (CropOrigin::of(request.image), self.hold);
+        let answers = self.answers_of(request.step);
+        if let Some(held) = answers.cached(place).filter(|_| hold) {
+            found.clone_from(held);
             answers.calls += 1;
-            return Ok(held);
+            found.boxes.iter_mut().for_each(|d| d.held = true);
+            return Ok(());
         }
-        let found = self.examine(request);
-        let answers = self.answers.entry(request.step.to_owned()).or_default();
-        answers.store(place, found.as_ref().ok().cloned());
-        found
+        let said = self.examine(request, found);
+        let answer = said.is_ok().then_some(&*found);
+        self.answers_of(request.step).store_copy(place, answer);
+        said
     }
 
     fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {

@@ -104,7 +104,7 @@ impl Case {
         let open = |_: &str| {
             let labels = labels.iter().map(|label| Arc::from(*label));
             let info = DetectorInfo {
-                model: "finder".to_owned(),
+                model: "finder".into(),
                 backend: "test".into(),
                 tensor_copies: None,
                 task: watchkeeper_models::manifest::Task::ObjectDetection,
