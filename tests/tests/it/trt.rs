@@ -49,15 +49,11 @@ impl Box {
                  engine_dir = {engines:?}\n"
             ),
         )?;
-        let (name, folders) = self.trt.environment(mode, self.folder.path())?;
-        let out = Command::new(program("watchkeeper")?)
-            .arg("--config")
-            .arg(config)
-            .arg("run")
+        let mut command = self.command(mode)?;
+        command.arg("--config").arg(config).arg("run");
+        let out = command
             .args(arguments)
             .args(["--json", "--verbose"])
-            .env(name, folders)
-            .stdin(Stdio::null())
             .output()?;
         let log = String::from_utf8_lossy(&out.stderr).into_owned();
         let lines = json_lines(&out.stdout).with_context(|| log.clone())?;
@@ -67,6 +63,14 @@ impl Box {
             summary: summary.unwrap_or_default(),
             log,
         })
+    }
+
+    /// The command with the fake TensorRT in this mode.
+    fn command(&self, mode: &str) -> anyhow::Result<Command> {
+        let (name, folders) = self.trt.environment(mode, self.folder.path())?;
+        let mut command = Command::new(program("watchkeeper")?);
+        command.env(name, folders).stdin(Stdio::null());
+        Ok(command)
     }
 
     /// Runs a tiny network on some seconds of the demo scene.
@@ -325,4 +329,55 @@ fn outputs_of_a_wrong_shape_are_refused() -> anyhow::Result<()> {
 #[test]
 fn outputs_that_are_no_numbers_are_refused() -> anyhow::Result<()> {
     falls_back("nan", &["values that are no numbers (NaN)"])
+}
+
+#[test]
+fn messages_of_tensorrt_have_the_model_and_a_level() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "messages of TensorRT")? else {
+        return Ok(());
+    };
+    let ran = bench.run_demo("trt", "truncated")?;
+    let parts = [
+        "ERROR",
+        "TensorRT: fake: the engine is",
+        "engine=\"bright-seg\"",
+    ];
+    let is_message = |line: &str| parts.iter().all(|part| line.contains(part));
+    ensure!(ran.log.lines().any(is_message), "{}", ran.log);
+    Ok(())
+}
+
+#[test]
+fn shim_in_the_state_folder_of_the_box_is_found_by_a_run() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "a shim in a state folder")? else {
+        return Ok(());
+    };
+    let state = bench.folder.path().join("box-state");
+    fs::create_dir_all(state.join("lib"))?;
+    std::os::unix::fs::symlink(bench.trt.shim(), state.join("lib/libwk_trt.so"))?;
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/bright-seg.onnx");
+    let out = bench
+        .command("right")?
+        .env("WATCHKEEPER_RUNTIME__STATE_DIR", &state)
+        .env("XDG_DATA_HOME", bench.folder.path())
+        .args([
+            "run",
+            "demo:",
+            "--for",
+            "1",
+            "--backend",
+            "trt",
+            "--verbose",
+        ])
+        .arg("--model")
+        .arg(model)
+        .output()?;
+    let log = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{log}");
+    ensure!(log.contains("backend=\"trt\""), "{log}");
+    ensure!(
+        state.join("lib/libwk_trt.so").exists(),
+        "removed with the run"
+    );
+    Ok(())
 }
