@@ -22,10 +22,8 @@ use crate::types::Device;
 /// Names of the library, the newest first.
 const NAMES: [&str; 3] = ["libcudart.so.13", "libcudart.so.12", "libcudart.so"];
 
-/// `cudaErrorMemoryAllocation`.
+// Numbers of `cudaError`.
 const OUT_OF_MEMORY: c_int = 2;
-
-/// `cudaErrorNoDevice`.
 const NO_DEVICE: c_int = 100;
 
 /// `cudaDeviceScheduleBlockingSync`: a thread that waits for the device sleeps, so that its core
@@ -79,10 +77,8 @@ impl Cuda {
         let mut count = 0;
         let no_device = "CUDA has no device";
         // SAFETY: the pointer is valid for the call.
-        cuda.check(
-            unsafe { (cuda.functions.device_count)(&raw mut count) },
-            no_device,
-        )?;
+        let code = unsafe { (cuda.functions.device_count)(&raw mut count) };
+        cuda.check(code, no_device)?;
         cuda.check(if count < 1 { NO_DEVICE } else { 0 }, no_device)?;
         // SAFETY: no precondition. A refusal costs processor time only.
         unsafe { (cuda.functions.set_flags)(BLOCKING_SYNC) };
@@ -217,7 +213,7 @@ impl DeviceMemory {
         host: *const c_void,
         stream: &Stream,
     ) -> Result<(), Failure> {
-        /// `cudaMemcpyHostToDevice`.
+        // `cudaMemcpyHostToDevice`
         const TO_DEVICE: c_int = 1;
         let copy = self.cuda.functions.copy;
         // SAFETY: this memory has its bytes, and the caller's has them too.
@@ -231,7 +227,7 @@ impl DeviceMemory {
     /// `host` has as many bytes as this memory, and nothing uses them, until the stream is
     /// synchronized.
     pub(crate) unsafe fn read(&self, host: *mut c_void, stream: &Stream) -> Result<(), Failure> {
-        /// `cudaMemcpyDeviceToHost`.
+        // `cudaMemcpyDeviceToHost`
         const TO_HOST: c_int = 2;
         let copy = self.cuda.functions.copy;
         // SAFETY: this memory has its bytes, and the caller's has them too.
