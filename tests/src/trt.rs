@@ -38,6 +38,7 @@ impl Headers {
 /// Folder with the shim and the fake libraries.
 #[derive(Debug, Clone)]
 pub struct FakeTrt {
+    headers: Headers,
     folder: PathBuf,
     network: PathBuf,
 }
@@ -63,7 +64,7 @@ impl FakeTrt {
         let stamp = sources()?;
         let done = folder.join("done");
         if fs::read_to_string(&done).is_ok_and(|known| known == stamp) {
-            return Self::at(folder).map(Some);
+            return Self::at(folder, headers).map(Some);
         }
         let Some(include) = fetch(&folder, headers) else {
             eprintln!("SKIPPED: {what} (no headers of TensorRT; cargo could not fetch trtx-sys)");
@@ -71,12 +72,32 @@ impl FakeTrt {
         };
         compile(&include, &folder)?;
         fs::write(&done, stamp)?;
-        Self::at(folder).map(Some)
+        Self::at(folder, headers).map(Some)
     }
 
-    fn at(folder: PathBuf) -> anyhow::Result<Self> {
+    fn at(folder: PathBuf, headers: Headers) -> anyhow::Result<Self> {
         let network = program("libwatchkeeper_fake_trt.so")?;
-        Ok(Self { folder, network })
+        Ok(Self {
+            headers,
+            folder,
+            network,
+        })
+    }
+
+    /// Copies the headers of TensorRT, and what they need of CUDA's, into a folder.
+    ///
+    /// # Errors
+    /// If one can't be copied.
+    pub fn copy_headers(&self, to: &Path) -> anyhow::Result<()> {
+        let include = fetch(&self.folder, self.headers).context("the headers are gone")?;
+        fs::create_dir_all(to)?;
+        for from in [include, workspace().join("tests/tools/trt/fake/include")] {
+            for file in fs::read_dir(from)? {
+                let file = file?;
+                fs::copy(file.path(), to.join(file.file_name()))?;
+            }
+        }
+        Ok(())
     }
 
     /// The shim, `libwk_trt.so`.

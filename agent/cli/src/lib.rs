@@ -188,7 +188,7 @@ async fn online(
 ) -> Result<(), Failure> {
     let client = RuntimeClient::new(&config.runtime_socket)?;
     match command {
-        OnlineCommand::Run(args) => run::run(&args, config, out, global.verbose).await,
+        OnlineCommand::Run(args) => run::run(&args, config, global, out).await,
         OnlineCommand::Models { action } => models::run(action, &config.models, global, out).await,
         OnlineCommand::Backends { action } => {
             backends::run(action, &client, config, global, out).await

@@ -64,7 +64,7 @@ impl OrtNetwork {
         };
         let environment = environment(places).map_err(|message| LoadError::Unavailable {
             backend: NAME,
-            message,
+            message: format!("{message}; {}", places.remedy()),
         })?;
         // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;

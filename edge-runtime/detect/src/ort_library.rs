@@ -13,7 +13,6 @@ use crate::precision::Precision;
 const LIBRARY: &str = "libonnxruntime.so";
 
 /// Environment variable that names the library.
-#[cfg(feature = "ort")]
 pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 
 /// Configured locations of ONNX Runtime's library, besides the system's, and its precision.
@@ -36,6 +35,24 @@ impl OrtSettings {
         }
         #[cfg(not(feature = "ort"))]
         None
+    }
+
+    /// What makes a library available that can't be opened.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let pull = "watchkeeper backends pull onnxruntime";
+        let is_set = std::env::var_os(LIBRARY_VARIABLE).is_some_and(|v| !v.is_empty());
+        let named = match &self.library {
+            Some(_) => "runtime.inference.ort_library",
+            None if is_set => LIBRARY_VARIABLE,
+            None => {
+                return format!(
+                    "{pull}, or set runtime.inference.ort_library to a library of ONNX Runtime \
+                     1.20 or later"
+                );
+            }
+        };
+        format!("correct {named}, or remove it and run {pull}")
     }
 }
 
@@ -160,6 +177,19 @@ mod tests {
         };
         let error = find_library(&places, None, &[dir.path().to_owned()]).unwrap_err();
         assert!(error.contains("mine.so"), "{error}");
+    }
+
+    #[test]
+    fn remedy_of_a_named_library_is_its_setting() {
+        let named = OrtPlaces {
+            library: Some("/nowhere/libonnxruntime.so".into()),
+            ..OrtPlaces::default()
+        };
+        assert!(
+            named
+                .remedy()
+                .starts_with("correct runtime.inference.ort_library")
+        );
     }
 
     #[test]

@@ -1,73 +1,56 @@
-// What the parts of the shim share: the log, the libraries. Not part of the ABI.
+// What the parts of the shim share. Not part of the ABI.
 #pragma once
 
 #include <NvInfer.h>
-#include <NvOnnxParser.h>
 
-#include <cstring>
+#include <initializer_list>
 #include <memory>
-#include <new>
-#include <vector>
+#include <string>
 
 #include "wk_trt.h"
 
 namespace wk {
 
-// Functions of CUDA, whose enumerations are ints in the C ABI.
-#define WK_CUDA_FUNCTIONS(F)                                                                       \
-  F(cudaGetDeviceCount, int *)                                                                     \
-  F(cudaDeviceGetAttribute, int *, int, int)                                                       \
-  F(cudaMemGetInfo, size_t *, size_t *)                                                            \
-  F(cudaSetDeviceFlags, unsigned)                                                                  \
-  F(cudaMalloc, void **, size_t)                                                                   \
-  F(cudaFree, void *)                                                                              \
-  F(cudaMemcpyAsync, void *, void const *, size_t, int, cudaStream_t)                              \
-  F(cudaStreamCreate, cudaStream_t *)                                                              \
-  F(cudaStreamSynchronize, cudaStream_t)                                                           \
-  F(cudaStreamDestroy, cudaStream_t)
-
-struct Libraries {
-  int32_t version = 0;
-  void *(*create_builder)(void *, int32_t) = nullptr;
-  void *(*create_runtime)(void *, int32_t) = nullptr;
-  void *(*create_parser)(void *, void *, int) = nullptr;
-  int (*device_properties)(void *, int) = nullptr;
-  char const *(*error_string)(int) = nullptr;
-#define WK_MEMBER(NAME, ...) int (*NAME)(__VA_ARGS__) = nullptr;
-  WK_CUDA_FUNCTIONS(WK_MEMBER)
-#undef WK_MEMBER
-
-  // Opens libnvinfer and checks its version.
-  int32_t open_inference(wk_trt_versions *versions);
-  // Opens libcudart too and checks that there is a device.
-  int32_t open_all();
-  int32_t open_parser();
-  int32_t cuda_failed(int error, char const *what) const;
+// Thrown within the shim; `guarded` makes it the status and the sentence of a call.
+struct Failure {
+  int32_t status;
+  std::string sentence;
 };
 
-// Keeps the sentence for wk_trt_last_error, with TensorRT's first message; returns `status`.
-__attribute__((format(printf, 2, 3))) int32_t fail(int32_t status, char const *format,
-                                                   ...) noexcept;
-// The log, without the messages of earlier calls.
-nvinfer1::ILogger &fresh_log() noexcept;
-// Whether the first error in the log is a lack of memory.
-bool is_out_of_memory() noexcept;
+// Hands the sentence to the caller; returns the status.
+int32_t report(int32_t status, char const *sentence) noexcept;
 
-// Runs `body`, whose allocations may throw.
+// Runs the body of a function of the ABI, which no exception leaves.
 template <class Body> int32_t guarded(Body body) noexcept try {
-  return body();
+  body();
+  return WK_TRT_OK;
+} catch (Failure const &failure) {
+  return report(failure.status, failure.sentence.c_str());
 } catch (...) {
-  return fail(WK_TRT_MEMORY, "out of memory");
+  return report(WK_TRT_MEMORY, "out of memory");
 }
 
-inline void describe(wk_trt_tensor_info &out, char const *name, bool is_input,
-                     nvinfer1::DataType type, nvinfer1::Dims const &dims) {
-  out = {};
-  std::strncpy(out.name, name, WK_TRT_NAME - 1);
-  out.is_input = is_input;
-  out.type = static_cast<int32_t>(type);
-  out.rank = dims.nbDims;
-  for (int32_t i = 0; i < dims.nbDims; i++) out.dims[i] = dims.d[i];
+// Checks an answer of TensorRT, whose failures are null and false.
+template <class T> void need(T const &answer, int32_t status, std::string const &sentence) {
+  if (!answer) throw Failure{status, sentence};
 }
+
+// Finds a function of a library: of the headers' version, else of the plain name or of `others`.
+void *find(std::string const &library, char const *function,
+           std::initializer_list<std::string> others = {});
+
+// Calls a function that creates an object.
+template <class T, class... A>
+std::unique_ptr<T> create(char const *library, char const *function, A... arguments) {
+  auto call = reinterpret_cast<void *(*)(A...)>(find(library, function));
+  return std::unique_ptr<T>(static_cast<T *>(call(arguments...)));
+}
+
+// The only log of the process, as these functions take it.
+void *log() noexcept;
+
+wk_trt_tensor_info describe(char const *name, bool is_input, nvinfer1::DataType type,
+                            nvinfer1::Dims const &dims);
+nvinfer1::Dims dims_of(int64_t const *lengths, int32_t rank);
 
 } // namespace wk

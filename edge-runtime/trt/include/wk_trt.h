@@ -1,9 +1,10 @@
 /* C ABI of libwk_trt.so, which runs ONNX networks on TensorRT.
  *
- * - Built on the box against its own TensorRT headers; opens TensorRT and CUDA with dlopen.
- * - Every buffer belongs to the caller. No C++ type and no exception crosses.
- * - A function that fails returns a negative wk_trt_status; wk_trt_last_error has the sentence.
- * - A wk_trt value is used by one thread at a time. Device 0 is used.
+ * - Built on the box against its own TensorRT headers; opens TensorRT with dlopen.
+ * - Every buffer belongs to the caller, and so does CUDA: device, memory, stream and copies.
+ * - No C++ type and no exception crosses.
+ * - A function that fails hands its sentence to the log and returns a negative wk_trt_status.
+ * - A wk_trt value is used by one thread at a time.
  */
 #ifndef WK_TRT_H
 #define WK_TRT_H
@@ -16,7 +17,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file. */
-#define WK_TRT_ABI 1
+#define WK_TRT_ABI 2
 /* Most axes of a tensor. */
 #define WK_TRT_MAX_AXES 8
 /* Bytes of a name, its NUL included. */
@@ -25,7 +26,7 @@ extern "C" {
 enum wk_trt_status {
   WK_TRT_OK = 0,
   WK_TRT_UNAVAILABLE = -1, /* a library is missing, or has the wrong version */
-  WK_TRT_DEVICE = -2,      /* no usable device, or CUDA reports an error */
+  WK_TRT_DEVICE = -2,      /* no usable device */
   WK_TRT_ARGUMENT = -3,    /* the caller's mistake */
   WK_TRT_MODEL = -4,       /* the ONNX file can't be parsed or built */
   WK_TRT_ENGINE = -5,      /* the engine can't be deserialised */
@@ -36,17 +37,19 @@ enum wk_trt_status {
 /* The numbers of nvinfer1::DataType. */
 enum wk_trt_type { WK_TRT_FLOAT = 0, WK_TRT_INT32 = 3, WK_TRT_INT64 = 8 };
 
-/* Versions as major * 10000 + minor * 100 + patch. */
+/* Versions as getInferLibVersion has them: major * 10000 + minor * 100 + patch since 10.0,
+ * major * 1000 + minor * 100 + patch before. */
 typedef struct {
   int32_t headers; /* that this shim was built against */
-  int32_t library; /* of the libnvinfer on this box; 0: none */
+  int32_t library; /* of the libnvinfer on this box */
 } wk_trt_versions;
 
-typedef struct {
-  char name[WK_TRT_NAME];
-  int32_t major, minor; /* compute capability */
-  uint64_t total_bytes, free_bytes;
-} wk_trt_device;
+/* Level of the sentence of a failed call. Other levels are those of nvinfer1::ILogger::Severity:
+ * 0 and 1 errors, 2 warnings, 3 information. */
+#define WK_TRT_SENTENCE -1
+
+/* Receives messages on the thread of the call, and on threads of TensorRT's own. */
+typedef void (*wk_trt_log)(int32_t level, const char *message);
 
 typedef struct {
   char name[WK_TRT_NAME];
@@ -69,7 +72,7 @@ typedef struct {
   void *user; /* first argument of the callbacks; each returns 0 to go on */
   /* Fixes the axes of the file's inputs: replaces each -1 of `dims`. */
   int32_t (*shapes)(void *user, wk_trt_tensor_info *inputs, int32_t count);
-  /* May be called from several threads, one after another. NULL: none. */
+  /* May be called from several threads at once. `steps` is 0 after the first step of a phase. */
   int32_t (*progress)(void *user, const char *phase, int32_t step, int32_t steps);
   int32_t (*sink)(void *user, int32_t product, const void *data, size_t len);
 } wk_trt_options;
@@ -78,24 +81,22 @@ typedef struct wk_trt wk_trt;
 
 #pragma GCC visibility push(default)
 int32_t wk_trt_abi(void);
-/* Opens libnvinfer. Fails if it is missing or its major version is not that of the headers. */
-int32_t wk_trt_version(wk_trt_versions *out);
-int32_t wk_trt_probe(wk_trt_device *out);
+/* Opens libnvinfer and sets the only log. The caller checks that both majors are the same before
+ * it calls anything else. */
+int32_t wk_trt_start(wk_trt_log log, wk_trt_versions *out);
 /* Builds an engine with the types of the file (strongly typed). Takes minutes. */
 int32_t wk_trt_build(const void *onnx, size_t len, const wk_trt_options *options);
-int32_t wk_trt_open(const void *engine, size_t len, wk_trt **out);
-/* Number of inputs and outputs. */
-int32_t wk_trt_tensors(const wk_trt *engine);
+int32_t wk_trt_open(const void *blob, size_t len, wk_trt **out);
+/* Number of inputs and outputs; an index is below it. */
+int32_t wk_trt_tensors(const wk_trt *trt);
 /* Describes a tensor; outputs have their lengths once every input has its shape. */
-int32_t wk_trt_tensor(const wk_trt *engine, int32_t index, wk_trt_tensor_info *out);
-int32_t wk_trt_set_shape(wk_trt *engine, int32_t index, const int64_t *dims, int32_t rank);
-/* Names the host buffer of a tensor, of exactly its size; used by every later run. */
-int32_t wk_trt_bind(wk_trt *engine, int32_t index, void *host, size_t bytes);
-/* Copies the inputs to the device, runs, and copies the outputs back. */
-int32_t wk_trt_run(wk_trt *engine);
-void wk_trt_close(wk_trt *engine);
-/* Copies the sentence of this thread's last failure; returns its length without the NUL. */
-size_t wk_trt_last_error(char *buffer, size_t len);
+void wk_trt_tensor(const wk_trt *trt, int32_t index, wk_trt_tensor_info *out);
+int32_t wk_trt_set_shape(wk_trt *trt, int32_t index, const int64_t *dims, int32_t rank);
+/* Names the device buffer of a tensor, of at least its size; used by every later run. */
+int32_t wk_trt_bind(wk_trt *trt, int32_t index, void *device);
+/* Queues a run on a cudaStream_t. */
+int32_t wk_trt_enqueue(wk_trt *trt, void *stream);
+void wk_trt_close(wk_trt *trt);
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

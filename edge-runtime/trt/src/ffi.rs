@@ -1,6 +1,5 @@
-//! Calls of `libwk_trt.so`; the only file of this crate with unsafe code.
+//! Calls of `libwk_trt.so`.
 //!
-//! - The library stays open until the process ends: CUDA keeps threads of its own.
 //! - The types are those of `include/wk_trt.h`, whose number [`ABI`] repeats.
 //! - A panic of a callback cancels the build; it does not cross into C++.
 
@@ -9,19 +8,24 @@
     reason = "the library has a C ABI; every call is in this file"
 )]
 
+use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null, null_mut};
+use std::sync::Arc;
 
 use libloading::Library;
 use parking_lot::Mutex;
 
+use crate::cuda::{Cuda, DeviceMemory, Stream};
 use crate::failure::{Failure, Status};
-use crate::types::{Answers, BuildOptions, Device, Product, TensorInfo, Values, Versions};
+use crate::log::{self, Receiver};
+use crate::symbols::functions;
+use crate::types::{Answers, BuildOptions, Product, TensorInfo, Values, Version};
 
 /// `WK_TRT_ABI` of the header.
-const ABI: i32 = 1;
+const ABI: i32 = 2;
 
 /// `WK_TRT_MAX_AXES` of the header.
 const MAX_AXES: usize = 8;
@@ -29,16 +33,11 @@ const MAX_AXES: usize = 8;
 /// `WK_TRT_NAME` of the header.
 const NAME_BYTES: usize = 256;
 
-/// Bytes of the longest sentence of the library.
-const SENTENCE_BYTES: usize = 1024;
-
 #[repr(C)]
-struct RawDevice {
-    name: [c_char; NAME_BYTES],
-    major: i32,
-    minor: i32,
-    total_bytes: u64,
-    free_bytes: u64,
+#[derive(Default)]
+struct RawVersions {
+    headers: i32,
+    library: i32,
 }
 
 #[repr(C)]
@@ -61,7 +60,7 @@ struct RawOptions {
     timing_cache_len: usize,
     user: *mut c_void,
     shapes: unsafe extern "C" fn(*mut c_void, *mut RawTensor, i32) -> i32,
-    progress: Option<unsafe extern "C" fn(*mut c_void, *const c_char, i32, i32) -> i32>,
+    progress: unsafe extern "C" fn(*mut c_void, *const c_char, i32, i32) -> i32,
     sink: unsafe extern "C" fn(*mut c_void, i32, *const c_void, usize) -> i32,
 }
 
@@ -76,30 +75,24 @@ fn tensor_info(raw: &RawTensor) -> TensorInfo {
     }
 }
 
-/// Address and bytes of the values.
-fn buffer(values: &mut Values) -> (*mut c_void, usize) {
-    match values {
-        Values::Floats(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
-        Values::Int32(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
-        Values::Int64(v) => (v.as_mut_ptr().cast(), size_of_val(v.as_slice())),
-    }
-}
+type RawLog = unsafe extern "C" fn(i32, *const c_char);
 
-type Last = unsafe extern "C" fn(*mut c_char, usize) -> usize;
+functions!(Functions {
+    start = "wk_trt_start": fn(RawLog, *mut RawVersions) -> i32;
+    build = "wk_trt_build": fn(*const c_void, usize, *const RawOptions) -> i32;
+    open = "wk_trt_open": fn(*const c_void, usize, *mut *mut c_void) -> i32;
+    tensors = "wk_trt_tensors": fn(*const c_void) -> i32;
+    tensor = "wk_trt_tensor": fn(*const c_void, i32, *mut RawTensor);
+    set_shape = "wk_trt_set_shape": fn(*mut c_void, i32, *const i64, i32) -> i32;
+    bind = "wk_trt_bind": fn(*mut c_void, i32, *mut c_void) -> i32;
+    enqueue = "wk_trt_enqueue": fn(*mut c_void, *mut c_void) -> i32;
+    close = "wk_trt_close": fn(*mut c_void);
+});
 
-/// The opened library.
+/// The opened library, with a TensorRT of its major version.
 pub struct Shim {
-    version: unsafe extern "C" fn(*mut Versions) -> i32,
-    probe: unsafe extern "C" fn(*mut RawDevice) -> i32,
-    build: unsafe extern "C" fn(*const c_void, usize, *const RawOptions) -> i32,
-    open: unsafe extern "C" fn(*const c_void, usize, *mut *mut c_void) -> i32,
-    tensors: unsafe extern "C" fn(*const c_void) -> i32,
-    tensor: unsafe extern "C" fn(*const c_void, i32, *mut RawTensor) -> i32,
-    set_shape: unsafe extern "C" fn(*mut c_void, i32, *const i64, i32) -> i32,
-    bind: unsafe extern "C" fn(*mut c_void, i32, *mut c_void, usize) -> i32,
-    run: unsafe extern "C" fn(*mut c_void) -> i32,
-    close: unsafe extern "C" fn(*mut c_void),
-    last_error: Last,
+    functions: Functions,
+    version: Version,
 }
 
 impl std::fmt::Debug for Shim {
@@ -109,16 +102,18 @@ impl std::fmt::Debug for Shim {
 }
 
 impl Shim {
-    /// Opens the library, once per process and path.
+    /// Opens the library and TensorRT, once per process and path. The first receiver of a process
+    /// gets all messages of TensorRT.
     ///
     /// # Errors
-    /// [`Status::Unavailable`]: it can't be opened, or has another ABI.
-    pub fn open(path: &Path) -> Result<&'static Self, Failure> {
+    /// [`Status::Unavailable`]: one of them is missing, or they do not fit together.
+    pub fn open(path: &Path, receiver: Receiver) -> Result<&'static Self, Failure> {
         static OPENED: Mutex<Vec<(PathBuf, &'static Shim)>> = Mutex::new(Vec::new());
         let mut opened = OPENED.lock();
         if let Some((_, shim)) = opened.iter().find(|(known, _)| known == path) {
             return Ok(shim);
         }
+        log::set_receiver(receiver);
         let shim: &'static Self = Box::leak(Box::new(Self::load(path)?));
         opened.push((path.to_owned(), shim));
         Ok(shim)
@@ -127,11 +122,11 @@ impl Shim {
     fn load(path: &Path) -> Result<Self, Failure> {
         let failed = |why: String| Failure::new(Status::Unavailable, why);
         let shown = path.display();
-        // SAFETY: the file is the operator's libwk_trt.so, whose initialisers only construct a
-        // mutex. Its other code runs after the check of the ABI.
+        // SAFETY: the file is the operator's libwk_trt.so, whose initialisers only construct its
+        // log. Its other code runs after the check of the ABI.
         let library = unsafe { Library::new(path) };
         let library = library.map_err(|e| failed(format!("{shown} can't be opened: {e}")))?;
-        let library = Box::leak(Box::new(library));
+        let library: &'static Library = Box::leak(Box::new(library));
         let missing = |e: libloading::Error| failed(format!("{shown} is not a libwk_trt.so: {e}"));
         // SAFETY: `wk_trt_abi` has this type in every version of the header.
         let abi = unsafe { library.get::<unsafe extern "C" fn() -> i32>(b"wk_trt_abi\0") };
@@ -143,56 +138,22 @@ impl Shim {
                  edge-runtime/trt/build"
             )));
         }
-        // SAFETY: with this ABI the functions have the types of the fields, which repeat the
-        // header. The library is never closed, so the pointers stay valid.
-        unsafe {
-            Ok(Self {
-                version: *library.get(b"wk_trt_version\0").map_err(missing)?,
-                probe: *library.get(b"wk_trt_probe\0").map_err(missing)?,
-                build: *library.get(b"wk_trt_build\0").map_err(missing)?,
-                open: *library.get(b"wk_trt_open\0").map_err(missing)?,
-                tensors: *library.get(b"wk_trt_tensors\0").map_err(missing)?,
-                tensor: *library.get(b"wk_trt_tensor\0").map_err(missing)?,
-                set_shape: *library.get(b"wk_trt_set_shape\0").map_err(missing)?,
-                bind: *library.get(b"wk_trt_bind\0").map_err(missing)?,
-                run: *library.get(b"wk_trt_run\0").map_err(missing)?,
-                close: *library.get(b"wk_trt_close\0").map_err(missing)?,
-                last_error: *library.get(b"wk_trt_last_error\0").map_err(missing)?,
-            })
-        }
+        // SAFETY: with this ABI the functions have the types of the header, which these repeat.
+        let functions = unsafe { Functions::find(library).map_err(missing)? };
+        let mut raw = RawVersions::default();
+        // SAFETY: the pointer is valid for the call; the log takes messages from any thread.
+        log::call(None, || unsafe {
+            (functions.start)(on_message, &raw mut raw)
+        })?;
+        let version = Version::from_number(raw.library);
+        version.check(Version::from_number(raw.headers))?;
+        Ok(Self { functions, version })
     }
 
-    /// Opens TensorRT and returns its version.
-    ///
-    /// # Errors
-    /// [`Status::Unavailable`]: it is missing, or its major version is not that of the headers.
-    pub fn version(&self) -> Result<Versions, Failure> {
-        let mut versions = Versions::default();
-        // SAFETY: the pointer is valid for the call.
-        let code = unsafe { (self.version)(&raw mut versions) };
-        self.check(code).map(|()| versions)
-    }
-
-    /// Describes the device. A broken driver may crash or hang here.
-    ///
-    /// # Errors
-    /// [`Failure`]: a library or the device is missing.
-    pub fn probe(&self) -> Result<Device, Failure> {
-        let mut raw = RawDevice {
-            name: [0; NAME_BYTES],
-            major: 0,
-            minor: 0,
-            total_bytes: 0,
-            free_bytes: 0,
-        };
-        // SAFETY: the pointer is valid for the call.
-        self.check(unsafe { (self.probe)(&raw mut raw) })?;
-        Ok(Device {
-            name: text(&raw.name),
-            capability: (raw.major, raw.minor),
-            total_bytes: raw.total_bytes,
-            free_bytes: raw.free_bytes,
-        })
+    /// The version of TensorRT.
+    #[must_use]
+    pub const fn version(&self) -> Version {
+        self.version
     }
 
     /// Builds an engine out of an ONNX file. Takes minutes.
@@ -205,8 +166,13 @@ impl Shim {
         options: &BuildOptions<'_>,
         answers: &mut dyn Answers,
     ) -> Result<(), Failure> {
+        Cuda::open()?;
         let timings = options.timing_cache;
-        let mut user: &mut dyn Answers = answers;
+        let build = Mutex::new(Build {
+            answers,
+            steps: HashMap::new(),
+            is_cancelled: false,
+        });
         let raw = RawOptions {
             workspace_bytes: options.workspace_bytes,
             level: options.level,
@@ -216,37 +182,60 @@ impl Shim {
                 timings => timings.as_ptr().cast(),
             },
             timing_cache_len: timings.len(),
-            user: (&raw mut user).cast(),
+            user: (&raw const build).cast_mut().cast(),
             shapes: on_shapes,
-            progress: Some(on_progress),
+            progress: on_progress,
             sink: on_product,
         };
-        // SAFETY: the slices and `user` outlive the call. The library calls back one at a time, and
-        // the callbacks are the only users of `user` meanwhile.
-        self.check(unsafe { (self.build)(onnx.as_ptr().cast(), onnx.len(), &raw const raw) })
-    }
-
-    fn check(&self, code: i32) -> Result<(), Failure> {
-        if code == 0 {
-            return Ok(());
-        }
-        let mut sentence: [c_char; SENTENCE_BYTES] = [0; SENTENCE_BYTES];
-        // SAFETY: the buffer is valid for its length; the library writes its NUL too.
-        unsafe { (self.last_error)(sentence.as_mut_ptr(), sentence.len()) };
-        let words = text(&sentence);
-        let words: Vec<&str> = words.split_whitespace().collect();
-        Err(Failure::new(Status::from_code(code), words.join(" ")))
+        let built = log::call(Some(&options.name.into()), || {
+            // SAFETY: the slices and `build` outlive the call.
+            unsafe { (self.functions.build)(onnx.as_ptr().cast(), onnx.len(), &raw const raw) }
+        });
+        built.map_err(|failure| build.into_inner().explain(failure))
     }
 }
 
-/// Calls a method of the [`Answers`] behind `user`; a panic becomes `None`.
+/// Takes a message of the log.
+unsafe extern "C" fn on_message(level: i32, text: *const c_char) {
+    // SAFETY: the library passes a C string that it lends for this call.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    // A panic does not cross into C++; the message is lost.
+    catch_unwind(|| log::write(level, &text)).ok();
+}
+
+/// A build that runs; the callbacks have it as `user`.
+struct Build<'a> {
+    answers: &'a mut dyn Answers,
+    /// Steps of each phase that has begun.
+    steps: HashMap<String, i32>,
+    is_cancelled: bool,
+}
+
+impl Build<'_> {
+    /// Names the cause that the library does not know.
+    fn explain(&self, failure: Failure) -> Failure {
+        let is_memory = failure.message.to_lowercase().contains("memory");
+        match failure.status {
+            _ if self.is_cancelled => Failure::new(Status::Cancelled, "the build was cancelled"),
+            Status::Model if is_memory => Failure::new(Status::Memory, failure.message),
+            _ => failure,
+        }
+    }
+}
+
+/// Asks the build behind `user`. The library may ask from several threads at once. A panic cancels
+/// the build.
 ///
 /// # Safety
-/// `user` is the pointer that [`Shim::build`] made, and no other call uses it meanwhile.
-unsafe fn ask<T>(user: *mut c_void, call: impl FnOnce(&mut dyn Answers) -> T) -> Option<T> {
+/// `user` is the pointer that [`Shim::build`] made.
+unsafe fn ask<T>(user: *mut c_void, call: impl FnOnce(&mut Build<'_>) -> Option<T>) -> Option<T> {
     // SAFETY: the caller's.
-    let answers = unsafe { &mut *user.cast::<&mut dyn Answers>() };
-    catch_unwind(AssertUnwindSafe(|| call(*answers))).ok()
+    let build = unsafe { &*user.cast::<Mutex<Build<'_>>>() };
+    let mut build = build.lock();
+    let answer = catch_unwind(AssertUnwindSafe(|| call(&mut build)));
+    let answer = answer.ok().flatten();
+    build.is_cancelled |= answer.is_none();
+    answer
 }
 
 unsafe extern "C" fn on_shapes(user: *mut c_void, inputs: *mut RawTensor, count: i32) -> i32 {
@@ -258,8 +247,8 @@ unsafe extern "C" fn on_shapes(user: *mut c_void, inputs: *mut RawTensor, count:
     };
     let infos: Vec<TensorInfo> = inputs.iter().map(tensor_info).collect();
     // SAFETY: `user` comes from `Shim::build`.
-    let shapes = unsafe { ask(user, |answers| answers.fix_shapes(&infos)) };
-    let Some(shapes) = shapes.flatten() else {
+    let shapes = unsafe { ask(user, |build| build.answers.fix_shapes(&infos)) };
+    let Some(shapes) = shapes else {
         return 1;
     };
     for (input, shape) in inputs.iter_mut().zip(&shapes) {
@@ -278,9 +267,16 @@ unsafe extern "C" fn on_progress(
 ) -> i32 {
     // SAFETY: the library passes a C string that it lends for this call.
     let phase = unsafe { CStr::from_ptr(phase) }.to_string_lossy();
-    // SAFETY: `user` comes from `Shim::build`; the library holds a mutex over this call.
-    let goes_on = unsafe { ask(user, |answers| answers.progress(&phase, step, steps)) };
-    i32::from(goes_on != Some(true))
+    let progress = |build: &mut Build<'_>| {
+        let known = build.steps.entry(phase.to_string()).or_default();
+        if steps > 0 {
+            *known = steps;
+        }
+        build.answers.progress(&phase, step, *known).then_some(())
+    };
+    // SAFETY: `user` comes from `Shim::build`.
+    let goes_on = unsafe { ask(user, progress) };
+    i32::from(goes_on.is_none())
 }
 
 unsafe extern "C" fn on_product(
@@ -300,41 +296,61 @@ unsafe extern "C" fn on_product(
         len => unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) },
     };
     // SAFETY: `user` comes from `Shim::build`.
-    let taken = unsafe { ask(user, |answers| answers.take(product, bytes)) };
-    i32::from(taken != Some(true))
+    let taken = unsafe {
+        ask(user, |build| {
+            build.answers.take(product, bytes).then_some(())
+        })
+    };
+    i32::from(taken.is_none())
 }
 
-/// A network on the device, with its buffers on the host.
+/// A network on the device, with its buffers there and on the host.
 #[derive(Debug)]
 pub struct Engine {
     shim: &'static Shim,
+    name: Arc<str>,
     raw: NonNull<c_void>,
     tensors: Vec<TensorInfo>,
     /// One per tensor, after [`Self::allocate`].
-    values: Vec<Values>,
+    buffers: Vec<Buffer>,
+    stream: Stream,
 }
 
-// SAFETY: the library binds an engine to no thread, and `&mut self` keeps its calls apart.
+/// Values of a tensor on the host, and as much memory of the device.
+#[derive(Debug)]
+struct Buffer {
+    values: Values,
+    memory: DeviceMemory,
+}
+
+// SAFETY: TensorRT and CUDA bind an engine, memory and streams to no thread, and `&mut self` keeps
+// the calls apart.
 unsafe impl Send for Engine {}
 
 impl Engine {
-    /// Deserialises an engine.
+    /// Deserialises an engine. Messages of TensorRT about it get `name`.
     ///
     /// # Errors
     /// [`Status::Engine`] for one that is damaged, or of another version or device.
-    pub fn open(shim: &'static Shim, blob: &[u8]) -> Result<Self, Failure> {
+    pub fn open(shim: &'static Shim, blob: &[u8], name: &str) -> Result<Self, Failure> {
+        let stream = Stream::create(Cuda::open()?)?;
+        let name = name.into();
         let mut raw = null_mut();
-        // SAFETY: the slice is valid for the call, which copies what it keeps.
-        shim.check(unsafe { (shim.open)(blob.as_ptr().cast(), blob.len(), &raw mut raw) })?;
+        log::call(Some(&name), || {
+            // SAFETY: the slice is valid for the call, which copies what it keeps.
+            unsafe { (shim.functions.open)(blob.as_ptr().cast(), blob.len(), &raw mut raw) }
+        })?;
         let none = || Failure::new(Status::Engine, "the library returned no engine");
         let raw = NonNull::new(raw).ok_or_else(none)?;
         let mut engine = Self {
             shim,
+            name,
             raw,
             tensors: Vec::new(),
-            values: Vec::new(),
+            buffers: Vec::new(),
+            stream,
         };
-        engine.describe()?;
+        engine.describe();
         Ok(engine)
     }
 
@@ -349,42 +365,56 @@ impl Engine {
     /// # Errors
     /// [`Status::Argument`]: the engine was not built for it.
     pub fn set_shape(&mut self, index: usize, shape: &[usize]) -> Result<(), Failure> {
-        let code = self.index(index)?;
-        let dims: Vec<i64> = shape
-            .iter()
-            .map(|axis| i64::try_from(*axis).unwrap_or(-1))
-            .collect();
-        let rank = i32::try_from(dims.len()).unwrap_or(i32::MAX);
-        if dims.len() > MAX_AXES {
-            return Err(Failure::new(Status::Argument, "an input has too many axes"));
+        let refused = |why: &str| Failure::new(Status::Argument, why);
+        let index = match self.tensors.get(index) {
+            Some(_) => i32::try_from(index).ok(),
+            None => None,
+        };
+        let index = index.ok_or_else(|| refused("there is no such tensor"))?;
+        if shape.len() > MAX_AXES {
+            return Err(refused("an input has too many axes"));
         }
-        // SAFETY: the engine is open, the index exists, and `dims` has `rank` numbers.
-        let code = unsafe { (self.shim.set_shape)(self.raw.as_ptr(), code, dims.as_ptr(), rank) };
-        self.shim.check(code)
+        let dims = shape.iter().map(|axis| i64::try_from(*axis).unwrap_or(-1));
+        let dims: Vec<i64> = dims.collect();
+        let rank = i32::try_from(dims.len()).unwrap_or_default();
+        let (raw, set_shape) = (self.raw.as_ptr(), self.shim.functions.set_shape);
+        log::call(Some(&self.name), || {
+            // SAFETY: the engine is open, the index exists, and `dims` has `rank` numbers.
+            unsafe { set_shape(raw, index, dims.as_ptr(), rank) }
+        })
     }
 
     /// Creates the buffers, once every input has its shape.
     ///
     /// # Errors
-    /// A tensor without fixed lengths, or of another type than float32, int32 and int64.
+    /// A tensor without fixed lengths, or of another type than float32, int32 and int64, and a lack
+    /// of memory.
     pub fn allocate(&mut self) -> Result<(), Failure> {
-        self.describe()?;
-        self.values = self
-            .tensors
-            .iter()
-            .map(Values::zeros)
-            .collect::<Result<_, _>>()?;
+        self.describe();
+        self.buffers.clear();
+        let cuda = Cuda::open()?;
+        for (index, info) in (0_i32..).zip(&self.tensors) {
+            let mut values = Values::zeros(info)?;
+            let memory = DeviceMemory::allocate(cuda, values.buffer().1)?;
+            let (raw, bind) = (self.raw.as_ptr(), self.shim.functions.bind);
+            log::call(Some(&self.name), || {
+                // SAFETY: the engine is open, the index exists, and the memory has the bytes of
+                // the tensor. It is freed after the engine is closed, or replaced by another call.
+                unsafe { bind(raw, index, memory.address()) }
+            })?;
+            self.buffers.push(Buffer { values, memory });
+        }
         Ok(())
     }
 
     /// Values of a tensor, after [`Self::allocate`].
     #[must_use]
     pub fn values(&self, index: usize) -> Option<&Values> {
-        self.values.get(index)
+        Some(&self.buffers.get(index)?.values)
     }
 
     pub fn values_mut(&mut self, index: usize) -> Option<&mut Values> {
-        self.values.get_mut(index)
+        Some(&mut self.buffers.get_mut(index)?.values)
     }
 
     /// Runs the network on the values of its inputs; then its outputs have theirs.
@@ -392,24 +422,42 @@ impl Engine {
     /// # Errors
     /// [`Failure`] of the device; the engine may be unusable.
     pub fn run(&mut self) -> Result<(), Failure> {
-        for (index, values) in (0_i32..).zip(&mut self.values) {
-            let (pointer, bytes) = buffer(values);
-            // SAFETY: the engine is open, the index exists, and the buffer has `bytes` bytes. It
-            // stays where it is until `run` returns, which is the last to use the pointer.
-            let code = unsafe { (self.shim.bind)(self.raw.as_ptr(), index, pointer, bytes) };
-            self.shim.check(code)?;
+        if self.buffers.len() != self.tensors.len() {
+            return Err(Failure::new(Status::Argument, "a tensor has no buffer"));
         }
-        // SAFETY: the engine is open; tensors without a buffer are refused.
-        self.shim
-            .check(unsafe { (self.shim.run)(self.raw.as_ptr()) })
+        let queued = self.queue();
+        // Copies may be in flight after a failure too. From here on nothing uses the values.
+        let ended = self.stream.synchronize();
+        queued.and(ended)
     }
 
-    fn describe(&mut self) -> Result<(), Failure> {
+    fn queue(&mut self) -> Result<(), Failure> {
+        let stream = &self.stream;
+        for (info, Buffer { values, memory }) in self.tensors.iter().zip(&mut self.buffers) {
+            if info.is_input {
+                // SAFETY: the memory has the bytes of the values, which `run` keeps until the
+                // stream is synchronized.
+                unsafe { memory.fill(values.buffer().0, stream)? };
+            }
+        }
+        let (raw, enqueue) = (self.raw.as_ptr(), self.shim.functions.enqueue);
+        // SAFETY: the engine and the stream are open, and every tensor has its memory.
+        log::call(Some(&self.name), || unsafe { enqueue(raw, stream.raw()) })?;
+        for (info, Buffer { values, memory }) in self.tensors.iter().zip(&mut self.buffers) {
+            if !info.is_input {
+                // SAFETY: as above; `run` has the only reference to the values.
+                unsafe { memory.read(values.buffer().0, stream)? };
+            }
+        }
+        Ok(())
+    }
+
+    fn describe(&mut self) {
+        let (raw, functions) = (self.raw.as_ptr(), &self.shim.functions);
         // SAFETY: the engine is open.
-        let count = unsafe { (self.shim.tensors)(self.raw.as_ptr()) };
-        self.tensors.clear();
-        for index in 0..count {
-            let mut raw = RawTensor {
+        let count = unsafe { (functions.tensors)(raw) };
+        let describe = |index| {
+            let mut info = RawTensor {
                 name: [0; NAME_BYTES],
                 is_input: 0,
                 data_type: 0,
@@ -418,26 +466,17 @@ impl Engine {
                 dims: [0; MAX_AXES],
             };
             // SAFETY: the engine is open, the index exists, and the pointer is valid.
-            let code = unsafe { (self.shim.tensor)(self.raw.as_ptr(), index, &raw mut raw) };
-            self.shim.check(code)?;
-            self.tensors.push(tensor_info(&raw));
-        }
-        Ok(())
-    }
-
-    fn index(&self, index: usize) -> Result<i32, Failure> {
-        let known = self
-            .tensors
-            .get(index)
-            .and_then(|_| i32::try_from(index).ok());
-        known.ok_or_else(|| Failure::new(Status::Argument, "there is no such tensor"))
+            unsafe { (functions.tensor)(raw, index, &raw mut info) };
+            tensor_info(&info)
+        };
+        self.tensors = (0..count).map(describe).collect();
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
         // SAFETY: the engine is open, and nothing uses it afterwards.
-        unsafe { (self.shim.close)(self.raw.as_ptr()) };
+        unsafe { (self.shim.functions.close)(self.raw.as_ptr()) };
     }
 }
 
@@ -461,7 +500,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("libwk_trt.so");
         std::fs::write(&path, "not a library").unwrap();
-        let failure = Shim::open(&path).unwrap_err();
+        let failure = Shim::open(&path, |_| {}).unwrap_err();
         assert_eq!(failure.status, Status::Unavailable);
         assert!(
             failure.message.contains("libwk_trt.so can't be opened"),
@@ -476,6 +515,7 @@ mod tests {
             format!("#define WK_TRT_ABI {ABI}\n"),
             format!("#define WK_TRT_MAX_AXES {MAX_AXES}\n"),
             format!("#define WK_TRT_NAME {NAME_BYTES}\n"),
+            format!("#define WK_TRT_SENTENCE {}\n", log::SENTENCE),
         ] {
             assert!(header.contains(&line), "{line}");
         }

@@ -70,6 +70,7 @@ mod sinks;
 mod still_sources;
 mod tflite;
 mod trt;
+mod trt_package;
 mod window;
 mod wires;
 mod workflow_command;

@@ -90,13 +90,16 @@ impl Box {
                 self.precision
             ),
         )?;
+        let mut command = self.unconfigured(mode)?;
+        command.args(["--json", "--verbose", "--config"]).arg(config);
+        Ok(command)
+    }
+
+    /// `watchkeeper` without a configuration, in a mode of the fake.
+    fn unconfigured(&self, mode: &str) -> anyhow::Result<Command> {
         let (name, folders) = self.trt.environment(mode, self.folder.path())?;
         let mut command = Command::new(program("watchkeeper")?);
-        command
-            .args(["--json", "--verbose", "--config"])
-            .arg(config)
-            .env(name, folders)
-            .stdin(Stdio::null());
+        command.env(name, folders).stdin(Stdio::null());
         Ok(command)
     }
 
@@ -460,4 +463,55 @@ fn outputs_of_a_wrong_shape_are_refused() -> anyhow::Result<()> {
 #[test]
 fn outputs_that_are_no_numbers_are_refused() -> anyhow::Result<()> {
     falls_back("nan", &["values that are no numbers (NaN)"])
+}
+
+#[test]
+fn messages_of_tensorrt_have_the_model_and_a_level() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "messages of TensorRT")? else {
+        return Ok(());
+    };
+    let ran = bench.run_demo("trt", "truncated")?;
+    let parts = [
+        "ERROR",
+        "TensorRT: fake: the engine is",
+        "engine=\"bright-seg\"",
+    ];
+    let is_message = |line: &str| parts.iter().all(|part| line.contains(part));
+    ensure!(ran.log.lines().any(is_message), "{}", ran.log);
+    Ok(())
+}
+
+#[test]
+fn shim_in_the_state_folder_of_the_box_is_found_by_a_run() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "a shim in a state folder")? else {
+        return Ok(());
+    };
+    let state = bench.folder.path().join("box-state");
+    fs::create_dir_all(state.join("lib"))?;
+    std::os::unix::fs::symlink(bench.trt.shim(), state.join("lib/libwk_trt.so"))?;
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/bright-seg.onnx");
+    let out = bench
+        .unconfigured("right")?
+        .env("WATCHKEEPER_RUNTIME__STATE_DIR", &state)
+        .env("XDG_DATA_HOME", bench.folder.path())
+        .args([
+            "run",
+            "demo:",
+            "--for",
+            "1",
+            "--backend",
+            "trt",
+            "--verbose",
+        ])
+        .arg("--model")
+        .arg(model)
+        .output()?;
+    let log = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{log}");
+    ensure!(log.contains("backend=\"trt\""), "{log}");
+    ensure!(
+        state.join("lib/libwk_trt.so").exists(),
+        "removed with the run"
+    );
+    Ok(())
 }

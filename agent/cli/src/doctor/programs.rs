@@ -99,11 +99,14 @@ fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
 pub(super) fn onnxruntime(config: &Config) -> Finding {
     let variable = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
     let named = config.inference.ort_library.clone().or(variable);
+    let remedy = match named {
+        Some(_) => "correct runtime.inference.ort_library or ORT_DYLIB_PATH, or remove it",
+        None => "watchkeeper backends pull onnxruntime",
+    };
     let found = match named {
         Some(path) => Some(path).filter(|path| path.exists()),
         None => library("libonnxruntime.so", &config.library_folders()),
     };
-    let remedy = "watchkeeper backends pull onnxruntime";
     match (found, config.inference.backend) {
         (Some(path), _) => Finding::ok(format!("ONNX Runtime: {}", path.display())),
         (None, Backend::Ort) => Finding::problem(

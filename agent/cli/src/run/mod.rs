@@ -81,11 +81,12 @@ pub(super) fn configuration(args: &RunArgs, global: &Global) -> Result<Config, F
 pub(super) async fn run(
     args: &RunArgs,
     config: &Config,
+    global: &Global,
     out: &Output,
-    verbose: bool,
 ) -> Result<(), Failure> {
     let zoo = Zoo::with_dirs(config.models.folders());
     let request = request::check(args, &zoo, config.models.default.as_deref())?;
+    request.check_backend(global.backend.as_deref())?;
     for note in &request.notes {
         out.note(note);
     }
@@ -101,7 +102,7 @@ pub(super) async fn run(
     if let Some(mask) = &mask {
         out.note(privacy::describe(mask));
     }
-    let mut environment = RunEnvironment::open(config, mask.as_ref(), keep, verbose).await?;
+    let mut environment = RunEnvironment::open(config, mask.as_ref(), keep, global.verbose).await?;
     let outcome = watch(&mut environment, &request, out).await;
     let undelivered = environment.close(out).await;
     let Outcome { results, failure } = outcome?;

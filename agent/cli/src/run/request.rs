@@ -16,6 +16,9 @@ use super::plan::{self, Watch};
 use crate::args::RunArgs;
 use crate::exit::Failure;
 
+/// Value of `--backend` that names no back end.
+const AUTO: &str = "auto";
+
 /// Value of `--watch` for every class of a model.
 const ALL: &str = "all";
 
@@ -42,6 +45,25 @@ pub(super) struct RunRequest {
     pub(super) keep_state: Option<PathBuf>,
     /// Notes to print before the start.
     pub(super) notes: Vec<String>,
+}
+
+impl RunRequest {
+    /// Refuses the back end of `--backend` where no network would run on it.
+    ///
+    /// # Errors
+    /// [`Exit::BadInput`](crate::exit::Exit::BadInput).
+    pub(super) fn check_backend(&self, named: Option<&str>) -> Result<(), Failure> {
+        let model = self.model.as_deref();
+        let model = model.or_else(|| plan::named_model(&self.workflow));
+        match named.filter(|name| *name != AUTO) {
+            Some(name) if model == Some(MOTION) => Err(Failure::input(format!(
+                "--backend {name}: the motion detector runs on no back end; name a network with \
+                 --model (watchkeeper models pull {}), or leave --backend out",
+                PREFERRED[0]
+            ))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Checks the flags.
@@ -381,6 +403,21 @@ mod tests {
         let failure = run(args).unwrap_err();
         assert_eq!(failure.exit, Exit::BadInput, "{args:?}");
         failure.to_string()
+    }
+
+    #[test]
+    fn back_end_without_network_is_refused_with_its_remedy() {
+        let request = run(&["demo:"]).unwrap();
+        let failure = request.check_backend(Some("trt")).unwrap_err();
+        assert_eq!(failure.exit, Exit::BadInput);
+        let sentence = failure.to_string();
+        assert!(
+            sentence.contains("--backend trt") && sentence.contains("--model"),
+            "{sentence}"
+        );
+        for fits in [None, Some("auto")] {
+            assert!(request.check_backend(fits).is_ok());
+        }
     }
 
     #[test]

@@ -32,6 +32,8 @@ use watchkeeper_client::RuntimeClient;
 
 const RUNTIME: &str = "watchkeeper-runtime";
 
+/// Name of the runtime's state folder in that of the run.
+const STATE: &str = "state";
 /// Prefix of a temporary state folder's name; the process id follows.
 const TEMPORARY_PREFIX: &str = "watchkeeper-run-";
 /// Prefix of the variables with the agent's secrets; no key of the configuration maps to it.
@@ -95,6 +97,7 @@ impl RunEnvironment {
         // Without a broker nothing is published; without `[sinks]` every effect is refused.
         let needs_agent = broker.is_some() || sinks.is_some();
         let file = write_config(&dir, config, mask, broker, sinks)?;
+        link_libraries(&dir.join(STATE), config)?;
         let args = [
             OsStr::new("--config"),
             file.as_os_str(),
@@ -282,6 +285,24 @@ fn check_space(state: &StateDir) -> Result<(), Failure> {
     }
 }
 
+/// Shows the run the libraries of the box's state folder: it looks for them in its own.
+fn link_libraries(state: &Path, config: &Config) -> Result<(), Failure> {
+    let libraries = absolute(&config.state_libraries());
+    let Some(name) = libraries.file_name().filter(|_| libraries.is_dir()) else {
+        return Ok(());
+    };
+    let link = state.join(name);
+    let linked = std::fs::create_dir_all(state).and_then(|()| match link.symlink_metadata() {
+        // Of an earlier run with the same folder.
+        Ok(_) => Ok(()),
+        Err(_) => std::os::unix::fs::symlink(&libraries, &link),
+    });
+    linked.map_err(|e| {
+        let shown = link.display();
+        Failure::new(Exit::Failed, format!("can't create the link {shown}: {e}"))
+    })
+}
+
 /// Writes the configuration of the run: inference, models and `[sinks]` of the box, the privacy
 /// mask, paths in the state folder.
 fn write_config(
@@ -304,7 +325,7 @@ fn write_config(
         "runtime": {
             "socket": dir.join("runtime.sock"),
             "socket_mode": "0600",
-            "state_dir": dir.join("state"),
+            "state_dir": dir.join(STATE),
             // Large enough that `--video` stays one file; the disk space guard works all the same.
             "recording_bytes": 1_u64 << 50,
             "inference": inference,

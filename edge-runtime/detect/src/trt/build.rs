@@ -2,7 +2,7 @@
 //!
 //! - The child is [`SUBCOMMAND`] of the runtime. It builds, opens the engine, runs it once and only
 //!   then keeps it: whatever crashes there costs only the child.
-//! - It writes one JSON line per step, and one at its end.
+//! - It writes one JSON line per step and message of TensorRT, and one at its end.
 //! - It ends after [`TIMEOUT`] at most, with its parent, or when the caller's progress says so. It
 //!   has no other limit: the builder uses minutes of processor time and most of the memory.
 
@@ -17,10 +17,13 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_models::Sha256Sum;
 use watchkeeper_models::model_check::{self, limits};
 use watchkeeper_models::onnx::half;
-use watchkeeper_trt::{Answers, BuildOptions, Failure, Product, Shim, Status, TensorInfo};
+use watchkeeper_trt::{
+    Answers, BuildOptions, Failure, Level, Message, Product, Shim, Status, TensorInfo,
+};
 
 use super::cache::EngineCache;
 use super::engine::{NAME, OpenFailure, RunFailure, TrialInput, TrtNetwork, fixed_shapes};
+use super::log;
 use crate::network::{Feed, LoadError, Signature, Wanted, one_line};
 use crate::precision::Precision;
 
@@ -149,6 +152,11 @@ impl Refusal {
 #[serde(rename_all = "snake_case")]
 enum Line {
     Progress(BuildProgress),
+    /// A message of TensorRT.
+    Log {
+        level: Level,
+        text: String,
+    },
     Built,
     Refused(Refusal),
 }
@@ -219,10 +227,12 @@ impl Order {
             return Err(Refusal::new(Reason::Box, why));
         }
         let onnx = self.convert(onnx)?;
-        let shim = Shim::open(&self.library).map_err(|e| Refusal::from_failure(&e))?;
+        let shim = Shim::open(&self.library, print_message);
+        let shim = shim.map_err(|e| Refusal::from_failure(&e))?;
         let cache = EngineCache::new(&self.engine_dir);
         let timings = cache.timings();
         let options = BuildOptions {
+            name: &self.manifest,
             workspace_bytes: WORKSPACE_BYTES,
             level: LEVEL,
             timing_cache: &timings,
@@ -302,6 +312,13 @@ fn print(line: &Line) -> io::Result<()> {
     writeln!(io::stdout(), "{text}")
 }
 
+/// Writes a message for the parent, which knows the engine.
+fn print_message(message: &Message<'_>) {
+    let (level, text) = (message.level, message.text.to_owned());
+    // Without a reader the next step of the build ends it.
+    print(&Line::Log { level, text }).ok();
+}
+
 /// Builds an engine and writes its steps and its end to standard output: the whole program of the
 /// child. `order` is JSON.
 ///
@@ -343,7 +360,7 @@ pub(super) fn run_child(
         .map_err(failed)?;
     let began = Instant::now();
     tracing::info!(model = %order.model.display(), "engine of TensorRT is being built");
-    let end = follow(&mut child, began, progress).map_err(failed);
+    let end = follow(&mut child, began, &order.manifest, progress).map_err(failed);
     // It has ended, or must.
     let status = model_check::kill(child).map_err(failed)?;
     end?.unwrap_or_else(|| Err(ended_silently(status)))?;
@@ -358,6 +375,7 @@ pub(super) fn run_child(
 fn follow(
     child: &mut Child,
     began: Instant,
+    engine: &str,
     progress: &mut dyn FnMut(&BuildProgress) -> bool,
 ) -> io::Result<Option<Result<(), Refusal>>> {
     let lines = read_aside(child.stdout.take())?;
@@ -374,6 +392,14 @@ fn follow(
         }
         match lines.recv_timeout(ASK_INTERVAL) {
             Ok(Line::Progress(step)) => last = step,
+            Ok(Line::Log { level, text }) => {
+                let (engine, text) = (Some(engine), text.as_str());
+                log::write(&Message {
+                    level,
+                    engine,
+                    text,
+                });
+            }
             Ok(Line::Built) => return Ok(Some(Ok(()))),
             Ok(Line::Refused(refusal)) => return Ok(Some(Err(refusal))),
             Err(RecvTimeoutError::Timeout) => {}

@@ -37,7 +37,7 @@ impl TrtNetwork {
         engine: &[u8],
         signature: &Signature<'_>,
     ) -> Result<Self, OpenFailure> {
-        let mut engine = Engine::open(shim, engine)?;
+        let mut engine = Engine::open(shim, engine, signature.manifest)?;
         let is_input = |info: &&(usize, TensorInfo)| info.1.is_input;
         let all: Vec<_> = engine.tensors().iter().cloned().enumerate().collect();
         let there: Vec<_> = all.iter().filter(is_input).collect();

@@ -8,6 +8,7 @@ use watchkeeper_trt::{Failure, Shim, Status};
 use super::build::{self, BuildProgress};
 use super::cache::{EngineCache, Subject};
 use super::engine::{NAME, OpenFailure, TrtNetwork};
+use super::log;
 use super::probe;
 use super::settings::TrtSettings;
 use crate::network::{LoadError, Signature};
@@ -34,7 +35,8 @@ impl TrtNetwork {
         if let Some(message) = place.cache.refusal(&place.key) {
             return Err(place.failed(message));
         }
-        let shim = Shim::open(&place.library).map_err(|failure| place.refused(&failure))?;
+        let shim =
+            Shim::open(&place.library, log::write).map_err(|failure| place.refused(&failure))?;
         for _ in 0..MAX_OPENINGS {
             let engine = match place.cache.read(&place.key) {
                 Some(engine) => engine,

@@ -6,11 +6,13 @@
 //! - An engine is built once per file, TensorRT, device and options ([`cache`]).
 //! - An engine has fixed shapes. A network whose inputs vary in length is refused.
 //! - Outputs with NaN are an error of the frame.
+//! - Messages of TensorRT go to the log of the daemon, with the name of the model.
 
 pub mod build;
 mod cache;
 mod engine;
 mod load;
+mod log;
 pub mod probe;
 mod settings;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome, limits};
-use watchkeeper_trt::{Failure, Shim};
+use watchkeeper_trt::{Cuda, Failure, Shim};
 
 use super::settings::TrtSettings;
 use crate::file_stamp::FileStamp;
@@ -64,17 +64,12 @@ pub fn serve(library: &Path) -> io::Result<()> {
 
 fn ask(library: &Path) -> Result<TrtFacts, String> {
     let said = |failure: Failure| failure.message;
-    let shim = Shim::open(library).map_err(said)?;
-    let version = shim.version().map_err(said)?.library;
-    let device = shim.probe().map_err(said)?;
+    // Nothing that the question does is logged.
+    let shim = Shim::open(library, |_| {}).map_err(said)?;
+    let device = Cuda::open().and_then(Cuda::device).map_err(said)?;
     let (major, minor) = device.capability;
     Ok(TrtFacts {
-        version: format!(
-            "{}.{}.{}",
-            version / 10_000,
-            version / 100 % 100,
-            version % 100
-        ),
+        version: shim.version().to_string(),
         device: device.name,
         capability: format!("{major}.{minor}"),
         memory: device.total_bytes,

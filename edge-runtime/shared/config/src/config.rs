@@ -90,13 +90,16 @@ impl Config {
     pub fn library_folders(&self) -> Vec<PathBuf> {
         let beside = |models: &Path| models.with_file_name(LIBRARIES);
         let own = self.models.own_dir.as_deref().map(beside);
-        let others = [
-            self.state_dir.join(LIBRARIES),
-            beside(Path::new(SYSTEM_MODELS)),
-        ];
+        let others = [self.state_libraries(), beside(Path::new(SYSTEM_MODELS))];
         let mut folders: Vec<PathBuf> = own.into_iter().chain(others).collect();
         folders.dedup();
         folders
+    }
+
+    /// The folder of fetched libraries in the state folder.
+    #[must_use]
+    pub fn state_libraries(&self) -> PathBuf {
+        self.state_dir.join(LIBRARIES)
     }
 }
 

@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub fn list(settings: &ModelSettings) -> Vec<BackendInfo> {
     availability::list(&settings.places(), &settings.trt_settings())
         .into_iter()
-        .map(info)
+        .map(|state| info(state, settings))
         .collect()
 }
 
@@ -37,13 +37,13 @@ pub(super) fn ask(settings: &ModelSettings, child: &ChildProgram) -> Vec<Backend
                 if let Err(why) = &mut state.found {
                     why.clone_from(&reason);
                 }
-                info(state)
+                info(state, settings)
             });
             states.collect()
         })
 }
 
-fn info(state: BackendState) -> BackendInfo {
+fn info(state: BackendState, settings: &ModelSettings) -> BackendInfo {
     let name = state.name.to_owned();
     match state.found {
         Ok(found) => BackendInfo {
@@ -56,7 +56,8 @@ fn info(state: BackendState) -> BackendInfo {
             providers: found.providers.into_iter().map(str::to_owned).collect(),
         },
         Err(why) => BackendInfo {
-            remedy: remedy(&name).map(str::to_owned),
+            // The reason of TensorRT names its own.
+            remedy: (name == "ort").then(|| settings.places().remedy()),
             name,
             available: false,
             version: None,
@@ -64,16 +65,5 @@ fn info(state: BackendState) -> BackendInfo {
             why_not: Some(why),
             providers: Vec::new(),
         },
-    }
-}
-
-/// The command that makes an absent back end available. The reason of TensorRT names its own.
-fn remedy(name: &str) -> Option<&'static str> {
-    match name {
-        "ort" => Some(
-            "watchkeeper backends pull onnxruntime, or set runtime.inference.ort_library to a \
-             library of ONNX Runtime 1.20 or later",
-        ),
-        _ => None,
     }
 }
