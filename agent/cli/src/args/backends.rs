@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::value::positive;
+use super::value::seconds;
 
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum BackendAction {
@@ -32,9 +32,4 @@ pub struct BenchArgs {
     /// Seconds of measured runs on each back end; runs before them warm it up.
     #[arg(long = "for", default_value = "10s", value_name = "SECONDS", value_parser = seconds)]
     pub seconds: f64,
-}
-
-/// Reads a number of seconds, with or without the unit.
-fn seconds(text: &str) -> Result<f64, String> {
-    positive(text.strip_suffix('s').unwrap_or(text))
 }
