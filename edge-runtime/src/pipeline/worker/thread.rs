@@ -311,7 +311,11 @@ impl WorkerThread {
         let shared = Arc::clone(&self.shared);
         let mut desired = shared.desired.lock();
         if is_held(&shared, *desired) {
-            self.coverage.close(SpanEnd::Paused);
+            self.coverage.close(match *desired {
+                // Nobody asked for this pause.
+                DesiredState::Run => SpanEnd::Heat,
+                _ => SpanEnd::Paused,
+            });
             self.publish();
             self.shared.set_state(PipelineState::Paused);
             let changed = &self.shared.desired_changed;
