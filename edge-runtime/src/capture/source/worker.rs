@@ -55,6 +55,8 @@ pub(super) struct Worker {
     decoder_failure: Option<String>,
     /// Whether the status has the decoder of the open feed.
     has_decoder: bool,
+    /// Why the processor decodes, as it was last reported.
+    reported_fallback: Option<String>,
     seq: u64,
     /// Demand at the last turn.
     seen: Demand,
@@ -85,6 +87,7 @@ impl Worker {
             masker: Masker::new(deps.privacy.clone()),
             decoder_failure: None,
             has_decoder: false,
+            reported_fallback: None,
             seq: 0,
             seen: Demand {
                 wanted: false,
@@ -423,9 +426,18 @@ impl Worker {
             return;
         }
         let decoder = self.feed.as_ref().and_then(|feed| feed.decoder());
-        if let Some(why) = decoder.as_ref().and_then(|d| d.fallback.as_deref()) {
+        let fallback = decoder.as_ref().and_then(|decoder| {
+            let why = decoder.fallback.clone()?;
+            Some((decoder.element.clone(), why))
+        });
+        if let Some((element, why)) = fallback
+            && self.reported_fallback.as_ref() != Some(&why)
+        {
             let source = &self.spec.id;
             tracing::warn!(%source, why, "decoded on the processor");
+            self.reported_fallback = Some(why.clone());
+            let at = (self.deps.wall)();
+            self.notice(SourceNotice::DecoderFallback { element, why, at });
         }
         self.shared.board.lock().decoder = decoder;
     }
