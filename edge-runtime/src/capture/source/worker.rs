@@ -18,7 +18,7 @@ use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
 use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
-use crate::capture::gst::{GstFeed, Origin, Request};
+use crate::capture::gst::{GstFeed, Origin, Request, check_decoder};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
 use crate::capture::privacy::Masker;
@@ -302,6 +302,11 @@ impl Worker {
 
     fn open_feed(&self) -> Result<Box<dyn Feed>, FeedError> {
         let address = self.address.as_ref().map_err(Clone::clone)?;
+        check_decoder(self.spec.decoder).map_err(|message| FeedError {
+            cause: LossCause::Codec,
+            message,
+            is_retryable: false,
+        })?;
         let native_pace = self.spec.pace == Pace::Native;
         let silence = max_silence(&self.spec).unwrap_or(DEFAULT_STALL);
         let origin = match address {
@@ -367,8 +372,9 @@ impl Worker {
         let picture = self.masker.mask(raw.picture);
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
-        self.handle_input(Input::Frame { recording });
+        // Before the notice of a return, which must not give its place to this one.
         self.report_decoder();
+        self.handle_input(Input::Frame { recording });
         {
             let mut board = self.shared.board.lock();
             board.counters.frames += 1;
