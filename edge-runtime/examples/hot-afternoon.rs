@@ -61,6 +61,7 @@ fn main() {
         "level",
         "looks of normal and low",
         "steps",
+        "60 to 110 °C: `o` without, `x` with, `|` the limit",
     ];
     print(&head.map(str::to_owned));
     while now <= AFTERNOON {
@@ -103,6 +104,7 @@ fn main() {
                     looks(Priority::Low)
                 ),
                 steps.to_string(),
+                plot(chip, alone.chip(full)),
             ]);
         }
         steps += u32::from(policy.handle(reading.at, &reading).is_some());
@@ -110,7 +112,19 @@ fn main() {
     }
 }
 
+/// Draws a row of the plot, a character for two degrees.
+fn plot(with: Celsius, without: Celsius) -> String {
+    let column = |celsius: Celsius| ((celsius.0 - 60.0) / 2.0).round() as usize;
+    let mark = |at: usize| match at {
+        _ if at == column(with) => 'x',
+        _ if at == column(without) => 'o',
+        _ if at == column(LIMIT) => '|',
+        _ => '.',
+    };
+    format!("`{}`", (0..=25).map(mark).collect::<String>())
+}
+
 #[expect(clippy::print_stdout, reason = "a command-line tool")]
-fn print(columns: &[String; 7]) {
+fn print(columns: &[String; 8]) {
     println!("| {} |", columns.join(" | "));
 }
