@@ -730,7 +730,7 @@ fn controls_of_a_network_camera_are_refused() {
             panic!("{uri}: {said:?}");
         };
         assert!(
-            said.starts_with("sources.gate.controls = gain: only a V4L2"),
+            said.starts_with("sources.gate.controls = {\"gain\":1}: only a V4L2"),
             "{said}"
         );
     }

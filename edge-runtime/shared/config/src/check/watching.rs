@@ -100,7 +100,9 @@ fn form_of(keys: &[&str]) -> Option<&'static str> {
 
 /// Refuses controls of a source that can have none; the runtime does so for a deployment by hand.
 fn needless_controls(values: &Values<'_>, section: &str, spec: &SourceSpec) -> Option<ConfigError> {
-    let name = spec.controls.keys().next()?;
+    if spec.controls.is_empty() {
+        return None;
+    }
     match Address::parse(&spec.uri) {
         // A wrong address has an error of its own.
         Err(_) | Ok(Address::V4l2 { .. }) => None,
@@ -108,7 +110,8 @@ fn needless_controls(values: &Values<'_>, section: &str, spec: &SourceSpec) -> O
             let key = format!("{section}.controls");
             let origin = origin(values.read, &key);
             let problem = "only a V4L2 device (/dev/video0) has controls; remove them";
-            Some(ConfigError::new(key, problem, origin).found(name.as_str()))
+            let found = json!(spec.controls).to_string();
+            Some(ConfigError::new(key, problem, origin).found(found))
         }
     }
 }
