@@ -99,8 +99,8 @@ pub enum EventBody {
         cause: Option<LossCause>,
         /// One sentence, free of credentials.
         message: String,
-        /// Duration in seconds; set at the end, absent where no frame came: the source was replaced,
-        /// removed or left.
+        /// Duration in seconds; set at the end, absent where no frame came: the source was
+        /// replaced, removed or left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },

@@ -251,7 +251,7 @@ impl Worker {
         self.has_decoder = false;
         // Opening may take long or hang; the status shows the attempt meanwhile.
         self.update_status();
-        match self.open_feed() {
+        match self.check_decoder().and_then(|()| self.open_feed()) {
             Ok(feed) => self.feed = Some(feed),
             Err(error) => {
                 let input = self.error_input(error);
@@ -300,13 +300,16 @@ impl Worker {
         }
     }
 
-    fn open_feed(&self) -> Result<Box<dyn Feed>, FeedError> {
-        let address = self.address.as_ref().map_err(Clone::clone)?;
+    fn check_decoder(&self) -> Result<(), FeedError> {
         check_decoder(self.spec.decoder).map_err(|message| FeedError {
             cause: LossCause::Codec,
             message,
             is_retryable: false,
-        })?;
+        })
+    }
+
+    fn open_feed(&self) -> Result<Box<dyn Feed>, FeedError> {
+        let address = self.address.as_ref().map_err(Clone::clone)?;
         let native_pace = self.spec.pace == Pace::Native;
         let silence = max_silence(&self.spec).unwrap_or(DEFAULT_STALL);
         let origin = match address {

@@ -2,8 +2,8 @@
 //!
 //! - Sans-IO: [`plan_start`] takes file and store, and returns what should exist.
 //! - The latest change wins: a deployment, pause, resume or deletion overrides a section until that
-//!   section is edited. An edit wins over them, and removes them from the store; so does the removal
-//!   of the section.
+//!   section is edited. An edit wins over them, and removes them from the store; so does the
+//!   removal of the section.
 //! - A section that can't be read was not edited. Neither does an update of the program edit one: a
 //!   fingerprint of another version counts as equal and is renewed.
 
