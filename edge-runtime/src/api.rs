@@ -338,6 +338,11 @@ impl Runtime for Api {
             }
             *seen = now;
         }
+        let pipelines = self.manager.pipelines();
+        let rates = pipelines
+            .iter()
+            .filter_map(|p| Some((&p.spec.id, p.looks?)));
+        parts.metrics.set_looks(rates);
         let recorder = &parts.recorder;
         let has_trouble = recorder.storage_error().is_some();
         parts.metrics.set_recorder(recorder.lost(), has_trouble);

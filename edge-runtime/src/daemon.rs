@@ -386,6 +386,7 @@ impl Boot<'_> {
             history,
             effects: Arc::clone(&effects),
             privacy: PrivacyMasks::new(config),
+            declared: config.declared.clone(),
             channels: config.channels.iter().map(|c| c.id.clone()).collect(),
             guard: Arc::clone(&self.guard),
             boot_id: Arc::clone(&self.boot_id),

@@ -7,6 +7,7 @@ mod board;
 mod bounded;
 mod gauges;
 mod labels;
+mod looks;
 mod sources;
 
 use std::fmt::{self, Debug};
@@ -25,6 +26,7 @@ use prometheus_client::registry::{Registry, Unit};
 use watchkeeper_board::reading::Reading;
 use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::LookRate;
 use watchkeeper_contract::spool::EffectCounts;
 
 use self::board::BoardGauges;
@@ -35,6 +37,7 @@ use self::labels::{
     BackendChangeLabels, CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SourceLabels,
     StageLabels, StateLabels, StepLabels, VerdictLabels, of_source,
 };
+use self::looks::LookGauges;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::load::Level;
@@ -70,6 +73,7 @@ pub struct Metrics {
     events_lost: Counter,
     storage_trouble: Gauge,
     load_level: Gauge,
+    looks: LookGauges,
     effects: EffectGauges,
     journal: JournalGauges,
     board: BoardGauges,
@@ -206,6 +210,7 @@ impl Metrics {
                 "Level of shedding by heat",
                 Gauge::default(),
             ),
+            looks: LookGauges::register(to),
             effects: EffectGauges::register(to),
             journal: JournalGauges::register(to),
             board: BoardGauges::register(to),
@@ -216,6 +221,11 @@ impl Metrics {
     /// Sets the level of shedding.
     pub fn set_load_level(&self, level: Level) {
         self.load_level.set(level.number().into());
+    }
+
+    /// Sets the look rates of the pipelines that have one.
+    pub fn set_looks<'a>(&self, rates: impl Iterator<Item = (&'a PipelineId, LookRate)>) {
+        self.looks.set(rates);
     }
 
     /// Counts frames from the decoder of `source`.

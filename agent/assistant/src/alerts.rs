@@ -60,6 +60,7 @@ pub fn text(event: &Event) -> &str {
         | EventBody::LoadShed { message, .. }
         | EventBody::BoardThrottled { message, .. }
         | EventBody::StorageWorn { message, .. }
+        | EventBody::DecoderFallback { message, .. }
         | EventBody::BackendChange { message, .. }
         | EventBody::Loss { message, .. } => message,
     }

@@ -34,7 +34,7 @@ pub use self::pull::PullArgs;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub use self::run::RunArgs;
 pub use self::tune::TuneArgs;
-use self::value::{positive, until};
+use self::value::{positive, seconds, until};
 pub use self::watch::{FLAGS, WatchArgs};
 
 /// Local video analytics for cameras: detect, count, alert.
@@ -211,7 +211,8 @@ pub enum SourceAction {
     Add {
         /// ID of the camera, such as gate.
         id: SourceId,
-        /// Address: rtsp://…, http://…, /dev/videoN, demo:, a video file or a folder of images.
+        /// Address: rtsp://…, http://…, /dev/videoN, csi://N, demo:, a video file or a folder of
+        /// images.
         uri: String,
         /// Name in messages, such as "Loading dock" [default: the ID].
         #[arg(long, value_name = "NAME")]
@@ -229,7 +230,7 @@ pub enum SourceAction {
         #[arg(long)]
         no_tls_verify: bool,
         /// Seconds without a frame before the camera counts as lost [default: 5].
-        #[arg(long, value_name = "SECONDS", value_parser = positive)]
+        #[arg(long, value_name = "SECONDS", value_parser = seconds)]
         stall: Option<f64>,
     },
     /// Remove a camera.

@@ -177,7 +177,7 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
             Ok(())
         }
         Some(_) => {
-            let sentence = "warning: the box starts, but skips these parts:";
+            let sentence = "warning: the box starts, but these parts do not work:";
             let lines = warnings.iter().map(ToString::to_string);
             Err(Failure::new(Exit::BadInput, sentence).with(lines))
         }

@@ -96,6 +96,7 @@ fn time_column(event: &Event, clock: Clock) -> String {
             | EventBody::LoadShed { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
+            | EventBody::DecoderFallback { .. }
             | EventBody::BackendChange { .. }
             | EventBody::Loss { .. },
         ) => " ".repeat(10),
@@ -109,7 +110,7 @@ fn describe_start(event: &Event, clock: Clock) -> String {
             let origin = rule_origin(event, rule, clock);
             format!("{origin}: {}  {}", rule.reason, describe_decision(event))
         }
-        EventBody::SourceOutage { message, .. } => {
+        EventBody::SourceOutage { message, .. } | EventBody::DecoderFallback { message, .. } => {
             format!("{}: {message}", camera(event, clock))
         }
         EventBody::PipelineHeld { message }
@@ -169,7 +170,7 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
             Some(lasted_s) => format!("the board works at full speed after {lasted_s:.1} s"),
             None => "the board was slowed down until the runtime ended".to_owned(),
         },
-        EventBody::StorageWorn { .. } => return None,
+        EventBody::StorageWorn { .. } | EventBody::DecoderFallback { .. } => return None,
         EventBody::Loss {
             from,
             count,

@@ -14,7 +14,7 @@ use watchkeeper_config::{
     Config, ConfigError, Findings, Origin, SecretSource, SinksConfig, SkippedSections, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::source::SourceSpec;
+use watchkeeper_contract::source::{Pace, SourceSpec};
 use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
@@ -40,7 +40,9 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     findings.errors.extend(check_tls(config));
     findings.errors.extend(check_runtime(config));
     let sources = config.sources.iter().chain(&skipped.sources);
-    findings.errors.extend(sources.filter_map(check_source));
+    for source in sources {
+        check_source(source, &mut findings);
+    }
     findings.errors.extend(check_sinks(&config.sinks));
     findings.errors.extend(check_llm(config));
     let zoo = Zoo::with_dirs(config.models.folders());
@@ -54,6 +56,8 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     }
     for spec in &config.pipelines {
         check_pipeline(spec, None, &zoo, &mut findings);
+        let note = note_of_target_fps(spec, &config.sources);
+        findings.notes.extend(note);
     }
     for draft in &skipped.pipelines {
         check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
@@ -201,20 +205,47 @@ fn unusable_folder(path: &Path) -> Option<String> {
     })
 }
 
-/// Checks the address of a source: its syntax, and that its file, folder or device exists.
-fn check_source(source: &SourceSpec) -> Option<ConfigError> {
+/// Checks the address of a source: its syntax, and that its file or folder exists. A device that is
+/// absent is no error, because the runtime waits for it.
+fn check_source(source: &SourceSpec, findings: &mut Findings) {
+    let key = format!("sources.{}.uri", source.id);
+    let missing = |path: &Path| path.is_absolute().then(|| path.metadata().err()).flatten();
     let problem = match Address::parse(&source.uri) {
         Err(cause) => cause.to_string(),
-        Ok(Address::Path(path) | Address::V4l2 { device: path, .. }) => {
-            let missing = path.is_absolute().then(|| path.metadata().err()).flatten();
-            format!("not found: {}", missing?)
+        Ok(Address::Path(path)) => match missing(&path) {
+            Some(cause) => format!("not found: {cause}"),
+            None => return,
+        },
+        Ok(Address::V4l2 { device, .. }) => {
+            findings.notes.extend(missing(&device).map(|cause| {
+                let device = device.display();
+                format!("{key}: {device} is not there now ({cause}); the runtime waits for it")
+            }));
+            return;
         }
         Ok(
             Address::Rtsp { .. } | Address::Http { .. } | Address::Csi { .. } | Address::Demo(_),
-        ) => return None,
+        ) => return,
     };
-    let key = format!("sources.{}.uri", source.id);
-    Some(error(key, Some(redact::uri(&source.uri)), problem))
+    let found = Some(redact::uri(&source.uri));
+    findings.errors.push(error(key, found, problem));
+}
+
+/// Says that `target_fps` has no effect on a source that is played as fast as possible.
+fn note_of_target_fps(spec: &PipelineSpec, sources: &[SourceSpec]) -> Option<String> {
+    spec.target_fps?;
+    let source = sources.iter().find(|source| source.id == spec.source)?;
+    let is_recording = matches!(
+        Address::parse(&source.uri),
+        Ok(Address::Path(_) | Address::Demo(_))
+    );
+    (is_recording && source.pace == Pace::Fast).then(|| {
+        format!(
+            "pipelines.{}.target_fps: no effect, because every frame of a recording is looked at; \
+             set sources.{}.pace = \"native\" to play it as a camera",
+            spec.id, source.id
+        )
+    })
 }
 
 /// Reads what a model's manifest says about it.

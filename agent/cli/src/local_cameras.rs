@@ -171,12 +171,12 @@ pub(super) async fn set(
     out: &Output,
 ) -> Result<(), Failure> {
     let source = client.source(&args.id).await?;
-    if device_of(&source).is_none() {
+    let Some(device) = device_of(&source) else {
         return Err(Failure::input(format!(
             "camera {} is no V4L2 device; only those have controls",
             args.id
         )));
-    }
+    };
     let mut spec = source.spec;
     spec.controls.extend(args.settings);
     let status = client.put_source(&spec).await?;
@@ -185,7 +185,19 @@ pub(super) async fn set(
         let all: Vec<String> = all.map(|(name, value)| format!("{name}={value}")).collect();
         format!("Camera {}: {}", spec.id, all.join(", "))
     });
+    if let Err(error) = fs::metadata(&device) {
+        out.note(unchecked(&device, &error));
+    }
     Ok(())
+}
+
+/// Says that nothing was written to a device.
+fn unchecked(device: &Path, error: &std::io::Error) -> String {
+    format!(
+        "{} is not there now ({error}): the controls are kept, and checked and set when it is \
+         plugged in; `watchkeeper status` then says whether it has them",
+        device.display()
+    )
 }
 
 #[cfg(test)]

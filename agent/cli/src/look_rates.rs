@@ -13,7 +13,7 @@ pub(super) fn print(pipelines: &[PipelineStatus], out: &Output) {
     }
 }
 
-fn describe(looks: &LookRate) -> Option<String> {
+pub(super) fn describe(looks: &LookRate) -> Option<String> {
     let why = match looks.limited_by? {
         RateLimit::Heat => "the box is hot and sheds load",
         RateLimit::Capacity => "the model or the processor is busy",

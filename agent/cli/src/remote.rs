@@ -183,11 +183,10 @@ pub(super) async fn pipelines(
         PipelineAction::Create { file } => {
             let text = bounded::read_up_to(&file, MAX_DEFINITION_BODY as u64)
                 .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
-            let spec: PipelineSpec =
-                serde_json::from_slice(bounded::without_mark(&text)).map_err(|e| {
-                    let file = file.display();
-                    Failure::input(format!("{file} is not a pipeline definition: {e}"))
-                })?;
+            let spec = read_pipeline(bounded::without_mark(&text)).map_err(|why| {
+                let file = file.display();
+                Failure::input(format!("{file} is not a pipeline definition: {why}"))
+            })?;
             out.busy(format!("deploying {}", spec.id));
             client.put_pipeline(&spec).await?
         }
@@ -203,6 +202,20 @@ pub(super) async fn pipelines(
     out.end_live_line();
     out.both(&changed, || describe_change(&changed));
     Ok(())
+}
+
+/// Reads a pipeline; the error names the field.
+fn read_pipeline(text: &[u8]) -> Result<PipelineSpec, String> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let spec = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let why = error.inner();
+        match error.path().iter().next() {
+            Some(_) => format!("{}: {why}", error.path()),
+            None => why.to_string(),
+        }
+    })?;
+    json.end().map_err(|error| error.to_string())?;
+    Ok(spec)
 }
 
 /// Describes a changed pipeline and its warnings, one a line.
@@ -382,7 +395,7 @@ fn source_state(state: &SourceState) -> String {
             message,
             retry_in_s,
             ..
-        } => match *retry_in_s > 0.0 {
+        } => match retry_in_s.round() >= 1.0 {
             true => format!("lost: {message}; retry in {retry_in_s:.0} s"),
             false => format!("lost: {message}; retrying"),
         },

@@ -106,6 +106,7 @@ impl Notice {
             | EventBody::LoadShed { message, .. }
             | EventBody::BoardThrottled { message, .. }
             | EventBody::StorageWorn { message, .. }
+            | EventBody::DecoderFallback { message, .. }
             | EventBody::BackendChange { message, .. }
             | EventBody::Loss { message, .. } => (message.as_str(), Vec::new()),
         };
@@ -209,6 +210,7 @@ pub fn event_notification(
         | EventBody::LoadShed { .. }
         | EventBody::BoardThrottled { .. }
         | EventBody::StorageWorn { .. }
+        | EventBody::DecoderFallback { .. }
         | EventBody::BackendChange { .. }
         | EventBody::Loss { .. } => false,
     };
@@ -258,7 +260,9 @@ fn has_lasted(event: &Event) -> bool {
         | EventBody::BackendChange { .. }
         | EventBody::LoadShed { .. }
         | EventBody::BoardThrottled { .. } => true,
-        EventBody::StorageWorn { .. } | EventBody::Loss { .. } => false,
+        EventBody::StorageWorn { .. }
+        | EventBody::DecoderFallback { .. }
+        | EventBody::Loss { .. } => false,
     }
 }
 

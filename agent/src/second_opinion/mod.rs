@@ -76,6 +76,7 @@ impl Case {
             | EventBody::LoadShed { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
+            | EventBody::DecoderFallback { .. }
             | EventBody::BackendChange { .. }
             | EventBody::Loss { .. } => None,
         }

@@ -37,7 +37,8 @@ pub fn check(address: &Address, controls: &BTreeMap<String, i64>) -> Result<(), 
     }
     let Address::V4l2 { device, .. } = address else {
         let message = "only a V4L2 device (/dev/video0) has controls; remove them".to_owned();
-        return error(message, &count);
+        let names: Vec<&str> = controls.keys().map(String::as_str).collect();
+        return error(message, &names.join(", "));
     };
     if controls.len() > MAX_CONTROLS {
         let message = format!(

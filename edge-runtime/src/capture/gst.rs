@@ -48,6 +48,9 @@ const MAX_UNDECODED: u64 = 32;
 /// # Errors
 /// A sentence with the remedy.
 pub fn check_decoder(choice: DecoderChoice) -> Result<(), String> {
+    if choice == DecoderChoice::Auto {
+        return Ok(());
+    }
     gst::init().map_err(|e| format!("GStreamer does not start: {e}"))?;
     Platform::probe().check_choice(choice)
 }

@@ -71,6 +71,8 @@ struct State {
     /// The thread is gone: the outcome holds for later subscribers too.
     is_dead: bool,
     closed: bool,
+    /// Whether the latest frame overwrote those that nobody took in time.
+    drops_late: bool,
 }
 
 /// Mailbox between one source and its subscribers.
@@ -161,6 +163,7 @@ impl Hub {
     /// no one gets the frame: later subscribers get a new start.
     pub(super) fn deliver(&self, frame: &Frame, policy: Policy, departures: u64) -> u64 {
         let mut state = self.state.lock();
+        state.drops_late = policy == Policy::Newest;
         if policy == Policy::Lossless {
             while !state.closed
                 && state.departures == departures
@@ -257,6 +260,12 @@ impl FrameReceiver {
     #[must_use]
     pub fn blindness(&self) -> Option<(Blindness, Instant)> {
         self.hub.state.lock().blind
+    }
+
+    /// Returns whether the source drops frames that are not taken in time, as a camera does.
+    #[must_use]
+    pub fn drops_late(&self) -> bool {
+        self.hub.state.lock().drops_late
     }
 
     /// Returns the next frame, or why there is none; waits at most `timeout`.

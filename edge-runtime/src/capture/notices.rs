@@ -36,6 +36,14 @@ pub enum SourceNotice {
     Blind { kind: Blindness, at: Wall },
     /// The picture is useful again.
     Seeing { lasted: Duration, at: Wall },
+    /// The processor decodes although hardware was expected.
+    DecoderFallback {
+        /// GStreamer element that decodes.
+        element: String,
+        /// One sentence with the remedy.
+        why: String,
+        at: Wall,
+    },
 }
 
 impl SourceNotice {
@@ -47,7 +55,8 @@ impl SourceNotice {
             | Self::Back { at, .. }
             | Self::Forgotten { at }
             | Self::Blind { at, .. }
-            | Self::Seeing { at, .. } => *at,
+            | Self::Seeing { at, .. }
+            | Self::DecoderFallback { at, .. } => *at,
         }
     }
 }

@@ -76,6 +76,7 @@ impl Outline {
             | EventBody::LoadShed { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
+            | EventBody::DecoderFallback { .. }
             | EventBody::BackendChange { .. }
             | EventBody::Loss { .. } => OutlineBody::default(),
         };

@@ -55,6 +55,27 @@ fn updated_metrics_are_in_the_text() {
 }
 
 #[test]
+fn look_rates_are_those_of_the_present_pipelines() {
+    let metrics = Metrics::new();
+    let [gate, yard] = ["gate", "yard"].map(|name| PipelineId::new(name).unwrap());
+    let rate = |looked_fps| LookRate {
+        wanted_fps: 10.0,
+        looked_fps,
+        limited_by: None,
+    };
+    metrics.set_looks([(&gate, rate(9.5)), (&yard, rate(5.0))].into_iter());
+    metrics.set_looks(std::iter::once((&gate, rate(7.5))));
+    let text = text(&metrics);
+    for line in [
+        "watchkeeper_pipeline_looked_fps{pipeline=\"gate\"} 7.5",
+        "watchkeeper_pipeline_wanted_fps{pipeline=\"gate\"} 10.0",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("yard"), "{text}");
+}
+
+#[test]
 fn series_beyond_the_bound_are_counted_as_other() {
     let metrics = Metrics::new();
     let pipeline = PipelineId::new("p").unwrap();

@@ -361,6 +361,33 @@ fn bench_reports_each_stage_and_refuses_other_models() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn bench_measures_motion_once_and_names_a_fault_once() -> anyhow::Result<()> {
+    let bench = |model: &str| {
+        Command::new(program("watchkeeper")?)
+            .args(["models", "bench", model, "--for", "0.2s", "--json"])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(anyhow::Error::from)
+    };
+    let out = bench("motion")?;
+    ensure!(out.status.success(), "{out:?}");
+    let report: Value = serde_json::from_slice(&out.stdout)?;
+    let names: Vec<_> = report["backends"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(names.len(), 1, "{report}");
+    assert_eq!(names[0]["backend"], "builtin");
+    let out = bench("yolx-nano")?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.code() == Some(FAILED), "{errors}");
+    // Once as what was asked, once in the reason.
+    ensure!(errors.matches("yolx-nano").count() <= 3, "{errors}");
+    Ok(())
+}
+
 /// The published package for this architecture, where the environment names a copy of it.
 #[expect(clippy::print_stderr, reason = "a skip must be loud")]
 fn published() -> Option<PathBuf> {

@@ -189,6 +189,12 @@ fn failing_decoder_is_replaced_and_reported() -> anyhow::Result<()> {
     })?;
     let message = outages[0]["body"]["message"].as_str().unwrap_or_default();
     assert!(message.contains("nvv4l2decoder failed"), "{message}");
+    let fallback = wait_up_to(LONG, "the event of the fallback", || {
+        let mut events = jetson.bench.events().unwrap_or_default().into_iter();
+        events.find(|event| event["body"]["kind"] == "decoder_fallback")
+    })?;
+    assert_eq!(fallback["source"], "cam", "{fallback}");
+    assert_eq!(fallback["body"]["element"], "avdec_h264", "{fallback}");
     let health = jetson.bench.get("/v1/health")?;
     assert_eq!(health["state"], "degraded", "{health}");
     let doctor = jetson.doctor()?;
@@ -235,7 +241,7 @@ fn decoder_that_is_not_installed_is_refused() -> anyhow::Result<()> {
     let (status, body) = refused("va")?;
     assert_eq!(status, 422, "{body}");
     assert!(
-        body.contains("vah264dec") && body.contains("not installed"),
+        body.contains("vah264dec") && body.contains("apt-get install gstreamer1.0-plugins-bad"),
         "{body}"
     );
     let (status, body) = refused("nvidia")?;

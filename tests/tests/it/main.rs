@@ -1,6 +1,7 @@
 //! The end-to-end suites, one module each. They share one program: each test program links both
 //! daemons and costs a link and some hundred megabytes of disk.
 
+mod absent_camera;
 mod agent_api;
 mod agent_cost;
 mod agent_memory;

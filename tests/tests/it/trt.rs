@@ -91,7 +91,9 @@ impl Box {
             ),
         )?;
         let mut command = self.unconfigured(mode)?;
-        command.args(["--json", "--verbose", "--config"]).arg(config);
+        command
+            .args(["--json", "--verbose", "--config"])
+            .arg(config);
         Ok(command)
     }
 

@@ -137,6 +137,7 @@ fn interruption(end: SpanEnd) -> &'static str {
         SpanEnd::StepFailed => "a step of the workflow failed",
         SpanEnd::ClockSet => "the clock was set",
         SpanEnd::Paused => "the pipeline was paused",
+        SpanEnd::Heat => "the box was hot and paused the pipeline",
         SpanEnd::Stopped => "the pipeline was stopped",
         SpanEnd::Finished => "the recording had ended",
         SpanEnd::Failed => "the pipeline failed",

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::value::positive;
+use super::value::seconds;
 
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum BackendAction {
@@ -49,9 +49,4 @@ pub struct CalibrateArgs {
     /// Seconds of the source from one frame to the next.
     #[arg(long, default_value = "0.2s", value_name = "SECONDS", value_parser = seconds)]
     pub every: f64,
-}
-
-/// Reads a number of seconds, with or without the unit.
-fn seconds(text: &str) -> Result<f64, String> {
-    positive(text.strip_suffix('s').unwrap_or(text))
 }

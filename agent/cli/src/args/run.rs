@@ -6,12 +6,12 @@ use clap::Args;
 use watchkeeper_contract::privacy::Region;
 use watchkeeper_engine::templates::watch::Tiles;
 
-use super::value::{positive, region, unit_interval};
+use super::value::{region, seconds, unit_interval};
 use crate::run::shape::{InterestRegion, NamedLine, NamedZone};
 
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// Video file, folder of images, rtsp://…, http://…, /dev/videoN or demo:
+    /// Video file, folder of images, rtsp://…, http://…, /dev/videoN, csi://N or demo:
     pub source: String,
     /// Workflow to run, in Roboflow's JSON.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone", "tiles", "region"])]
@@ -57,7 +57,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "JSON|@FILE")]
     pub rule: Vec<String>,
     /// Stop after this many seconds of the source, counted from its first frame.
-    #[arg(long = "for", value_name = "SECONDS", value_parser = positive)]
+    #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<f64>,
     /// Play files in real time, dropping late frames.
     #[arg(long, conflicts_with = "fast")]

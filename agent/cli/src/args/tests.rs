@@ -45,6 +45,19 @@ fn flags_of_evaluation_scripts_are_parsed() {
 }
 
 #[test]
+fn search_for_cameras_refuses_what_it_would_change() {
+    let find = |flags: &[&str]| {
+        let line = ["watchkeeper", "cameras", "find"].iter().chain(flags);
+        Cli::try_parse_from(line).map_err(|e| e.to_string())
+    };
+    assert!(find(&["--for", "5s", "--port", "3702"]).is_ok());
+    let long = find(&["--for", "70"]).err().unwrap_or_default();
+    assert!(long.contains("up to 60"), "{long}");
+    let port = find(&["--port", "0"]).err().unwrap_or_default();
+    assert!(port.contains("--port"), "{port}");
+}
+
+#[test]
 fn pause_until_takes_local_and_offset_times() {
     let until = |text: &str| {
         let line = ["watchkeeper", "pipelines", "pause", "gate", "--until", text];

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::value::positive;
+use super::value::seconds;
 
 #[derive(Debug, Clone, Args)]
 pub struct TuneArgs {
-    /// Camera of the configuration, video file, rtsp://…, http://… or /dev/videoN.
+    /// Camera of the configuration, video file, rtsp://…, http://…, /dev/videoN or csi://N.
     pub camera: String,
     /// Seconds of the camera to examine, at most 20.
-    #[arg(long, default_value_t = 10.0, value_name = "SECONDS", value_parser = positive)]
+    #[arg(long, default_value = "10s", value_name = "SECONDS", value_parser = seconds)]
     pub seconds: f64,
     /// Classes to count [default: all].
     #[arg(long, value_name = "CLASSES", value_delimiter = ',')]

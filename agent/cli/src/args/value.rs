@@ -6,10 +6,29 @@ use watchkeeper_assistant::moment::{FORMS, parse_moment};
 use watchkeeper_config::privacy::check_region;
 use watchkeeper_contract::privacy::Region;
 
+/// Longest search for cameras in seconds.
+const MAX_SEARCH_S: f64 = 60.0;
+
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(n) if n > 0.0 && n.is_finite() => Ok(n),
         _ => Err("must be a number above 0".to_owned()),
+    }
+}
+
+/// Parses a number of seconds, with or without the unit.
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let number = positive(text.strip_suffix('s').unwrap_or(text));
+    number.map_err(|_| "must be seconds above 0, such as 3 or 3s".to_owned())
+}
+
+/// Parses the duration of a search.
+pub(super) fn search_seconds(text: &str) -> Result<f64, String> {
+    match seconds(text) {
+        Ok(n) if n <= MAX_SEARCH_S => Ok(n),
+        _ => Err(format!(
+            "must be seconds above 0 and up to {MAX_SEARCH_S}, such as 3 or 3s"
+        )),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
         None => SocketAddr::new(probe::GROUP.ip(), args.port),
     };
     out.busy(format!("waiting {} s for answers", args.seconds));
-    let searched = probe::search(to, Duration::from_secs_f64(args.seconds.min(60.0)));
+    let searched = probe::search(to, Duration::from_secs_f64(args.seconds));
     out.end_live_line();
     let failed = |what: String| Failure::new(Exit::Failed, what);
     let found = searched.map_err(|e| failed(format!("can't list the network interfaces: {e}")))?;

@@ -3,12 +3,14 @@
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
+use watchkeeper_contract::pipeline::{PipelineStatus, RateLimit};
 
 use super::finding::Finding;
+use crate::look_rates;
 use crate::privacy;
 
-/// One finding for each reason in the runtime's health, and one for each privacy mask; none where
-/// no runtime answers, which is the finding of its socket.
+/// One finding for each reason in the runtime's health, each look rate and each privacy mask; none
+/// where no runtime answers, which is the finding of its socket.
 pub(super) fn health(config: &Config) -> Vec<Finding> {
     if !config.runtime_socket.exists() {
         return Vec::new();
@@ -21,23 +23,75 @@ pub(super) fn health(config: &Config) -> Vec<Finding> {
         let client = RuntimeClient::new(&config.runtime_socket).ok()?;
         let health = runtime.block_on(client.health()).ok()?;
         let sources = runtime.block_on(client.sources()).unwrap_or_default();
-        Some((health, sources))
+        let pipelines = runtime.block_on(client.pipelines()).unwrap_or_default();
+        Some((health, sources, pipelines))
     });
-    let Some((health, sources)) = asked else {
+    let Some((health, sources, pipelines)) = asked else {
         return Vec::new();
     };
     let masked = sources.into_iter().filter_map(|source| {
         let mask = privacy::describe(&source.privacy?);
         Some(Finding::ok(format!("camera {}: {mask}", source.spec.id)))
     });
+    let looks = pipelines.iter().filter_map(look_rate);
     if health.reasons.is_empty() {
-        let works = Finding::ok("runtime: cameras, pipelines and disk work");
-        return [works].into_iter().chain(masked).collect();
+        let works = Finding::ok("runtime: cameras, pipelines and disk work; no load is shed");
+        return [works].into_iter().chain(looks).chain(masked).collect();
     }
     let remedy = "docs/guide/troubleshooting.md has causes and remedies";
     let reasons = health.reasons.into_iter();
     reasons
         .map(|reason| Finding::problem(format!("runtime: {reason}"), remedy))
+        .chain(looks)
         .chain(masked)
         .collect()
+}
+
+/// How often a pipeline looks at its camera; `None` for a recording, and before the first frame.
+fn look_rate(pipeline: &PipelineStatus) -> Option<Finding> {
+    let looks = pipeline.looks?;
+    let id = &pipeline.spec.id;
+    let Some(limited) = look_rates::describe(&looks) else {
+        let fps = looks.looked_fps;
+        return Some(Finding::ok(format!(
+            "pipeline {id}: looks at {fps:.1} frames a second, as many as it wants"
+        )));
+    };
+    let remedy = match looks.limited_by {
+        Some(RateLimit::Heat) => "improve the cooling; docs/guide/board.md has the order of steps",
+        _ => {
+            "set target_fps, or take a smaller model or a faster back end (watchkeeper models bench)"
+        }
+    };
+    Some(Finding::advice(format!("pipeline {id}: {limited}"), remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use watchkeeper_contract::pipeline::PipelineResults;
+
+    use super::*;
+
+    fn found(looks: &serde_json::Value) -> Option<String> {
+        let status: PipelineStatus = serde_json::from_value(json!({
+            "spec": {"id": "gate", "source": "yard", "workflow": {}},
+            "state": {"state": "running"},
+            "since": {"unix_ms": 0, "quality": "synced"},
+            "rules": [],
+            "results": PipelineResults::default(),
+            "looks": looks,
+        }))
+        .unwrap_or_else(|e| panic!("{e}"));
+        look_rate(&status).map(|finding| finding.text())
+    }
+
+    #[test]
+    fn limited_look_rate_is_advice_and_a_full_one_is_fine() {
+        let full = found(&json!({"wanted_fps": 10.0, "looked_fps": 9.8}));
+        assert!(full.is_some_and(|text| text.starts_with("ok") && text.contains("9.8")));
+        let hot = found(&json!({"wanted_fps": 10.0, "looked_fps": 1.0, "limited_by": "heat"}));
+        assert!(hot.is_some_and(|text| text.starts_with("advice") && text.contains("cooling")));
+        assert_eq!(found(&serde_json::Value::Null), None);
+    }
 }

@@ -59,6 +59,35 @@ fn invalid_address_is_an_error_without_its_password() {
 }
 
 #[test]
+fn absent_device_is_a_note_because_the_runtime_waits() {
+    let report = check_text("[sources.a]\nuri = \"/dev/video250\"\n");
+    assert_eq!(places(&report.warnings), []);
+    let notes = report.notes.concat();
+    assert!(
+        notes.contains("sources.a.uri: /dev/video250 is not there now"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn target_fps_without_effect_is_a_note() {
+    let notes_of = |source: &str| {
+        let text = format!(
+            "[sources.s]\nuri = \"demo:\"\n{source}\n\
+             [pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\ntarget_fps = 5\n"
+        );
+        check_text(&text).notes.concat()
+    };
+    let notes = notes_of("");
+    assert!(
+        notes.contains("pipelines.p.target_fps: no effect"),
+        "{notes}"
+    );
+    let native = notes_of("pace = \"native\"");
+    assert!(!native.contains("target_fps"), "{native}");
+}
+
+#[test]
 fn error_at_the_top_hides_none_below() {
     let report = check_text(
         "[runtime]\njournal_events = 5\n\n[sources.s]\nuri = \"demo:\"\n\n[sources.t]\npace = \"fast\"\n\n\

@@ -19,11 +19,19 @@ fn document() -> String {
     doc.push_str(RUN);
     doc.push_str(ASK);
     doc.push_str(JSON);
-    doc.push_str("\n## Commands\n");
+    doc.push_str(COMMANDS);
     let mut command = Cli::command().term_width(100);
     command.build();
     describe(&mut command, "watchkeeper", &mut doc);
     doc
+}
+
+/// Hides the options that each command has.
+fn without_common_options(command: &mut clap::Command) {
+    *command = std::mem::take(command).mut_args(|arg| {
+        let is_common = arg.is_global_set() || matches!(arg.get_id().as_str(), "help" | "version");
+        arg.hide(is_common)
+    });
 }
 
 fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
@@ -37,6 +45,7 @@ fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
     for sub in command.get_subcommands_mut() {
         if !sub.is_hide_set() && sub.get_name() != "help" {
             let path = format!("{path} {}", sub.get_name());
+            without_common_options(sub);
             describe(sub, &path, doc);
         }
     }
@@ -145,6 +154,12 @@ With `--json` standard output has one object a line and nothing else. `run` prin
 one. `workflow run` prints one list with an object per picture, `workflow replay` one list with an
 object per frame. [workflows.md](workflows.md#recorded-detections) describes recorded detections.
 "#;
+
+const COMMANDS: &str = "
+## Commands
+
+Every command takes the options of `watchkeeper`; they are listed once.
+";
 
 #[test]
 fn generated_document_is_current() {

@@ -1,11 +1,12 @@
 //! `watchkeeper models bench`: starts `watchkeeper-runtime model-bench` and prints its report.
 //!
 //! - Each back end has a process of its own, so that its peak memory is its own.
+//! - The motion detector runs on none of them, and is measured once.
 
 use std::path::Path;
 use std::time::Duration;
 
-use watchkeeper_contract::backend::{BackendBench, ModelBench};
+use watchkeeper_contract::backend::{BUILT_IN, BackendBench, ModelBench};
 
 use crate::args::{BenchArgs, Global};
 use crate::backends::found_by_program;
@@ -44,10 +45,18 @@ pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(),
         let timeout = Duration::try_from_secs_f64(args.seconds).unwrap_or(Duration::MAX);
         let timeout = timeout.saturating_add(LOADING);
         match runtime_program::answer::<ModelBench>(command.arg(&model), timeout) {
-            Ok(bench) => match &mut whole {
-                Some(whole) => whole.backends.extend(bench.backends),
-                None => whole = Some(bench),
-            },
+            Ok(bench) => {
+                let is_built_in = bench.backends.iter().any(|b| b.backend == BUILT_IN);
+                match &mut whole {
+                    Some(whole) => whole.backends.extend(bench.backends),
+                    None => whole = Some(bench),
+                }
+                if is_built_in {
+                    break;
+                }
+            }
+            // A fault of the model has one sentence for all back ends.
+            Err(failure) if refused.contains(&failure.sentence) => {}
             Err(failure) => refused.push(failure.sentence),
         }
     }
@@ -76,7 +85,10 @@ fn back_ends(global: &Global) -> Result<Vec<String>, Failure> {
 
 fn text(report: &ModelBench) -> String {
     let [width, height] = report.picture;
-    let [input_width, input_height] = report.input;
+    let input = match report.input {
+        [0, 0] => String::new(),
+        [width, height] => format!("input {width}x{height}, "),
+    };
     let rows = report.backends.iter().map(row);
     let table = output::table(
         &[
@@ -91,8 +103,7 @@ fn text(report: &ModelBench) -> String {
         rows,
     );
     format!(
-        "{}, input {input_width}x{input_height}, picture {width}x{height}, {} threads; p50 / p99, \
-         without {} runs of warm-up\n{table}",
+        "{}, {input}picture {width}x{height}, {} threads; p50 / p99, without {} runs of warm-up\n{table}",
         report.model, report.threads, report.warm_up_runs
     )
 }

@@ -26,6 +26,28 @@ fn deployed_pipeline_prints_its_warnings() {
 }
 
 #[test]
+fn error_in_a_pipeline_names_its_field() {
+    let text = br#"{"id": "p", "source": "s", "workflow": {}, "priority": "urgent"}"#;
+    let why = read_pipeline(text).err().unwrap_or_default();
+    assert!(why.starts_with("priority: unknown variant"), "{why}");
+    assert!(read_pipeline(br#"{"id": "p"}"#).is_err_and(|why| why.contains("source")));
+    assert!(read_pipeline(br#"{"id": "p", "source": "s", "workflow": {}} x"#).is_err());
+}
+
+#[test]
+fn retry_within_a_second_has_no_number() {
+    let lost = |retry_in_s| {
+        source_state(&SourceState::Lost {
+            cause: watchkeeper_contract::source::LossCause::Refused,
+            message: "connection refused".to_owned(),
+            retry_in_s,
+        })
+    };
+    assert_eq!(lost(0.4), "lost: connection refused; retrying");
+    assert_eq!(lost(1.4), "lost: connection refused; retry in 1 s");
+}
+
+#[test]
 fn paths_become_absolute_and_missing_relative_ones_fail() {
     let dir = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
     let clip = dir.path().join("a b.mp4");

@@ -16,8 +16,9 @@ use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
 use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
-    AgentConfig, AuditConfig, Backend, Config, InferenceConfig, JournalConfig, MEMORY_MODEL,
-    MediaConfig, MemoryConfig, ModelsConfig, Precision, RecordingsConfig, SkippedSections,
+    AgentConfig, AuditConfig, Backend, Config, DeclaredSections, InferenceConfig, JournalConfig,
+    MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision, RecordingsConfig,
+    SkippedSections,
 };
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
@@ -91,12 +92,21 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         sinks,
         channels,
         warnings,
+        declared: declared(&values),
     };
     Checked {
         errors,
         config,
         skipped,
     }
+}
+
+fn declared(values: &Values<'_>) -> Option<DeclaredSections> {
+    let names = |section| values.names(section).map(str::to_owned).collect();
+    values.read.has_file.then(|| DeclaredSections {
+        sources: names("sources"),
+        pipelines: names("pipelines"),
+    })
 }
 
 fn socket_mode(values: &Values<'_>) -> u32 {

@@ -1,5 +1,6 @@
 //! The checked configuration, as the daemons use it.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -80,6 +81,15 @@ pub struct Config {
     pub channels: Vec<ChannelConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
+    /// Sections that the file has; absent where no file was read.
+    pub declared: Option<DeclaredSections>,
+}
+
+/// Names of the sections `[sources.NAME]` and `[pipelines.NAME]`, also of those that were left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeclaredSections {
+    pub sources: BTreeSet<String>,
+    pub pipelines: BTreeSet<String>,
 }
 
 impl Config {

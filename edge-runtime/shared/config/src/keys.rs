@@ -566,8 +566,8 @@ pub const KEYS: &[Key] = &[
         Kind::Number(0.01, 1000.0),
         None,
         "frames/s",
-        "Most frames of a camera looked at a second. Default: all. In a recording every frame is \
-         looked at.",
+        "Most frames of a camera looked at a second, also of a recording with `pace = \"native\"`. \
+         Default: all. In other recordings every frame is looked at.",
     ),
     key(
         "pipelines.*.priority",

@@ -32,9 +32,9 @@ use std::path::PathBuf;
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
-    InferenceConfig, JournalConfig, LlmConfig, LookConfig, LookedAt, MEMORY_MODEL, MediaConfig,
-    MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft, Precision, RecordingsConfig,
-    SYSTEM_MODELS, SkippedSections, TcpApiConfig,
+    DeclaredSections, InferenceConfig, JournalConfig, LlmConfig, LookConfig, LookedAt,
+    MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft, Precision,
+    RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};

@@ -28,11 +28,16 @@ pub(crate) struct Read {
     pub(crate) errors: Vec<ConfigError>,
     /// Sections with a chosen name that were written at all, such as `sources.gate`.
     pub(crate) named: BTreeSet<String>,
+    /// Whether there is a file.
+    pub(crate) has_file: bool,
 }
 
 /// Compares the tree with the declarations.
 pub(crate) fn read(merged: &Merged) -> Read {
-    let mut read = Read::default();
+    let mut read = Read {
+        has_file: merged.file.is_some(),
+        ..Read::default()
+    };
     if let Value::Dict(_, dict) = &merged.root {
         walk(merged, &mut Vec::new(), dict, &mut read);
     }

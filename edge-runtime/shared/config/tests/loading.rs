@@ -679,6 +679,61 @@ fn controls_of_a_source_are_read() {
         Case::new("[sources.gate]\nuri = \"/dev/video0\"\ncontrols = { auto_exposure = \"on\" }\n");
     let config = wrong.load().unwrap();
     assert_eq!(config.sources, []);
+    assert_eq!(
+        config.warnings[0].key,
+        "sources.gate.controls.auto_exposure"
+    );
+}
+
+#[test]
+fn each_wrong_value_of_a_source_is_named_with_its_key() {
+    let config = Case::new(
+        "[sources.gate]\nuri = \"/dev/video0\"\nscale = [1280]\nmax_fps = -1\n\
+         controls = { gain = \"high\", hue = 1.5, focus = 3 }\n\
+         [sources.yard]\nscale = [0, 720]\n",
+    );
+    let config = config.load().unwrap();
+    let mut keys: Vec<&str> = config.warnings.iter().map(|w| w.key.as_str()).collect();
+    keys.sort_unstable();
+    let wanted = [
+        "sources.gate.controls.gain",
+        "sources.gate.controls.hue",
+        "sources.gate.max_fps",
+        "sources.gate.scale",
+        "sources.yard.scale",
+        "sources.yard.uri",
+    ];
+    assert_eq!(keys, wanted);
+    let said = |key: &str| {
+        let found = config.warnings.iter().find(|warning| warning.key == key);
+        found.map(ToString::to_string).unwrap_or_default()
+    };
+    let gain = said("sources.gate.controls.gain");
+    assert!(
+        gain.contains("= \"high\"") && gain.contains("a whole number"),
+        "{gain}"
+    );
+    let scale = said("sources.gate.scale");
+    assert!(
+        scale.contains("= [1280]") && scale.contains("[WIDTH, HEIGHT]"),
+        "{scale}"
+    );
+}
+
+#[test]
+fn controls_of_a_network_camera_are_refused() {
+    for uri in ["rtsp://cam/live", "clip.mp4", "demo:", "csi://0"] {
+        let text = format!("[sources.gate]\nuri = \"{uri}\"\ncontrols = {{ gain = 1 }}\n");
+        let config = Case::new(&text).load().unwrap();
+        let said: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
+        let [said] = said.as_slice() else {
+            panic!("{uri}: {said:?}");
+        };
+        assert!(
+            said.starts_with("sources.gate.controls = {\"gain\":1}: only a V4L2"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

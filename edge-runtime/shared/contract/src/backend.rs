@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Name of the back end of the motion detector, which is part of the program.
+pub const BUILT_IN: &str = "builtin";
+
 /// The back ends of this box.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -55,7 +58,7 @@ pub struct MeasuredModel {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelBench {
     pub model: String,
-    /// Width and height of the network's input in pixels.
+    /// Width and height of the network's input in pixels; zeros for the motion detector.
     pub input: [u32; 2],
     /// Width and height of the examined picture in pixels.
     pub picture: [u32; 2],

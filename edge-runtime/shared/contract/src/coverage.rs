@@ -108,6 +108,8 @@ pub enum SpanEnd {
     ClockSet,
     /// The pipeline was paused.
     Paused,
+    /// The box was hot, and the pipeline paused to shed load.
+    Heat,
     /// The pipeline was stopped or replaced, or the runtime ended.
     Stopped,
     /// The recording or the requested duration ended.

@@ -99,7 +99,8 @@ pub enum EventBody {
         cause: Option<LossCause>,
         /// One sentence, free of credentials.
         message: String,
-        /// Duration in seconds; set at the end.
+        /// Duration in seconds; set at the end, absent where no frame came: the source was
+        /// replaced, removed or left.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lasted_s: Option<f64>,
     },
@@ -158,6 +159,14 @@ pub enum EventBody {
         /// Name of the device, such as `mmcblk0`.
         drive: String,
         /// One sentence: the life time used, and the remedy.
+        message: String,
+    },
+    /// The processor decodes a camera although hardware was expected; reported when a stream opens
+    /// for a reason that was not reported before.
+    DecoderFallback {
+        /// GStreamer element that decodes, such as `avdec_h264`.
+        element: String,
+        /// One sentence with the cause, and the remedy.
         message: String,
     },
     /// A model changes its back end in the background. Ends with the result; a back end that fails

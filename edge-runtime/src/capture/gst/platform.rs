@@ -200,11 +200,22 @@ impl Platform {
         }
         let mut named: Vec<&str> = of_choice().map(|decoder| decoder.element).collect();
         named.dedup();
+        // Only a Jetson has NVIDIA's own package; elsewhere its elements can't work.
+        named.retain(|name| (*name == "nvv4l2decoder") == self.prefers_nvmm(choice));
+        let mut packages: Vec<&str> = named.iter().filter_map(|name| package_of(name)).collect();
+        packages.sort_unstable();
+        packages.dedup();
         Err(format!(
-            "decoder = {:?} is not installed (none of {}); set decoder = \"auto\", or install it",
+            "decoder = {:?} is not available: GStreamer has none of {}; set decoder = \"auto\", or \
+             on a machine with this hardware: sudo apt-get install {}",
             choice.name(),
-            named.join(", ")
+            named.join(", "),
+            packages.join(" ")
         ))
+    }
+
+    fn prefers_nvmm(&self, choice: DecoderChoice) -> bool {
+        self.board == DecoderBoard::Jetson && choice == DecoderChoice::Nvidia
     }
 
     /// Chooses the decoder of `codec`, and describes it for the status.
@@ -394,6 +405,22 @@ pub(super) mod tests {
         assert!(
             error.contains("\"v4l2\"") && error.contains("v4l2h264dec"),
             "{error}"
+        );
+        let refused = |board| {
+            let platform = with(board, &SOFTWARE);
+            platform
+                .check_choice(DecoderChoice::Nvidia)
+                .expect_err("none")
+        };
+        let on_jetson = refused(DecoderBoard::Jetson);
+        assert!(
+            on_jetson.ends_with("apt-get install nvidia-l4t-gstreamer"),
+            "{on_jetson}"
+        );
+        let elsewhere = refused(DecoderBoard::Other);
+        assert!(
+            elsewhere.ends_with("apt-get install gstreamer1.0-plugins-bad"),
+            "{elsewhere}"
         );
         assert_eq!(jetson().check_choice(DecoderChoice::Auto), Ok(()));
     }

@@ -12,6 +12,7 @@ use watchkeeper_contract::source::{Blindness, DecoderChoice, LossCause};
 
 use super::shared::system_wall;
 use super::*;
+use crate::capture::check_decoder;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, NoticeReceiver, SourceNotice, StampedNotice};
 use crate::capture::supervise::Deadlines;
@@ -76,6 +77,33 @@ fn failure(uri: impl Into<String>) -> (LossCause, String) {
     match handle.subscribe().recv(LONG) {
         Recv::Failed { cause, message } => (cause, message),
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn decoder_that_is_not_available_is_refused_for_every_source() {
+    let Err(refused) = check_decoder(DecoderChoice::Nvidia) else {
+        // This machine has it.
+        return;
+    };
+    let pictures = tempfile::tempdir().unwrap();
+    let pictures = pictures.path().to_str().unwrap().to_owned();
+    for uri in [
+        "demo:",
+        &pictures,
+        "rtsp://127.0.0.1:9/x",
+        "csi://0",
+        "/dev/video250",
+    ] {
+        let nvidia = SourceSpec {
+            decoder: DecoderChoice::Nvidia,
+            ..spec(uri)
+        };
+        let handle = Source::spawn(nvidia, Deps::default());
+        match handle.subscribe().recv(LONG) {
+            Recv::Failed { message, .. } => assert_eq!(message, refused, "{uri}"),
+            other => panic!("{uri}: {other:?}"),
+        }
     }
 }
 

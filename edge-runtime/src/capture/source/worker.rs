@@ -18,7 +18,7 @@ use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
 use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
-use crate::capture::gst::{GstFeed, Origin, Request};
+use crate::capture::gst::{GstFeed, Origin, Request, check_decoder};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
 use crate::capture::privacy::Masker;
@@ -55,6 +55,8 @@ pub(super) struct Worker {
     decoder_failure: Option<String>,
     /// Whether the status has the decoder of the open feed.
     has_decoder: bool,
+    /// Why the processor decodes, as it was last reported.
+    reported_fallback: Option<String>,
     seq: u64,
     /// Demand at the last turn.
     seen: Demand,
@@ -85,6 +87,7 @@ impl Worker {
             masker: Masker::new(deps.privacy.clone()),
             decoder_failure: None,
             has_decoder: false,
+            reported_fallback: None,
             seq: 0,
             seen: Demand {
                 wanted: false,
@@ -248,7 +251,7 @@ impl Worker {
         self.has_decoder = false;
         // Opening may take long or hang; the status shows the attempt meanwhile.
         self.update_status();
-        match self.open_feed() {
+        match self.check_decoder().and_then(|()| self.open_feed()) {
             Ok(feed) => self.feed = Some(feed),
             Err(error) => {
                 let input = self.error_input(error);
@@ -295,6 +298,14 @@ impl Worker {
             Pace::Native => Box::new(Paced::new(feed)),
             Pace::Fast => feed,
         }
+    }
+
+    fn check_decoder(&self) -> Result<(), FeedError> {
+        check_decoder(self.spec.decoder).map_err(|message| FeedError {
+            cause: LossCause::Codec,
+            message,
+            is_retryable: false,
+        })
     }
 
     fn open_feed(&self) -> Result<Box<dyn Feed>, FeedError> {
@@ -364,8 +375,9 @@ impl Worker {
         let picture = self.masker.mask(raw.picture);
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
-        self.handle_input(Input::Frame { recording });
+        // Before the notice of a return, which must not give its place to this one.
         self.report_decoder();
+        self.handle_input(Input::Frame { recording });
         {
             let mut board = self.shared.board.lock();
             board.counters.frames += 1;
@@ -423,9 +435,18 @@ impl Worker {
             return;
         }
         let decoder = self.feed.as_ref().and_then(|feed| feed.decoder());
-        if let Some(why) = decoder.as_ref().and_then(|d| d.fallback.as_deref()) {
+        let fallback = decoder.as_ref().and_then(|decoder| {
+            let why = decoder.fallback.clone()?;
+            Some((decoder.element.clone(), why))
+        });
+        if let Some((element, why)) = fallback
+            && self.reported_fallback.as_ref() != Some(&why)
+        {
             let source = &self.spec.id;
             tracing::warn!(%source, why, "decoded on the processor");
+            self.reported_fallback = Some(why.clone());
+            let at = (self.deps.wall)();
+            self.notice(SourceNotice::DecoderFallback { element, why, at });
         }
         self.shared.board.lock().decoder = decoder;
     }

@@ -4,11 +4,12 @@
 //! - Back ends take turns frame by frame, so that other load affects all of them alike.
 //! - [`WARM_UP_RUNS`] runs of each come before; no figure includes them.
 //! - A back end that can't run the model has its reason; the others are measured.
+//! - The motion detector runs on no back end and is measured once, as [`BUILT_IN`].
 //! - Not here: models that neither detect objects nor classify.
 
 use std::time::{Duration, Instant};
 
-use watchkeeper_contract::backend::{BackendBench, ModelBench, StageTimes};
+use watchkeeper_contract::backend::{BUILT_IN, BackendBench, ModelBench, StageTimes};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_detect::{
     BackendChoice, DetectError, DetectParams, DetectTimes, Detector, backend,
@@ -63,7 +64,13 @@ pub fn bench(
     let (mut candidates, mut absent) = (Vec::new(), Vec::new());
     for choice in backends {
         match open(settings, model, *choice) {
-            Ok(candidate) => candidates.push(candidate),
+            Ok(candidate) => {
+                let is_built_in = candidate.name == BUILT_IN;
+                candidates.push(candidate);
+                if is_built_in {
+                    break;
+                }
+            }
             Err(error @ BenchError::Task { .. }) => return Err(error),
             Err(error) => absent.push((choice.name(), error.to_string())),
         }
@@ -105,7 +112,10 @@ fn open(
         | Task::InstanceSegmentation
         | Task::KeypointDetection
         | Task::Classification => Ok(Candidate {
-            name: choice.name(),
+            name: match detector.info().input {
+                Some(_) => choice.name(),
+                None => BUILT_IN,
+            },
             detector,
             times: Vec::new(),
         }),

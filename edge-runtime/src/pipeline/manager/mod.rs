@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use watchkeeper_config::PrivacyMasks;
+use watchkeeper_config::{DeclaredSections, PrivacyMasks};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, WarningKind};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
@@ -101,6 +101,8 @@ pub struct Parts {
     pub effects: Arc<Effects>,
     /// Privacy masks of sources.
     pub privacy: PrivacyMasks,
+    /// Sections that the configuration file has; absent: there is no file.
+    pub declared: Option<DeclaredSections>,
     /// Channels that rules may name.
     pub channels: Vec<ChannelId>,
     /// Holds pipelines back after crashes of the process.

@@ -2,7 +2,8 @@
 //!
 //! - Sans-IO: notices go in, records come out.
 //! - Each source has at most one open outage.
-//! - Every outage ends, by the source's return or when the source is no longer watched.
+//! - Every outage ends, by the source's return or when the source is no longer watched. Only a
+//!   return gives it a duration.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -79,11 +80,13 @@ impl Outages {
             }
             Notice::Seeing | Notice::Forgotten => {
                 let open = self.open.remove(source)?;
-                let lasted = now.saturating_duration_since(open.since);
+                // Nobody saw the source return.
+                let lasted =
+                    (notice == Notice::Seeing).then(|| now.saturating_duration_since(open.since));
                 Some(BoxRecord {
                     id: open.id,
                     phase: Phase::End,
-                    body: body(open.cause, open.message, Some(lasted)),
+                    body: body(open.cause, open.message, lasted),
                 })
             }
         }
@@ -204,6 +207,18 @@ mod tests {
         };
         assert_eq!(Some(id), begun.map(|b| b.0));
         assert_eq!(lasted_s, Some(10.25));
+    }
+
+    #[test]
+    fn forgotten_outage_ends_without_a_return() {
+        let (mut outages, mut new_id, now) = (Outages::default(), ids(), Instant::now());
+        outages.notice(now, &gate(), lost(LossCause::NotFound), &mut new_id);
+        let ended = outages.notice(now, &gate(), Notice::Forgotten, &mut new_id);
+        let body = ended.map(|record| record.body);
+        assert!(
+            matches!(&body, Some(EventBody::SourceOutage { lasted_s: None, .. })),
+            "{body:?}"
+        );
     }
 
     #[test]

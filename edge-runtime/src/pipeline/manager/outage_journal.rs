@@ -2,6 +2,7 @@
 //!
 //! - The records of one outage keep their order.
 //! - Notices of a source that was replaced or deleted are dropped.
+//! - A decoder on the processor in place of hardware is an event of its own, without duration.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,14 +10,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
+use watchkeeper_contract::time::Wall;
 
 use super::deployed::Deployed;
 use super::open_outages::{Notice, Outages};
 use super::source_table::Sources;
 use crate::capture::notices::{NoticeReceiver, SourceNotice, StampedNotice};
 use crate::clock;
-use crate::pipeline::box_event::box_event;
+use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::recorder::Recorder;
 
 /// The thread that turns notices of sources into events.
@@ -49,6 +52,12 @@ impl OutageJournal {
         {
             let at = notice.at();
             let notice = match notice {
+                SourceNotice::DecoderFallback { element, why, .. } => {
+                    if !self.report_fallback(&source, run, (element, why), at, noticed_at) {
+                        return;
+                    }
+                    continue;
+                }
                 SourceNotice::Lost { cause, message, .. } => Notice::Lost { cause, message },
                 SourceNotice::Blind { kind, .. } => Notice::Blind(kind),
                 SourceNotice::Forgotten { .. } => Notice::Forgotten,
@@ -66,19 +75,45 @@ impl OutageJournal {
             } else {
                 outages.notice_unwatched(noticed_at, &source, notice, &mut EventId::generate)
             };
-            if let Some(record) = record {
-                let mut event = box_event(record, &self.boot_id, self.started);
-                event.source = Some(source);
-                // The time of the fault: the journal may have waited for the disk.
-                event.at = at;
-                event.mono_ms = clock::millis(noticed_at.saturating_duration_since(self.started));
-                // Under the lock, so that records keep their order; the queue has places for box
-                // events.
-                if !self.recorder.report(event) {
-                    return;
-                }
+            // Under the lock, so that records keep their order; the queue has places for box
+            // events.
+            if let Some(record) = record
+                && !self.report(record, &source, at, noticed_at)
+            {
+                return;
             }
         }
+    }
+
+    /// Reports a record of a source; returns false once the recorder is gone.
+    fn report(&self, record: BoxRecord, source: &SourceId, at: Wall, noticed_at: Instant) -> bool {
+        let mut event = box_event(record, &self.boot_id, self.started);
+        event.source = Some(source.clone());
+        // The time of the fault: the journal may have waited for the disk.
+        event.at = at;
+        event.mono_ms = clock::millis(noticed_at.saturating_duration_since(self.started));
+        self.recorder.report(event)
+    }
+
+    /// Reports that the processor decodes a source, by which element and why. The event has no
+    /// duration.
+    fn report_fallback(
+        &self,
+        source: &SourceId,
+        run: u64,
+        (element, message): (String, String),
+        at: Wall,
+        noticed_at: Instant,
+    ) -> bool {
+        if self.sources.number_of(source) != Some(run) {
+            return true;
+        }
+        let id = EventId::generate();
+        let body = EventBody::DecoderFallback { element, message };
+        [Phase::New, Phase::End].into_iter().all(|phase| {
+            let body = body.clone();
+            self.report(BoxRecord { id, phase, body }, source, at, noticed_at)
+        })
     }
 
     /// Whether a pipeline took frames of the source at that time. The pipelines of a source that

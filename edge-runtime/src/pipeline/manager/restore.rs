@@ -6,9 +6,10 @@
 //! - A pipeline whose model has to be checked delays neither the others nor the API: it is listed,
 //!   and [`Manager::start_unchecked`] starts it later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use watchkeeper_config::DeclaredSections;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
@@ -35,7 +36,7 @@ impl Manager {
         continues: &dyn Fn() -> bool,
     ) -> Vec<String> {
         let mut troubles = Vec::new();
-        let start_plan = self.start_plan(sources, &mut troubles);
+        let start_plan = self.start_plan(sources, |declared| &declared.sources, &mut troubles);
         *self.source_sections.lock() = start_plan.sections;
         for (_, WantedSpec { spec, intent }) in start_plan.wanted {
             let id = spec.id.clone();
@@ -45,7 +46,7 @@ impl Manager {
                 troubles.push(format!("source {:?}: {}", id.as_str(), problem.detail));
             }
         }
-        let start_plan = self.start_plan(pipelines, &mut troubles);
+        let start_plan = self.start_plan(pipelines, |declared| &declared.pipelines, &mut troubles);
         *self.sections.lock() = start_plan.sections;
         for id in start_plan
             .stale_intents
@@ -112,16 +113,25 @@ impl Manager {
     }
 
     /// What should exist of one kind. Outdated entries are removed from the store.
-    fn start_plan<S: Kind>(&self, file: &[S], troubles: &mut Vec<String>) -> StartPlan<S> {
+    fn start_plan<S: Kind>(
+        &self,
+        file: &[S],
+        names: fn(&DeclaredSections) -> &BTreeSet<String>,
+        troubles: &mut Vec<String>,
+    ) -> StartPlan<S> {
+        // Without a file nobody has removed a section.
+        let declared = self.parts.declared.as_ref().map(names);
+        let is_gone =
+            |id: &S::Id| declared.is_some_and(|declared| !declared.contains(&id.to_string()));
         let specs = self.parts.journal.specs();
         let stored = read(specs.all::<S>(), troubles);
         let intents = read(specs.intents::<S>(), troubles);
-        let start_plan = plan_start(file, stored, intents);
+        let start_plan = plan_start(file, &is_gone, stored, intents);
         for id in &start_plan.stale_specs {
-            tracing::warn!(name = %id, "the section of this name in the configuration file is new or was edited; it replaces the earlier deployment");
+            tracing::warn!(name = %id, "the section of this name in the configuration file is new, or was edited or removed; the earlier deployment no longer applies");
         }
         for id in &start_plan.stale_intents {
-            tracing::info!(name = %id, "the section in the configuration file was edited; the last pause, resume or stop no longer applies");
+            tracing::info!(name = %id, "the section in the configuration file was edited or removed; the last pause, resume or stop no longer applies");
         }
         if !(start_plan.stale_specs.is_empty() && start_plan.stale_intents.is_empty())
             && let Err(error) =

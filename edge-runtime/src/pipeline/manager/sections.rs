@@ -2,7 +2,8 @@
 //!
 //! - Sans-IO: [`plan_start`] takes file and store, and returns what should exist.
 //! - The latest change wins: a deployment, pause, resume or deletion overrides a section until that
-//!   section is edited. An edit wins over them, and removes them from the store.
+//!   section is edited. An edit wins over them, and removes them from the store; so does the
+//!   removal of the section.
 //! - A section that can't be read was not edited. Neither does an update of the program edit one: a
 //!   fingerprint of another version counts as equal and is renewed.
 
@@ -108,9 +109,11 @@ pub(super) struct StartPlan<S: Kind> {
     pub(super) renewed_intents: Vec<LastIntent<S::Id>>,
 }
 
-/// Merges the file with stored specifications and intents.
+/// Merges the file with stored specifications and intents. `is_gone` tells a section that was
+/// removed from one that can't be read.
 pub(super) fn plan_start<S: Kind>(
     file: &[S],
+    is_gone: &dyn Fn(&S::Id) -> bool,
     stored: Vec<StoredSpec<S>>,
     intents: Vec<LastIntent<S::Id>>,
 ) -> StartPlan<S> {
@@ -126,10 +129,10 @@ pub(super) fn plan_start<S: Kind>(
         plan.add_section(spec);
     }
     for stored in stored {
-        plan.add_stored(stored);
+        plan.add_stored(stored, is_gone);
     }
     for intent in intents {
-        plan.add_intent(intent);
+        plan.add_intent(intent, is_gone);
     }
     plan
 }
@@ -147,8 +150,12 @@ impl<S: Kind> StartPlan<S> {
         self.wanted.insert(wanted.spec.id().clone(), wanted);
     }
 
-    /// Adds a stored specification, unless the section that it overrides was edited.
-    fn add_stored(&mut self, StoredSpec { spec, over }: StoredSpec<S>) {
+    /// Adds a stored specification, unless the section that it overrides was edited or removed.
+    fn add_stored(
+        &mut self,
+        StoredSpec { spec, over }: StoredSpec<S>,
+        is_gone: &dyn Fn(&S::Id) -> bool,
+    ) {
         let id = spec.id().clone();
         let Sections(sections) = &mut self.sections;
         match (sections.get_mut(&id), over) {
@@ -166,6 +173,10 @@ impl<S: Kind> StartPlan<S> {
                 self.stale_specs.push(id);
                 return;
             }
+            (None, Some(_)) if is_gone(&id) => {
+                self.stale_specs.push(id);
+                return;
+            }
             (None, Some(fingerprint)) => {
                 let section = Section {
                     fingerprint,
@@ -179,9 +190,13 @@ impl<S: Kind> StartPlan<S> {
         self.wanted.insert(id, WantedSpec { spec, intent: None });
     }
 
-    /// Adds a user's intent, unless its section was edited.
-    fn add_intent(&mut self, mut intent: LastIntent<S::Id>) {
+    /// Adds a user's intent, unless its section was edited or removed.
+    fn add_intent(&mut self, mut intent: LastIntent<S::Id>, is_gone: &dyn Fn(&S::Id) -> bool) {
         let Sections(sections) = &mut self.sections;
+        if !sections.contains_key(&intent.id) && is_gone(&intent.id) {
+            self.stale_intents.push(intent.id);
+            return;
+        }
         let section = sections
             .entry(intent.id.clone())
             .or_insert_with(|| Section {
@@ -213,6 +228,15 @@ mod tests {
 
     fn id() -> SourceId {
         SourceId::new("gate").unwrap()
+    }
+
+    /// Merges where no section was removed.
+    fn plan_start(
+        file: &[SourceSpec],
+        stored: Vec<StoredSpec<SourceSpec>>,
+        intents: Vec<LastIntent<SourceId>>,
+    ) -> StartPlan<SourceSpec> {
+        super::plan_start(file, &|_| false, stored, intents)
     }
 
     fn at(uri: &str) -> SourceSpec {
@@ -267,6 +291,22 @@ mod tests {
         assert_eq!(broken.sections.note(&id()), Some(NOTE_OVERRIDES_UNREADABLE));
         // A deployment still overrides the section as it was.
         assert_eq!(broken.sections.fingerprint(&id()), Some(fingerprint(&file)));
+    }
+
+    #[test]
+    fn removed_section_takes_its_deployment_along() {
+        let file = at("a");
+        let intents = intent_about(UserIntent::Pause, &file);
+        let gone = super::plan_start(&[], &|_| true, deployed("b", Some(&file)), intents);
+        assert_eq!(uri(&gone), None);
+        assert_eq!(
+            (&gone.stale_specs, &gone.stale_intents),
+            (&vec![id()], &vec![id()])
+        );
+        assert_eq!(gone.sections.fingerprint(&id()), None);
+        // One that never had a section is nobody's override.
+        let added = super::plan_start(&[], &|_| true, deployed("b", None), vec![]);
+        assert_eq!(uri(&added), Some("b"));
     }
 
     #[test]

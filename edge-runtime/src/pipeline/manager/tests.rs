@@ -80,6 +80,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         history: DetectionHistory::open(state, 0).unwrap(),
         effects: Arc::new(effects.unwrap()),
         privacy: PrivacyMasks::new(&config),
+        declared: None,
         channels: config.channels.iter().map(|c| c.id.clone()).collect(),
         journal,
         recorder,

@@ -178,9 +178,10 @@ impl Run {
         self
     }
 
-    /// Looks at no more than `granted_fps` frames a second of a camera, besides its own limits.
-    pub fn limit_rate(&mut self, granted_fps: Option<f64>) {
-        self.pace.limit(granted_fps);
+    /// Looks at no more than `granted_fps` frames a second, besides its own limits. They hold for
+    /// cameras, and for a recording that drops late frames.
+    pub fn limit_rate(&mut self, granted_fps: Option<f64>, drops_late: bool) {
+        self.pace.limit(granted_fps, drops_late);
     }
 
     /// The models and back ends in use, such as `yolox-nano on rten`.

@@ -1,7 +1,8 @@
 //! Decides by its time whether a frame is looked at.
 //!
-//! - `detect = periodic` holds for every source; `target_fps` and the rate that heat leaves hold
-//!   for cameras only, because in a recording every frame counts.
+//! - `detect = periodic` holds for every source.
+//! - `target_fps` and the rate that heat leaves hold for cameras, and for recordings at their own
+//!   pace, which drop late frames anyway. In other recordings every frame counts.
 
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ pub(super) struct Pace {
     /// The lower one of `target_fps` and the granted rate.
     limit_fps: Option<f64>,
     limiter: Option<Limiter>,
+    /// Whether a recording is limited too.
+    drops_late: bool,
 }
 
 impl Pace {
@@ -32,11 +35,13 @@ impl Pace {
             target_fps: spec.target_fps,
             limit_fps: spec.target_fps,
             limiter: Limiter::new(spec.target_fps),
+            drops_late: false,
         }
     }
 
-    /// Sets the rate that is granted, in frames a second.
-    pub(super) fn limit(&mut self, granted_fps: Option<f64>) {
+    /// Sets the rate that is granted, in frames a second, and whether late frames are dropped.
+    pub(super) fn limit(&mut self, granted_fps: Option<f64>, drops_late: bool) {
+        self.drops_late = drops_late;
         let limits = self.target_fps.into_iter().chain(granted_fps);
         let limit = limits.reduce(f64::min);
         if limit != self.limit_fps {
@@ -47,7 +52,8 @@ impl Pace {
 
     /// Whether the frame of source time `now` is looked at.
     pub(super) fn admit(&mut self, frame: &Frame, now: Duration) -> bool {
-        let limiter = self.limiter.as_mut().filter(|_| !frame.recorded);
+        let is_limited = !frame.recorded || self.drops_late;
+        let limiter = self.limiter.as_mut().filter(|_| is_limited);
         if limiter.is_some_and(|limiter| !limiter.admit(now)) {
             return false;
         }
@@ -92,16 +98,23 @@ mod tests {
     fn camera_is_looked_at_with_the_lower_rate() {
         let mut pace = pace(10.0);
         assert_eq!(looked(&mut pace, false), 100);
-        pace.limit(Some(2.0));
+        pace.limit(Some(2.0), true);
         assert_eq!(looked(&mut pace, false), 20);
-        pace.limit(Some(15.0));
+        pace.limit(Some(15.0), true);
         assert_eq!(looked(&mut pace, false), 100);
     }
 
     #[test]
     fn every_frame_of_a_recording_is_looked_at() {
         let mut pace = pace(1.0);
-        pace.limit(Some(1.0));
+        pace.limit(Some(1.0), false);
         assert_eq!(looked(&mut pace, true), 200);
+    }
+
+    #[test]
+    fn recording_at_its_own_pace_is_limited_as_a_camera() {
+        let mut pace = pace(5.0);
+        pace.limit(None, true);
+        assert_eq!(looked(&mut pace, true), 50);
     }
 }

@@ -38,14 +38,13 @@ impl WorkerThread {
     }
 
     /// Counts a frame, and asks for as many turns at shared networks as the pipeline may look.
-    pub(super) fn count_look(&mut self, frame: &Frame, is_looked_at: bool) {
+    pub(super) fn count_look(&mut self, frame: &Frame, is_looked_at: bool, drops_late: bool) {
         let now = Instant::now();
-        self.shared
-            .is_live
-            .store(!frame.recorded, Ordering::Relaxed);
+        let is_live = !frame.recorded || drops_late;
+        self.shared.is_live.store(is_live, Ordering::Relaxed);
         let mut looks = self.shared.looks.lock();
         looks.count(frame.id.seq, is_looked_at, now);
-        if !frame.recorded {
+        if is_live {
             let granted = self.shared.grant.lock().max_fps;
             let wanted = looks.wanted_fps(&self.spec, now);
             let rate = granted.map_or(wanted, |granted| granted.min(wanted));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use watchkeeper_contract::coverage::SpanEnd;
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, RateLimit, WarningKind};
@@ -436,7 +437,7 @@ fn internal_error_resumes_only_the_elapsed_time() {
 fn pipeline_paused_by_heat_leaves_its_camera_and_resumes() {
     let state = tempfile::tempdir().unwrap();
     let camera = Arc::new(Camera::default());
-    let (worker, _) = pipeline(watching(), Arc::clone(&camera), state.path());
+    let (worker, journal) = pipeline(watching(), Arc::clone(&camera), state.path());
     until(&worker, "the subscription", || camera.is_watched());
     camera.show(&picture(0), Duration::ZERO);
     until(&worker, "the first frame", || worker.looks().is_some());
@@ -451,6 +452,10 @@ fn pipeline_paused_by_heat_leaves_its_camera_and_resumes() {
     assert!(!status.spec.paused, "by heat, not by request");
     let limited_by = status.looks.and_then(|looks| looks.limited_by);
     assert_eq!(limited_by, Some(RateLimit::Heat));
+    until(&worker, "the span that heat ended", || {
+        let spans = journal.coverage().all().unwrap();
+        spans.iter().any(|span| span.end == SpanEnd::Heat)
+    });
     worker.set_grant(Grant::default());
     until(&worker, "the subscription", || camera.is_watched());
     assert_eq!(worker.state(), PipelineState::Running);

@@ -311,7 +311,11 @@ impl WorkerThread {
         let shared = Arc::clone(&self.shared);
         let mut desired = shared.desired.lock();
         if is_held(&shared, *desired) {
-            self.coverage.close(SpanEnd::Paused);
+            self.coverage.close(match *desired {
+                // Nobody asked for this pause.
+                DesiredState::Run => SpanEnd::Heat,
+                _ => SpanEnd::Paused,
+            });
             self.publish();
             self.shared.set_state(PipelineState::Paused);
             let changed = &self.shared.desired_changed;
@@ -372,14 +376,14 @@ impl WorkerThread {
         let local = clock::local(frame.wall);
         self.calibrate();
         let grant = *self.shared.grant.lock();
-        self.run.limit_rate(grant.max_fps);
+        self.run.limit_rate(grant.max_fps, receiver.drops_late());
         let mut outcome = self.run.process(frame, local, &mut EventId::generate);
         let (is_last, at) = (outcome.is_last, outcome.at);
         if outcome.has_objects {
             receiver.report_objects(frame.pts);
         }
         let output_began = Instant::now();
-        self.count_look(frame, outcome.processed);
+        self.count_look(frame, outcome.processed, receiver.drops_late());
         if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture)
             && (grant.may_clip || clips.is_recording())
         {

@@ -218,6 +218,7 @@ impl<'a> EventMessage<'a> {
             EventBody::LoadShed { .. }
             | EventBody::BoardThrottled { .. }
             | EventBody::StorageWorn { .. }
+            | EventBody::DecoderFallback { .. }
             | EventBody::BackendChange { .. } => self.fill_box(body),
             EventBody::Loss {
                 from,
@@ -242,7 +243,9 @@ impl<'a> EventMessage<'a> {
                 self.reason = message;
                 self.lasted_s = *lasted_s;
             }
-            EventBody::StorageWorn { message, .. } => self.reason = message,
+            EventBody::StorageWorn { message, .. } | EventBody::DecoderFallback { message, .. } => {
+                self.reason = message;
+            }
             EventBody::BackendChange {
                 model,
                 from,
@@ -286,7 +289,7 @@ impl<'a> EventMessage<'a> {
 
 /// Kind of an event: the condition of its rule, `source_outage`, `pipeline_held`,
 /// `pipeline_failed`, `step_failing`, `load_shed`, `board_throttled`, `storage_worn`,
-/// `backend_change` or `loss`.
+/// `decoder_fallback`, `backend_change` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition that is not a topic level is a defect of the runtime.
@@ -299,6 +302,7 @@ pub(super) fn kind_of(event: &Event) -> &str {
         EventBody::LoadShed { .. } => "load_shed",
         EventBody::BoardThrottled { .. } => "board_throttled",
         EventBody::StorageWorn { .. } => "storage_worn",
+        EventBody::DecoderFallback { .. } => "decoder_fallback",
         EventBody::BackendChange { .. } => "backend_change",
         EventBody::Loss { .. } => "loss",
     }
@@ -395,6 +399,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
                 | EventBody::LoadShed { .. }
                 | EventBody::BoardThrottled { .. }
                 | EventBody::StorageWorn { .. }
+                | EventBody::DecoderFallback { .. }
                 | EventBody::BackendChange { .. }
                 | EventBody::Loss { .. }
         );

@@ -6,6 +6,7 @@ use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::SourceSpec;
 
 use super::values::{Values, is_spoilt, missing, origin};
+use crate::address::Address;
 use crate::config::{PipelineDraft, SkippedSections};
 use crate::error::{ConfigError, Origin};
 
@@ -19,32 +20,100 @@ pub(super) fn sources(
         let section = format!("sources.{name}");
         let is_good = !is_spoilt(&section, warnings);
         let uri = format!("{section}.uri");
+        let mut fields = values.section(&section);
         if values.text(&uri).is_none() {
             if !is_spoilt(&uri, warnings) {
-                warnings.push(missing(uri));
+                warnings.push(missing(uri.clone()));
             }
-            continue;
+            // So that the rest can be read.
+            fields.insert("uri".to_owned(), json!(""));
         }
-        let origin = values.origin(&uri);
-        let mut fields = values.section(&section);
         // Of the section, not of the specification: a deployment by hand can't change it.
         fields.retain(|field, _| !field.starts_with("privacy."));
         fields.insert("id".to_owned(), json!(name));
-        match serde_json::from_value::<SourceSpec>(Value::Object(fields)) {
-            Ok(mut spec) => {
-                if let Origin::File(_) = origin {
-                    spec.uri = absolute(&values.base, spec.uri);
-                }
-                if is_good {
-                    sources.push(spec);
-                } else {
-                    skipped.sources.push(spec);
-                }
-            }
-            Err(e) => warnings.push(ConfigError::new(section, e.to_string(), origin)),
+        let before = warnings.len();
+        let Some(mut spec) = read_source(values, &section, fields, warnings) else {
+            continue;
+        };
+        if spec.uri.is_empty() {
+            continue;
+        }
+        if let Origin::File(_) = values.origin(&uri) {
+            spec.uri = absolute(&values.base, spec.uri);
+        }
+        warnings.extend(needless_controls(values, &section, &spec));
+        if is_good && warnings.len() == before {
+            sources.push(spec);
+        } else {
+            skipped.sources.push(spec);
         }
     }
     sources
+}
+
+/// Reads a source; reports and removes one value at a time until the rest can be read.
+fn read_source(
+    values: &Values<'_>,
+    section: &str,
+    mut fields: Map<String, Value>,
+    warnings: &mut Vec<ConfigError>,
+) -> Option<SourceSpec> {
+    loop {
+        let rest = Value::Object(fields.clone());
+        let error = match serde_path_to_error::deserialize::<_, SourceSpec>(rest) {
+            Ok(spec) => return Some(spec),
+            Err(error) => error,
+        };
+        let keys = error.path().iter().map_while(|segment| match segment {
+            serde_path_to_error::Segment::Map { key } => Some(key.as_str()),
+            _ => None,
+        });
+        let keys: Vec<&str> = keys.collect();
+        let found = remove_at(&mut fields, &keys)?;
+        let key = format!("{section}.{}", keys.join("."));
+        let origin = origin(values.read, &key);
+        let mut refused = ConfigError::new(key, error.inner().to_string(), origin);
+        refused.found = Some(found.to_string().chars().take(120).collect());
+        refused.allowed = form_of(&keys).map(str::to_owned);
+        warnings.push(refused);
+    }
+}
+
+/// Removes and returns the value below these keys.
+fn remove_at(fields: &mut Map<String, Value>, keys: &[&str]) -> Option<Value> {
+    match keys {
+        [] => None,
+        [last] => fields.remove(*last),
+        [first, rest @ ..] => remove_at(fields.get_mut(*first)?.as_object_mut()?, rest),
+    }
+}
+
+/// The form of a value whose kind the declarations leave open.
+fn form_of(keys: &[&str]) -> Option<&'static str> {
+    match keys {
+        ["scale"] => Some("[WIDTH, HEIGHT] in whole pixels, such as [1280, 720]"),
+        ["controls"] => Some("a table of names and whole numbers, such as { gain = 20 }"),
+        ["controls", _] => Some("a whole number"),
+        _ => None,
+    }
+}
+
+/// Refuses controls of a source that can have none; the runtime does so for a deployment by hand.
+fn needless_controls(values: &Values<'_>, section: &str, spec: &SourceSpec) -> Option<ConfigError> {
+    if spec.controls.is_empty() {
+        return None;
+    }
+    match Address::parse(&spec.uri) {
+        // A wrong address has an error of its own.
+        Err(_) | Ok(Address::V4l2 { .. }) => None,
+        Ok(_) => {
+            let key = format!("{section}.controls");
+            let origin = origin(values.read, &key);
+            let problem = "only a V4L2 device (/dev/video0) has controls; remove them";
+            let found = json!(spec.controls).to_string();
+            Some(ConfigError::new(key, problem, origin).found(found))
+        }
+    }
 }
 
 /// Makes a relative file absolute, from the folder of the configuration; addresses stay as they
