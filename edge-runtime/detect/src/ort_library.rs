@@ -181,9 +181,9 @@ mod tests {
 
     #[test]
     fn remedy_of_a_named_library_is_its_setting() {
-        let named = OrtPlaces {
+        let named = OrtSettings {
             library: Some("/nowhere/libonnxruntime.so".into()),
-            ..OrtPlaces::default()
+            ..OrtSettings::default()
         };
         assert!(
             named
