@@ -30,10 +30,11 @@ pub enum OnnxError {
     Name,
     #[error("its graphs are nested more than {MAX_DEPTH} deep; export it without loops")]
     Depth,
-    #[error("its operators are of set {found}; export it with opset 13 or later")]
-    Set { found: u64 },
+    #[error("it has opset {found}; export it with opset 13 or later")]
+    Opset { found: u64 },
     #[error(
-        "its operator `{op}` of set {found} may differ in set 13; export it with opset 13 or later"
+        "its operator `{op}` of opset {found} may differ in opset 13; export it with opset 13 or \
+         later"
     )]
     Operator { op: String, found: u64 },
     #[error("it has no two convolutions in a row with float32 weights, so nothing becomes int8")]
@@ -236,7 +237,7 @@ pub(super) struct File {
 
 impl File {
     const GRAPH: u32 = 7;
-    const SETS: u32 = 8;
+    const OPSETS: u32 = 8;
     const METADATA: u32 = 14;
     const NODE: u32 = 1;
     const CONSTANT: u32 = 5;
@@ -323,7 +324,7 @@ impl File {
         Ok(names)
     }
 
-    /// An ending, beginning with `suffix`, that makes no name of the file out of another.
+    /// An ending, beginning with `suffix`, that no name of the file has inside.
     pub(super) fn free_suffix(&self, suffix: &str) -> Result<String, OnnxError> {
         let mut names = self.captured()?;
         names.extend(self.constants.keys().cloned());
@@ -332,7 +333,7 @@ impl File {
             names.extend(node.inputs.iter().chain(&node.outputs).cloned());
         }
         let mut suffix = suffix.to_owned();
-        while names.iter().any(|name| name.ends_with(&suffix)) {
+        while names.iter().any(|name| name.contains(&suffix)) {
             suffix.push('_');
         }
         Ok(suffix)
@@ -361,30 +362,31 @@ impl File {
         Ok(())
     }
 
-    /// Version of ONNX's own set of operators.
-    pub(super) fn set(&self) -> Result<u64, OnnxError> {
-        for bytes in self.model.all(Self::SETS) {
-            let set = Message::read(bytes.clone())?;
-            if set
+    /// Version of ONNX's own operators.
+    pub(super) fn opset(&self) -> Result<u64, OnnxError> {
+        for bytes in self.model.all(Self::OPSETS) {
+            let opset = Message::read(bytes.clone())?;
+            if opset
                 .get(1)
                 .is_none_or(|domain| domain.is_empty() || domain == "ai.onnx")
             {
-                return Ok(set.get_number(2).unwrap_or(1));
+                return Ok(opset.get_number(2).unwrap_or(1));
             }
         }
         Ok(1)
     }
 
-    /// Replaces the version of ONNX's own set of operators.
-    pub(super) fn replace_set(&mut self, version: u64) {
-        self.model.retain(Self::SETS, |bytes| {
-            let set = Message::read(bytes.clone()).unwrap_or_default();
-            set.get(1)
+    /// Replaces the version of ONNX's own operators.
+    pub(super) fn replace_opset(&mut self, version: u64) {
+        self.model.retain(Self::OPSETS, |bytes| {
+            let opset = Message::read(bytes.clone()).unwrap_or_default();
+            opset
+                .get(1)
                 .is_some_and(|domain| !domain.is_empty() && domain != "ai.onnx")
         });
-        let set = Message::default().text(1, "").number(2, version);
+        let opset = Message::default().text(1, "").number(2, version);
         let model = std::mem::take(&mut self.model);
-        self.model = model.message(Self::SETS, &set);
+        self.model = model.message(Self::OPSETS, &opset);
     }
 
     /// Adds a property with a key and a value.

@@ -5,7 +5,7 @@
 //!   follows when all of its computed inputs are float16 and a product comes after it.
 //! - So what comes after the last product stays float32: there boxes and scores are decoded, and
 //!   float16 has steps of half a pixel at 512.
-//! - An operator stays float32 if float16 has no room for one of its constants.
+//! - An operator stays float32 if one of its constants overflows float16.
 //! - A file that is quantised, or has float16 of its own, is a choice of its author: what is not
 //!   float32 in it stays.
 //! - The tensor `x` is float32 in the new file too; its float16 has a name of its own.
@@ -42,9 +42,9 @@ pub fn convert(file: Bytes) -> Result<Bytes, OnnxError> {
 fn choose(network: &File) -> Result<Vec<bool>, OnnxError> {
     let floats = float_tensors(network)?;
     let feeds_product = feed_products(network);
-    let mut rooms: BTreeMap<&str, Room> = BTreeMap::new();
+    let mut fits: BTreeMap<&str, HalfFit> = BTreeMap::new();
     for (name, constant) in &network.constants {
-        rooms.insert(name, Room::of(constant.floats()?.as_deref()));
+        fits.insert(name, HalfFit::of(constant.floats()?.as_deref()));
     }
     let mut halves = Vec::with_capacity(network.nodes.len());
     let mut is_half: BTreeSet<&str> = BTreeSet::new();
@@ -53,15 +53,17 @@ fn choose(network: &File) -> Result<Vec<bool>, OnnxError> {
         if let Some(value) = constant_value(node)?
             && let [output] = node.outputs.as_slice()
         {
-            rooms.insert(output, Room::of(value.floats()?.as_deref()));
+            fits.insert(output, HalfFit::of(value.floats()?.as_deref()));
         }
         let inputs = typed_inputs(node);
         let inputs: Vec<&str> = inputs
             .iter()
             .map(|place| node.inputs[*place].as_str())
             .collect();
-        let has_room = |name: &&str| match (rooms.get(name), kind) {
-            (Some(Room::None), _) | (Some(Room::Rough), Some(HalfKind::Follower)) => false,
+        let fits_half = |name: &&str| match (fits.get(name), kind) {
+            (Some(HalfFit::Overflow), _) | (Some(HalfFit::Underflow), Some(HalfKind::Follower)) => {
+                false
+            }
             (Some(_), _) => true,
             // A computed tensor.
             (None, Some(HalfKind::Product)) => true,
@@ -79,7 +81,7 @@ fn choose(network: &File) -> Result<Vec<bool>, OnnxError> {
         let becomes_half = is_wanted
             && outputs()
             && inputs.iter().all(|name| floats.contains(*name))
-            && inputs.iter().all(has_room);
+            && inputs.iter().all(fits_half);
         if becomes_half {
             is_half.extend(node.outputs.iter().map(String::as_str));
         }
@@ -105,32 +107,33 @@ pub(super) fn feed_products(network: &File) -> BTreeSet<&str> {
     names
 }
 
-/// How float16 holds the values of a constant.
+/// How the values of a constant fit into float16.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
+enum HalfFit {
     /// A value is too large, or the values are not known.
-    None,
+    Overflow,
     /// A small value becomes zero: right for a weight, wrong for a divisor's offset.
-    Rough,
-    Full,
+    Underflow,
+    /// All are finite, and none becomes zero.
+    Exact,
 }
 
-impl Room {
+impl HalfFit {
     fn of(values: Option<&[f32]>) -> Self {
         let Some(values) = values else {
-            return Self::None;
+            return Self::Overflow;
         };
-        let rounded = values.iter().map(|value| (*value, f16::from_f32(*value)));
-        let mut room = Self::Full;
-        for (value, half) in rounded {
+        let mut fit = Self::Exact;
+        for value in values {
+            let half = f16::from_f32(*value);
             if !half.is_finite() {
-                return Self::None;
+                return Self::Overflow;
             }
-            if half.to_f32() == 0.0 && value != 0.0 {
-                room = Self::Rough;
+            if half.to_f32() == 0.0 && *value != 0.0 {
+                fit = Self::Underflow;
             }
         }
-        room
+        fit
     }
 }
 
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn constants_without_room_keep_their_operators_float32() {
+    fn constants_that_overflow_keep_their_operators_float32() {
         let file = network(&[node("Conv", &["x", "w"], "y")], &[weights(&[1e6])]);
         assert_eq!(converted(&file), ["Conv x w → y"]);
         let file = network(&[node("Conv", &["x", "w"], "y")], &[weights(&[f32::NAN])]);

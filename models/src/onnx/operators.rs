@@ -127,20 +127,20 @@ pub(super) fn is_quantising(node: &Node) -> bool {
     node.op.contains("Quantize") || node.op.starts_with("QLinear") || node.op.contains("Integer")
 }
 
-/// The set of operators in which a scale may have one value per channel.
-pub(super) const CHANNEL_SET: u64 = 13;
+/// The opset in which a scale may have one value per channel.
+pub(super) const CHANNEL_OPSET: u64 = 13;
 
-/// The oldest set that is raised to [`CHANNEL_SET`].
-const OLDEST_SET: u64 = 11;
+/// The oldest opset that is raised to [`CHANNEL_OPSET`].
+const OLDEST_OPSET: u64 = 11;
 
-/// Raises a file to [`CHANNEL_SET`].
-pub(super) fn raise_set(file: &mut File) -> Result<(), OnnxError> {
-    let found = file.set()?;
-    if found >= CHANNEL_SET {
+/// Raises a file to [`CHANNEL_OPSET`].
+pub(super) fn raise_opset(file: &mut File) -> Result<(), OnnxError> {
+    let found = file.opset()?;
+    if found >= CHANNEL_OPSET {
         return Ok(());
     }
-    if found < OLDEST_SET {
-        return Err(OnnxError::Set { found });
+    if found < OLDEST_OPSET {
+        return Err(OnnxError::Opset { found });
     }
     let suffix = file.free_suffix("_axes")?;
     for node in &mut file.nodes {
@@ -153,7 +153,7 @@ pub(super) fn raise_set(file: &mut File) -> Result<(), OnnxError> {
                 return Err(OnnxError::Operator { op, found });
             }
         };
-        // What was an attribute is an input of set 13.
+        // What was an attribute is an input of opset 13.
         let Some(attribute) = node.attribute(moved)? else {
             continue;
         };
@@ -166,11 +166,11 @@ pub(super) fn raise_set(file: &mut File) -> Result<(), OnnxError> {
         node.remove_attribute(moved);
         node.inputs.push(name);
     }
-    file.replace_set(CHANNEL_SET);
+    file.replace_opset(CHANNEL_OPSET);
     Ok(())
 }
 
-/// Whether an operator means the same in the sets 11, 12 and 13.
+/// Whether an operator means the same in the opsets 11, 12 and 13.
 fn is_unchanged(op: &str) -> bool {
     let is_same = matches!(
         op,

@@ -2,7 +2,9 @@
 //!
 //! - Ranges are symmetric around zero, as TensorRT needs them: one per tensor that a convolution
 //!   reads, one per output channel of its weights.
-//! - A convolution that no other product follows stays float32: it makes boxes and scores.
+//! - A convolution that no other product follows stays float32: in many networks it makes boxes and
+//!   scores. Of a YOLOv8 that is the sum over the distribution of a side (DFL); what makes its boxes
+//!   becomes int8, and the calibration decides.
 //! - The new file names its origin and the back end on which it was measured.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,11 +13,11 @@ use prost::bytes::Bytes;
 
 use super::edit::{Constant, File, Node, OnnxError};
 use super::half::feed_products;
-use super::operators::{float_tensors, is_quantising, raise_set};
+use super::operators::{float_tensors, is_quantising, raise_opset};
 use super::write::{FLOAT, INT8, constant};
 
 /// Largest magnitude of a value of int8, the same on both sides.
-const LARGEST: f32 = 127.0;
+const MAX_INT8: f32 = 127.0;
 
 /// Keys of the properties of a file.
 const ORIGIN: &str = "watchkeeper.origin";
@@ -58,13 +60,13 @@ impl Quantizable {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`OnnxError`]: it is damaged, of an old set of operators, or nothing of it becomes int8.
+    /// [`OnnxError`]: it is damaged, of an old opset, or nothing of it becomes int8.
     pub fn read(file: Bytes) -> Result<Self, OnnxError> {
         let mut file = File::read(file)?;
         if file.nodes.iter().any(is_quantising) {
             return Err(OnnxError::Quantised);
         }
-        raise_set(&mut file)?;
+        raise_opset(&mut file)?;
         let floats = float_tensors(&file)?;
         let feeding = feed_products(&file);
         let mut tensors = BTreeSet::new();
@@ -154,7 +156,7 @@ impl Quantizable {
 /// A file that is being quantised.
 struct Writer {
     file: File,
-    /// Ending of new names.
+    /// Marks new names; no name of the file has it.
     suffix: String,
     /// Names of the tensors that are quantised so far.
     there: BTreeSet<String>,
@@ -209,12 +211,12 @@ impl Writer {
     }
 
     fn names(&self, name: &str) -> [String; 2] {
-        ["", "_restored"].map(|part| format!("{name}{part}{}", self.suffix))
+        ["", "_restored"].map(|part| format!("{name}{}{part}", self.suffix))
     }
 
     /// Adds scales and zeros of this shape; returns their names.
     fn scale(&mut self, name: &str, scales: &[f32], shape: &[u64]) -> [String; 2] {
-        let names = ["_scale", "_zero"].map(|part| format!("{name}{part}{}", self.suffix));
+        let names = ["_scale", "_zero"].map(|part| format!("{name}{}{part}", self.suffix));
         let data: Vec<u8> = scales
             .iter()
             .flat_map(|scale| scale.to_le_bytes())
@@ -235,7 +237,7 @@ impl Writer {
 
 /// The step between two values of int8; 1 where all values are zero or unknown.
 fn scale_of(range: f32) -> f32 {
-    let scale = range / LARGEST;
+    let scale = range / MAX_INT8;
     if scale.is_normal() { scale } else { 1.0 }
 }
 
@@ -249,7 +251,7 @@ fn largest(values: &[f32]) -> f32 {
     reason = "the value is between -127 and 127"
 )]
 fn round(value: f32) -> u8 {
-    (value.round_ties_even().clamp(-LARGEST, LARGEST) as i8).cast_unsigned()
+    (value.round_ties_even().clamp(-MAX_INT8, MAX_INT8) as i8).cast_unsigned()
 }
 
 #[cfg(test)]
@@ -316,13 +318,41 @@ mod tests {
     fn weights_have_a_scale_per_channel_and_ranges_one_per_tensor() {
         let weights = [127.0, 0.254, 0.0];
         let file = quantised(&weights, &[("x", 254.0), ("a", 1.0)]).expect("quantised");
-        let scales = file.constants["w_scale_i8"]
+        let scales = file.constants["w_i8_scale"]
             .floats()
             .expect("read")
             .expect("values");
         assert_eq!(scales, [1.0, 0.254 / 127.0, 1.0]);
-        let range = file.constants["x_scale_i8"].floats().expect("read");
+        let range = file.constants["x_i8_scale"].floats().expect("read");
         assert_eq!(range, Some(vec![2.0]));
+    }
+
+    #[test]
+    fn new_names_differ_from_each_other_and_from_all_of_the_file() {
+        let graph = Message::default()
+            .message(1, &node("Conv", &["x", "w"], "x_restored"))
+            .message(1, &node("Conv", &["x_restored", "w"], "x_i8_scale"))
+            .message(1, &node("Conv", &["x_i8_scale", "w"], "b"))
+            .message(1, &node("Conv", &["b", "w"], "y"))
+            .text(2, "test")
+            .message(
+                5,
+                &constant("w", FLOAT, &[1, 1, 1, 1], &0.5_f32.to_le_bytes()),
+            )
+            .message(11, &tensor_info("x", FLOAT, &[1, 1, 4, 4]))
+            .message(12, &tensor_info("y", FLOAT, &[1, 1, 4, 4]));
+        let network = Quantizable::read(model(&graph).into()).expect("read");
+        let ranges = ["x", "x_restored", "x_i8_scale"].map(|name| (name.to_owned(), 1.0));
+        let bytes = network
+            .convert(&ranges.into(), &place())
+            .expect("quantised");
+        let file = File::read(bytes.into()).expect("read");
+        let outputs = file.nodes.iter().flat_map(|node| node.outputs.iter());
+        let mut names: Vec<&String> = outputs.chain(file.constants.keys()).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
     }
 
     #[test]
@@ -349,8 +379,8 @@ mod tests {
     }
 
     #[test]
-    fn older_sets_are_raised_where_operators_mean_the_same() {
-        let file = |set: u64, op: &str| {
+    fn older_opsets_are_raised_where_operators_mean_the_same() {
+        let file = |opset: u64, op: &str| {
             let graph = Message::default()
                 .message(1, &node("Conv", &["x", "w"], "a"))
                 .message(1, &node(op, &["a"], "b").ints("axes", &[0]))
@@ -362,12 +392,12 @@ mod tests {
                 .message(11, &tensor_info("x", FLOAT, &[1, 1, 4, 4]))
                 .message(12, &tensor_info("y", FLOAT, &[1, 1, 4, 4]));
             let mut file = File::read(model(&graph).into()).expect("read");
-            file.replace_set(set);
+            file.replace_opset(opset);
             Quantizable::read(file.to_bytes().into()).map(|network| network.file)
         };
         let raised = file(11, "Squeeze").expect("raised");
         let squeeze = raised.nodes.get(1).expect("a node");
-        assert_eq!((squeeze.inputs.len(), raised.set()), (2, Ok(13)));
+        assert_eq!((squeeze.inputs.len(), raised.opset()), (2, Ok(13)));
         assert_eq!(squeeze.attribute("axes"), Ok(None));
         let found = 11;
         let op = "Softmax".to_owned();
@@ -375,7 +405,7 @@ mod tests {
             file(11, "Softmax").err(),
             Some(OnnxError::Operator { op, found })
         );
-        assert_eq!(file(10, "Relu").err(), Some(OnnxError::Set { found: 10 }));
+        assert_eq!(file(10, "Relu").err(), Some(OnnxError::Opset { found: 10 }));
     }
 
     #[test]
