@@ -22,12 +22,14 @@ struct Monitor : IProgressMonitor {
   wk_trt_options const &options;
 };
 
-void parse(INetworkDefinition &network, void const *onnx, size_t len) {
+// The network's weights belong to the parser, so it has to outlive the build.
+std::unique_ptr<nvonnxparser::IParser> parse(INetworkDefinition &network, void const *onnx,
+                                             size_t len) {
   auto parser = wk::create<nvonnxparser::IParser>(
       "libnvonnxparser.so", "createNvOnnxParser_INTERNAL", static_cast<void *>(&network),
       wk::log(), static_cast<int>(NV_ONNX_PARSER_VERSION));
   wk::need(parser, WK_TRT_UNAVAILABLE, "TensorRT's parser of ONNX does not start");
-  if (parser->parse(onnx, len)) return;
+  if (parser->parse(onnx, len)) return parser;
   auto *error = parser->getNbErrors() > 0 ? parser->getError(0) : nullptr;
   std::string why = error ? error->desc() : "no reason is given";
   throw wk::Failure{WK_TRT_MODEL, "TensorRT can't read the file: " + why};
@@ -62,7 +64,7 @@ void build(void const *onnx, size_t len, wk_trt_options const &options) {
   std::unique_ptr<INetworkDefinition> network(builder->createNetworkV2(typed));
   std::unique_ptr<IBuilderConfig> config(builder->createBuilderConfig());
   wk::need(network && config, WK_TRT_MEMORY, "TensorRT creates no network");
-  parse(*network, onnx, len);
+  auto parser = parse(*network, onnx, len);
   fix_shapes(*builder, *network, *config, options);
 
   Monitor monitor(options);

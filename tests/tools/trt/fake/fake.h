@@ -41,4 +41,6 @@ extern "C" {
 int wk_fake_is_device(void const *address, size_t bytes);
 // libnvinfer: reads an ONNX file into a network; returns what is wrong with it, or null.
 char const *wk_fake_read(void *network, void const *onnx, size_t len);
+// libnvinfer: the weights of a network are gone with its parser.
+void wk_fake_drop_weights(void *network);
 }

@@ -1,14 +1,15 @@
 // A libnvinfer without a device: its engine holds the ONNX file, and a library of ours runs it.
 //
 // As strict as the original where the shim could be wrong: open axes need a profile, an input takes
-// only the shape of its profile, every tensor needs device memory of its size, and an engine of
-// another version or length is refused.
+// only the shape of its profile, every tensor needs device memory of its size, a network is built
+// while its parser lives, and an engine of another version or length is refused.
 #include <dlfcn.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -276,6 +277,7 @@ struct Tensor : fake::FTensor {
 
 struct Network;
 std::map<void const *, Network *> g_networks;
+std::set<void const *> g_with_weights;
 
 struct Network : fake::FNetworkDefinition {
   std::string onnx;
@@ -346,6 +348,7 @@ struct Builder : fake::FBuilder {
     auto &network = *g_networks[&definition];
     auto &config = *g_configs[&given];
     if (is_mode("build-crash")) std::abort();
+    if (!g_with_weights.count(&definition)) return refuse("fake: the parser and the weights are gone");
     std::vector<TensorInfo> inputs;
     for (auto &input : network.inputs) {
       TensorInfo info = input->impl.info;
@@ -384,8 +387,11 @@ char const *wk_fake_read(void *definition, void const *onnx, size_t len) {
   if (!net.raw) return "fake: no operator of the file is known";
   for (auto &input : net.tensors(true))
     network.inputs.push_back(std::make_unique<Face<ITensor, Tensor>>(input));
+  g_with_weights.insert(definition);
   return nullptr;
 }
+
+void wk_fake_drop_weights(void *definition) { g_with_weights.erase(definition); }
 
 __attribute__((visibility("default"))) void *createInferRuntime_INTERNAL(void *log, int32_t) noexcept {
   return static_cast<IRuntime *>(new Face<IRuntime, Runtime>(static_cast<ILogger *>(log)));

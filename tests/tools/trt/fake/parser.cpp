@@ -30,6 +30,7 @@ struct Parser : FParser {
   bool failed = false;
   Error error;
   explicit Parser(void *given) : network(given) {}
+  ~Parser() noexcept override { wk_fake_drop_weights(network); }
   bool parse(void const *onnx, size_t len, char const *) noexcept override {
     char const *wrong = wk_fake_read(network, onnx, len);
     failed = wrong != nullptr;
