@@ -73,7 +73,40 @@ impl Cuda {
         if let Some(cuda) = *opened {
             return Ok(cuda);
         }
-        let cuda = Self::load()?;
+        let cuda: &'static Self = Box::leak(Box::new(Self::find()?));
+        *opened = Some(cuda);
+        Ok(cuda)
+    }
+
+    /// Opens the first library that finds a device: the newest may need a newer driver. The failure
+    /// is that of the last one that opens.
+    fn find() -> Result<Self, Failure> {
+        let none = format!("{} is not installed; install CUDA 12 or 13", NAMES[0]);
+        let mut failure = Failure::new(Status::Unavailable, none);
+        for name in NAMES {
+            // SAFETY: the initialisers of NVIDIA's library have no precondition.
+            let Ok(library) = (unsafe { Library::new(name) }) else {
+                continue;
+            };
+            match Self::with_device(library) {
+                Ok(cuda) => return Ok(cuda),
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Uses a library, which then stays open: its driver may have threads.
+    fn with_device(library: Library) -> Result<Self, Failure> {
+        let library: &'static Library = Box::leak(Box::new(library));
+        // SAFETY: the types are those of `cuda_runtime_api.h` of CUDA 12 and 13.
+        let functions = unsafe { Functions::find(library) };
+        let missing = |e: libloading::Error| {
+            let why = format!("{e}; install CUDA 12 or 13");
+            Failure::new(Status::Unavailable, why)
+        };
+        let functions = functions.map_err(missing)?;
+        let cuda = Self { library, functions };
         let mut count = 0;
         let no_device = "CUDA has no device";
         // SAFETY: the pointer is valid for the call.
@@ -82,28 +115,7 @@ impl Cuda {
         cuda.check(if count < 1 { NO_DEVICE } else { 0 }, no_device)?;
         // SAFETY: no precondition. A refusal costs processor time only.
         unsafe { (cuda.functions.set_flags)(BLOCKING_SYNC) };
-        let cuda: &'static Self = Box::leak(Box::new(cuda));
-        *opened = Some(cuda);
         Ok(cuda)
-    }
-
-    fn load() -> Result<Self, Failure> {
-        let missing = |why: String| Failure::new(Status::Unavailable, why);
-        // SAFETY: the initialisers of NVIDIA's library have no precondition.
-        let library = NAMES
-            .iter()
-            .find_map(|name| unsafe { Library::new(*name) }.ok());
-        let none = || {
-            missing(format!(
-                "{} is not installed; install CUDA 12 or 13",
-                NAMES[0]
-            ))
-        };
-        let library: &'static Library = Box::leak(Box::new(library.ok_or_else(none)?));
-        // SAFETY: the types are those of `cuda_runtime_api.h` of CUDA 12 and 13.
-        let functions = unsafe { Functions::find(library) };
-        let functions = functions.map_err(|e| missing(format!("{e}; install CUDA 12 or 13")))?;
-        Ok(Self { library, functions })
     }
 
     /// Describes the device.

@@ -64,11 +64,19 @@ impl Box {
         })
     }
 
-    /// Calibrates a model on some seconds of the demo scene; the summary is the report.
+    /// Calibrates a model on pictures whose bright cells change places; the summary is the report.
     fn calibrate(&self, model: &Path, mode: &str) -> anyhow::Result<Ran> {
+        let pictures = self.folder.path().join("pictures");
+        fs::create_dir_all(&pictures)?;
+        for n in 0..40 {
+            let bright = |x, y| (x / 16 + y / 16 + n) % 2 == 0;
+            let level = |x, y| image::Luma([if bright(x, y) { 255_u8 } else { 0 }]);
+            let picture = image::GrayImage::from_fn(64, 64, level);
+            picture.save(pictures.join(format!("{n:02}.png")))?;
+        }
         let mut command = self.command("trt", mode)?;
-        command.args(["models", "calibrate", "--source", "demo:", "--frames", "40"]);
-        let out = command.arg(model).output()?;
+        command.args(["models", "calibrate", "--frames", "40", "--source"]);
+        let out = command.arg(pictures).arg(model).output()?;
         let log = String::from_utf8_lossy(&out.stderr).into_owned();
         let report = json_lines(&out.stdout).with_context(|| log.clone())?;
         Ok(Ran {
@@ -265,7 +273,10 @@ fn int8_network_that_proves_itself_is_kept_and_serves() -> anyhow::Result<()> {
         done.summary
     );
     ensure!(done.summary["changed_boxes"] == 0, "{}", done.summary);
-    ensure!(kept.is_file());
+    // Eight cells of each picture, none of them where one of the picture before was.
+    ensure!(done.summary["golden_frames"] == 20, "{}", done.summary);
+    ensure!(done.summary["boxes"] == 160, "{}", done.summary);
+    ensure!(kept.is_file() && has_int8(&bench)?);
     fs::remove_dir_all(bench.engines())?;
     // Only this precision uses it.
     let ran = bench.run_demo_with(&model, "trt", "right")?;
@@ -307,6 +318,8 @@ fn int8_network_that_is_not_faster_is_refused_with_figures() -> anyhow::Result<(
         ensure!(why.contains(part), "{why}");
     }
     ensure!(!model.with_extension("int8.onnx").exists());
+    // Its engine is gone, and that of float16 stays.
+    ensure!(bench.files("engine")?.len() == 1 && !has_int8(&bench)?);
     Ok(())
 }
 
@@ -432,6 +445,14 @@ fn machine_without_device_is_named() -> anyhow::Result<()> {
         "no-device",
         &["CUDA has no device", "no CUDA-capable device"],
     )
+}
+
+#[test]
+fn cuda_library_whose_driver_is_too_old_leaves_the_device_to_an_older_one() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "two libraries of CUDA")? else {
+        return Ok(());
+    };
+    counts_alike(&bench, "old-driver").map(drop)
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 namespace {
 
-enum { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100 };
+enum { kSuccess = 0, kInvalidValue = 1, kOutOfMemory = 2, kOldDriver = 35, kNoDevice = 100 };
 std::mutex g_mutex;
 std::map<char const *, size_t> g_allocated;
 
@@ -27,6 +27,8 @@ int wk_fake_is_device(void const *address, size_t bytes) {
 int cudaGetDeviceCount(int *count) {
   if (is_mode("probe-crash")) std::abort();
   if (is_mode("probe-hang")) sleep(3600);
+  *count = 0;
+  if (is_mode("old-driver")) return kOldDriver;
   *count = is_mode("no-device") ? 0 : 1;
   return *count ? kSuccess : kNoDevice;
 }
@@ -86,6 +88,7 @@ int cudaStreamDestroy(cudaStream_t stream) {
 char const *cudaGetErrorString(int error) {
   switch (error) {
   case kOutOfMemory: return "out of memory";
+  case kOldDriver: return "CUDA driver version is insufficient for CUDA runtime version";
   case kNoDevice: return "no CUDA-capable device is detected";
   default: return "invalid argument";
   }
