@@ -1,6 +1,7 @@
 //! The Debian package of TensorRT's shim, installed by dpkg into a folder.
 //!
-//! - Without the headers of TensorRT it does nothing; it compiles the shim when they come.
+//! - Without the headers of TensorRT and CUDA it does nothing; it compiles the shim when the last
+//!   of them come.
 
 use std::env::consts::ARCH;
 use std::fs;
@@ -63,20 +64,30 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Makes a package of TensorRT's headers.
-fn headers_package(trt: &FakeTrt, folder: &Path) -> anyhow::Result<PathBuf> {
-    let (tree, package) = (folder.join("tree"), folder.join("headers.deb"));
-    trt.copy_headers(&tree.join(format!("usr/include/{ARCH}-linux-gnu")))?;
+/// Makes packages of TensorRT's headers and of CUDA's, with the places that NVIDIA's have.
+fn header_packages(trt: &FakeTrt, folder: &Path) -> anyhow::Result<[PathBuf; 2]> {
+    let [trt_tree, cuda_tree] = ["trt", "cuda"].map(|name| folder.join(name));
+    let include = trt_tree.join(format!("usr/include/{ARCH}-linux-gnu"));
+    trt.copy_headers(&include)?;
+    let cuda = cuda_tree.join(format!("usr/local/cuda-12.6/targets/{ARCH}-linux/include"));
+    fs::create_dir_all(&cuda)?;
+    let header = "cuda_runtime_api.h";
+    fs::rename(include.join(header), cuda.join(header))?;
+    Ok([
+        package_of(&trt_tree, "libnvinfer-headers-dev")?,
+        package_of(&cuda_tree, "cuda-cudart-dev-12-6")?,
+    ])
+}
+
+fn package_of(tree: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let package = tree.with_extension("deb");
     fs::create_dir_all(tree.join("DEBIAN"))?;
-    fs::write(
-        tree.join("DEBIAN/control"),
-        control("libnvinfer-headers-dev"),
-    )?;
+    fs::write(tree.join("DEBIAN/control"), control(name))?;
     let mut command = Command::new("dpkg-deb");
     output(
         command
             .args(["--root-owner-group", "--build"])
-            .arg(&tree)
+            .arg(tree)
             .arg(&package),
     )?;
     Ok(package)
@@ -106,7 +117,18 @@ fn package_compiles_the_shim_when_the_headers_come() -> anyhow::Result<()> {
         let said = root.dpkg("--install", &package)?;
         ensure!(said.contains("no headers of TensorRT"), "{said}");
         ensure!(!root.shim().exists(), "compiled without headers");
-        root.dpkg("--install", &headers_package(&trt, folder.path())?)?;
+        // The alternatives of NVIDIA's packages make this link.
+        fs::create_dir_all(root.0.path().join("usr/local"))?;
+        let link = root.0.path().join("usr/local/cuda");
+        std::os::unix::fs::symlink("cuda-12.6", link)?;
+        let [trt_headers, cuda_headers] = header_packages(&trt, folder.path())?;
+        let said = root.dpkg("--install", &trt_headers)?;
+        ensure!(
+            said.contains("no headers of CUDA") && said.contains("cuda-cudart-dev"),
+            "{said}"
+        );
+        ensure!(!root.shim().exists(), "compiled without headers of CUDA");
+        root.dpkg("--install", &cuda_headers)?;
         ensure!(root.shim().is_file(), "no shim after the headers came");
         fs::remove_file(root.shim())?;
         // An upgrade compiles the new source.
