@@ -36,9 +36,10 @@ pub(super) struct Source<'a, const N: usize> {
     pub(super) height: u32,
 }
 
-/// Scales planes, and keeps the weights of the last pairs of sizes.
+/// Scales planes, and keeps the weights of the pairs of sizes that were used last.
 #[derive(Debug, Default)]
 pub(super) struct Scaler {
+    /// The last used at the end.
     axes: Vec<Arc<Axis>>,
     block: Block,
 }
@@ -61,9 +62,19 @@ impl Scaler {
     pub(super) fn scale<const N: usize>(
         &mut self,
         source: Source<'_, N>,
-        [width, height]: [u32; 2],
+        size: [u32; 2],
         target: &mut Vec<u8>,
     ) -> Option<()> {
+        self.pass(source, size, target).map(SimdOp::dispatch)
+    }
+
+    /// Prepares what [`Self::scale`] does.
+    fn pass<'a, const N: usize>(
+        &'a mut self,
+        source: Source<'a, N>,
+        [width, height]: [u32; 2],
+        target: &'a mut Vec<u8>,
+    ) -> Option<Pass<'a, N>> {
         let row = source.width as usize * N;
         let last = (source.height as usize)
             .checked_sub(1)?
@@ -80,15 +91,13 @@ impl Scaler {
         block.lines.resize(block.pitch * BLOCK, 0);
         block.columns.resize(block.pitch * BLOCK, 0);
         block.scaled.resize(out_row * BLOCK, 0);
-        let pass = Pass {
+        Some(Pass {
             source,
-            columns: &columns,
-            rows: &rows,
+            columns,
+            rows,
             block,
             target,
-        };
-        pass.dispatch();
-        Some(())
+        })
     }
 
     /// Returns the weights for a pair of sizes; `None` for a size of 0.
@@ -97,15 +106,16 @@ impl Scaler {
         if sizes.contains(&0) {
             return None;
         }
-        if let Some(known) = self.axes.iter().find(|axis| axis.sizes == sizes) {
-            return Some(Arc::clone(known));
-        }
-        let new = Arc::new(Axis::new(source, target));
+        let known = self.axes.iter().position(|axis| axis.sizes == sizes);
+        let axis = match known {
+            Some(at) => self.axes.remove(at),
+            None => Arc::new(Axis::new(source, target)),
+        };
         if self.axes.len() == MAX_AXES {
             self.axes.remove(0);
         }
-        self.axes.push(Arc::clone(&new));
-        Some(new)
+        self.axes.push(Arc::clone(&axis));
+        Some(axis)
     }
 }
 
@@ -181,8 +191,8 @@ impl Axis {
 /// One plane to scale.
 struct Pass<'a, const N: usize> {
     source: Source<'a, N>,
-    columns: &'a Axis,
-    rows: &'a Axis,
+    columns: Arc<Axis>,
+    rows: Arc<Axis>,
     block: &'a mut Block,
     target: &'a mut [u8],
 }
@@ -196,7 +206,7 @@ impl<const N: usize> SimdOp for Pass<'_, N> {
         let row = self.source.width as usize * N;
         if self.columns.is_identity() {
             for (nth, out) in self.target.chunks_exact_mut(out_row).enumerate() {
-                self.source.weigh_rows(self.rows, nth, out);
+                self.source.weigh_rows(&self.rows, nth, out);
             }
             return;
         }
@@ -210,10 +220,10 @@ impl<const N: usize> SimdOp for Pass<'_, N> {
             let many = out.len() / out_row;
             for (nth, line) in lines.chunks_exact_mut(*pitch).take(many).enumerate() {
                 self.source
-                    .weigh_rows(self.rows, at * BLOCK + nth, &mut line[..row]);
+                    .weigh_rows(&self.rows, at * BLOCK + nth, &mut line[..row]);
             }
             turn_to_columns(isa.u8(), lines, *pitch, columns);
-            weigh_columns::<N>(self.columns, columns, scaled);
+            weigh_columns::<N>(&self.columns, columns, scaled);
             turn_to_rows(isa.u8(), scaled, out_row, out);
         }
     }

@@ -5,8 +5,46 @@ use fast_image_resize::images::{TypedCroppedImage, TypedImage, TypedImageRef};
 use fast_image_resize::pixels::{U8, U8x2, U8x3};
 use fast_image_resize::{FilterType, PixelTrait, ResizeAlg, ResizeOptions, Resizer};
 use proptest::prelude::*;
+use rten_simd::isa::GenericIsa;
+#[cfg(target_arch = "x86_64")]
+use rten_simd::isa::{Avx2Isa, Avx512Isa};
 
 use super::*;
+
+/// How a pass is computed. That of the processor is the one that is used.
+#[derive(Debug, Clone, Copy)]
+enum Instructions {
+    Processor,
+    Generic,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Instructions {
+    const ALL: &[Self] = &[
+        Self::Processor,
+        Self::Generic,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        Self::Avx512,
+    ];
+
+    /// Computes a pass; returns whether the processor has these instructions.
+    fn run<const N: usize>(self, pass: Pass<'_, N>) -> bool {
+        match self {
+            Self::Processor => pass.dispatch(),
+            Self::Generic => pass.eval(GenericIsa::new()),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => return Avx2Isa::new().map(|isa| pass.eval(isa)).is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => return Avx512Isa::new().map(|isa| pass.eval(isa)).is_some(),
+        }
+        true
+    }
+}
 
 /// A part of a plane of random bytes, many of them white, with padded rows.
 #[derive(Debug, Clone)]
@@ -40,7 +78,8 @@ impl Case {
         ((0..bytes).map(byte).collect(), [width, height])
     }
 
-    fn ours<const N: usize>(&self, scaler: &mut Scaler) -> Vec<u8> {
+    /// Scales with each set of instructions that the processor has.
+    fn ours<const N: usize>(&self, scaler: &mut Scaler) -> Vec<(Instructions, Vec<u8>)> {
         let (data, [width, _]) = self.plane::<N>();
         let stride = width as usize * N;
         let from = self.corner[1] as usize * stride + self.corner[0] as usize * N;
@@ -50,9 +89,13 @@ impl Case {
             width: self.part[0],
             height: self.part[1],
         };
-        let mut target = Vec::new();
-        scaler.scale(source, self.target, &mut target).unwrap();
-        target
+        let scaled = |instructions: &Instructions| {
+            let mut target = Vec::new();
+            let pass = scaler.pass(source, self.target, &mut target).unwrap();
+            let has_run = instructions.run(pass);
+            has_run.then_some((*instructions, target))
+        };
+        Instructions::ALL.iter().filter_map(scaled).collect()
     }
 
     fn theirs<P: PixelTrait, const N: usize>(&self) -> Vec<u8> {
@@ -73,9 +116,15 @@ impl Case {
     }
 
     fn check(&self, scaler: &mut Scaler) {
-        assert_eq!(self.ours::<1>(scaler), self.theirs::<U8, 1>());
-        assert_eq!(self.ours::<2>(scaler), self.theirs::<U8x2, 2>());
-        assert_eq!(self.ours::<3>(scaler), self.theirs::<U8x3, 3>());
+        for (ours, theirs) in [
+            (self.ours::<1>(scaler), self.theirs::<U8, 1>()),
+            (self.ours::<2>(scaler), self.theirs::<U8x2, 2>()),
+            (self.ours::<3>(scaler), self.theirs::<U8x3, 3>()),
+        ] {
+            for (instructions, bytes) in ours {
+                assert!(bytes == theirs, "{instructions:?}");
+            }
+        }
     }
 }
 
@@ -111,6 +160,17 @@ fn sizes_of_cameras_equal_those_of_another_implementation() {
         };
         case.check(&mut Scaler::default());
     }
+}
+
+#[test]
+fn weights_in_use_stay_while_others_come_and_go() {
+    let mut scaler = Scaler::default();
+    let hot = scaler.axis(1920, 416).unwrap();
+    for other in 1..=10 {
+        scaler.axis(other, 7).unwrap();
+        assert!(Arc::ptr_eq(&hot, &scaler.axis(1920, 416).unwrap()));
+    }
+    assert_eq!(scaler.axes.len(), MAX_AXES);
 }
 
 #[test]
