@@ -45,16 +45,16 @@ fn better_first(a: &Detection, b: &Detection) -> Ordering {
 }
 
 /// The values of all needs in one frame, with the order of their boxes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(super) struct Inputs<'a> {
-    pub(super) values: &'a [NeedValue<'a>],
+    pub(super) values: &'a dyn Fn(usize) -> NeedValue<'a>,
     pub(super) orders: &'a [BoxOrder],
 }
 
 impl<'a> Inputs<'a> {
     /// Returns the value of a need.
     pub(super) fn value(&self, need: usize) -> NeedValue<'a> {
-        self.values.get(need).copied().unwrap_or(NeedValue::Missing)
+        (self.values)(need)
     }
 
     /// Returns the boxes of a need; `None` if it has other values, or none in this frame.

@@ -74,7 +74,7 @@ impl RuleSet {
         }
     }
 
-    /// Returns the workflow values that [`observe`](Self::observe) expects, in this order.
+    /// Returns the workflow values that [`observe`](Self::observe) asks for, by their number.
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
@@ -86,13 +86,13 @@ impl RuleSet {
         self.pre_roll_s
     }
 
-    /// Processes one frame and returns the changes of events, rule by rule. `inputs` are in the
-    /// order of [`needs`](Self::needs); missing ones at the end count as [`NeedValue::Missing`]. A
+    /// Processes one frame and returns the changes of events, rule by rule. `value` returns the
+    /// same value of a need, by its number in [`needs`](Self::needs), as often as it is asked. A
     /// frame whose time is not a number is ignored.
-    pub fn observe(
+    pub fn observe<'a>(
         &mut self,
         at: &Moment,
-        inputs: &[NeedValue<'_>],
+        value: impl Fn(usize) -> NeedValue<'a>,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> Vec<Change> {
         if !at.time_s.is_finite() {
@@ -104,13 +104,15 @@ impl RuleSet {
         };
         let grace_s = self.grace.next(self.clock);
 
-        for (value, order) in inputs.iter().zip(&mut self.orders) {
-            if let NeedValue::Detections(detections) = value {
+        // Its values may live longer than what is seen in one frame.
+        let value = |need: usize| -> NeedValue<'_> { value(need) };
+        for (need, order) in self.orders.iter_mut().enumerate() {
+            if let NeedValue::Detections(detections) = value(need) {
                 order.sort(detections);
             }
         }
         let inputs = Inputs {
-            values: inputs,
+            values: &value,
             orders: &self.orders,
         };
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
@@ -156,7 +158,7 @@ impl RuleSet {
         }
         let view = View {
             inputs: Inputs {
-                values: &[],
+                values: &|_| NeedValue::Missing,
                 orders: &[],
             },
             histories: &self.histories,

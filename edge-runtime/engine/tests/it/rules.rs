@@ -236,7 +236,7 @@ impl Bench {
             EventId(format!("{:026}", *ids).parse().unwrap())
         };
         self.changes
-            .extend(self.rules.observe(at, &inputs, &mut new_id));
+            .extend(self.rules.observe(at, |need| inputs[need], &mut new_id));
     }
 
     /// Shows one scene for some seconds.

@@ -45,7 +45,7 @@ use self::pace::Pace;
 use self::reused::FrameMemory;
 use self::source_clock::{SourceClock, StopPosition, stop_position};
 use self::stages::{Stage, StageTimes};
-use self::values::{emptied, need_value, whole};
+use self::values::{need_value, whole};
 use self::watched::watched;
 use crate::pipeline::inference::detectors::ModelsInUse;
 use crate::pipeline::inference::host::DetectHost;
@@ -399,11 +399,13 @@ impl Run {
             size: [frame.picture.width, frame.picture.height],
             local,
         };
-        let mut inputs: Vec<NeedValue<'_>> = std::mem::take(&mut self.memory.inputs);
-        let value = |(slot, kind): &(SlotId, NeedKind)| need_value(&self.execution, *slot, *kind);
-        inputs.extend(self.needs.iter().map(value));
-        let changes = self.rules.observe(&moment, &inputs, new_id);
-        self.memory.inputs = emptied(inputs);
+        let value = |need: usize| {
+            let need = self.needs.get(need);
+            need.map_or(NeedValue::Missing, |(slot, kind)| {
+                need_value(&self.execution, *slot, *kind)
+            })
+        };
+        let changes = self.rules.observe(&moment, value, new_id);
         self.last = Some(moment);
         self.is_live = !frame.recorded;
         self.stages.add(Stage::Heuristics, started.elapsed());

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use watchkeeper_engine::rules::NeedValue;
 use watchkeeper_engine::workflow::VideoMeta;
 use watchkeeper_vision::frame::Picture;
 
@@ -24,8 +23,6 @@ pub(super) struct FrameMemory {
     pub(super) no_steps: Arc<Vec<Arc<str>>>,
     pub(super) pixels: Reused<FramePixels>,
     pub(super) metas: Reused<VideoMeta>,
-    /// Inputs of the rules, empty between frames.
-    pub(super) inputs: Vec<NeedValue<'static>>,
 }
 
 impl Default for FrameMemory {
@@ -36,7 +33,6 @@ impl Default for FrameMemory {
             no_steps: Arc::default(),
             pixels: Reused::default(),
             metas: Reused::default(),
-            inputs: Vec::new(),
         }
     }
 }

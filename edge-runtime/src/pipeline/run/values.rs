@@ -27,10 +27,3 @@ pub(super) fn need_value(execution: &Execution, slot: SlotId, kind: NeedKind) ->
         },
     }
 }
-
-/// The memory of values, without the values.
-pub(super) fn emptied(mut values: Vec<NeedValue<'_>>) -> Vec<NeedValue<'static>> {
-    values.clear();
-    // Collecting from a vector in place keeps its memory; the test of allocations checks it.
-    values.into_iter().map(|_| NeedValue::Missing).collect()
-}
