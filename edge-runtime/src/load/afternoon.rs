@@ -1,6 +1,7 @@
 //! One simulated afternoon of a box in a hot cabinet, with the heat policy and without it, as rows
 //! and as a plot.
 //!
+//! - Only the four operations of numbers are used, so every machine draws the same bytes.
 //! - Compiled for the test of the plot in `docs/design`, and by the example `hot-afternoon` from
 //!   this file.
 
@@ -61,14 +62,21 @@ fn simulated_box() -> SimulatedBox {
     }
 }
 
+/// Strength of the sun from 0 to 1: half a period of a sine, by Bhaskara's formula, because the
+/// standard library promises no equal bits of a sine on two machines.
+fn sun(at: Duration) -> f64 {
+    let share = at.as_secs_f64() / AFTERNOON.as_secs_f64();
+    let product = share * (1.0 - share);
+    16.0 * product / (5.0 - 4.0 * product)
+}
+
 /// Simulates the afternoon, with a row for each sample.
 pub(super) fn rows() -> Vec<Row> {
     let (mut cooled, mut alone) = (simulated_box(), simulated_box());
     let mut policy = HeatPolicy::default();
     let (mut now, mut steps, mut rows) = (Duration::ZERO, 0, Vec::new());
     while now <= AFTERNOON {
-        let sun = (now.as_secs_f64() / AFTERNOON.as_secs_f64() * std::f64::consts::PI).sin();
-        let air = Celsius(28.0 + 26.0 * sun);
+        let air = Celsius(28.0 + 26.0 * sun(now));
         let level = policy.level();
         let watts = cooled.power(level, 1.0);
         let full = alone.power(Level::NONE, 1.0);
@@ -108,15 +116,15 @@ pub(super) fn rows() -> Vec<Row> {
 /// The left edge of the plot, and its right edge, at the end of the afternoon.
 const EDGES: [f64; 2] = [50.0, 620.0];
 
-fn x(at: Duration) -> f64 {
+fn x_of(at: Duration) -> f64 {
     EDGES[0] + (EDGES[1] - EDGES[0]) * at.as_secs_f64() / AFTERNOON.as_secs_f64()
 }
 
-fn degree(celsius: f64) -> f64 {
+fn y_of_celsius(celsius: f64) -> f64 {
     270.0 - (celsius - 20.0) * 2.6
 }
 
-fn step(level: f64) -> f64 {
+fn y_of_level(level: f64) -> f64 {
     390.0 - level * 14.0
 }
 
@@ -134,8 +142,8 @@ pub(super) fn plot(rows: &[Row]) -> String {
 
 fn draw_scales(svg: &mut String) -> std::fmt::Result {
     let [left, right] = EDGES;
-    let celsius = [20.0, 40.0, 60.0, 80.0, 100.0].map(|n| (degree(n), format!("{n} °C")));
-    let levels = [0.0, 3.0, 6.0].map(|n| (step(n), format!("level {n}")));
+    let celsius = [20.0, 40.0, 60.0, 80.0, 100.0].map(|n| (y_of_celsius(n), format!("{n} °C")));
+    let levels = [0.0, 3.0, 6.0].map(|n| (y_of_level(n), format!("level {n}")));
     for (y, name) in celsius.iter().chain(&levels) {
         writeln!(svg, "<path d=\"M{left} {y}H{right}\" stroke=\"#ddd\"/>")?;
         let y = y + 4.0;
@@ -145,7 +153,7 @@ fn draw_scales(svg: &mut String) -> std::fmt::Result {
         )?;
     }
     for hour in 0..=5 {
-        let (x, minute) = (x(Duration::from_secs(hour * 3600)), hour * 60);
+        let (x, minute) = (x_of(Duration::from_secs(hour * 3600)), hour * 60);
         let anchor = "text-anchor=\"middle\"";
         writeln!(
             svg,
@@ -156,14 +164,14 @@ fn draw_scales(svg: &mut String) -> std::fmt::Result {
         (180.0, 46.0, "#d7191c", "without the policy"),
         (290.0, 128.0, "#1a9641", "with the policy"),
         (320.0, 198.0, "#2b83ba", "air"),
-        (540.0, degree(LIMIT.0) - 6.0, "#c00", "limit 99 °C"),
+        (540.0, y_of_celsius(LIMIT.0) - 6.0, "#c00", "limit 99 °C"),
     ] {
         writeln!(
             svg,
             "<text x=\"{x}\" y=\"{y:.0}\" fill=\"{colour}\">{text}</text>"
         )?;
     }
-    let limit = degree(LIMIT.0);
+    let limit = y_of_celsius(LIMIT.0);
     let dashed = "stroke=\"#c00\" stroke-dasharray=\"5 4\"";
     writeln!(svg, "<path d=\"M{left} {limit:.0}H{right}\" {dashed}/>")
 }
@@ -180,7 +188,7 @@ fn draw_curves(svg: &mut String, rows: &[Row]) -> std::fmt::Result {
             .iter()
             .filter(|row| row.at.as_secs().is_multiple_of(120))
         {
-            write!(svg, "{:.0},{:.0} ", x(row.at), degree(value(row)))?;
+            write!(svg, "{:.0},{:.0} ", x_of(row.at), y_of_celsius(value(row)))?;
         }
         writeln!(svg, "\"/>")?;
     }
@@ -188,14 +196,14 @@ fn draw_curves(svg: &mut String, rows: &[Row]) -> std::fmt::Result {
     write!(
         svg,
         "<path fill=\"none\" stroke=\"#555\" d=\"M{left} {}",
-        step(0.0)
+        y_of_level(0.0)
     )?;
     for pair in rows.windows(2) {
         if let [before, after] = pair
             && before.level != after.level
         {
-            let y = step(f64::from(after.level.number()));
-            write!(svg, "H{:.0}V{y}", x(after.at))?;
+            let y = y_of_level(f64::from(after.level.number()));
+            write!(svg, "H{:.0}V{y}", x_of(after.at))?;
         }
     }
     writeln!(svg, "H{right}\"/>")
