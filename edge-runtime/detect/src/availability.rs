@@ -33,8 +33,8 @@ pub struct FoundBackend {
 
 /// Lists all back ends, those of libraries first.
 #[must_use]
-pub fn list(places: &OrtSettings, trt: &TrtSettings) -> Vec<BackendState> {
-    with(tensorrt(trt), ort(places))
+pub fn list(ort_settings: &OrtSettings, trt_settings: &TrtSettings) -> Vec<BackendState> {
+    with(tensorrt(trt_settings), ort(ort_settings))
 }
 
 /// Lists all back ends without opening a library: those of libraries count as absent.
@@ -69,9 +69,9 @@ fn tensorrt(settings: &TrtSettings) -> Result<FoundBackend, String> {
 }
 
 #[cfg(feature = "ort")]
-fn ort(places: &OrtSettings) -> Result<FoundBackend, String> {
-    let library = places.library_file();
-    let providers = super::ort::providers(places)?;
+fn ort(settings: &OrtSettings) -> Result<FoundBackend, String> {
+    let library = settings.library_file();
+    let providers = super::ort::providers(settings)?;
     Ok(FoundBackend {
         version: library.as_deref().and_then(version),
         library,
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn missing_library_is_named_and_rten_is_always_there() {
-        let places = OrtSettings {
+        let ort = OrtSettings {
             library: Some("/nowhere/libonnxruntime.so".into()),
             ..OrtSettings::default()
         };
@@ -103,7 +103,7 @@ mod tests {
             program: "/nowhere/program".into(),
             stop: trt::StopFlag::default(),
         };
-        let all = list(&places, &trt);
+        let all = list(&ort, &trt);
         let [trt, ort, rten] = &all[..] else {
             panic!("{all:?}");
         };

@@ -58,10 +58,10 @@ impl BackendChoice {
 
     /// Whether the libraries that it needs are found; TensorRT needs `trt`.
     #[must_use]
-    pub fn is_installed(self, places: &OrtSettings, trt: Option<&TrtSettings>) -> bool {
+    pub fn is_installed(self, ort_settings: &OrtSettings, trt: Option<&TrtSettings>) -> bool {
         match self {
             Self::Auto | Self::Rten => true,
-            Self::Ort => places.library_file().is_some(),
+            Self::Ort => ort_settings.library_file().is_some(),
             Self::Trt => trt.is_some(),
         }
     }
@@ -106,12 +106,20 @@ pub fn load(
     path: &Path,
     manifest: &Manifest,
     threads: usize,
-    places: &OrtSettings,
+    ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
     let signature = Signature::of(manifest);
-    load_as(choice, path, &signature, &warm_up_run, threads, places, trt)
+    load_as(
+        choice,
+        path,
+        &signature,
+        &warm_up_run,
+        threads,
+        ort_settings,
+        trt,
+    )
 }
 
 /// Runs a network for the first time and checks its outputs.
@@ -128,14 +136,14 @@ pub fn load_as(
     signature: &Signature<'_>,
     warm_up_run: WarmUp<'_>,
     threads: usize,
-    places: &OrtSettings,
+    ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, signature, threads)?)) };
     let rten = || load_and_warm_up(rten::NAME, path, signature.manifest, warm_up_run, &rten);
     let ort = || {
         load_and_warm_up("ort", path, signature.manifest, warm_up_run, &|| {
-            ort(path, signature, threads, places)
+            ort(path, signature, threads, ort_settings)
         })
     };
     let trt =
@@ -197,11 +205,21 @@ pub fn load_at_once(
     signature: &Signature<'_>,
     warm_up_run: WarmUp<'_>,
     threads: usize,
-    places: &OrtSettings,
+    ort_settings: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let load = |choice| load_as(choice, path, signature, warm_up_run, threads, places, None);
+    let load = |choice| {
+        load_as(
+            choice,
+            path,
+            signature,
+            warm_up_run,
+            threads,
+            ort_settings,
+            None,
+        )
+    };
     let rten = load(BackendChoice::Rten);
-    if !BackendChoice::Ort.is_installed(places, None) {
+    if !BackendChoice::Ort.is_installed(ort_settings, None) {
         return rten;
     }
     or_fall_back(rten, || load(BackendChoice::Ort))
@@ -271,9 +289,9 @@ fn ort(
     path: &Path,
     signature: &Signature<'_>,
     threads: usize,
-    places: &OrtSettings,
+    ort_settings: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let network = super::ort::OrtNetwork::load(path, signature, threads, places)?;
+    let network = super::ort::OrtNetwork::load(path, signature, threads, ort_settings)?;
     Ok(Box::new(network))
 }
 

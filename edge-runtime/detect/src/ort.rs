@@ -53,18 +53,18 @@ impl OrtNetwork {
         path: &Path,
         signature: &Signature<'_>,
         threads: usize,
-        places: &OrtSettings,
+        settings: &OrtSettings,
     ) -> Result<Self, LoadError> {
-        let (path, _) = places.precision.network_file(path, NAME);
+        let (path, _) = settings.precision.network_file(path, NAME);
         let path = path.as_path();
         let mismatch = |message| LoadError::Mismatch {
             path: path.to_owned(),
             manifest: signature.manifest.to_owned(),
             message,
         };
-        let environment = environment(places).map_err(|message| LoadError::Unavailable {
+        let environment = environment(settings).map_err(|message| LoadError::Unavailable {
             backend: NAME,
-            message: format!("{message}; {}", places.remedy()),
+            message: format!("{message}; {}", settings.remedy()),
         })?;
         // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
@@ -157,8 +157,8 @@ fn builder(environment: &Environment, threads: usize) -> Result<SessionBuilder, 
 ///
 /// # Errors
 /// One clause: no library was found, or it can't be opened.
-pub(crate) fn providers(places: &OrtSettings) -> Result<Vec<&'static str>, String> {
-    environment(places)?;
+pub(crate) fn providers(settings: &OrtSettings) -> Result<Vec<&'static str>, String> {
+    environment(settings)?;
     let providers = Provider::available().map(Provider::name);
     Ok(providers.chain([CPU]).collect())
 }
@@ -223,14 +223,14 @@ impl Network for OrtNetwork {
 
 /// The process's one ONNX Runtime. The next network repeats a failed search, because the library
 /// may have been installed meanwhile.
-fn environment(places: &OrtSettings) -> Result<Environment, String> {
+fn environment(settings: &OrtSettings) -> Result<Environment, String> {
     static LOADED: Mutex<Option<Environment>> = Mutex::new(None);
     let mut loaded = LOADED.lock();
     if let Some(environment) = loaded.as_ref() {
         return Ok(environment.clone());
     }
     let library = find_library(
-        places,
+        settings,
         std::env::var_os(LIBRARY_VARIABLE),
         &system_folders(),
     )?;

@@ -72,13 +72,13 @@ pub(crate) fn system_folders() -> Vec<PathBuf> {
 /// Finds the library of ONNX Runtime to open.
 #[cfg(feature = "ort")]
 pub(crate) fn find_library(
-    places: &OrtSettings,
+    settings: &OrtSettings,
     variable: Option<OsString>,
     folders: &[PathBuf],
 ) -> Result<PathBuf, String> {
     let variable = variable.filter(|v| !v.is_empty()).map(PathBuf::from);
-    let named = places.library.clone().or(variable);
-    find_in(LIBRARY, named.as_deref(), folders, &places.folders)
+    let named = settings.library.clone().or(variable);
+    find_in(LIBRARY, named.as_deref(), folders, &settings.folders)
 }
 
 /// Finds a library to open. A named file is final; otherwise the first folder that has one wins,
@@ -156,11 +156,11 @@ mod tests {
         let folders = [empty, full.clone()];
         let found = find_library(&OrtSettings::default(), None, &folders).unwrap();
         assert_eq!(found, full.join("libonnxruntime.so.1.31.1"));
-        let places = OrtSettings {
+        let settings = OrtSettings {
             folders: vec![dir.path().join("missing"), full],
             ..OrtSettings::default()
         };
-        let found = find_library(&places, None, &[]).unwrap();
+        let found = find_library(&settings, None, &[]).unwrap();
         assert!(found.ends_with("full/libonnxruntime.so.1.31.1"));
         let link = dir.path().join(LIBRARY);
         std::os::unix::fs::symlink(&found, &link).unwrap();
@@ -171,11 +171,11 @@ mod tests {
     fn named_library_is_never_replaced_by_another() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(LIBRARY), "").unwrap();
-        let places = OrtSettings {
+        let settings = OrtSettings {
             library: Some(dir.path().join("mine.so")),
             ..OrtSettings::default()
         };
-        let error = find_library(&places, None, &[dir.path().to_owned()]).unwrap_err();
+        let error = find_library(&settings, None, &[dir.path().to_owned()]).unwrap_err();
         assert!(error.contains("mine.so"), "{error}");
     }
 

@@ -130,13 +130,13 @@ fn auto_runs_on_rust_when_the_library_is_not_where_it_was_said() {
     let Some(model) = test_data("models/yolox_nano.onnx") else {
         return;
     };
-    let places = OrtSettings {
+    let ort = OrtSettings {
         library: Some("/nowhere/libonnxruntime.so".into()),
         ..OrtSettings::default()
     };
     let asked = |backend| OpenRequest {
         backend,
-        ort: places.clone(),
+        ort: ort.clone(),
         ..request(&model)
     };
     let detector = DetectorPool::default()

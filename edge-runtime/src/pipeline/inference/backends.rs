@@ -19,7 +19,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Lists the back ends, opening their libraries in this process.
 #[must_use]
 pub fn list(settings: &ModelSettings) -> Vec<BackendInfo> {
-    availability::list(&settings.places(), &settings.trt_settings())
+    availability::list(&settings.ort_settings(), &settings.trt_settings())
         .into_iter()
         .map(|state| info(state, settings))
         .collect()
@@ -57,7 +57,7 @@ fn info(state: BackendState, settings: &ModelSettings) -> BackendInfo {
         },
         Err(why) => BackendInfo {
             // The reason of TensorRT names its own.
-            remedy: (name == "ort").then(|| settings.places().remedy()),
+            remedy: (name == "ort").then(|| settings.ort_settings().remedy()),
             name,
             available: false,
             version: None,

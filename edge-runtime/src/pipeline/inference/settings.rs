@@ -178,13 +178,13 @@ impl ModelSettings {
             threads: self.threads.and_then(NonZeroUsize::new),
             motion: MotionSettings::default(),
             models_dirs: self.models_dirs.clone(),
-            ort: self.places(),
+            ort: self.ort_settings(),
             trt: self.trt(),
             candidates: BackendChoice::CANDIDATES.to_vec(),
         }
     }
 
-    pub(crate) fn places(&self) -> OrtSettings {
+    pub(crate) fn ort_settings(&self) -> OrtSettings {
         OrtSettings {
             library: self.ort_library.clone(),
             folders: self.library_folders.clone(),
@@ -198,7 +198,7 @@ impl ModelSettings {
         if self.backend() == BackendChoice::Rten {
             return String::new();
         }
-        let Some(path) = self.places().library_file() else {
+        let Some(path) = self.ort_settings().library_file() else {
             return String::new();
         };
         let mut files = providers_beside(&path);
