@@ -27,7 +27,7 @@ pub(super) async fn run(
     out: &Output,
 ) -> Result<(), Failure> {
     let text = args.text.join(" ");
-    if args.confirm.is_none() && planner::understands(&text, jiff::Zoned::now().datetime()) {
+    if is_plain(args) && planner::understands(&text, jiff::Zoned::now().datetime()) {
         return organise(text, config, out).await;
     }
     let mut ask = Ask::new(client, config, out)?;
@@ -44,6 +44,12 @@ pub(super) async fn run(
     };
     ask.session.settle();
     result
+}
+
+/// Returns whether a request comes without flags, which a job would ignore.
+fn is_plain(args: &AskArgs) -> bool {
+    let has_flag = args.think || args.yes || args.at.is_some() || args.blueprint.is_some();
+    args.confirm.is_none() && args.image.is_empty() && !has_flag
 }
 
 /// Runs a request to organise pictures as a job. It changes nothing that watches.

@@ -15,8 +15,10 @@ pub mod plan;
 pub mod planner;
 pub mod run;
 mod spelling;
+mod target;
 pub mod tool;
 pub mod tools;
 
 pub use plan::{Fault, Plan, Step};
+pub use target::{Target, TargetError};
 pub use tool::{Tool, Toolbox};

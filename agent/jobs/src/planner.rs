@@ -151,7 +151,7 @@ fn source(chain: &mut Chain, request: &Request) {
             chain.pictures_of("list");
         }
         Source::Events { what, since } => {
-            let mut params = json!({"since": since.to_string()});
+            let mut params = json!({"since": since.to_string(), "folder": "events"});
             let more = [
                 ("what", what.clone()),
                 ("until", request.range.until.map(|until| until.to_string())),
@@ -208,7 +208,8 @@ mod tests {
         let steps = plan.steps.iter().map(|step| {
             let params = step.call.params.iter().filter(|(name, value)| {
                 let is_reference = value.as_str().is_some_and(|text| text.starts_with("${"));
-                !is_reference && !["title", "name", "file"].contains(&name.as_str())
+                let is_name = ["title", "name", "file"].contains(&name.as_str());
+                !is_reference && !is_name && value.as_str() != Some("events")
             });
             let params = params.map(|(name, value)| format!(" {name}={value}"));
             format!("{}{}", step.call.tool, params.collect::<String>())
@@ -257,6 +258,8 @@ mod tests {
         for (text, named) in [
             ("delete the 3 best photos in ./photos", "\"delete\""),
             ("organise ./photos by mood", "\"mood\""),
+            ("delete yesterday's events by camera", "\"delete\""),
+            ("stop yesterday's first", "\"stop\""),
             ("organise photos by day", "which pictures"),
             (
                 "keep the best 3 of last week's cars and trucks",
@@ -266,6 +269,18 @@ mod tests {
         ] {
             let error = plan(text, now()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_a_wish_for_files_is_taken_from_a_conversation() {
+        for (text, is_wish) in [
+            ("organise yesterday's cars by camera", true),
+            ("the best 3 pictures of last week", true),
+            ("show me yesterday's latest event", false),
+            ("what happened yesterday", false),
+        ] {
+            assert_eq!(understands(text, now()), is_wish, "{text}");
         }
     }
 

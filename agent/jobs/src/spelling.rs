@@ -2,26 +2,31 @@
 
 use strsim::damerau_levenshtein;
 
-/// Returns the known name that differs by the fewest letters, if these are at most a third of
-/// `word`'s and no other name is as near.
+/// Least number of letters by which the second nearest name must be farther.
+const LEAD: usize = 1;
+
+/// Returns the known name that differs by one letter, or by two from eight letters on, if no other
+/// name is as near. Short names, and names that differ in a digit, are never taken for another.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
-    let allowed = (lower.chars().count() / 3).max(1);
-    let mut best: Option<(usize, &str)> = None;
-    let mut is_tie = false;
-    for name in known {
-        let distance = damerau_levenshtein(&lower, &name.to_lowercase());
-        match best {
-            Some((least, _)) if distance > least => {}
-            Some((least, other)) if distance == least => is_tie |= other != name,
-            _ => {
-                best = Some((distance, name));
-                is_tie = false;
-            }
-        }
-    }
-    best.filter(|(distance, _)| *distance <= allowed && !is_tie)
-        .map(|(_, name)| name)
+    let allowed = match lower.chars().count() {
+        0..=3 => 0,
+        4..=7 => 1,
+        _ => 2,
+    };
+    let mut near: Vec<(usize, &str)> = (known.into_iter())
+        .map(|name| (damerau_levenshtein(&lower, &name.to_lowercase()), name))
+        .filter(|(distance, _)| *distance <= allowed + LEAD)
+        .collect();
+    near.sort_unstable();
+    near.dedup();
+    let (distance, best) = near.first().copied()?;
+    let is_clear = near.get(1).is_none_or(|(next, _)| *next >= distance + LEAD);
+    (distance <= allowed && is_clear && digits(word) == digits(best)).then_some(best)
+}
+
+fn digits(word: &str) -> String {
+    word.chars().filter(char::is_ascii_digit).collect()
 }
 
 #[cfg(test)]
@@ -30,11 +35,20 @@ mod tests {
 
     #[test]
     fn nearest_name_is_near_and_unique() {
-        let known = ["rank", "group", "album", "measure_quality"];
+        let known = ["rank", "group", "album", "measure_quality", "list_pictures"];
         let near = |word| nearest(word, known);
         assert_eq!(near("mesure_qualty"), Some("measure_quality"));
         assert_eq!(near("Gruop"), Some("group"));
-        assert_eq!(near("delete"), None);
-        assert_eq!(nearest("ab", ["ac", "ad"]), None);
+        for other in ["delete", "copy_pictures", "bank2", "ran"] {
+            assert_eq!(near(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn short_names_ties_and_numbers_are_not_guessed() {
+        assert_eq!(nearest("c", ["a", "b"]), None);
+        assert_eq!(nearest("step3", ["step1", "step30"]), None);
+        assert_eq!(nearest("gates", ["gated", "gatee"]), None);
+        assert_eq!(nearest("gatse", ["gates", "gate1"]), Some("gates"));
     }
 }

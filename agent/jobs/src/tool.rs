@@ -1,15 +1,16 @@
 //! What a step can do: tools, their parameters and results.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+use crate::target::{Target, TargetError};
 
 /// Kind of a parameter or result. Values of one kind fit parameters of that kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,8 +21,10 @@ pub enum Kind {
     /// Name of a new file or folder in the job's output folder.
     Name,
     Flag,
+    /// Local date, with or without a time of the day.
+    Time,
     /// Integer within bounds.
-    Whole {
+    Integer {
         min: u64,
         max: u64,
     },
@@ -46,8 +49,8 @@ impl Kind {
         match (self, given) {
             (Self::Collection, Self::Pictures | Self::Groups)
             | (Self::Text, Self::Name | Self::Folder)
-            | (Self::Whole { .. }, Self::Whole { .. })
-            | (Self::Number { .. }, Self::Whole { .. } | Self::Number { .. }) => true,
+            | (Self::Integer { .. }, Self::Integer { .. })
+            | (Self::Number { .. }, Self::Integer { .. } | Self::Number { .. }) => true,
             _ => self == given,
         }
     }
@@ -58,7 +61,10 @@ impl Kind {
             Self::Text | Self::Folder => value.as_str().is_some_and(|text| !text.is_empty()),
             Self::Name => value.as_str().is_some_and(is_name),
             Self::Flag => value.is_boolean(),
-            Self::Whole { min, max } => value.as_u64().is_some_and(|n| (min..=max).contains(&n)),
+            Self::Time => value
+                .as_str()
+                .is_some_and(|text| local_time(text).is_some()),
+            Self::Integer { min, max } => value.as_u64().is_some_and(|n| (min..=max).contains(&n)),
             Self::Number { min, max } => value.as_f64().is_some_and(|n| (min..=max).contains(&n)),
             Self::Choice(all) => value.as_str().is_some_and(|text| all.contains(&text)),
             Self::Pictures | Self::Groups | Self::Collection => false,
@@ -74,7 +80,8 @@ impl fmt::Display for Kind {
             Self::Folder => f.write_str("the path of a folder"),
             Self::Name => f.write_str("a file name without folders"),
             Self::Flag => f.write_str("true or false"),
-            Self::Whole { min, max } => write!(f, "an integer from {min} to {max}"),
+            Self::Time => f.write_str("a local time such as 2026-03-01 or 2026-03-01T08:00"),
+            Self::Integer { min, max } => write!(f, "an integer from {min} to {max}"),
             Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
             Self::Choice(all) => write!(f, "one of {}", all.join(", ")),
             Self::Pictures => f.write_str("pictures of another step, such as ${list.pictures}"),
@@ -82,6 +89,12 @@ impl fmt::Display for Kind {
             Self::Collection => f.write_str("pictures or groups of another step"),
         }
     }
+}
+
+/// Reads a date, with or without a time of the day.
+#[must_use]
+pub fn local_time(text: &str) -> Option<DateTime> {
+    text.parse().ok()
 }
 
 /// Returns whether `name` is one part of a path, is not hidden, and is at most 200 bytes long.
@@ -132,7 +145,7 @@ impl ToolSpec {
 
 /// Result of a step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Done {
+pub struct ToolOutput {
     /// Value of each output of the tool.
     pub values: Map<String, Value>,
     /// What was done, in one sentence.
@@ -156,6 +169,12 @@ pub enum ToolError {
     TimedOut,
 }
 
+impl From<TargetError> for ToolError {
+    fn from(error: TargetError) -> Self {
+        Self::Transient(error.to_string())
+    }
+}
+
 /// Reads the parameters of a call into the tool's own type.
 ///
 /// # Errors
@@ -171,11 +190,15 @@ pub trait Tool: Send + Sync {
 
     /// Runs the tool with checked parameters whose references are resolved.
     ///
-    /// Calls [`Context::go_on`] at least once a second.
+    /// Calls [`Context::check_continue`] at least once a second.
     ///
     /// # Errors
     /// If it fails, or the context says that it must end.
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError>;
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError>;
 }
 
 /// The tools that plans may use, by name.
@@ -216,25 +239,6 @@ impl Toolbox {
     }
 }
 
-/// Names in the output folder and the steps that wrote them.
-#[derive(Debug, Default)]
-pub(crate) struct Claims(Mutex<HashMap<String, String>>);
-
-impl Claims {
-    /// Gives `name` to `step`, unless another step has it; then returns that one.
-    pub(crate) fn claim(&self, name: &str, step: &str) -> Result<(), String> {
-        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = claims
-            .entry(name.to_owned())
-            .or_insert_with(|| step.to_owned());
-        if owner == step {
-            Ok(())
-        } else {
-            Err(owner.clone())
-        }
-    }
-}
-
 /// Progress of a running step.
 #[derive(Debug, Default)]
 pub struct Gauge {
@@ -255,7 +259,8 @@ impl Gauge {
 pub struct Context<'a> {
     pub(crate) step: &'a str,
     pub(crate) output: &'a Path,
-    pub(crate) claims: &'a Claims,
+    /// Reserves a name in the output folder for the step, durably.
+    pub(crate) claim: &'a (dyn Fn(&str) -> Result<(), ToolError> + Sync),
     pub(crate) deadline: Instant,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
     pub(crate) gauge: &'a Gauge,
@@ -285,7 +290,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// If the job was cancelled or the step's time is over.
-    pub fn go_on(&self) -> Result<(), ToolError> {
+    pub fn check_continue(&self) -> Result<(), ToolError> {
         if (self.is_cancelled)() {
             Err(ToolError::Cancelled)
         } else if Instant::now() >= self.deadline {
@@ -295,30 +300,18 @@ impl Context<'_> {
         }
     }
 
-    /// Returns the path of a new file or folder in the output folder. What an interrupted attempt
-    /// of this step left there is removed.
+    /// Reserves a name in the output folder for a new file or folder. What an earlier attempt of
+    /// this step left there is removed.
     ///
     /// # Errors
-    /// If the name is no plain one, another step wrote it, or what is there can't be removed.
-    pub fn target(&self, name: &str) -> Result<PathBuf, ToolError> {
+    /// If the name is no plain one, another step or something that is not of this job has it, or
+    /// what is there can't be removed.
+    pub fn target(&self, name: &str) -> Result<Target, ToolError> {
         if !is_name(name) {
             let sentence = format!("{name:?} is not {}", Kind::Name);
             return Err(ToolError::Permanent(sentence));
         }
-        self.claims.claim(name, self.step).map_err(|owner| {
-            ToolError::Permanent(format!(
-                "step {owner} writes {name} too; choose another name"
-            ))
-        })?;
-        let path = self.output.join(name);
-        let removed = match fs::symlink_metadata(&path) {
-            Ok(found) if found.is_dir() => fs::remove_dir_all(&path),
-            Ok(_) => fs::remove_file(&path),
-            Err(_) => fs::create_dir_all(self.output),
-        };
-        removed.map_err(|error| {
-            ToolError::Transient(format!("{} can't be replaced: {error}", path.display()))
-        })?;
-        Ok(path)
+        (self.claim)(name)?;
+        Ok(Target::new(self.output, name)?)
     }
 }

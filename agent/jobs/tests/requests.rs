@@ -124,7 +124,7 @@ const REQUESTS: [(&str, &str); 40] = [
     ("an album of FOLDER after 2026-03-02", "h i"),
     (
         "organise FOLDER since 2026-03-01 until 2026-03-02 without duplicates",
-        "a b c",
+        "a b c e f g",
     ),
     ("organise FOLDER last month by camera", "yard/h yard/i"),
     ("an album of FOLDER this month without blurred ones", ""),
@@ -148,7 +148,7 @@ const REQUESTS: [(&str, &str); 40] = [
 ];
 
 /// Requests that must be refused whole: a part of them is not understood.
-const REFUSED: [&str; 8] = [
+const REFUSED: [&str; 10] = [
     "delete the blurred pictures in FOLDER",
     "upload FOLDER to the cloud",
     "organise FOLDER by mood",
@@ -157,6 +157,8 @@ const REFUSED: [&str; 8] = [
     "find all dogs in FOLDER",
     "rename the photos in FOLDER",
     "move FOLDER by day",
+    "delete yesterday's events by camera",
+    "stop the cameras of today by day",
 ];
 
 /// Squares of a size and place of each look, in colours that never clip.

@@ -1,28 +1,29 @@
 //! Albums: a folder with a subfolder for each group, and one HTML page that shows them.
 //!
-//! - An album appears whole: it is built under another name and renamed.
+//! - The page is written group by group: memory holds the small pictures of one.
 //! - Pictures are copied; the page has small ones embedded and loads nothing.
 //! - Names of files and folders consist of allowed characters only.
 
 use std::collections::HashSet;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use maud::{DOCTYPE, Markup, html};
+use image::RgbImage;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use watchkeeper_vision::jpeg;
 
 use crate::group::Group;
-use crate::picture::{Picture, PictureError};
+use crate::picture::Picture;
 use crate::sheet::small;
 
 /// Page of an album.
 pub const PAGE: &str = "index.html";
 
-/// Most characters of a file or folder name.
-const MAX_NAME: usize = 80;
+/// Most bytes of a file or folder name, before its number.
+const MAX_NAME: usize = 200;
 /// Side in pixels of the pictures in the page.
 const SMALL: u32 = 240;
 /// JPEG quality of those, from 1 to 100.
@@ -38,110 +39,111 @@ const STYLE: &str = "body{font:15px/1.4 system-ui,sans-serif;margin:2rem;backgro
 pub enum AlbumError {
     #[error("{} can't be written: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} exists already", .0.display())]
-    Exists(PathBuf),
-    #[error(transparent)]
-    Picture(#[from] PictureError),
+    #[error("no picture can be read: {}", .0.join("; "))]
+    Unreadable(Vec<String>),
+    #[error("interrupted")]
+    Interrupted,
 }
 
-/// What was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+/// What an album holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AlbumCounts {
     pub folders: usize,
     pub pictures: usize,
+    /// Why each of the others is left out.
+    pub unreadable: Vec<String>,
 }
 
-/// Writes an album to the new folder `folder`; `progress` is called after each picture and ends the
-/// work by returning false (`None`).
+/// Writes an album to the new folder `folder`. A picture that can't be read is left out. `progress`
+/// is called after each picture and ends the work by returning false.
 ///
 /// # Errors
-/// If `folder` exists, a picture can't be read, or the disk refuses.
+/// If no picture can be read, the disk refuses, or `progress` returned false.
 pub fn write(
     folder: &Path,
     title: &str,
     groups: &[Group],
     progress: &dyn Fn() -> bool,
-) -> Result<Option<Written>, AlbumError> {
-    if folder.exists() {
-        return Err(AlbumError::Exists(folder.to_owned()));
-    }
+) -> Result<AlbumCounts, AlbumError> {
     let io = |source| AlbumError::Io {
         path: folder.to_owned(),
         source,
     };
-    let above = folder.parent().unwrap_or(Path::new("."));
-    let part = tempfile::Builder::new()
-        .prefix(".album-")
-        .tempdir_in(above)
-        .map_err(io)?;
-    let mut taken = HashSet::new();
-    let mut sections = Vec::new();
-    let mut pictures = 0;
+    fs::create_dir(folder).map_err(io)?;
+    let mut page = BufWriter::new(File::create_new(folder.join(PAGE)).map_err(io)?);
+    write!(page, "{}", head(title).into_string()).map_err(io)?;
+    let mut counts = AlbumCounts {
+        folders: 0,
+        pictures: 0,
+        unreadable: Vec::new(),
+    };
+    let mut taken = HashSet::from([PAGE.to_owned()]);
     for group in groups {
         let name = unique(&file_name(&group.name), &mut taken);
-        let Some(section) = write_group(&part.path().join(&name), &name, group, progress)? else {
-            return Ok(None);
+        let path = folder.join(&name);
+        fs::create_dir(&path).map_err(io)?;
+        let figures = copy_group(&path, &name, group, &mut counts, progress)?;
+        let section = html! {
+            section {
+                h2 { (group.name) " – " (figures.len()) }
+                p.why { (group.why) }
+                div.row { @for figure in &figures { (figure) } }
+            }
         };
-        pictures += group.pictures.len();
-        sections.push(section);
+        write!(page, "{}", section.into_string()).map_err(io)?;
+        counts.folders += 1;
     }
-    let page = page(title, &sections).into_string();
-    fs::write(part.path().join(PAGE), page).map_err(io)?;
-    let part = part.keep();
-    if let Err(source) = fs::rename(&part, folder) {
-        // The parts are useless; the error of the rename is the one to report.
-        fs::remove_dir_all(&part).ok();
-        return Err(io(source));
+    write!(page, "{END}")
+        .and_then(|()| page.flush())
+        .map_err(io)?;
+    if counts.pictures == 0 && !counts.unreadable.is_empty() {
+        return Err(AlbumError::Unreadable(counts.unreadable));
     }
-    Ok(Some(Written {
-        folders: groups.len(),
-        pictures,
-    }))
+    Ok(counts)
 }
 
-/// Copies the pictures of a group and returns its part of the page.
-fn write_group(
+/// Copies the pictures of a group and returns their parts of the page.
+fn copy_group(
     folder: &Path,
     name: &str,
     group: &Group,
+    counts: &mut AlbumCounts,
     progress: &dyn Fn() -> bool,
-) -> Result<Option<Markup>, AlbumError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| AlbumError::Io { path, source }
-    };
-    fs::create_dir(folder).map_err(io(folder))?;
+) -> Result<Vec<Markup>, AlbumError> {
     let mut taken = HashSet::new();
     let mut figures = Vec::new();
     for picture in &group.pictures {
-        let file = unique(&file_name(picture.name()), &mut taken);
-        let target = folder.join(&file);
-        fs::copy(&picture.file, &target).map_err(io(&target))?;
-        figures.push(figure(picture, &format!("{name}/{file}"))?);
+        let source = Path::new(&picture.file);
+        match small(source, SMALL) {
+            Ok(small) => {
+                let file = unique(&file_name(picture.name()), &mut taken);
+                let target = folder.join(&file);
+                fs::copy(source, &target).map_err(|source| AlbumError::Io {
+                    path: target,
+                    source,
+                })?;
+                figures.push(figure(picture, &small, &format!("{name}/{file}")));
+                counts.pictures += 1;
+            }
+            Err(error) => counts.unreadable.push(error.to_string()),
+        }
         if !progress() {
-            return Ok(None);
+            return Err(AlbumError::Interrupted);
         }
     }
-    Ok(Some(html! {
-        section {
-            h2 { (group.name) " – " (group.pictures.len()) }
-            p.why { (group.why) }
-            div.row { @for figure in &figures { (figure) } }
-        }
-    }))
+    Ok(figures)
 }
 
-fn figure(picture: &Picture, link: &str) -> Result<Markup, PictureError> {
-    let small = small(Path::new(&picture.file), SMALL)?;
+fn figure(picture: &Picture, small: &RgbImage, link: &str) -> Markup {
     // Encoding to memory fails on pictures without pixels only; those are not decoded.
-    let data = jpeg::encode(&small, QUALITY).unwrap_or_default();
+    let data = jpeg::encode(small, QUALITY).unwrap_or_default();
     let data = format!("data:image/jpeg;base64,{}", STANDARD.encode(data));
-    Ok(html! {
+    html! {
         figure {
             a href=(link) { img src=(data) alt=(picture.name()) loading="lazy"; }
             figcaption { (caption(picture)) }
         }
-    })
+    }
 }
 
 /// Describes a picture in one line: name, time, camera, score.
@@ -162,23 +164,23 @@ pub fn caption(picture: &Picture) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-fn page(title: &str, sections: &[Markup]) -> Markup {
+/// The page up to its first section.
+fn head(title: &str) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) }
-                style { (STYLE) }
-            }
-            body {
-                h1 { (title) }
-                @for section in sections { (section) }
-            }
+        (PreEscaped("<html lang=\"en\">"))
+        head {
+            meta charset="utf-8";
+            meta name="viewport" content="width=device-width, initial-scale=1";
+            title { (title) }
+            style { (STYLE) }
         }
+        (PreEscaped("<body>"))
+        h1 { (title) }
     }
 }
+
+const END: &str = "</body></html>\n";
 
 /// Makes a file name of allowed characters: letters, digits, space, `,`, `.`, `-` and `_`. A name
 /// never begins with a dot.
@@ -188,8 +190,9 @@ pub fn file_name(text: &str) -> String {
     let replaced = text.chars().map(|c| if allowed(c) { c } else { '-' });
     let mut name: String = replaced.collect();
     // The ending survives the cut.
-    let excess = name.chars().count().saturating_sub(MAX_NAME);
-    name = name.chars().skip(excess).collect();
+    while name.len() > MAX_NAME {
+        name.remove(0);
+    }
     let name = name.trim_matches([' ', '.']);
     match name.is_empty() {
         true => "unnamed".to_owned(),
@@ -248,41 +251,41 @@ mod tests {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
         let [x, y] = ["x", "y"].map(|folder| picture(&dir.path().join(folder), "a.jpg"));
+        let mut broken = y.clone();
+        broken.file = dir.path().join("x/broken.jpg").display().to_string();
+        let whole = fs::read(&x.file).unwrap();
+        fs::write(&broken.file, &whole[..whole.len() / 2]).unwrap();
         let groups = [
-            group("Bay 1/2", vec![x, y.clone()]),
-            group("../bay 1-2", vec![y]),
+            group("Bay 1/2", vec![x, broken, y.clone()]),
+            group("../bay 1-2", vec![y.clone()]),
+            group(PAGE, vec![y]),
         ];
         let album = dir.path().join("album");
-        let written = write(&album, "Deliveries", &groups, &|| true).unwrap();
-        assert_eq!(
-            written,
-            Some(Written {
-                folders: 2,
-                pictures: 3
-            })
-        );
-        for file in ["Bay 1-2/a.jpg", "Bay 1-2/a 2.jpg", "-bay 1-2/a.jpg"] {
+        let counts = write(&album, "Deliveries", &groups, &|| true).unwrap();
+        assert_eq!((counts.folders, counts.pictures), (3, 4));
+        assert!(counts.unreadable[0].contains("broken.jpg"), "{counts:?}");
+        for file in [
+            "Bay 1-2/a.jpg",
+            "Bay 1-2/a 2.jpg",
+            "-bay 1-2/a.jpg",
+            "index 2.html/a.jpg",
+        ] {
             assert!(album.join(file).is_file(), "{file}");
         }
         let page = fs::read_to_string(album.join(PAGE)).unwrap();
         assert!(page.contains("&lt;b&gt;because"), "{page}");
-        assert_eq!(page.matches("data:image/jpeg;base64,/9j/").count(), 3);
+        assert!(page.ends_with(END), "{page}");
+        assert_eq!(page.matches("data:image/jpeg;base64,/9j/").count(), 4);
     }
 
     #[test]
-    fn existing_folder_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let error = write(dir.path(), "", &[], &|| true).unwrap_err();
-        assert!(error.to_string().ends_with("exists already"), "{error}");
-    }
-
-    #[test]
-    fn cancelled_album_leaves_nothing() {
+    fn interruption_and_an_existing_folder_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let groups = [group("g", vec![picture(dir.path(), "a.jpg")])];
-        let album = dir.path().join("album");
-        assert_eq!(write(&album, "", &groups, &|| false).unwrap(), None);
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        let interrupted = write(&dir.path().join("album"), "", &groups, &|| false);
+        assert!(matches!(interrupted, Err(AlbumError::Interrupted)));
+        let exists = write(dir.path(), "", &groups, &|| true);
+        assert!(matches!(exists, Err(AlbumError::Io { .. })));
     }
 
     proptest! {

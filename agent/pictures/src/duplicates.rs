@@ -1,130 +1,158 @@
 //! Near duplicates: pictures of one moment, or copies of one picture.
 //!
-//! - Candidates come from fingerprints; each pair is then verified by
+//! - Pictures whose times are known and far apart are no duplicates: a camera that stands still
+//!   shows one background all day.
+//! - A picture joins the set whose first picture it resembles, so that sets do not chain.
+//! - Candidates come from difference hashes; each is verified by
 //!   [`near_duplicate`](watchkeeper_vision::imaging::near_duplicate).
-//! - Pairs that share a picture are one set.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use jiff::civil::DateTime;
 use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Views};
 
 use crate::measure::Measured;
 
-/// Largest distance of two fingerprints that is verified, in bits of 64. Bursts of the test data
-/// are up to 24 apart; of unlike pictures, one pair in 17 is this near.
+/// Largest distance of two hashes that is verified, in bits of 64.
 const MAX_DISTANCE: u32 = 26;
 
-/// Most views that are kept while pairs are verified: 41 KB each.
+/// Most sets whose views are kept, 41 KB each; those of older ones are made again when needed.
 const MAX_VIEWS: usize = 512;
 
-/// A pair of near duplicates, as places in the list of pictures, the lower one first.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pair {
-    pub first: usize,
-    pub second: usize,
-    /// From [`SIMILAR`] to 1.
-    pub similarity: f64,
+/// What is compared of a picture.
+#[derive(Debug, Clone)]
+pub struct Look {
+    pub measured: Arc<Measured>,
+    /// Local time of the exposure, if it is known.
+    pub taken: Option<DateTime>,
 }
 
-/// Finds the pairs of near duplicates, ordered by their places.
+/// A set of near duplicates while it grows.
+struct Set {
+    /// Place of its first picture.
+    first: usize,
+    /// Time of its latest picture.
+    last_taken: Option<DateTime>,
+    /// Views of its first picture.
+    views: Option<Views>,
+}
+
+/// Finds the set of each picture: the place of the set's first picture, in the order of time. A
+/// picture without duplicate is its own set. `continues` is called once a picture.
 ///
-/// `continues` is asked once a picture; a false ends the search with `None`.
-pub fn pairs(pictures: &[Arc<Measured>], continues: &dyn Fn() -> bool) -> Option<Vec<Pair>> {
-    let mut views = RecentViews::default();
-    let mut found = Vec::new();
-    for (first, one) in pictures.iter().enumerate() {
-        if !continues() {
-            return None;
-        }
-        for (second, other) in pictures.iter().enumerate().skip(first + 1) {
-            if one.fingerprint.distance(other.fingerprint) > MAX_DISTANCE {
-                continue;
+/// # Errors
+/// That of `continues`.
+pub fn sets<E>(
+    looks: &[Look],
+    within_s: f64,
+    continues: impl Fn() -> Result<(), E>,
+) -> Result<Vec<usize>, E> {
+    let mut order: Vec<usize> = (0..looks.len()).collect();
+    let taken = |place: usize| looks.get(place).and_then(|look| look.taken);
+    // Stable: pictures without time come first, in their own order.
+    order.sort_by_key(|place| taken(*place));
+    let mut found: Vec<usize> = (0..looks.len()).collect();
+    let mut sets: Vec<Set> = Vec::new();
+    for place in order {
+        continues()?;
+        let Some(look) = looks.get(place) else {
+            continue;
+        };
+        let views = look.measured.thumbnail.views();
+        let matching = sets.iter_mut().rev().find_map(|set| {
+            let first = looks.get(set.first)?;
+            let is_near = near_in_time(set.last_taken, look.taken, within_s)
+                && first.measured.hash.distance(look.measured.hash) <= MAX_DISTANCE;
+            let same = is_near && {
+                let made = || first.measured.thumbnail.views();
+                set.views.get_or_insert_with(made).similarity(&views) >= SIMILAR
+            };
+            same.then_some(set)
+        });
+        match matching {
+            Some(set) => {
+                set.last_taken = look.taken.or(set.last_taken);
+                if let Some(slot) = found.get_mut(place) {
+                    *slot = set.first;
+                }
             }
-            let ours = views.of(first, one);
-            let similarity = ours.similarity(&views.of(second, other));
-            if similarity >= SIMILAR {
-                found.push(Pair {
-                    first,
-                    second,
-                    similarity,
+            None => {
+                sets.push(Set {
+                    first: place,
+                    last_taken: look.taken,
+                    views: Some(views),
                 });
+                if let Some(old) = sets.len().checked_sub(MAX_VIEWS + 1) {
+                    sets.iter_mut()
+                        .take(old + 1)
+                        .for_each(|set| set.views = None);
+                }
             }
         }
     }
-    Some(found)
+    Ok(found)
 }
 
-/// Joins pairs to sets: for each picture, the lowest place of its set. A picture without duplicate
-/// is its own set.
-#[must_use]
-pub fn sets(pictures: usize, pairs: &[Pair]) -> Vec<usize> {
-    let mut parent: Vec<usize> = (0..pictures).collect();
-    for pair in pairs {
-        let (a, b) = (root(&parent, pair.first), root(&parent, pair.second));
-        let (low, high) = (a.min(b), a.max(b));
-        if let Some(place) = parent.get_mut(high) {
-            *place = low;
-        }
-    }
-    (0..pictures).map(|place| root(&parent, place)).collect()
-}
-
-fn root(parent: &[usize], mut place: usize) -> usize {
-    while let Some(above) = parent.get(place).copied()
-        && above != place
-    {
-        place = above;
-    }
-    place
-}
-
-/// Views by place; when [`MAX_VIEWS`] are kept, all are dropped.
-#[derive(Default)]
-struct RecentViews(HashMap<usize, Arc<Views>>);
-
-impl RecentViews {
-    fn of(&mut self, place: usize, measured: &Measured) -> Arc<Views> {
-        if self.0.len() >= MAX_VIEWS && !self.0.contains_key(&place) {
-            self.0.clear();
-        }
-        let made = || Arc::new(measured.thumbnail.views());
-        Arc::clone(self.0.entry(place).or_insert_with(made))
-    }
+/// Returns whether two times may be of one burst; an unknown time may.
+fn near_in_time(a: Option<DateTime>, b: Option<DateTime>, within_s: f64) -> bool {
+    let (Some(a), Some(b)) = (a, b) else {
+        return true;
+    };
+    a.duration_until(b).as_secs_f64().abs() <= within_s
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use proptest::prelude::*;
+    use std::convert::Infallible;
+
+    use image::{GrayImage, Luma};
 
     use super::*;
 
-    fn pair(first: usize, second: usize) -> Pair {
-        Pair {
-            first,
-            second,
-            similarity: 1.0,
+    /// A camera that stands still: one background, and an object at a place.
+    fn scene(background: u32, object: u32) -> GrayImage {
+        GrayImage::from_fn(320, 240, |x, y| {
+            let is_object = x / 32 == object && (80..160).contains(&y);
+            let level = (x * background / 7 + y * background / 11) % 160;
+            Luma([if is_object {
+                250
+            } else {
+                u8::try_from(40 + level).unwrap()
+            }])
+        })
+    }
+
+    fn look(picture: &GrayImage, taken: Option<&str>) -> Look {
+        Look {
+            measured: Arc::new(Measured::of(picture)),
+            taken: taken.map(|text| text.parse().unwrap()),
         }
+    }
+
+    fn found(looks: &[Look]) -> Vec<usize> {
+        sets(looks, 10.0, || Ok::<(), Infallible>(())).unwrap()
     }
 
     #[test]
-    fn pairs_that_share_a_picture_are_one_set() {
-        let pairs = [pair(3, 4), pair(1, 3), pair(5, 6)];
-        assert_eq!(sets(7, &pairs), [0, 1, 2, 1, 1, 5, 5]);
+    fn burst_is_one_set_and_another_scene_is_not() {
+        let burst = [0, 1].map(|object| look(&scene(3, object), None));
+        let other = look(&scene(17, 0), None);
+        let [first, second] = burst;
+        assert_eq!(found(&[first, other, second]), [0, 1, 0]);
     }
 
-    proptest! {
-        #[test]
-        fn sets_are_the_same_in_any_order_of_pairs(
-            pairs in prop::collection::vec((0_usize..20, 0_usize..20), 0..40),
-        ) {
-            let mut pairs: Vec<Pair> = pairs.into_iter().map(|(a, b)| pair(a.min(b), a.max(b))).collect();
-            let forwards = sets(20, &pairs);
-            pairs.reverse();
-            prop_assert_eq!(&sets(20, &pairs), &forwards);
-            for pair in pairs {
-                prop_assert_eq!(forwards[pair.first], forwards[pair.second]);
-            }
-        }
+    #[test]
+    fn visits_at_a_camera_that_stands_still_are_no_duplicates() {
+        let at = |minute: u32| format!("2026-03-01T10:{minute:02}:00");
+        let visits = (0..6).map(|n| look(&scene(3, n), Some(&at(n))));
+        assert_eq!(found(&visits.collect::<Vec<_>>()), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn pictures_seconds_apart_are_one_burst_in_any_order() {
+        let at = |second: u32| format!("2026-03-01T10:00:{second:02}");
+        let looks = [24, 0, 8, 16].map(|second| look(&scene(3, 1), Some(&at(second))));
+        assert_eq!(found(&looks), [1, 1, 1, 1]);
     }
 }

@@ -44,7 +44,7 @@ pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, Fo
             }
             if kind.is_dir() && depth > 0 {
                 open.push((entry.path(), depth - 1));
-            } else if !kind.is_dir() && is_picture(&entry.path()) {
+            } else if is_picture(&entry.path()) && is_file(&entry.path(), kind) {
                 found.push(entry.path());
             }
             if found.len() > MAX_FILES {
@@ -54,6 +54,11 @@ pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, Fo
     }
     found.sort();
     Ok(found)
+}
+
+/// Returns whether a file can be read: no pipe, socket or device, and not by a link either.
+fn is_file(path: &Path, kind: fs::FileType) -> bool {
+    kind.is_file() || (kind.is_symlink() && path.is_file())
 }
 
 fn is_picture(path: &Path) -> bool {

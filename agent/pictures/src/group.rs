@@ -5,7 +5,7 @@
 //! - Groups are ordered by their first picture's time, then by name.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::civil::DateTime;
 use serde::{Deserialize, Serialize};
@@ -45,42 +45,63 @@ pub enum By {
 
 #[must_use]
 pub fn group(pictures: Vec<Picture>, by: By) -> Vec<Group> {
-    let mut groups = match by {
+    let (mut groups, unknown) = match by {
         By::Gap { minutes } => by_gap(pictures, minutes),
         By::Place { metres } => by_place(pictures, metres),
         _ => by_name(pictures, by),
     };
     let first = |group: &Group| group.pictures.iter().filter_map(|p| p.taken).min();
     groups.sort_by(|a, b| {
-        let unknown = |group: &Group| group.name.starts_with(UNKNOWN);
         let time = |group: &Group| (first(group).is_none(), first(group));
-        (unknown(a), time(a), &a.name).cmp(&(unknown(b), time(b), &b.name))
+        (time(a), &a.name).cmp(&(time(b), &b.name))
     });
+    if !unknown.is_empty() {
+        groups.push(without(describe(by), unknown));
+    }
     groups
 }
 
-/// Begin of the name of the group of pictures without a value.
-const UNKNOWN: &str = "no ";
+/// Groups, and the pictures whose value is unknown.
+type Grouped = (Vec<Group>, Vec<Picture>);
 
-fn by_name(pictures: Vec<Picture>, by: By) -> Vec<Group> {
-    let mut groups: BTreeMap<Option<String>, Vec<Picture>> = BTreeMap::new();
+fn by_name(pictures: Vec<Picture>, by: By) -> Grouped {
+    let root = common_folder(&pictures);
+    let mut unknown = Vec::new();
+    let mut groups: BTreeMap<String, Vec<Picture>> = BTreeMap::new();
     for picture in pictures {
-        groups.entry(name(&picture, by)).or_default().push(picture);
+        match name(&picture, by, &root) {
+            Some(name) => groups.entry(name).or_default().push(picture),
+            None => unknown.push(picture),
+        }
     }
-    let made = groups.into_iter().map(|(name, pictures)| match name {
-        Some(name) => Group {
-            why: format!("{} {name}", describe(by)),
-            name,
-            pictures,
-        },
-        None => without(describe(by), pictures),
+    let made = groups.into_iter().map(|(name, pictures)| Group {
+        why: format!("{} {name}", describe(by)),
+        name,
+        pictures,
     });
-    made.collect()
+    (made.collect(), unknown)
+}
+
+/// The innermost folder that holds all pictures.
+fn common_folder(pictures: &[Picture]) -> PathBuf {
+    let mut folders = pictures.iter().filter_map(|p| Path::new(&p.file).parent());
+    let Some(mut root) = folders.next() else {
+        return PathBuf::new();
+    };
+    for folder in folders {
+        while !folder.starts_with(root) {
+            let Some(above) = root.parent() else {
+                break;
+            };
+            root = above;
+        }
+    }
+    root.to_owned()
 }
 
 fn without(what: &str, pictures: Vec<Picture>) -> Group {
     Group {
-        name: format!("{UNKNOWN}{what}"),
+        name: format!("no {what}"),
         why: format!("the {what} of these pictures is not known"),
         pictures,
     }
@@ -100,7 +121,7 @@ const fn describe(by: By) -> &'static str {
     }
 }
 
-fn name(picture: &Picture, by: By) -> Option<String> {
+fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
     let time = |format: &str| {
         picture
             .taken
@@ -114,14 +135,19 @@ fn name(picture: &Picture, by: By) -> Option<String> {
         By::Class => picture.class.clone(),
         By::Zone => picture.zone.clone(),
         By::Folder => {
-            let folder = Path::new(&picture.file).parent()?.file_name()?;
-            Some(folder.to_string_lossy().into_owned())
+            let folder = Path::new(&picture.file).parent()?;
+            let below = folder.strip_prefix(root).ok()?;
+            let named = match below.as_os_str().is_empty() {
+                true => Path::new(folder.file_name()?),
+                false => below,
+            };
+            Some(named.to_string_lossy().into_owned())
         }
         By::Gap { .. } | By::Place { .. } => None,
     }
 }
 
-fn by_gap(pictures: Vec<Picture>, minutes: f64) -> Vec<Group> {
+fn by_gap(pictures: Vec<Picture>, minutes: f64) -> Grouped {
     let mut unknown = Vec::new();
     let mut timed: Vec<(DateTime, Picture)> = Vec::new();
     for picture in pictures {
@@ -141,7 +167,7 @@ fn by_gap(pictures: Vec<Picture>, minutes: f64) -> Vec<Group> {
             _ => groups.push((taken, taken, vec![picture])),
         }
     }
-    let mut groups: Vec<Group> = groups
+    let groups: Vec<Group> = groups
         .into_iter()
         .map(|(first, last, pictures)| Group {
             name: first.strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -152,17 +178,14 @@ fn by_gap(pictures: Vec<Picture>, minutes: f64) -> Vec<Group> {
             pictures,
         })
         .collect();
-    if !unknown.is_empty() {
-        groups.push(without("time", unknown));
-    }
-    groups
+    (groups, unknown)
 }
 
 fn minutes_between(earlier: DateTime, later: DateTime) -> f64 {
     earlier.duration_until(later).as_secs_f64() / 60.0
 }
 
-fn by_place(pictures: Vec<Picture>, metres: f64) -> Vec<Group> {
+fn by_place(pictures: Vec<Picture>, metres: f64) -> Grouped {
     let mut groups: Vec<(Place, Vec<Picture>)> = Vec::new();
     let mut unknown = Vec::new();
     for picture in pictures {
@@ -180,7 +203,7 @@ fn by_place(pictures: Vec<Picture>, metres: f64) -> Vec<Group> {
             None => groups.push((place, vec![picture])),
         }
     }
-    let mut groups: Vec<Group> = groups
+    let groups: Vec<Group> = groups
         .into_iter()
         .map(|(place, pictures)| {
             let name = format!("{:.4}, {:.4}", place.latitude, place.longitude);
@@ -191,10 +214,7 @@ fn by_place(pictures: Vec<Picture>, metres: f64) -> Vec<Group> {
             }
         })
         .collect();
-    if !unknown.is_empty() {
-        groups.push(without("place", unknown));
-    }
-    groups
+    (groups, unknown)
 }
 
 #[cfg(test)]
@@ -264,6 +284,23 @@ mod tests {
             names(&groups),
             [("50.0000, 8.0000", 2), ("50.0100, 8.0000", 1)]
         );
+    }
+
+    #[test]
+    fn folders_of_one_name_in_different_places_are_two_groups() {
+        let pictures = ["/p/a/07/x", "/p/b/07/y"].map(|file| picture(file, None));
+        let groups = group(pictures.to_vec(), By::Folder);
+        assert_eq!(names(&groups), [("a/07", 1), ("b/07", 1)]);
+        let groups = group(vec![picture("/p/a/x", None)], By::Folder);
+        assert_eq!(names(&groups), [("a", 1)]);
+    }
+
+    #[test]
+    fn zone_whose_name_begins_with_no_is_a_zone() {
+        let mut parked = picture("x", Some("2026-03-01T10:00:00"));
+        parked.zone = Some("no parking".to_owned());
+        let groups = group(vec![picture("y", None), parked], By::Zone);
+        assert_eq!(names(&groups), [("no parking", 1), ("no zone", 1)]);
     }
 
     proptest! {

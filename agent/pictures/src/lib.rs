@@ -7,13 +7,13 @@
 //!   others go on.
 //! - Pictures are compared and measured upright, as their EXIF orientation says.
 //! - The order of results depends on the pictures only, not on threads or the file system.
-//! - Memory is bounded by the number of pictures, not by their size.
+//! - One picture a thread is decoded at a time; of the others only measurements stay.
 //!
 //! Not here: where pictures come from, and what a job does with them.
 
 pub mod album;
+mod difference_hash;
 pub mod duplicates;
-mod fingerprint;
 pub mod folder;
 pub mod group;
 pub mod measure;

@@ -11,7 +11,7 @@ use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::near_duplicate::Thumbnail;
 use watchkeeper_vision::picture_file;
 
-use crate::fingerprint::Fingerprint;
+use crate::difference_hash::DifferenceHash;
 use crate::metadata;
 use crate::picture::{PictureError, read_file};
 use crate::scores::Scores;
@@ -23,7 +23,7 @@ const MAX_KEPT: usize = 16_000;
 #[derive(Debug)]
 pub struct Measured {
     pub scores: Scores,
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) hash: DifferenceHash,
     pub(crate) thumbnail: Thumbnail,
 }
 
@@ -32,7 +32,7 @@ impl Measured {
     pub fn of(grey: &GrayImage) -> Self {
         Self {
             scores: Scores::of(grey),
-            fingerprint: Fingerprint::of(grey),
+            hash: DifferenceHash::of(grey),
             thumbnail: Thumbnail::of(grey),
         }
     }

@@ -1,7 +1,7 @@
 //! One picture file and what is known of it.
 
-use std::fs::File;
-use std::io::Read as _;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use image::metadata::Orientation;
@@ -44,10 +44,9 @@ pub struct Picture {
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     #[error("{file} can't be read: {source}")]
-    Io {
-        file: String,
-        source: std::io::Error,
-    },
+    Io { file: String, source: io::Error },
+    #[error("{file}: the name is not UTF-8; rename the file")]
+    Name { file: String },
     #[error("{file}: {source}")]
     Content {
         file: String,
@@ -67,10 +66,12 @@ impl Picture {
     /// If the file can't be read, or is no such picture within the bounds of
     /// [`picture_file`].
     pub fn read(file: &Path) -> Result<Self, PictureError> {
+        let path = file.to_str().ok_or_else(|| PictureError::Name {
+            file: file.display().to_string(),
+        })?;
         let bytes = read_file(file)?;
-        let shown = || file.display().to_string();
         let header = picture_file::PictureFile::open(&bytes).map_err(|source| {
-            let file = shown();
+            let file = path.to_owned();
             PictureError::Content { file, source }
         })?;
         let Metadata {
@@ -84,7 +85,7 @@ impl Picture {
             std::mem::swap(&mut width, &mut height);
         }
         Ok(Self {
-            file: shown(),
+            file: path.to_owned(),
             width,
             height,
             taken,
@@ -121,6 +122,10 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, PictureError> {
         file: shown(),
         source,
     };
+    // Before it is opened: that of a pipe would wait for a writer.
+    if !fs::metadata(path).map_err(io)?.is_file() {
+        return Err(io(io::Error::other("it is no regular file")));
+    }
     let file = File::open(path).map_err(io)?;
     let bytes = file.metadata().map_err(io)?.len();
     if bytes > picture_file::MAX_FILE_BYTES {

@@ -25,6 +25,16 @@ const MARGIN: u32 = 8;
 const QUALITY: u8 = 85;
 const PAPER: Color = Color::INK;
 
+/// A contact sheet.
+#[derive(Debug)]
+pub struct Sheet {
+    pub jpeg: Vec<u8>,
+    /// Number of pictures on it.
+    pub pictures: usize,
+    /// Why each of the others is left out.
+    pub unreadable: Vec<String>,
+}
+
 /// Why a sheet can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SheetError {
@@ -34,8 +44,8 @@ pub enum SheetError {
     Empty,
     #[error("interrupted")]
     Interrupted,
-    #[error(transparent)]
-    Picture(#[from] PictureError),
+    #[error("no picture can be read: {}", .0.join("; "))]
+    Unreadable(Vec<String>),
     #[error("the sheet can't be encoded: {0}")]
     Encode(String),
 }
@@ -52,40 +62,55 @@ pub fn small(file: &Path, side: u32) -> Result<RgbImage, PictureError> {
     Ok(thumbnail(&picture, scaled(width), scaled(height)))
 }
 
-/// Draws a sheet of captioned pictures; bytes of a JPEG. `continues` is asked before each picture.
+/// Draws a sheet of captioned pictures. One that can't be read is left out. `continues` is asked
+/// before each picture.
 ///
 /// # Errors
-/// If there is no picture or there are too many, one can't be read, encoding fails, or `continues`
+/// If there is no picture or there are too many, none can be read, encoding fails, or `continues`
 /// returned false.
 pub fn draw(
     pictures: &[(&Picture, String)],
     continues: &dyn Fn() -> bool,
-) -> Result<Vec<u8>, SheetError> {
-    let number = u32::try_from(pictures.len()).unwrap_or(u32::MAX);
+) -> Result<Sheet, SheetError> {
     if pictures.len() > MAX_PICTURES {
         return Err(SheetError::TooMany(pictures.len()));
     }
+    if pictures.is_empty() {
+        return Err(SheetError::Empty);
+    }
+    let (mut cells, mut unreadable) = (Vec::new(), Vec::new());
+    for (picture, caption) in pictures {
+        if !continues() {
+            return Err(SheetError::Interrupted);
+        }
+        match small(Path::new(&picture.file), CELL) {
+            Ok(small) => cells.push((small, caption)),
+            Err(error) => unreadable.push(error.to_string()),
+        }
+    }
+    let number = u32::try_from(cells.len()).unwrap_or(u32::MAX);
     let columns = number.min(COLUMNS);
     if columns == 0 {
-        return Err(SheetError::Empty);
+        return Err(SheetError::Unreadable(unreadable));
     }
     let (across, down) = (CELL + MARGIN, CELL + CAPTION + MARGIN);
     let size = [columns * across, number.div_ceil(columns) * down];
     let [width, height] = size.map(|side| side + MARGIN);
     let mut sheet = RgbImage::from_pixel(width, height, Rgb([PAPER.r, PAPER.g, PAPER.b]));
-    for (n, (picture, caption)) in (0_u32..).zip(pictures) {
-        if !continues() {
-            return Err(SheetError::Interrupted);
-        }
+    for (n, (small, caption)) in (0_u32..).zip(&cells) {
         let left = MARGIN + n % columns * across;
         let top = MARGIN + n / columns * down;
-        let small = small(Path::new(&picture.file), CELL)?;
         let x = left + (CELL - small.width()) / 2;
         let y = top + (CELL - small.height()) / 2;
-        replace(&mut sheet, &small, i64::from(x), i64::from(y));
+        replace(&mut sheet, small, i64::from(x), i64::from(y));
         write(&mut sheet, left, top + CELL, caption);
     }
-    jpeg::encode(&sheet, QUALITY).map_err(|error| SheetError::Encode(error.to_string()))
+    let jpeg = jpeg::encode(&sheet, QUALITY);
+    Ok(Sheet {
+        jpeg: jpeg.map_err(|error| SheetError::Encode(error.to_string()))?,
+        pictures: cells.len(),
+        unreadable,
+    })
 }
 
 fn write(sheet: &mut RgbImage, left: u32, top: u32, caption: &str) {

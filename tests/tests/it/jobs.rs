@@ -29,6 +29,13 @@ fn ended(out: &Output) -> anyhow::Result<Vec<Value>> {
     json_lines(&out.stdout).with_context(|| errors.into_owned())
 }
 
+/// ID of the job that a run has begun.
+fn id_of(objects: &[Value]) -> anyhow::Result<String> {
+    let begun = objects.iter().find(|object| object["type"] == "job");
+    let id = begun.and_then(|begun| begun["job"].as_str());
+    Ok(id.context("no job")?.to_owned())
+}
+
 fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
     ended(&job(bench, arguments)?.output()?)
 }
@@ -71,6 +78,8 @@ fn content(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
             let path = entry?.path();
             match path.is_dir() {
                 true => open.push(path),
+                // The marker has the ID of the job.
+                false if path.ends_with(".watchkeeper-job") => {}
                 false => {
                     let bytes = fs::read(&path)?;
                     files.insert(path.strip_prefix(folder)?.to_owned(), bytes);
@@ -93,21 +102,27 @@ fn job_killed_at_any_moment_is_resumed_with_nothing_lost_and_nothing_twice() -> 
     run(&bench, &["run", "plan.yaml", "--output", "whole"])?;
     let expected = content(&bench.path("whole"))?;
     ensure!(expected.len() == 18, "{:?}", expected.keys());
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut interrupted = 0;
     for kill in 0..kills {
         let output = format!("out{kill}");
         let command = job(&bench, &["run", "plan.yaml", "--output", &output])?;
         let process = Process::start(command, &bench.path("log"))?;
-        std::thread::sleep(Duration::from_millis(fastrand::u64(20..900)));
+        let step = ["list", "measure", "best", "sheet", "album"][random.usize(..5)];
+        wait_up_to(LONG, "a step to kill", || {
+            started(&bench, step).ok().filter(|s| *s > kill)
+        })?;
+        std::thread::sleep(Duration::from_millis(random.u64(0..60)));
         process.kill()?;
         let jobs = run(&bench, &["list"])?;
         let of_kill = |job: &&Value| {
             let output = Some(bench.path(&output));
             job["output"].as_str().map(PathBuf::from) == output
         };
-        let Some(killed) = jobs.iter().find(of_kill) else {
-            // It was killed before the job was created; nothing was promised.
-            continue;
-        };
+        let killed = jobs.iter().find(of_kill).context("the job is lost")?;
+        interrupted += usize::from(killed["state"] == "interrupted");
         let id = killed["job"].as_str().context("no id")?.to_owned();
         run(&bench, &["resume", &id])?;
         let got = content(&bench.path(&output))?;
@@ -119,7 +134,23 @@ fn job_killed_at_any_moment_is_resumed_with_nothing_lost_and_nothing_twice() -> 
         let once: BTreeSet<&&str> = steps.iter().collect();
         ensure!(steps.len() == 5 && once.len() == 5, "{id}: {steps:?}");
     }
+    ensure!(
+        interrupted * 2 >= kills,
+        "only {interrupted} of {kills} kills met a running job"
+    );
     Ok(())
+}
+
+/// How often a step was started in all jobs; resumed ones count once.
+fn started(bench: &Bench, step: &str) -> anyhow::Result<usize> {
+    let mut jobs = 0;
+    for entry in fs::read_dir(bench.path("home/watchkeeper/jobs"))? {
+        let log = fs::read_to_string(entry?.path().join("log.jsonl")).unwrap_or_default();
+        let mark = format!("\"record\":\"started\",\"step\":\"{step}\"");
+        jobs += usize::from(log.contains(&mark));
+    }
+    // The whole one.
+    Ok(jobs.saturating_sub(1))
 }
 
 #[test]
@@ -183,9 +214,8 @@ fn pictures_of_events_are_brought_with_camera_class_and_zone() -> anyhow::Result
     wait_up_to(LONG, "two events with pictures", kept)?;
     let words = "a contact sheet and an album of today's deliveries by line";
     let objects = run(&bench, &["plan", words, "--run", "--output", "out"])?;
-    let id = objects[0]["message"].as_str().context("no job")?;
-    let id = id.strip_prefix("job ").context("no job")?;
-    let pictures = run_value(&bench, &["show", id, "events", "pictures"])?;
+    let id = id_of(&objects)?;
+    let pictures = run_value(&bench, &["show", &id, "events", "pictures"])?;
     let pictures = pictures.as_array().context("no list")?;
     ensure!(pictures.len() >= 2, "{pictures:?}");
     for picture in pictures {
@@ -236,8 +266,7 @@ fn plan_of_photos(bench: &Bench, photos: &Path, steps: &str) -> anyhow::Result<S
     );
     fs::write(bench.path("photos.yaml"), list)?;
     let objects = run(bench, &["run", "photos.yaml"])?;
-    let id = objects[0]["message"].as_str().context("no job")?;
-    Ok(id.strip_prefix("job ").context("no job")?.to_owned())
+    id_of(&objects)
 }
 
 #[test]

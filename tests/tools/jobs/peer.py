@@ -13,6 +13,7 @@ import sys
 
 import cv2
 import imagehash
+import numpy
 from PIL import Image, ImageOps
 
 NEAR = 10
@@ -26,8 +27,9 @@ def main():
         with Image.open(file) as opened:
             taken = opened.getexif().get(306)
             upright = ImageOps.exif_transpose(opened)
-            look = imagehash.phash(upright)
-        grey = cv2.imread(file, cv2.IMREAD_GRAYSCALE)
+            grey = upright.convert("L")
+            look = imagehash.phash(grey)
+        grey = numpy.asarray(grey)
         sharpness = cv2.Laplacian(grey, cv2.CV_64F).var()
         pictures.append({"file": file, "taken": taken, "look": look, "sharpness": sharpness})
     sets = list(range(len(pictures)))

@@ -41,6 +41,11 @@ pub enum JobAction {
         /// ID of the job, or the begin of it.
         id: String,
     },
+    /// Remove a job with its log, its results and the files in its own folder.
+    Delete {
+        /// ID of the job, or the begin of it.
+        id: String,
+    },
     /// Print the trajectory of a job: state, action, result and reward of each attempt, as JSON.
     Export {
         /// ID of the job, or the begin of it.
@@ -59,7 +64,7 @@ pub enum JobAction {
 pub struct JobRunArgs {
     /// Plan in YAML or JSON; - for standard input.
     pub file: PathBuf,
-    /// Replace an input of the plan; the value is JSON or text.
+    /// Replace an input of the plan: a text by a text, any other value by one in JSON.
     #[arg(long = "input", value_name = "KEY=VALUE", value_parser = input)]
     pub inputs: Vec<(String, String)>,
     #[command(flatten)]

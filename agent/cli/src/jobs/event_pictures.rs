@@ -1,23 +1,23 @@
 //! The tool `event_pictures`: pictures that events of the runtime have kept.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 use watchkeeper_contract::event::{Event, EventBody, MAX_PAGE, Media, MediaKind, Phase, RuleEvent};
 use watchkeeper_contract::id::EventSeq;
+use watchkeeper_jobs::Target;
 use watchkeeper_jobs::planner::EVENT_PICTURES;
-use watchkeeper_jobs::tool::{Context, Done, Kind, Output, Param, Tool, ToolError, ToolSpec, read};
+use watchkeeper_jobs::tool::{
+    Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read,
+};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::album::file_name;
-
-/// Folder in the output folder, if the plan names none.
-const FOLDER: &str = "events";
 
 /// Most pictures that one step brings, if the plan has no limit.
 const MAX_PICTURES: usize = 10_000;
@@ -34,7 +34,7 @@ struct Params {
     what: Option<String>,
     camera: Option<String>,
     zone: Option<String>,
-    folder: Option<String>,
+    folder: String,
     limit: Option<usize>,
 }
 
@@ -53,14 +53,14 @@ const SPEC: ToolSpec = ToolSpec {
     params: &[
         Param {
             name: "since",
-            kind: Kind::Text,
+            kind: Kind::Time,
             required: true,
-            about: "Local time, such as 2026-03-01 or 2026-03-01T08:00.",
+            about: "Time of the first events.",
         },
         optional(
             "until",
-            Kind::Text,
-            "Local time that is no longer included; now if absent.",
+            Kind::Time,
+            "Time that is no longer included; now if absent.",
         ),
         optional(
             "what",
@@ -69,14 +69,15 @@ const SPEC: ToolSpec = ToolSpec {
         ),
         optional("camera", Kind::Text, "ID of the camera."),
         optional("zone", Kind::Text, "Name of the zone or line."),
-        optional(
-            "folder",
-            Kind::Name,
-            "Name of the new folder for them; events if absent.",
-        ),
+        Param {
+            name: "folder",
+            kind: Kind::Name,
+            required: true,
+            about: "Name of the new folder for them in the output folder.",
+        },
         optional(
             "limit",
-            Kind::Whole {
+            Kind::Integer {
                 min: 1,
                 max: MAX_PICTURES as u64,
             },
@@ -91,7 +92,7 @@ const SPEC: ToolSpec = ToolSpec {
         },
         Output {
             key: "count",
-            kind: Kind::Whole {
+            kind: Kind::Integer {
                 min: 0,
                 max: u64::MAX,
             },
@@ -111,32 +112,50 @@ impl Tool for EventPictures {
         &SPEC
     }
 
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let params: Params = read(params)?;
-        let wanted = Wanted::new(&params)?;
-        let folder = params.folder.as_deref().unwrap_or(FOLDER);
-        let path = context.target(folder)?;
-        fs::create_dir(&path).map_err(|error| unwritten(&path, &error))?;
+        let filter = EventFilter::new(&params)?;
+        let target = context.target(&params.folder)?;
+        fs::create_dir(target.part()).map_err(|error| unwritten(target.path(), &error))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
         let runtime = runtime.map_err(|error| ToolError::Transient(error.to_string()))?;
         let client = RuntimeClient::new(&self.socket).map_err(|error| unreached(&error))?;
-        let found = runtime.block_on(wanted.fetch(&client, &path, context))?;
-        let Found { pictures, lost } = found;
-        let lost = match lost {
-            0 => String::new(),
-            lost => format!("; {lost} are no longer kept"),
-        };
-        let summary = format!("{} pictures of events{lost}", pictures.len());
+        let download = runtime.block_on(filter.download(&client, &target, context))?;
+        let path = target.publish()?;
+        let Download {
+            mut pictures,
+            lost,
+            unreadable,
+            is_cut,
+        } = download;
+        for picture in &mut pictures {
+            let name = picture.name().to_owned();
+            picture.file = path.join(name).display().to_string();
+        }
+        let mut summary = format!("{} pictures of events", pictures.len());
+        if lost > 0 {
+            write!(summary, "; {lost} are no longer kept").ok();
+        }
+        if unreadable > 0 {
+            write!(summary, "; {unreadable} can't be read").ok();
+        }
+        if is_cut {
+            write!(summary, "; more match, the limit is {}", filter.limit).ok();
+        }
         let values = Map::from_iter([
             ("count".to_owned(), json!(pictures.len())),
             ("pictures".to_owned(), json!(pictures)),
         ]);
-        Ok(Done {
+        Ok(ToolOutput {
             values,
             summary,
-            files: vec![folder.to_owned()],
+            files: vec![params.folder],
         })
     }
 }
@@ -154,20 +173,23 @@ fn unwritten(path: &Path, error: &std::io::Error) -> ToolError {
 }
 
 /// Which events are wanted. Times in milliseconds since 1970.
-struct Wanted<'a> {
+struct EventFilter<'a> {
     since_ms: i64,
     until_ms: i64,
     params: &'a Params,
     limit: usize,
 }
 
-struct Found {
+struct Download {
     pictures: Vec<Picture>,
     /// Pictures that the runtime no longer has.
     lost: usize,
+    unreadable: usize,
+    /// Whether the limit left some out.
+    is_cut: bool,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> EventFilter<'a> {
     fn new(params: &'a Params) -> Result<Self, ToolError> {
         let until = params
             .until
@@ -182,15 +204,17 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    async fn fetch(
+    async fn download(
         &self,
         client: &RuntimeClient,
-        folder: &Path,
+        target: &Target,
         context: &Context<'_>,
-    ) -> Result<Found, ToolError> {
-        let mut found = Found {
+    ) -> Result<Download, ToolError> {
+        let mut found = Download {
             pictures: Vec::new(),
             lost: 0,
+            unreadable: 0,
+            is_cut: false,
         };
         let mut after = EventSeq(0);
         loop {
@@ -201,20 +225,23 @@ impl<'a> Wanted<'a> {
             };
             after = last.seq();
             for record in page {
-                context.go_on()?;
+                context.check_continue()?;
                 let JournalRecord::Known(event) = record else {
                     continue;
                 };
                 // The journal is in the order of arrival, not of the wall clock.
                 if let Some((media, rule)) = self.wants(&event) {
-                    match self.bring(client, folder, &event, media, rule).await? {
-                        Some(picture) => found.pictures.push(picture),
-                        None => found.lost += 1,
-                    }
-                    context.count();
                     if found.pictures.len() >= self.limit {
+                        found.is_cut = true;
                         return Ok(found);
                     }
+                    let kept = fetch(client, target.part(), &event, media, rule).await?;
+                    match kept {
+                        Kept::Picture(picture) => found.pictures.push(*picture),
+                        Kept::Lost => found.lost += 1,
+                        Kept::Unreadable => found.unreadable += 1,
+                    }
+                    context.count();
                 }
             }
         }
@@ -244,47 +271,53 @@ impl<'a> Wanted<'a> {
         let media = event.media.iter().max_by_key(clean_first);
         media.filter(|_| is_wanted).map(|media| (media, &**rule))
     }
-
-    /// Downloads a picture; `None` if the runtime no longer has it.
-    async fn bring(
-        &self,
-        client: &RuntimeClient,
-        folder: &Path,
-        event: &Event,
-        media: &Media,
-        rule: &RuleEvent,
-    ) -> Result<Option<Picture>, ToolError> {
-        let bytes = match client.media(&media.id).await {
-            Ok(bytes) => bytes,
-            Err(error) if error.is_not_found() => return Ok(None),
-            Err(error) => return Err(unreached(&error)),
-        };
-        let taken = Timestamp::from_millisecond(event.at.unix_ms).ok();
-        let taken = taken.map(|time| time.to_zoned(TimeZone::system()).datetime());
-        let time = taken.map_or_else(String::new, |time| {
-            time.strftime("%Y%m%d-%H%M%S").to_string()
-        });
-        let what = rule.label.as_deref().unwrap_or(&rule.rule);
-        let path = folder.join(file_name(&format!("{time} {what} {}.jpg", event.seq)));
-        fs::write(&path, &bytes).map_err(|error| unwritten(&path, &error))?;
-        let mut picture =
-            Picture::read(&path).map_err(|error| ToolError::Permanent(error.to_string()))?;
-        picture.taken = taken;
-        picture.camera = event.source.as_ref().map(ToString::to_string);
-        picture.class.clone_from(&rule.label);
-        picture.zone = rule.zone.clone().or_else(|| rule.line.clone());
-        Ok(Some(picture))
-    }
 }
 
-/// Reads a local time as milliseconds since 1970.
-fn instant(name: &str, text: &str) -> Result<i64, ToolError> {
-    let wrong = || {
-        let sentence =
-            format!("{name}: {text:?} is no local time such as 2026-03-01 or 2026-03-01T08:00");
-        ToolError::Permanent(sentence)
+/// State of the picture of an event.
+enum Kept {
+    Picture(Box<Picture>),
+    /// The runtime no longer has it.
+    Lost,
+    /// It is damaged.
+    Unreadable,
+}
+
+/// Downloads a picture into a folder.
+async fn fetch(
+    client: &RuntimeClient,
+    folder: &Path,
+    event: &Event,
+    media: &Media,
+    rule: &RuleEvent,
+) -> Result<Kept, ToolError> {
+    let bytes = match client.media(&media.id).await {
+        Ok(bytes) => bytes,
+        Err(error) if error.is_not_found() => return Ok(Kept::Lost),
+        Err(error) => return Err(unreached(&error)),
     };
-    let local: DateTime = text.parse().map_err(|_| wrong())?;
-    let zoned = local.to_zoned(TimeZone::system()).map_err(|_| wrong())?;
+    let taken = Timestamp::from_millisecond(event.at.unix_ms).ok();
+    let taken = taken.map(|time| time.to_zoned(TimeZone::system()).datetime());
+    let time = taken.map_or_else(String::new, |time| {
+        time.strftime("%Y%m%d-%H%M%S").to_string()
+    });
+    let what = rule.label.as_deref().unwrap_or(&rule.rule);
+    let path = folder.join(file_name(&format!("{time} {what} {}.jpg", event.seq)));
+    fs::write(&path, &bytes).map_err(|error| unwritten(&path, &error))?;
+    let Ok(mut picture) = Picture::read(&path) else {
+        fs::remove_file(&path).map_err(|error| unwritten(&path, &error))?;
+        return Ok(Kept::Unreadable);
+    };
+    picture.taken = taken;
+    picture.camera = event.source.as_ref().map(ToString::to_string);
+    picture.class.clone_from(&rule.label);
+    picture.zone = rule.zone.clone().or_else(|| rule.line.clone());
+    Ok(Kept::Picture(Box::new(picture)))
+}
+
+/// The milliseconds since 1970 of a local time.
+fn instant(name: &str, text: &str) -> Result<i64, ToolError> {
+    let zoned = local_time(text).and_then(|local| local.to_zoned(TimeZone::system()).ok());
+    let zoned = zoned
+        .ok_or_else(|| ToolError::Permanent(format!("{name}: {text:?} is not {}", Kind::Time)))?;
     Ok(zoned.timestamp().as_millisecond())
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use watchkeeper_jobs::plan::{
-    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, check, read, read_text, repair, schema,
+    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, anchor, check, read, read_text, repair, schema,
 };
 use watchkeeper_jobs::run::{Ended, JobFolder, JobFolderError, Jobs, RunError, Runner, trajectory};
 use watchkeeper_jobs::tools::picture_tools;
@@ -36,22 +36,33 @@ const FOLDER: &str = "jobs";
 
 pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let desk = Desk::new(config.runtime_socket)?;
+    let commands = JobCommands::new(config.runtime_socket)?;
     match action {
-        JobAction::Run(args) => desk.run_file(args, out),
-        JobAction::Plan(args) => desk.plan(args, out),
-        JobAction::Validate { file } => desk.validate(&file, out),
-        JobAction::Explain { what } => desk.explain(&what, out),
-        JobAction::List => show::list(&desk.jobs, out),
-        JobAction::Show { id, step, key } => {
-            show::job(&desk.jobs.open(&id)?, step.as_deref(), key.as_deref(), out)
+        JobAction::Run(args) => commands.run_file(args, out),
+        JobAction::Plan(args) => commands.plan(args, out),
+        JobAction::Validate { file } => commands.validate(&file, out),
+        JobAction::Explain { what } => commands.explain(&what, out),
+        JobAction::List => show::list(&commands.jobs, out),
+        JobAction::Show { id, step, key } => show::job(
+            &commands.jobs.open(&id)?,
+            step.as_deref(),
+            key.as_deref(),
+            out,
+        ),
+        JobAction::Resume { id } => commands.start(&commands.jobs.open(&id)?, out),
+        JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
+        JobAction::Delete { id } => {
+            let job = commands.jobs.open(&id)?;
+            let deleted = json!({"deleted": job.info().id});
+            let id = job.info().id.clone();
+            commands.jobs.delete(job)?;
+            out.both(&deleted, || format!("Deleted job {id}"));
+            Ok(())
         }
-        JobAction::Resume { id } => desk.start(&desk.jobs.open(&id)?, out),
-        JobAction::Cancel { id } => cancel(&desk.jobs.open(&id)?, out),
-        JobAction::Export { id } => export(&desk.jobs.open(&id)?, out),
-        JobAction::Tools { name } => show::tools(&desk.tools, name.as_deref(), out),
+        JobAction::Export { id } => export(&commands.jobs.open(&id)?, out),
+        JobAction::Tools { name } => show::tools(&commands.tools, name.as_deref(), out),
         JobAction::Schema => {
-            let schema = schema(&desk.tools);
+            let schema = schema(&commands.tools);
             out.page(&serde_json::to_string_pretty(&schema).unwrap_or_default());
             Ok(())
         }
@@ -65,16 +76,16 @@ pub(super) fn answer(text: &str, socket: PathBuf, out: &Output) -> Result<(), Fa
         run: true,
         output: JobOutput { output: None },
     };
-    Desk::new(socket)?.plan(args, out)
+    JobCommands::new(socket)?.plan(args, out)
 }
 
 /// Tools and jobs of this user.
-struct Desk {
+struct JobCommands {
     tools: Toolbox,
     jobs: Jobs,
 }
 
-impl Desk {
+impl JobCommands {
     fn new(socket: PathBuf) -> Result<Self, Failure> {
         let mut tools = picture_tools();
         tools.add(Arc::new(EventPictures::new(socket)));
@@ -90,7 +101,11 @@ impl Desk {
                 let sentence = format!("--input {key}: the plan has no such input; it has {known}");
                 return Err(Failure::input(sentence));
             };
-            *input = serde_json::from_str(&value).unwrap_or(Value::String(value));
+            *input = match input {
+                // "2026" may be the name of a folder.
+                Value::String(_) => Value::String(value),
+                _ => serde_json::from_str(&value).unwrap_or(Value::String(value)),
+            };
         }
         let origin = args.file.display().to_string();
         self.create_and_run(plan, &origin, &args.output, out)
@@ -112,11 +127,13 @@ impl Desk {
 
     fn create_and_run(
         &self,
-        plan: Plan,
+        mut plan: Plan,
         origin: &str,
         output: &JobOutput,
         out: &Output,
     ) -> Result<(), Failure> {
+        anchor(&mut plan, &self.tools)
+            .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))?;
         let repaired = repair(plan, &self.tools).map_err(|faults| invalid(origin, &faults))?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
@@ -130,7 +147,10 @@ impl Desk {
     /// Runs a job in this process until it ends or Ctrl-C.
     fn start(&self, job: &JobFolder, out: &Output) -> Result<(), Failure> {
         let id = &job.info().id;
-        out.note(format!("job {id}"));
+        out.object(&json!({"type": "job", "job": id, "output": job.info().output}));
+        if !out.is_json() {
+            out.note(format!("job {id}"));
+        }
         let cancelled = Arc::new(AtomicBool::new(false));
         let on_signal = Arc::clone(&cancelled);
         watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
@@ -202,26 +222,33 @@ impl Desk {
     }
 }
 
-/// Calls `on_interrupt` at the first Ctrl-C or SIGTERM; a second one ends the process as usual.
+/// Calls `on_interrupt` at the first Ctrl-C or SIGTERM. A second one ends the process: a tool may
+/// hang.
 fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    }
     let failed =
         |error: std::io::Error| Failure::new(Exit::Failed, format!("can't start: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(failed)?;
+    let signals = runtime.block_on(async {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok((interrupt, signal(SignalKind::terminate())?))
+    });
+    let (mut interrupt, mut terminate) = signals.map_err(failed)?;
     let watch = move || {
-        runtime.block_on(async {
-            use tokio::signal::unix::{SignalKind, signal};
-            let Ok(mut term) = signal(SignalKind::terminate()) else {
-                return;
-            };
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
-        });
+        runtime.block_on(either(&mut interrupt, &mut terminate));
         on_interrupt();
+        runtime.block_on(either(&mut interrupt, &mut terminate));
+        std::process::exit(Exit::Failed.code().into());
     };
     let thread = std::thread::Builder::new().name("signals".to_owned());
     thread.spawn(watch).map(drop).map_err(failed)
@@ -273,7 +300,10 @@ fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
 impl From<JobFolderError> for Failure {
     fn from(error: JobFolderError) -> Self {
         let exit = match error {
-            JobFolderError::Unknown(_) | JobFolderError::NotEmpty(_) => Exit::BadInput,
+            JobFolderError::Unknown(_)
+            | JobFolderError::Ambiguous { .. }
+            | JobFolderError::NotEmpty(_)
+            | JobFolderError::NotText(_) => Exit::BadInput,
             _ => Exit::Failed,
         };
         Self::new(exit, error.to_string())

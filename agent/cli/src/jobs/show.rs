@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use watchkeeper_assistant::wording::{cut, local_time};
 use watchkeeper_jobs::Toolbox;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
-use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, Record};
+use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogRecord};
 
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
@@ -25,9 +25,9 @@ fn state(job: &JobFolder) -> Result<&'static str, Failure> {
     }
     let log = job.log()?;
     Ok(match log.last().map(|line| &line.record) {
-        Some(Record::Ended { how: Ended::Done }) => "done",
-        Some(Record::Ended { how: Ended::Failed }) => "failed",
-        Some(Record::Ended {
+        Some(LogRecord::Ended { how: Ended::Done }) => "done",
+        Some(LogRecord::Ended { how: Ended::Failed }) => "failed",
+        Some(LogRecord::Ended {
             how: Ended::Cancelled,
         }) => "cancelled",
         _ => "interrupted",
@@ -39,7 +39,7 @@ fn steps(job: &JobFolder) -> Result<(usize, usize), Failure> {
     let log = job.log()?;
     let done = log
         .iter()
-        .filter(|line| matches!(line.record, Record::Finished { .. }));
+        .filter(|line| matches!(line.record, LogRecord::Finished { .. }));
     let all = job.info().plan["steps"].as_array().map_or(0, Vec::len);
     Ok((done.count(), all))
 }
@@ -114,14 +114,14 @@ fn whole(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     out.line(format!("  output  {}", info.output.display()));
     let rows = log.iter().filter_map(|line| {
         let (step, what) = match &line.record {
-            Record::Opened => return None,
-            Record::Started { step, tool, .. } => (step.as_str(), format!("started, {tool}")),
-            Record::Finished { step, result } => (step.as_str(), result.summary.clone()),
-            Record::Failed { step, why, .. } => (step.as_str(), format!("failed: {why}")),
-            Record::Skipped { step, because } => {
+            LogRecord::Opened | LogRecord::Claimed { .. } => return None,
+            LogRecord::Started { step, tool, .. } => (step.as_str(), format!("started, {tool}")),
+            LogRecord::Finished { step, result } => (step.as_str(), result.summary.clone()),
+            LogRecord::Failed { step, why, .. } => (step.as_str(), format!("failed: {why}")),
+            LogRecord::Skipped { step, because } => {
                 (step.as_str(), format!("skipped: {because} is not done"))
             }
-            Record::Ended { .. } => return None,
+            LogRecord::Ended { .. } => return None,
         };
         Some(vec![local_time(line.at_ms), step.to_owned(), what])
     });
@@ -134,7 +134,7 @@ pub(super) fn result(job: &JobFolder, ended: Ended, out: &Output) -> Result<(), 
     let log = job.log()?;
     let files: Vec<String> = (log.iter())
         .filter_map(|line| match &line.record {
-            Record::Finished { result, .. } => Some(&result.files),
+            LogRecord::Finished { result, .. } => Some(&result.files),
             _ => None,
         })
         .flatten()

@@ -1,6 +1,6 @@
 //! Checks a plan against the tools.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -103,6 +103,8 @@ struct Checker<'a> {
     tools: &'a Toolbox,
     /// How many steps have a name, and the tool of the first one.
     steps: HashMap<&'a str, (usize, &'a Step)>,
+    /// Results that are used, by the step that has them.
+    used: HashMap<String, BTreeSet<String>>,
 }
 
 impl<'a> Checker<'a> {
@@ -111,7 +113,21 @@ impl<'a> Checker<'a> {
         for step in &plan.steps {
             steps.entry(step.name.as_str()).or_insert((0, step)).0 += 1;
         }
-        Self { plan, tools, steps }
+        let mut used: HashMap<String, BTreeSet<String>> = HashMap::new();
+        let calls = plan.steps.iter().flat_map(Step::calls);
+        for value in calls.flat_map(|call| call.params.values()) {
+            reference::each(value, &mut |r| {
+                used.entry(r.owner.clone())
+                    .or_default()
+                    .insert(r.key.clone());
+            });
+        }
+        Self {
+            plan,
+            tools,
+            steps,
+            used,
+        }
     }
 
     fn step(&self, step: &Step, faults: &mut Vec<Fault>) {
@@ -184,26 +200,11 @@ impl<'a> Checker<'a> {
         let Some(own) = self.tools.spec(&step.call.tool) else {
             return;
         };
-        let lacks = |key: &str| own.output(key).is_some() && spec.output(key).is_none();
-        let mut missing = Vec::new();
-        for value in self
-            .plan
-            .steps
-            .iter()
-            .flat_map(Step::calls)
-            .flat_map(|c| c.params.values())
-        {
-            reference::each(value, &mut |r| {
-                if r.owner == step.name && lacks(&r.key) && !missing.contains(&r.key) {
-                    missing.push(r.key.clone());
-                }
-            });
-        }
+        let used = self.used.get(step.name.as_str()).into_iter().flatten();
+        let missing = used.filter(|key| own.output(key).is_some() && spec.output(key).is_none());
         let known = || spec.outputs.iter().map(|output| output.key);
         faults.extend(
-            missing
-                .iter()
-                .map(|key| Fault::new(format!("{at}.tool"), unknown("result", key, known()))),
+            missing.map(|key| Fault::new(format!("{at}.tool"), unknown("result", key, known()))),
         );
     }
 
@@ -227,7 +228,7 @@ impl<'a> Checker<'a> {
                 let wanted = "a reference such as ${step.key}, ${inputs.key} or job://id/step/key";
                 faults.push(Fault::value(at, value, wanted));
             }
-            Text::Whole(reference) => {
+            Text::Reference(reference) => {
                 let given = self.referenced(at, step, &reference, faults);
                 if let Some(given) = given.filter(|given| !kind.accepts(*given)) {
                     let wanted = format!("{kind}; it is {given}");
@@ -245,10 +246,13 @@ impl<'a> Checker<'a> {
                 }
             }
             Text::Mixed(all) => {
-                for reference in all {
-                    self.referenced(at, step, &reference, faults);
-                }
-                if !matches!(kind, Kind::Text | Kind::Name | Kind::Folder) {
+                let lists = [Kind::Pictures, Kind::Groups];
+                let given = all.iter().map(|r| self.referenced(at, step, r, faults));
+                let has_list = given
+                    .flatten()
+                    .fold(false, |any, kind| any | lists.contains(&kind));
+                if has_list || !matches!(kind, Kind::Text | Kind::Name | Kind::Folder | Kind::Time)
+                {
                     faults.push(Fault::value(at, value, kind.to_string()));
                 }
             }

@@ -35,6 +35,12 @@ impl Graph {
         }
     }
 
+    pub(crate) fn remove(&mut self, from: usize, to: usize) {
+        if let Some(needed) = self.waits_for.get_mut(from) {
+            needed.remove(&to);
+        }
+    }
+
     /// The order in which every step stands after those it waits for, the nearest to the plan's own
     /// order; `None` if there is a cycle.
     pub(crate) fn order(&self) -> Option<Vec<usize>> {

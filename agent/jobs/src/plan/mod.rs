@@ -8,6 +8,7 @@
 //!
 //! Not here: running, and what the tools do.
 
+mod anchor;
 mod check;
 mod fault;
 pub(crate) mod graph;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+pub use anchor::anchor;
 pub use check::{CheckedPlan, check};
 pub use fault::{Fault, FaultKind};
 pub use read::{read, read_text};
@@ -32,6 +34,8 @@ pub use schema::schema;
 
 /// Most steps of a plan.
 pub const MAX_STEPS: usize = 1000;
+/// Most names in `depends_on` of a step.
+pub const MAX_DEPENDENCIES: usize = 100;
 /// Largest plan file in bytes.
 pub const MAX_PLAN_BYTES: usize = 1 << 20;
 /// Most tries of a step, and most alternatives.

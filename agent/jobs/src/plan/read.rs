@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use super::fault::{Fault, FaultKind};
 use super::{
-    Call, MAX_PAUSE_S, MAX_PLAN_BYTES, MAX_TIMEOUT_S, MAX_TRIES, Plan, Retry, Rewards, Step,
-    TIMEOUT_S,
+    Call, MAX_DEPENDENCIES, MAX_PAUSE_S, MAX_PLAN_BYTES, MAX_STEPS, MAX_TIMEOUT_S, MAX_TRIES, Plan,
+    Retry, Rewards, Step, TIMEOUT_S,
 };
 use crate::spelling::nearest;
 
@@ -136,7 +136,13 @@ impl Reader {
         let description = self.text("", map, "description").unwrap_or_default();
         let inputs: BTreeMap<_, _> = self.object("", map, "inputs").into_iter().collect();
         let mut steps = Vec::new();
-        for (place, value) in self.list("", map, "steps").iter().enumerate() {
+        let listed = self.list("", map, "steps");
+        if listed.len() > MAX_STEPS {
+            let kind = FaultKind::TooManySteps(listed.len());
+            self.0.push(Fault::new("steps", kind));
+            return None;
+        }
+        for (place, value) in listed.iter().enumerate() {
             steps.extend(self.step(place, value));
         }
         let rewards = map.get("rewards").and_then(|value| self.rewards(value));
@@ -192,7 +198,13 @@ impl Reader {
 
     fn names(&mut self, at: &str, map: &Map<String, Value>) -> Vec<String> {
         let mut names = Vec::new();
-        for value in self.list(at, map, "depends_on") {
+        let listed = self.list(at, map, "depends_on");
+        if listed.len() > MAX_DEPENDENCIES {
+            let wanted = format!("at most {MAX_DEPENDENCIES} names");
+            self.wrong(&join(at, "depends_on"), &Value::from(listed.len()), &wanted);
+            return names;
+        }
+        for value in listed {
             match value.as_str() {
                 Some(name) => names.push(name.to_owned()),
                 None => self.wrong(&join(at, "depends_on"), value, "the name of a step"),

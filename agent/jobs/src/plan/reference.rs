@@ -32,7 +32,7 @@ pub(crate) struct Address {
 pub(crate) enum Text {
     Plain,
     /// The whole text is one reference and takes its value.
-    Whole(Reference),
+    Reference(Reference),
     /// Texts and numbers of references are inserted.
     Mixed(Vec<Reference>),
     Address(Address),
@@ -72,7 +72,7 @@ pub(crate) fn parse(text: &str) -> Text {
     }
     match found.len() {
         0 => Text::Plain,
-        1 if rest.is_empty() => found.pop().map_or(Text::Plain, Text::Whole),
+        1 if rest.is_empty() => found.pop().map_or(Text::Plain, Text::Reference),
         _ => Text::Mixed(found),
     }
 }
@@ -81,7 +81,7 @@ pub(crate) fn parse(text: &str) -> Text {
 pub(crate) fn each(value: &Value, visit: &mut impl FnMut(&Reference)) {
     match value {
         Value::String(text) => match parse(text) {
-            Text::Whole(reference) => visit(&reference),
+            Text::Reference(reference) => visit(&reference),
             Text::Mixed(all) => all.iter().for_each(visit),
             Text::Plain | Text::Address(_) | Text::Malformed => {}
         },
@@ -123,7 +123,7 @@ pub(crate) fn resolve<E: From<String>>(
     Ok(match value {
         Value::String(text) => match parse(text) {
             Text::Plain | Text::Malformed => value.clone(),
-            Text::Whole(reference) => find(&reference)?,
+            Text::Reference(reference) => find(&reference)?,
             Text::Address(address) => open(&address)?,
             Text::Mixed(all) => Value::String(insert(text, &all, find)?),
         },
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(parse("best of 3 $ { }"), Text::Plain);
         assert_eq!(
             parse("${rank.pictures}"),
-            Text::Whole(reference("rank", "pictures"))
+            Text::Reference(reference("rank", "pictures"))
         );
         let mixed = vec![reference("a", "n"), reference("b-2", "k_1")];
         assert_eq!(parse("${a.n} of ${b-2.k_1}"), Text::Mixed(mixed));

@@ -141,7 +141,7 @@ fn converted(kind: Kind, value: &Value) -> Option<Value> {
         return None;
     }
     let better = match kind {
-        Kind::Whole { .. } | Kind::Number { .. } | Kind::Flag => {
+        Kind::Integer { .. } | Kind::Number { .. } | Kind::Flag => {
             serde_json::from_str(text.trim()).ok()?
         }
         Kind::Choice(all) => Value::from(nearest(text, all.iter().copied())?),
@@ -200,7 +200,9 @@ fn corrected(
         };
         if tool(&better.owner).is_none() {
             let others = steps.iter().map(|(step, _)| step.as_str());
-            nearest(&reference.owner, others.filter(|name| *name != own))?
+            // The own step counts, so that a tie with it is noticed.
+            nearest(&reference.owner, others)
+                .filter(|name| *name != own)?
                 .clone_into(&mut better.owner);
         }
         let spec = tools.spec(tool(&better.owner)?)?;
@@ -218,15 +220,12 @@ fn dependencies(plan: &mut Plan, changes: &mut Vec<Change>) {
     for step in &mut plan.steps {
         let mut kept: Vec<String> = Vec::new();
         for needed in std::mem::take(&mut step.depends_on) {
-            let others = names
-                .iter()
-                .map(String::as_str)
-                .filter(|name| *name != step.name);
+            let near = nearest(&needed, names.iter().map(String::as_str));
             if needed == step.name {
                 report(changes, &step.name, "no longer waits for itself".to_owned());
             } else if names.contains(&needed) {
                 kept.push(needed);
-            } else if let Some(near) = nearest(&needed, others) {
+            } else if let Some(near) = near.filter(|name| *name != step.name) {
                 report(
                     changes,
                     &step.name,
@@ -246,7 +245,8 @@ fn dependencies(plan: &mut Plan, changes: &mut Vec<Change>) {
 /// Breaks cycles at `depends_on`, never at a reference: first at one that points to a step that is
 /// listed later.
 fn cycles(plan: &mut Plan, changes: &mut Vec<Change>) {
-    while let Some(cycle) = Graph::of(plan).cycle() {
+    let mut graph = Graph::of(plan);
+    while let Some(cycle) = graph.cycle() {
         let after = cycle.iter().cycle().skip(1);
         let edges: Vec<(usize, usize)> = cycle.iter().copied().zip(after.copied()).collect();
         let is_weak = |(from, to): &(usize, usize)| {
@@ -259,13 +259,12 @@ fn cycles(plan: &mut Plan, changes: &mut Vec<Change>) {
         let Some((from, to)) = weak.copied().max_by_key(|(from, to)| (to > from, *from)) else {
             return;
         };
-        let Some(needed) = plan.steps.get(to).map(|step| step.name.clone()) else {
-            return;
-        };
-        if let Some(step) = plan.steps.get_mut(from) {
+        let needed = plan.steps.get(to).map(|step| step.name.clone());
+        if let (Some(needed), Some(step)) = (needed, plan.steps.get_mut(from)) {
             step.depends_on.retain(|name| *name != needed);
             let what = format!("no longer waits for {needed}, which waits for it");
             report(changes, &step.name, what);
         }
+        graph.remove(from, to);
     }
 }

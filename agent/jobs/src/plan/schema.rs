@@ -20,9 +20,11 @@ pub fn schema(tools: &Toolbox) -> Value {
     });
     let step = json!({
         "type": "object",
-        "required": ["name", "tool", "reason"],
+        "required": ["name", "tool"],
+        "additionalProperties": false,
         "properties": {
-            "name": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$"},
+            "name": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$",
+                "not": {"const": "inputs"}},
             "tool": {"type": "string"},
             "params": {"type": "object"},
             "depends_on": {"type": "array", "items": {"type": "string"}},
@@ -52,7 +54,13 @@ pub fn schema(tools: &Toolbox) -> Value {
                 "properties": {"success": {"type": "number"}, "failure": {"type": "number"}},
             },
         },
-        "$defs": {"call": {"type": "object", "required": ["tool"], "oneOf": calls}},
+        "$defs": {"call": {
+            "type": "object",
+            "required": ["tool"],
+            "additionalProperties": false,
+            "properties": {"tool": {"type": "string"}, "params": {"type": "object"}},
+            "oneOf": calls,
+        }},
     })
 }
 
@@ -68,8 +76,14 @@ fn call(spec: &'static ToolSpec) -> Value {
         .filter(|param| param.required)
         .map(|param| param.name)
         .collect();
+    let needed: &[&str] = if required.is_empty() {
+        &[]
+    } else {
+        &["params"]
+    };
     json!({
         "description": spec.about,
+        "required": needed,
         "properties": {
             "tool": {"const": spec.name},
             "params": {
@@ -86,9 +100,9 @@ fn kind(kind: Kind) -> Value {
     // Each value may be a reference instead.
     let or_reference = |own: Value| json!({"anyOf": [own, reference()]});
     match kind {
-        Kind::Text | Kind::Folder | Kind::Name => json!({"type": "string"}),
+        Kind::Text | Kind::Folder | Kind::Name | Kind::Time => json!({"type": "string"}),
         Kind::Flag => or_reference(json!({"type": "boolean"})),
-        Kind::Whole { min, max } => {
+        Kind::Integer { min, max } => {
             or_reference(json!({"type": "integer", "minimum": min, "maximum": max}))
         }
         Kind::Number { min, max } => {

@@ -129,15 +129,19 @@ fn input_must_fit_the_parameter_that_uses_it() {
 fn misspelt_names_are_repaired_and_reported() {
     let text = GOOD
         .replace("tool: measure_quality", "tool: mesure_quality")
-        .replace("by: day", "bye: dya")
-        .replace("${days.groups}", "${day.grups}")
+        .replace(
+            "pictures: \"${measure.pictures}\", by: day",
+            "picturs: \"${measure.picturse}\", by: hourr",
+        )
+        .replace("${days.groups}", "${dayz.grups}")
         .replace("timeout_s: 60", "depends_on: [measre]");
     let (plan, changes) = repaired(&text);
     let expected = [
         "step measure: tool \"mesure_quality\" is measure_quality",
-        "step days: parameter \"bye\" is by",
-        "step days: parameter by: \"dya\" is \"day\"",
-        "step best: ${day.grups} is ${days.groups}",
+        "step days: parameter \"picturs\" is pictures",
+        "step days: parameter by: \"hourr\" is \"hour\"",
+        "step days: ${measure.picturse} is ${measure.pictures}",
+        "step best: ${dayz.grups} is ${days.groups}",
         "step best: dependency \"measre\" is measure",
     ];
     assert_eq!(changes, expected);
@@ -191,6 +195,39 @@ steps:
 }
 
 #[test]
+fn list_in_a_text_and_a_wrong_time_are_found_before_the_run() {
+    let text = GOOD
+        .replace("best of ${list.count}", "best of ${list.pictures}")
+        .replace(
+            "tool: group, params: {pictures: \"${measure.pictures}\", by: day}",
+            "tool: filter, params: {pictures: \"${measure.pictures}\", since: soon}",
+        )
+        .replace("${days.groups}", "${days.pictures}");
+    let expected = [
+        "steps.days.params.since: \"soon\" is not a local time such as 2026-03-01 or \
+         2026-03-01T08:00",
+        "steps.album.params.name: \"best of ${list.pictures}\" is not a file name without folders",
+    ];
+    assert_eq!(faults(&text), expected);
+}
+
+#[test]
+fn relative_folders_are_made_absolute() {
+    let mut plan = read_text(GOOD).unwrap();
+    anchor(&mut plan, &picture_tools()).unwrap();
+    let folder = plan.inputs["folder"].as_str().unwrap().to_owned();
+    assert!(
+        folder.starts_with('/') && folder.ends_with("/photos"),
+        "{folder}"
+    );
+    assert_eq!(plan.inputs["count"], json!(3));
+    assert_eq!(
+        plan.steps[0].call.params["folder"],
+        json!("${inputs.folder}")
+    );
+}
+
+#[test]
 fn two_steps_do_not_write_one_file() {
     let text = r#"
 name: x
@@ -214,7 +251,8 @@ fn thousand_steps_are_the_most() {
         read(&json!({"name": "x", "steps": steps})).unwrap()
     };
     check(plan(MAX_STEPS), &picture_tools()).unwrap();
-    let faults = check(plan(MAX_STEPS + 1), &picture_tools()).unwrap_err();
+    let steps: Vec<Value> = (0..=MAX_STEPS).map(step).collect();
+    let faults = read(&json!({"name": "x", "steps": steps})).unwrap_err();
     assert_eq!(faults[0].kind, FaultKind::TooManySteps(MAX_STEPS + 1));
 }
 

@@ -9,7 +9,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::{SignedDuration, ToSpan as _};
 
 use super::words::{
-    FILLERS, GROUPINGS, ORDERS, PICTURE_WORDS, is_single, number, singular, tokens,
+    FILLERS, GROUPINGS, ORDERS, PICTURE_WORDS, is_plural, is_single, number, singular, tokens,
 };
 
 /// Pictures that "the best" means where no number is given.
@@ -27,7 +27,7 @@ impl fmt::Display for NotUnderstood {
         match self {
             Self::Words(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-                write!(f, "I don't understand {} here", words.join(", "))?;
+                write!(f, "not understood: {}", words.join(", "))?;
             }
             Self::WhichPictures => f.write_str("say which pictures: a folder, or a time")?,
         }
@@ -87,10 +87,12 @@ impl Request {
         let left = words.left();
         let source = match (folder, range.since) {
             (Some(folder), _) if left.is_empty() => Source::Folder(folder),
-            (None, Some(since)) if left.len() <= 1 => Source::Events {
-                what: left.into_iter().next().map(|word| singular(&word)),
-                since,
-            },
+            (None, Some(since)) if left.len() <= 1 && left.iter().all(|word| is_plural(word)) => {
+                Source::Events {
+                    what: left.into_iter().next().map(|word| singular(&word)),
+                    since,
+                }
+            }
             _ if !left.is_empty() => return Err(NotUnderstood::Words(left)),
             _ => return Err(NotUnderstood::WhichPictures),
         };
@@ -107,10 +109,12 @@ impl Request {
         })
     }
 
-    /// Returns whether something is to be done with the pictures, besides showing them.
+    /// Returns whether it can only be a wish for files: "show me the latest event" is a question.
     pub(super) fn organises(&self) -> bool {
+        let by_look = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
         let cleans = self.without_duplicates || self.without_blurred;
-        self.by.is_some() || self.best.is_some() || cleans || self.sheet || self.album
+        let selects = self.best.is_some_and(by_look);
+        self.by.is_some() || selects || cleans || self.sheet || self.album
     }
 }
 
@@ -255,8 +259,10 @@ impl Words {
             let stands = |words: [&str; 2]| words.iter().any(|word| self.stands(place, &[word]));
             if stands(["since", "from"]) {
                 range.since = Some(begin);
-            } else if stands(["before", "until"]) {
+            } else if stands(["before", "before"]) {
                 range.until = Some(begin);
+            } else if stands(["until", "to"]) {
+                range.until = Some(end);
             } else if stands(["on", "of"]) {
                 (range.since, range.until) = (Some(begin), Some(end));
             } else if stands(["after", "after"]) {
@@ -303,18 +309,24 @@ impl Words {
         None
     }
 
-    /// `the three best`, `best 3`, `the sharpest picture` or `the newest`.
+    /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
     fn best(&mut self) -> Option<(u64, &'static str)> {
-        let (place, order) = ORDERS.iter().find_map(|(word, order)| {
+        let order = ORDERS.iter().find_map(|(word, order)| {
             let place = self.find(&[word])?;
             Some((place, *order))
-        })?;
+        });
+        let Some((place, order)) = order else {
+            return self.kept_number();
+        };
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
         let number_after = self.get(place + 1).and_then(number);
         let of_each = self.stands(place + 1, &["of", "each"]);
         let is_one = of_each || self.get(place + 1).is_some_and(is_single);
         self.use_up(place, 1);
+        if self.stands(place + 1, &["one"]) {
+            self.use_up(place + 1, 1);
+        }
         let count = match (before, number_before, number_after) {
             (Some(before), Some(number), _) => {
                 self.use_up(before, 1);
@@ -328,6 +340,20 @@ impl Words {
             _ => FEW,
         };
         Some((count, order))
+    }
+
+    /// `keep one picture of each day`: a number after a verb of choice.
+    fn kept_number(&mut self) -> Option<(u64, &'static str)> {
+        let verbs = ["keep", "pick", "choose", "select"];
+        for place in 0..self.0.len() {
+            let skipped = usize::from(self.stands(place + 1, &["only"]));
+            let count = self.get(place + 1 + skipped).and_then(number);
+            if let Some(count) = count.filter(|_| verbs.iter().any(|v| self.stands(place, &[v]))) {
+                self.use_up(place + 1 + skipped, 1);
+                return Some((count, "quality"));
+            }
+        }
+        None
     }
 
     /// Words that nothing has used.

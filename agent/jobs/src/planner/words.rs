@@ -9,9 +9,9 @@ pub(super) const FILLERS: [&str; 38] = [
 ];
 
 /// Words for what every request is about.
-pub(super) const PICTURE_WORDS: [&str; 13] = [
-    "picture", "pictures", "photo", "photos", "image", "images", "event", "events", "one", "ones",
-    "shot", "shots", "folder",
+pub(super) const PICTURE_WORDS: [&str; 12] = [
+    "picture", "pictures", "photo", "photos", "image", "images", "event", "events", "ones", "shot",
+    "shots", "folder",
 ];
 
 /// Words after "by" or "each", and the tool's own word.
@@ -102,6 +102,12 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
         rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
     }
     words
+}
+
+/// Returns whether a word is the plural of a class or rule: "delete" and "stop" are not.
+pub(super) fn is_plural(word: &str) -> bool {
+    let word = word.to_lowercase();
+    word == "people" || (word.ends_with('s') && !word.ends_with("ss") && word.len() > 3)
 }
 
 /// Makes a plural a singular: cars, deliveries, buses.

@@ -12,7 +12,7 @@ use crate::tool::ToolError;
 
 /// State of one step. Times are measured from the start of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StepState {
+pub(crate) enum StepState {
     Waiting,
     /// Waits for its next try.
     Paused {
@@ -153,12 +153,11 @@ impl<'p> Execution<'p> {
         let (Some(progress), Some(spec)) = (self.steps.get_mut(step), plan.steps.get(step)) else {
             return AfterFailure::GivenUp;
         };
-        if *error == ToolError::Cancelled || self.is_cancelled {
+        if self.is_cancelled {
             progress.state = StepState::Cancelled;
             return AfterFailure::GivenUp;
         }
-        let may_help = matches!(error, ToolError::Transient(_) | ToolError::TimedOut);
-        if may_help && progress.attempts < spec.retry.tries {
+        if matches!(error, ToolError::Transient(_)) && progress.attempts < spec.retry.tries {
             let pause = spec.retry.pause(progress.attempts);
             progress.state = StepState::Paused { until: now + pause };
             return AfterFailure::Again { in_: pause };

@@ -2,18 +2,24 @@
 //!
 //! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
 //! unless the caller chose another place, the output folder `files`. `lock` is locked by the
-//! process that runs the job; `cancel` asks it to end.
+//! process that runs the job and names the run; `cancel` names the run that is asked to end.
+//!
+//! - Only the user may enter the folder.
+//! - An output folder belongs to one job: its marker, which only one process can create, says so.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_store::durable;
+use watchkeeper_store::private_folder::make_private;
 
-use super::journal::{self, Journal, JournalError, Line, Record, StepResult};
+use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
 use crate::plan::CheckedPlan;
 use crate::tool::is_name;
 
@@ -23,6 +29,17 @@ const RESULTS: &str = "results";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
 const CANCEL: &str = "cancel";
+
+/// File in an output folder with the ID of its job.
+const MARKER: &str = ".watchkeeper-job";
+
+/// Attempts to take the lock, 20 ms apart: another process may be looking whether the job runs.
+const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Attempts to cancel, 100 ms apart, until the run has taken the request.
+const CANCEL_ATTEMPTS: u32 = 30;
+const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Attempts to find an unused ID.
 const MAX_IDS: u32 = 100;
@@ -50,14 +67,20 @@ pub enum JobFolderError {
     Io { path: PathBuf, source: io::Error },
     #[error("no job {0:?}; `watchkeeper job list` shows all")]
     Unknown(String),
+    #[error("{number} jobs begin with {begin:?}; add letters")]
+    Ambiguous { begin: String, number: usize },
     #[error("job {0} is running in another process")]
     Running(String),
     #[error("the output folder {} is not empty; choose a new one with --output", .0.display())]
     NotEmpty(PathBuf),
+    #[error("the path {} is not UTF-8; choose another output folder", .0.display())]
+    NotText(PathBuf),
+    #[error("the output folder {} is no longer that of this job; move it back", .0.display())]
+    NotOwned(PathBuf),
     #[error("{} is damaged: {why}", path.display())]
     Damaged { path: PathBuf, why: String },
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    JobLog(#[from] LogError),
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {
@@ -88,29 +111,34 @@ impl Jobs {
         origin: &str,
         output: Option<&Path>,
     ) -> Result<JobFolder, JobFolderError> {
-        fs::create_dir_all(&self.root).map_err(io_error(&self.root))?;
+        let output = output.map(|path| std::path::absolute(path).map_err(io_error(path)));
+        let output = output.transpose()?;
+        if let Some(output) = &output {
+            if output.to_str().is_none() {
+                return Err(JobFolderError::NotText(output.clone()));
+            }
+            require_empty(output)?;
+        }
+        make_private(&self.root).map_err(io_error(&self.root))?;
         let now = jiff::Zoned::now();
         let (id, path) = self.unused(&now)?;
-        let output = match output {
-            Some(output) => {
-                let output = std::path::absolute(output).map_err(io_error(output))?;
-                empty(&output)?;
-                output
-            }
-            None => path.join(FILES),
+        let output = output.unwrap_or_else(|| path.join(FILES));
+        own(&output, &id)?;
+        let file = path.join(INFO);
+        let damaged = |error: serde_json::Error| JobFolderError::Damaged {
+            path: file.clone(),
+            why: error.to_string(),
         };
         let info = JobInfo {
             id,
             created_ms: now.timestamp().as_millisecond(),
             origin: origin.to_owned(),
             output,
-            // A plan is a map with text keys, which always serialises.
-            plan: serde_json::to_value(plan.plan()).unwrap_or_default(),
+            plan: serde_json::to_value(plan.plan()).map_err(damaged)?,
         };
         let results = path.join(RESULTS);
         fs::create_dir(&results).map_err(io_error(&results))?;
-        let file = path.join(INFO);
-        let text = serde_json::to_vec_pretty(&info).unwrap_or_default();
+        let text = serde_json::to_vec_pretty(&info).map_err(damaged)?;
         durable::replace(&file, &text).map_err(io_error(&file))?;
         durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
         Ok(JobFolder { path, info })
@@ -135,20 +163,33 @@ impl Jobs {
     /// # Errors
     /// If there is no such job, or its description can't be read.
     pub fn open(&self, id: &str) -> Result<JobFolder, JobFolderError> {
-        let unknown = || JobFolderError::Unknown(id.to_owned());
-        if !is_name(id) {
-            return Err(unknown());
+        let all = self.ids()?;
+        if all.iter().any(|known| known == id) {
+            return self.open_exact(id);
         }
-        let mut found = self
-            .ids()?
-            .into_iter()
-            .filter(|known| known.starts_with(id));
-        let first = found.next().ok_or_else(unknown)?;
-        if first != id && found.next().is_some() {
-            return Err(unknown());
+        let mut found = all
+            .iter()
+            .filter(|known| !id.is_empty() && known.starts_with(id));
+        match (found.next(), found.count()) {
+            (Some(first), 0) => self.open_exact(first),
+            (Some(_), others) => Err(JobFolderError::Ambiguous {
+                begin: id.to_owned(),
+                number: others + 1,
+            }),
+            (None, _) => Err(JobFolderError::Unknown(id.to_owned())),
         }
-        let path = self.root.join(&first);
+    }
+
+    /// Opens a job by its whole ID.
+    ///
+    /// # Errors
+    /// If there is no such job, or its description can't be read.
+    pub fn open_exact(&self, id: &str) -> Result<JobFolder, JobFolderError> {
+        let path = self.root.join(id);
         let file = path.join(INFO);
+        if !is_name(id) || !file.is_file() {
+            return Err(JobFolderError::Unknown(id.to_owned()));
+        }
         let text = fs::read(&file).map_err(io_error(&file))?;
         let info = serde_json::from_slice(&text).map_err(|error| JobFolderError::Damaged {
             path: file,
@@ -170,22 +211,35 @@ impl Jobs {
         let mut ids = Vec::new();
         for entry in entries {
             let path = entry.map_err(io_error(&self.root))?.path();
+            let name = path.file_name().and_then(|name| name.to_str());
             // A job without description was being created when the machine stopped.
-            if path.join(INFO).is_file() {
-                ids.extend(
-                    path.file_name()
-                        .and_then(|name| name.to_str())
-                        .map(str::to_owned),
-                );
-            }
+            ids.extend(
+                name.filter(|_| path.join(INFO).is_file())
+                    .map(str::to_owned),
+            );
         }
         ids.sort();
         Ok(ids)
     }
+
+    /// Removes a job that does not run: its plan, log and results, and the output folder if that is
+    /// in its own folder.
+    ///
+    /// # Errors
+    /// If it runs, or the disk refuses.
+    pub fn delete(&self, job: JobFolder) -> Result<(), JobFolderError> {
+        let lock = job.lock_exclusive()?;
+        // Without its description it is no job any more, even if the rest stays.
+        let info = job.path.join(INFO);
+        fs::remove_file(&info).map_err(io_error(&info))?;
+        fs::remove_dir_all(&job.path).map_err(io_error(&job.path))?;
+        drop(lock);
+        durable::sync_folder(&self.root).map_err(io_error(&self.root))
+    }
 }
 
-/// Refuses a folder with content: what is there belongs to somebody else.
-fn empty(output: &Path) -> Result<(), JobFolderError> {
+/// Refuses a folder with content: what is there is not of this job.
+fn require_empty(output: &Path) -> Result<(), JobFolderError> {
     match fs::read_dir(output) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
@@ -196,11 +250,37 @@ fn empty(output: &Path) -> Result<(), JobFolderError> {
     }
 }
 
-/// A job that exists on disk.
+/// Creates the output folder and marks it as the job's, durably.
+fn own(output: &Path, id: &str) -> Result<(), JobFolderError> {
+    fs::create_dir_all(output).map_err(io_error(output))?;
+    let marker = output.join(MARKER);
+    let mut file = match File::create_new(&marker) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(JobFolderError::NotEmpty(output.to_owned()));
+        }
+        Err(source) => return Err(io_error(&marker)(source)),
+    };
+    let written = file.write_all(id.as_bytes()).and_then(|()| file.sync_all());
+    written.map_err(io_error(&marker))?;
+    let above = output.parent().unwrap_or(Path::new("/"));
+    let synced = durable::sync_folder(output).and_then(|()| durable::sync_folder(above));
+    synced.map_err(io_error(output))
+}
+
+/// One job on disk, run or not.
 #[derive(Debug)]
 pub struct JobFolder {
     path: PathBuf,
     info: JobInfo,
+}
+
+/// The right to run a job, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct RunLock {
+    _file: File,
+    /// Name of the run, in requests to cancel it.
+    run: String,
 }
 
 impl JobFolder {
@@ -213,10 +293,10 @@ impl JobFolder {
     ///
     /// # Errors
     /// If the log can't be read or is damaged.
-    pub fn log(&self) -> Result<Vec<Line>, JobFolderError> {
+    pub fn log(&self) -> Result<Vec<LogLine>, JobFolderError> {
         let path = self.path.join(LOG);
-        match journal::read(&path) {
-            Err(JournalError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+        match log::read(&path) {
+            Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok(Vec::new())
             }
             read => Ok(read?),
@@ -228,16 +308,29 @@ impl JobFolder {
     /// # Errors
     /// If the step is not finished, or its file is missing or damaged.
     pub fn result(&self, step: &str) -> Result<Map<String, Value>, JobFolderError> {
-        let path = self.path.join(RESULTS).join(format!("{step}.json"));
-        let damaged = |why: String| JobFolderError::Damaged {
-            path: path.clone(),
-            why,
-        };
         let finished = finished(&self.log()?);
         let result = finished.into_iter().rev().find(|(name, _)| name == step);
-        let (_, result) = result.ok_or_else(|| damaged(format!("step {step} is not done")))?;
+        let (_, result) = result.ok_or_else(|| JobFolderError::Damaged {
+            path: self.result_file(step),
+            why: format!("step {step} is not done"),
+        })?;
+        self.load(step, &result.sha256)
+    }
+
+    fn result_file(&self, step: &str) -> PathBuf {
+        self.path.join(RESULTS).join(format!("{step}.json"))
+    }
+
+    /// Reads the values of a step whose file has this SHA-256.
+    pub(crate) fn load(
+        &self,
+        step: &str,
+        sha256: &str,
+    ) -> Result<Map<String, Value>, JobFolderError> {
+        let path = self.result_file(step);
         let bytes = fs::read(&path).map_err(io_error(&path))?;
-        if hex(&bytes) != result.sha256 {
+        let damaged = |why: String| JobFolderError::Damaged { path, why };
+        if hex(&bytes) != sha256 {
             return Err(damaged("its SHA-256 is not that of the log".to_owned()));
         }
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))
@@ -249,43 +342,56 @@ impl JobFolder {
         step: &str,
         values: &Map<String, Value>,
     ) -> Result<String, JobFolderError> {
-        let path = self.path.join(RESULTS).join(format!("{step}.json"));
-        let bytes = serde_json::to_vec(values).unwrap_or_default();
+        let path = self.result_file(step);
+        let bytes = serde_json::to_vec(values).map_err(|error| JobFolderError::Damaged {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
         durable::replace(&path, &bytes).map_err(io_error(&path))?;
         Ok(hex(&bytes))
     }
 
     /// Locks the job for this process and opens its log.
-    pub(crate) fn begin(&self) -> Result<(File, Journal, Vec<Line>), JobFolderError> {
-        let lock = self
-            .lock()?
-            .ok_or_else(|| JobFolderError::Running(self.info.id.clone()))?;
-        let (journal, lines) = Journal::open(&self.path.join(LOG))?;
+    pub(crate) fn begin(&self) -> Result<(RunLock, JobLog, Vec<LogLine>), JobFolderError> {
+        let output = &self.info.output;
+        let owner = fs::read_to_string(output.join(MARKER)).unwrap_or_default();
+        if owner != self.info.id {
+            return Err(JobFolderError::NotOwned(output.clone()));
+        }
+        let mut file = self.lock_exclusive()?;
+        let run: String = (0..12).map(|_| fastrand::lowercase()).collect();
+        let named = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(run.as_bytes()));
+        named.map_err(io_error(&self.path))?;
+        let (log, lines) = JobLog::open(&self.path.join(LOG))?;
         durable::sync_folder(&self.path).map_err(io_error(&self.path))?;
-        Ok((lock, journal, lines))
+        Ok((RunLock { _file: file, run }, log, lines))
     }
 
-    /// Removes a request to cancel. Called at the end of a run, while its lock is held: a request
-    /// that comes as the run begins must not be lost.
-    pub(crate) fn forget_cancel(&self) -> Result<(), JobFolderError> {
-        let path = self.path.join(CANCEL);
-        durable::remove_leftover(&path).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => Ok(()),
-            _ => Err(io_error(&path)(error)),
-        })
-    }
-
-    /// Takes the lock; `None` if another process has it.
-    fn lock(&self) -> Result<Option<File>, JobFolderError> {
+    fn lock_file(&self) -> Result<File, JobFolderError> {
         let path = self.path.join(LOCK);
         let mut options = File::options();
-        let file = options.create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(io_error(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(source)) => Err(JobFolderError::Io { path, source }),
+        let file = options
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .open(&path);
+        file.map_err(io_error(&path))
+    }
+
+    fn lock_exclusive(&self) -> Result<File, JobFolderError> {
+        let file = self.lock_file()?;
+        for _ in 0..LOCK_ATTEMPTS {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(source)) => return Err(io_error(&self.path)(source)),
+            }
         }
+        Err(JobFolderError::Running(self.info.id.clone()))
     }
 
     /// Returns whether a process runs the job now.
@@ -293,31 +399,55 @@ impl JobFolder {
     /// # Errors
     /// If the lock can't be tried.
     pub fn is_running(&self) -> Result<bool, JobFolderError> {
-        Ok(self.lock()?.is_none())
+        match self.lock_file()?.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(source)) => Err(io_error(&self.path)(source)),
+        }
     }
 
-    /// Asks the process that runs the job to end. Returns false if none runs it.
+    /// Asks the process that runs the job to end, and waits until it has taken the request.
+    /// Returns false if none runs it, or it takes nothing for three seconds.
     ///
     /// # Errors
     /// If the request can't be written.
     pub fn cancel(&self) -> Result<bool, JobFolderError> {
-        if !self.is_running()? {
-            return Ok(false);
-        }
         let path = self.path.join(CANCEL);
-        File::create(&path).map_err(io_error(&path))?;
-        Ok(true)
+        for attempt in 0..CANCEL_ATTEMPTS {
+            if attempt > 0 && !path.exists() {
+                return Ok(true);
+            }
+            if !self.is_running()? {
+                break;
+            }
+            let mut run = String::new();
+            let read = self.lock_file()?.read_to_string(&mut run);
+            read.map_err(io_error(&self.path))?;
+            durable::replace(&path, run.as_bytes()).map_err(io_error(&path))?;
+            thread::sleep(CANCEL_PAUSE);
+        }
+        match durable::remove_leftover(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error(&path)(error)),
+            _ => Ok(false),
+        }
     }
 
-    pub(crate) fn is_cancel_wanted(&self) -> bool {
-        self.path.join(CANCEL).exists()
+    /// Takes a request to cancel this run. One for an earlier run is removed.
+    pub(crate) fn takes_cancel(&self, lock: &RunLock) -> bool {
+        let path = self.path.join(CANCEL);
+        let Ok(run) = fs::read_to_string(&path) else {
+            return false;
+        };
+        // If it stays, the process that asks sees that it was not taken.
+        fs::remove_file(&path).ok();
+        run == lock.run
     }
 }
 
 /// The results of the finished steps, in order.
-pub(crate) fn finished(log: &[Line]) -> Vec<(String, StepResult)> {
+pub(crate) fn finished(log: &[LogLine]) -> Vec<(String, StepResult)> {
     let records = log.iter().filter_map(|line| match &line.record {
-        Record::Finished { step, result } => Some((step.clone(), result.clone())),
+        LogRecord::Finished { step, result } => Some((step.clone(), result.clone())),
         _ => None,
     });
     records.collect()

@@ -1,19 +1,19 @@
 //! Running a plan: its state, log and threads.
 //!
 //! - `execution` decides which step runs when. It has no clock, thread or file.
-//! - `journal` is the durable log of a job, and what it is resumed from.
+//! - `log` is the durable log of a job, and what it is resumed from.
 //! - `folder` lays a job out on disk; `runner` ties them together.
 
 mod execution;
 mod folder;
-mod journal;
+mod log;
 mod runner;
 #[cfg(test)]
 mod tests;
 mod trajectory;
 
-pub use execution::{Ended, StepState};
+pub use execution::Ended;
 pub use folder::{JobFolder, JobFolderError, JobId, JobInfo, Jobs};
-pub use journal::{Journal, JournalError, Record, StepResult};
+pub use log::{LogError, LogRecord, StepResult};
 pub use runner::{JobEvent, RunError, Runner};
 pub use trajectory::{Transition, trajectory};

@@ -1,20 +1,21 @@
 //! Runs a job: one thread for each running step, and one that decides and writes the log.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
 use super::execution::{AfterFailure, Ended, Execution, Start, StepState};
-use super::folder::{JobFolder, JobFolderError, Jobs, finished};
-use super::journal::{Journal, JournalError, Record, StepResult};
+use super::folder::{JobFolder, JobFolderError, Jobs, RunLock, finished};
+use super::log::{JobLog, LogError, LogLine, LogRecord, StepResult};
 use crate::plan::reference::{self, Address, INPUTS, Reference};
 use crate::plan::{Call, CheckedPlan, Fault, Step, check, read};
-use crate::tool::{Claims, Context, Done, Gauge, ToolError, Toolbox};
+use crate::tool::{Context, Gauge, ToolError, ToolOutput, Toolbox};
 
 /// Longest time until a cancellation is noticed, and between two reports of progress.
 const TICK: Duration = Duration::from_millis(200);
@@ -27,7 +28,7 @@ pub enum RunError {
     #[error(transparent)]
     Folder(#[from] JobFolderError),
     #[error(transparent)]
-    Journal(#[from] JournalError),
+    JobLog(#[from] LogError),
     #[error("the stored plan is no longer valid: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Plan(Vec<Fault>),
     #[error("step {step} can't be started: {source}")]
@@ -72,7 +73,7 @@ pub struct Runner {
 /// What a step's thread sends back.
 struct Answer {
     step: usize,
-    outcome: Result<Done, ToolError>,
+    outcome: Result<ToolOutput, ToolError>,
 }
 
 /// A step that runs.
@@ -107,34 +108,34 @@ impl Runner {
     ) -> Result<Ended, RunError> {
         let plan = read(&job.info().plan).map_err(RunError::Plan)?;
         let plan = check(plan, &self.tools).map_err(RunError::Plan)?;
-        let (_lock, mut journal, log) = job.begin()?;
-        journal.append(Record::Opened)?;
-        let claims = Claims::default();
+        let (lock, log, lines) = job.begin()?;
+        log.append(LogRecord::Opened)?;
         let mut execution = Execution::new(&plan);
-        for (name, result) in finished(&log) {
-            if let Some(step) = plan.plan().steps.iter().position(|step| step.name == name) {
+        let mut results = HashMap::new();
+        for (name, result) in finished(&lines) {
+            let mut steps = plan.plan().steps.iter();
+            if let Some(step) = steps.position(|step| step.name == name) {
                 execution.restore_done(step);
             }
-            for file in &result.files {
-                // Each file has one writer, as the log says.
-                claims.claim(file, &name).ok();
-            }
+            results.insert(name, result.sha256);
         }
         let shared = Shared {
             runner: self,
             plan: &plan,
             job,
-            claims,
+            lock,
+            log,
+            claims: Mutex::new(claimed(&lines)),
+            results: Mutex::new(results),
             cancelled: AtomicBool::new(false),
         };
         let ended = thread::scope(|scope| {
-            let ended = shared.drive(scope, &mut execution, &mut journal, report, is_cancelled);
+            let ended = shared.drive(scope, &mut execution, report, is_cancelled);
             // After an error the threads that are left must end too.
             shared.cancelled.store(true, Ordering::Relaxed);
             ended
         })?;
-        journal.append(Record::Ended { how: ended })?;
-        job.forget_cancel()?;
+        shared.log.append(LogRecord::Ended { how: ended })?;
         Ok(ended)
     }
 }
@@ -144,7 +145,12 @@ struct Shared<'r> {
     runner: &'r Runner,
     plan: &'r CheckedPlan,
     job: &'r JobFolder,
-    claims: Claims,
+    lock: RunLock,
+    log: JobLog,
+    /// Names in the output folder and the steps that have them.
+    claims: Mutex<HashMap<String, String>>,
+    /// SHA-256 of the results of done steps.
+    results: Mutex<HashMap<String, String>>,
     cancelled: AtomicBool,
 }
 
@@ -153,7 +159,6 @@ impl Shared<'_> {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         execution: &mut Execution<'_>,
-        journal: &mut Journal,
         report: &mut dyn FnMut(JobEvent<'_>),
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Ended, RunError> {
@@ -163,7 +168,7 @@ impl Shared<'_> {
         loop {
             let free = self.runner.threads.saturating_sub(running.len());
             for start in execution.start(begin.elapsed(), free) {
-                running.push(self.start(scope, start, journal, &answers, report)?);
+                running.push(self.start(scope, start, &answers, report)?);
             }
             if let Some(ended) = execution.ended() {
                 return Ok(ended);
@@ -173,12 +178,12 @@ impl Shared<'_> {
             match receive(&inbox, wakes.unwrap_or(TICK).min(TICK)) {
                 Some(answer) => {
                     running.retain(|one| one.step != answer.step);
-                    self.settle(answer, execution, journal, report, begin.elapsed())?;
+                    self.settle(answer, execution, report, begin.elapsed())?;
                 }
                 None => self.report_progress(&running, report),
             }
             if !self.cancelled.load(Ordering::Relaxed)
-                && (is_cancelled() || self.job.is_cancel_wanted())
+                && (is_cancelled() || self.job.takes_cancel(&self.lock))
             {
                 self.cancelled.store(true, Ordering::Relaxed);
                 execution.cancel();
@@ -203,7 +208,6 @@ impl Shared<'_> {
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
         start: Start,
-        journal: &mut Journal,
         answers: &SyncSender<Answer>,
         report: &mut dyn FnMut(JobEvent<'_>),
     ) -> Result<Running, RunError> {
@@ -218,7 +222,7 @@ impl Shared<'_> {
         else {
             return Ok(running);
         };
-        journal.append(Record::Started {
+        self.log.append(LogRecord::Started {
             step: step.name.clone(),
             tool: call.tool.clone(),
             params: call.params.clone(),
@@ -251,7 +255,7 @@ impl Shared<'_> {
         Ok(running)
     }
 
-    fn run_tool(&self, step: &Step, call: &Call, gauge: &Gauge) -> Result<Done, ToolError> {
+    fn run_tool(&self, step: &Step, call: &Call, gauge: &Gauge) -> Result<ToolOutput, ToolError> {
         let tools = &self.runner.tools;
         let tool = tools.get(&call.tool).ok_or_else(|| {
             // The plan was checked against the same tools.
@@ -272,12 +276,39 @@ impl Shared<'_> {
         let context = Context {
             step: &step.name,
             output: &self.job.info().output,
-            claims: &self.claims,
+            claim: &|name: &str| self.claim(&step.name, name),
             deadline: Instant::now() + Duration::from_secs(step.timeout_s),
             is_cancelled: &is_cancelled,
             gauge,
         };
         tool.run(params, &context)
+    }
+
+    /// Gives a name in the output folder to a step.
+    fn claim(&self, step: &str, name: &str) -> Result<(), ToolError> {
+        let mut claims = lock(&self.claims);
+        match claims.get(name) {
+            Some(owner) if owner == step => return Ok(()),
+            Some(owner) => {
+                let sentence = format!("step {owner} writes {name} too; choose another name");
+                return Err(ToolError::Permanent(sentence));
+            }
+            None => {}
+        }
+        let path = self.job.info().output.join(name);
+        if path.symlink_metadata().is_ok() {
+            let sentence = format!("{} is not of this job; move it away", path.display());
+            return Err(ToolError::Permanent(sentence));
+        }
+        let (step, name) = (step.to_owned(), name.to_owned());
+        let record = LogRecord::Claimed {
+            step: step.clone(),
+            name: name.clone(),
+        };
+        let logged = self.log.append(record);
+        logged.map_err(|error| ToolError::Permanent(error.to_string()))?;
+        claims.insert(name, step);
+        Ok(())
     }
 
     /// The parameters of a call with the values of its references.
@@ -288,12 +319,14 @@ impl Shared<'_> {
                 let input = self.plan.plan().inputs.get(key).cloned();
                 return input.ok_or_else(|| Unresolved(format!("no input {key}")));
             }
-            value_of(self.job, owner, key)
+            let known = lock(&self.results).get(owner).cloned();
+            let sha256 = known.ok_or_else(|| Unresolved(format!("step {owner} is not done")))?;
+            pick(self.job.load(owner, &sha256), owner, key)
         };
         let open = |address: &Address| -> Result<Value, Unresolved> {
-            let job = self.runner.jobs.open(&address.job);
+            let job = self.runner.jobs.open_exact(&address.job);
             let job = job.map_err(|error| Unresolved(error.to_string()))?;
-            value_of(&job, &address.step, &address.key)
+            pick(job.result(&address.step), &address.step, &address.key)
         };
         let resolved = call.params.iter().map(|(name, value)| {
             let value = reference::resolve(value, &find, &open);
@@ -310,7 +343,6 @@ impl Shared<'_> {
         &self,
         answer: Answer,
         execution: &mut Execution<'_>,
-        journal: &mut Journal,
         report: &mut dyn FnMut(JobEvent<'_>),
         now: Duration,
     ) -> Result<(), RunError> {
@@ -324,10 +356,11 @@ impl Shared<'_> {
                     summary: done.summary,
                     files: done.files,
                 };
-                journal.append(Record::Finished {
+                self.log.append(LogRecord::Finished {
                     step: step.name.clone(),
                     result: result.clone(),
                 })?;
+                lock(&self.results).insert(step.name.clone(), result.sha256.clone());
                 execution.succeeded(answer.step);
                 let result = &result;
                 report(JobEvent::Finished { step, result });
@@ -339,7 +372,7 @@ impl Shared<'_> {
                     AfterFailure::Alternative | AfterFailure::GivenUp => None,
                 };
                 let why = error.to_string();
-                journal.append(Record::Failed {
+                self.log.append(LogRecord::Failed {
                     step: step.name.clone(),
                     why: why.clone(),
                     again_in_s: again_in.map(|pause| pause.as_secs_f64()),
@@ -351,23 +384,18 @@ impl Shared<'_> {
                     again_in,
                 });
                 if next == AfterFailure::GivenUp {
-                    self.log_skipped(step, execution, journal)?;
+                    self.log_skipped(step, execution)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn log_skipped(
-        &self,
-        failed: &Step,
-        execution: &Execution<'_>,
-        journal: &mut Journal,
-    ) -> Result<(), RunError> {
+    fn log_skipped(&self, failed: &Step, execution: &Execution<'_>) -> Result<(), RunError> {
         for (step, state) in self.plan.plan().steps.iter().zip(execution.states()) {
             match state {
                 StepState::Skipped { because } if *because == failed.name => {
-                    journal.append(Record::Skipped {
+                    self.log.append(LogRecord::Skipped {
                         step: step.name.clone(),
                         because: because.clone(),
                     })?;
@@ -388,10 +416,26 @@ impl From<String> for Unresolved {
     }
 }
 
-fn value_of(job: &JobFolder, step: &str, key: &str) -> Result<Value, Unresolved> {
-    let mut values = job
-        .result(step)
-        .map_err(|error| Unresolved(error.to_string()))?;
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The names that steps have claimed, each with its step.
+fn claimed(log: &[LogLine]) -> HashMap<String, String> {
+    let claims = log.iter().filter_map(|line| match &line.record {
+        LogRecord::Claimed { step, name } => Some((name.clone(), step.clone())),
+        _ => None,
+    });
+    claims.collect()
+}
+
+/// One value of a result.
+fn pick(
+    values: Result<Map<String, Value>, JobFolderError>,
+    step: &str,
+    key: &str,
+) -> Result<Value, Unresolved> {
+    let mut values = values.map_err(|error| Unresolved(error.to_string()))?;
     let value = values.remove(key);
     value.ok_or_else(|| Unresolved(format!("step {step} has no result {key}")))
 }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::execution::{AfterFailure, Execution};
 use super::*;
 use crate::plan::{CheckedPlan, check, read};
-use crate::tool::{Context, Done, Kind, Output, Param, Tool, ToolError, ToolSpec, Toolbox};
+use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};
 
 /// Notes its calls, and fails as often as the test says.
 #[derive(Default)]
@@ -45,7 +45,11 @@ impl Tool for Note {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let text = params["text"].as_str().unwrap().to_owned();
         self.calls.lock().unwrap().push(text.clone());
         if let Some(left) = self.failures.lock().unwrap().get_mut(context.step)
@@ -54,8 +58,10 @@ impl Tool for Note {
             return Err(error);
         }
         let name = format!("{}.txt", context.step);
-        fs::write(context.target(&name)?, &text).unwrap();
-        Ok(Done {
+        let target = context.target(&name)?;
+        fs::write(target.part(), &text).unwrap();
+        target.publish()?;
+        Ok(ToolOutput {
             values: Map::from_iter([("text".to_owned(), json!(text))]),
             summary: format!("noted {text}"),
             files: vec![name],
@@ -76,9 +82,9 @@ impl Tool for Wait {
         }
     }
 
-    fn run(&self, _: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(&self, _: Map<String, Value>, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
         loop {
-            context.go_on()?;
+            context.check_continue()?;
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -195,7 +201,7 @@ fn step_after_a_failed_one_is_skipped_and_says_why() {
     assert_eq!(bench.run(&job), Ended::Failed);
     let log = job.log().unwrap();
     let skipped = log.iter().find_map(|line| match &line.record {
-        Record::Skipped { step, because } => Some((step.clone(), because.clone())),
+        LogRecord::Skipped { step, because } => Some((step.clone(), because.clone())),
         _ => None,
     });
     assert_eq!(skipped, Some(("b".to_owned(), "a".to_owned())));
@@ -239,7 +245,7 @@ fn cancelled_job_ends_and_can_be_resumed() {
     let is_waiting = || {
         let log = job.log().unwrap();
         log.iter()
-            .any(|line| matches!(&line.record, Record::Started { step, .. } if step == "w"))
+            .any(|line| matches!(&line.record, LogRecord::Started { step, .. } if step == "w"))
     };
     let ended = bench.runner.run(&job, &mut |_| {}, &is_waiting).unwrap();
     assert_eq!(ended, Ended::Cancelled);
@@ -282,11 +288,20 @@ fn log_cut_at_any_byte_is_resumed_without_repeating_done_steps() {
     bench.calls();
     for cut in (0..whole.len()).step_by(7) {
         fs::write(&path, &whole[..cut]).unwrap();
-        let done = job.log().unwrap();
-        let done = done
+        let log = job.log().unwrap();
+        let done = log
             .iter()
-            .filter(|line| matches!(line.record, Record::Finished { .. }));
+            .filter(|line| matches!(line.record, LogRecord::Finished { .. }));
         let done = done.count();
+        // A file is written after its name is claimed.
+        for file in ["a.txt", "b.txt", "c.txt"] {
+            let is_claimed = log.iter().any(
+                |line| matches!(&line.record, LogRecord::Claimed { name, .. } if name == file),
+            );
+            if !is_claimed {
+                fs::remove_file(job.info().output.join(file)).unwrap();
+            }
+        }
         assert_eq!(bench.run(&job), Ended::Done, "cut at {cut}");
         assert_eq!(bench.calls().len(), 3 - done, "cut at {cut}");
         assert_eq!(job.result("b").unwrap()["text"], json!("hello you!"));
@@ -326,6 +341,59 @@ fn output_folder_with_content_is_refused() {
 }
 
 #[test]
+fn output_folder_belongs_to_one_job() {
+    let bench = Bench::new();
+    let shared = bench.dir.path().join("shared");
+    let plan = bench.plan(chain());
+    let first = bench.jobs().create(&plan, "", Some(&shared)).unwrap();
+    let second = bench.jobs().create(&plan, "", Some(&shared)).unwrap_err();
+    assert!(second.to_string().contains("is not empty"), "{second}");
+    fs::write(shared.join("a.txt"), "mine").unwrap();
+    assert_eq!(bench.run(&first), Ended::Failed);
+    assert_eq!(fs::read_to_string(shared.join("a.txt")).unwrap(), "mine");
+    let log = serde_json::to_string(&first.log().unwrap()).unwrap();
+    assert!(log.contains("is not of this job; move it away"), "{log}");
+    fs::remove_file(shared.join("a.txt")).unwrap();
+    assert_eq!(bench.run(&first), Ended::Done);
+    fs::remove_file(shared.join(".watchkeeper-job")).unwrap();
+    let error = bench
+        .runner
+        .run(&first, &mut |_| {}, &|| false)
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("no longer that of this job"),
+        "{error}"
+    );
+}
+
+#[test]
+fn deleted_job_is_gone_and_a_running_one_stays() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    let id = job.info().id.clone();
+    let held = job.begin().unwrap();
+    let again = bench.jobs().open(&id).unwrap();
+    let error = bench.jobs().delete(again).unwrap_err();
+    assert!(
+        error.to_string().contains("running in another process"),
+        "{error}"
+    );
+    drop(held);
+    bench.jobs().delete(job).unwrap();
+    assert_eq!(bench.jobs().ids().unwrap(), [""; 0]);
+}
+
+#[test]
+fn request_to_cancel_an_earlier_run_does_not_end_the_next() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    let folder = bench.dir.path().join("jobs").join(&job.info().id);
+    fs::write(folder.join("cancel"), "an earlier run").unwrap();
+    assert_eq!(bench.run(&job), Ended::Done);
+    assert!(!job.cancel().unwrap(), "nothing runs");
+}
+
+#[test]
 fn job_is_run_by_one_process_and_found_by_the_begin_of_its_id() {
     let bench = Bench::new();
     let job = bench.create(chain());
@@ -341,7 +409,7 @@ fn job_is_run_by_one_process_and_found_by_the_begin_of_its_id() {
         bench.jobs().open(&id[..id.len() - 1]).unwrap().info(),
         job.info()
     );
-    for unknown in ["", "zzz", "../jobs"] {
+    for unknown in ["", "zzz", "../jobs", "."] {
         assert!(bench.jobs().open(unknown).is_err(), "{unknown}");
     }
 }
@@ -392,6 +460,9 @@ fn play(plan: &CheckedPlan, outcomes: &[u8], free: usize) -> (Ended, Vec<usize>)
             1 => {
                 execution.failed(step, &transient(), now);
             }
+            2 => {
+                execution.failed(step, &ToolError::Cancelled, now);
+            }
             _ => execution.succeeded(step),
         }
     }
@@ -402,7 +473,7 @@ proptest! {
     #[test]
     fn every_run_ends_and_starts_steps_after_what_they_need(
         edges in prop::collection::vec((0_usize..8, 0_usize..8), 0..16),
-        outcomes in prop::collection::vec(0_u8..5, 1..20),
+        outcomes in prop::collection::vec(0_u8..7, 1..20),
         free in 1_usize..4,
     ) {
         let bench = Bench::new();
@@ -419,7 +490,7 @@ proptest! {
             }
             prop_assert!(starts.iter().filter(|other| *other == step).count() <= 3);
         }
-        if outcomes.iter().all(|outcome| *outcome > 1) {
+        if outcomes.iter().all(|outcome| *outcome > 2) {
             prop_assert_eq!(ended, Ended::Done);
             prop_assert_eq!(starts.len(), 8);
         }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::journal::{Line, Record};
+use super::log::{LogLine, LogRecord};
 use crate::plan::Rewards;
 
 /// One attempt of a step.
@@ -38,13 +38,13 @@ pub struct Action {
 
 /// Returns the attempts that ended, in the order in which they ended.
 #[must_use]
-pub fn trajectory(log: &[Line], rewards: Option<Rewards>) -> Vec<Transition> {
+pub fn trajectory(log: &[LogLine], rewards: Option<Rewards>) -> Vec<Transition> {
     let mut open: Vec<(Action, State)> = Vec::new();
     let mut done: Vec<String> = Vec::new();
     let mut all = Vec::new();
     for line in log {
         let (step, result, succeeded) = match &line.record {
-            Record::Started {
+            LogRecord::Started {
                 step,
                 tool,
                 params,
@@ -61,9 +61,12 @@ pub fn trajectory(log: &[Line], rewards: Option<Rewards>) -> Vec<Transition> {
                 open.push((action, State { done: done.clone() }));
                 continue;
             }
-            Record::Finished { step, result } => (step, &result.summary, true),
-            Record::Failed { step, why, .. } => (step, why, false),
-            Record::Opened | Record::Skipped { .. } | Record::Ended { .. } => continue,
+            LogRecord::Finished { step, result } => (step, &result.summary, true),
+            LogRecord::Failed { step, why, .. } => (step, why, false),
+            LogRecord::Opened
+            | LogRecord::Claimed { .. }
+            | LogRecord::Skipped { .. }
+            | LogRecord::Ended { .. } => continue,
         };
         if succeeded {
             done.push(step.clone());

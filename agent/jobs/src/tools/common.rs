@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use watchkeeper_pictures::{Group, Picture};
 
-use crate::tool::{Context, Done, Kind, Output, ToolError};
+use crate::tool::{Context, Kind, Output, ToolError, ToolOutput};
 
 /// Names of unreadable pictures in a summary.
 const MAX_NAMED: usize = 3;
@@ -49,7 +49,7 @@ pub(super) const PICTURES: Output = Output {
 
 pub(super) const COUNT: Output = Output {
     key: "count",
-    kind: Kind::Whole {
+    kind: Kind::Integer {
         min: 0,
         max: u64::MAX,
     },
@@ -68,12 +68,12 @@ pub(super) fn value(of: &impl Serialize) -> Value {
 }
 
 /// The result of a tool that yields pictures.
-pub(super) fn pictures_done(pictures: &[Picture], summary: String) -> Done {
+pub(super) fn pictures_done(pictures: &[Picture], summary: String) -> ToolOutput {
     let values = Map::from_iter([
         ("pictures".to_owned(), value(&pictures)),
         ("count".to_owned(), Value::from(pictures.len())),
     ]);
-    Done {
+    ToolOutput {
         values,
         summary,
         files: Vec::new(),
@@ -81,14 +81,14 @@ pub(super) fn pictures_done(pictures: &[Picture], summary: String) -> Done {
 }
 
 /// The result of a tool that yields groups.
-pub(super) fn groups_done(groups: &[Group], summary: String) -> Done {
+pub(super) fn groups_done(groups: &[Group], summary: String) -> ToolOutput {
     let pictures: Vec<&Picture> = groups.iter().flat_map(|group| &group.pictures).collect();
     let values = Map::from_iter([
         ("groups".to_owned(), value(&groups)),
         ("pictures".to_owned(), value(&pictures)),
         ("count".to_owned(), Value::from(pictures.len())),
     ]);
-    Done {
+    ToolOutput {
         values,
         summary,
         files: Vec::new(),
@@ -109,7 +109,7 @@ pub(super) fn for_each<T: Sync, R: Send>(
     context.expect(items.len());
     (items.par_iter())
         .map(|item| {
-            context.go_on()?;
+            context.check_continue()?;
             let result = work(item);
             context.count();
             Ok(result)
@@ -132,16 +132,20 @@ pub(super) fn readable<T, E: std::fmt::Display>(
             Err(error) => failed.push(error.to_string()),
         }
     }
+    if read.is_empty() && !failed.is_empty() {
+        let why = format!("no picture can be read{}", unread(&failed));
+        return Err(ToolError::Permanent(why));
+    }
+    Ok((read, unread(&failed)))
+}
+
+/// Names unreadable pictures at the end of a summary; empty if there is none.
+pub(super) fn unread(failed: &[String]) -> String {
     let named = failed.iter().take(MAX_NAMED).map(String::as_str);
     let named = named.collect::<Vec<_>>().join("; ");
-    match (read.is_empty(), failed.len()) {
-        (_, 0) => Ok((read, String::new())),
-        (true, _) => Err(ToolError::Permanent(format!(
-            "no picture can be read: {named}"
-        ))),
-        (false, number) => {
-            let more = if number > MAX_NAMED { "; …" } else { "" };
-            Ok((read, format!("; {number} can't be read: {named}{more}")))
-        }
+    match failed.len() {
+        0 => String::new(),
+        number if number <= MAX_NAMED => format!("; {number} can't be read: {named}"),
+        number => format!("; {number} can't be read: {named}; …"),
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use watchkeeper_pictures::duplicates::{pairs, sets};
+use watchkeeper_pictures::duplicates::{Look, sets};
 use watchkeeper_pictures::{Group, Measurer, Picture, PictureError};
 
 use super::common::{COUNT, GROUPS, PICTURES, for_each, pictures_done, readable, value};
-use crate::tool::{Context, Done, Kind, Output, Param, Tool, ToolError, ToolSpec, read};
+use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 #[derive(Debug)]
 pub(super) struct FindDuplicates(pub(super) Arc<Measurer>);
@@ -17,19 +17,31 @@ pub(super) struct FindDuplicates(pub(super) Arc<Measurer>);
 #[derive(Debug, Deserialize)]
 struct Params {
     pictures: Vec<Picture>,
+    within_seconds: Option<f64>,
 }
+
+/// Longest time between two pictures of a burst if the plan has none.
+const BURST_S: f64 = 10.0;
 
 impl Tool for FindDuplicates {
     fn spec(&self) -> &'static ToolSpec {
         &ToolSpec {
             name: "find_duplicates",
             about: "Finds bursts and copies: near duplicates by look. Keeps the best of each set.",
-            params: &[Param {
-                name: "pictures",
-                kind: Kind::Pictures,
-                required: true,
-                about: "The pictures.",
-            }],
+            params: &[
+                Param {
+                    name: "pictures",
+                    kind: Kind::Pictures,
+                    required: true,
+                    about: "The pictures.",
+                },
+                Param {
+                    name: "within_seconds",
+                    kind: Kind::Number { min: 0.0, max: 1e9 },
+                    required: false,
+                    about: "Longest time between two pictures of a burst, where both are known; 10 if absent.",
+                },
+            ],
             outputs: &[
                 Output {
                     about: "The pictures without all but the best of each set of duplicates.",
@@ -44,8 +56,15 @@ impl Tool for FindDuplicates {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
-        let Params { pictures } = read(params)?;
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let Params {
+            pictures,
+            within_seconds,
+        } = read(params)?;
         let measured = for_each(&pictures, context, |picture| -> Result<_, PictureError> {
             let measured = self.0.measure(Path::new(&picture.file))?;
             let mut picture = picture.clone();
@@ -53,14 +72,19 @@ impl Tool for FindDuplicates {
             Ok((picture, measured))
         })?;
         let (measured, unread) = readable(measured)?;
-        let (pictures, looks): (Vec<Picture>, Vec<_>) = measured.into_iter().unzip();
-        let pairs = pairs(&looks, &|| context.go_on().is_ok());
-        let Some(pairs) = pairs else {
-            context.go_on()?;
-            // The time was over between the two questions.
-            return Err(ToolError::TimedOut);
-        };
-        let (groups, kept) = separate(pictures, &sets(looks.len(), &pairs));
+        let looks = measured.iter().map(|(picture, measured)| Look {
+            measured: Arc::clone(measured),
+            taken: picture.taken,
+        });
+        let looks: Vec<Look> = looks.collect();
+        let within_s = within_seconds.unwrap_or(BURST_S);
+        context.expect(looks.len());
+        let sets = sets(&looks, within_s, || {
+            context.count();
+            context.check_continue()
+        })?;
+        let pictures = measured.into_iter().map(|(picture, _)| picture).collect();
+        let (groups, kept) = separate(pictures, &sets);
         let more: usize = groups.iter().map(|group| group.pictures.len() - 1).sum();
         let summary = format!(
             "{} sets of near duplicates; {} pictures without the {more} duplicates{unread}",

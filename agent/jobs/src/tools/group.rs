@@ -6,7 +6,7 @@ use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::group::{By, group};
 
 use super::common::{COUNT, GROUPS, PICTURES, groups_done};
-use crate::tool::{Context, Done, Kind, Param, Tool, ToolError, ToolSpec, read};
+use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 /// Gap and distance if the plan has none.
 const GAP_MINUTES: f64 = 60.0;
@@ -60,7 +60,7 @@ impl Tool for GroupPictures {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let params: Params = read(params)?;
         let by = match params.by.as_str() {
             "month" => By::Month,

@@ -8,7 +8,7 @@ use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::folder::{self, FolderError};
 
 use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
-use crate::tool::{Context, Done, Kind, Param, Tool, ToolError, ToolSpec, read};
+use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 #[derive(Debug)]
 pub(super) struct ListPictures;
@@ -47,7 +47,11 @@ impl Tool for ListPictures {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let Params { folder, subfolders } = read(params)?;
         let path = std::path::absolute(Path::new(&folder))
             .map_err(|error| ToolError::Permanent(format!("folder {folder}: {error}")))?;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use watchkeeper_pictures::{Measurer, Picture, PictureError};
 
 use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
-use crate::tool::{Context, Done, Kind, Param, Tool, ToolError, ToolSpec, read};
+use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 #[derive(Debug)]
 pub(super) struct MeasureQuality(pub(super) Arc<Measurer>);
@@ -33,7 +33,11 @@ impl Tool for MeasureQuality {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let Params { pictures } = read(params)?;
         let measured = for_each(&pictures, context, |picture| -> Result<_, PictureError> {
             let measured = self.0.measure(Path::new(&picture.file))?;

@@ -1,13 +1,12 @@
 //! `rank`, `select_best` and `filter`.
 
-use jiff::civil::DateTime;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Picture, Trait};
 
 use super::common::{COUNT, Collection, GROUPS, PICTURES, groups_done, pictures_done};
-use crate::tool::{Context, Done, Kind, Param, Tool, ToolError, ToolSpec, read};
+use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read};
 
 const ORDERS: Kind = Kind::Choice(&[
     "quality",
@@ -79,7 +78,7 @@ impl Tool for Rank {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let RankParams { mut pictures, by } = read(params)?;
         let order = order(by.as_deref());
         require_scores(order, &pictures)?;
@@ -118,7 +117,7 @@ impl Tool for SelectBest {
                 },
                 Param {
                     name: "count",
-                    kind: Kind::Whole {
+                    kind: Kind::Integer {
                         min: 1,
                         max: 10_000,
                     },
@@ -131,7 +130,7 @@ impl Tool for SelectBest {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let BestParams { from, count, by } = read(params)?;
         let order = order(by.as_deref());
         let mut groups = from.into_groups("best");
@@ -190,12 +189,12 @@ impl Tool for Filter {
                 param("zone", Kind::Text, "Zone or line of the object."),
                 param(
                     "since",
-                    Kind::Text,
+                    Kind::Time,
                     "Local time, such as 2026-03-01 or 2026-03-01T08:00.",
                 ),
                 param(
                     "until",
-                    Kind::Text,
+                    Kind::Time,
                     "Local time that is no longer included.",
                 ),
             ],
@@ -204,18 +203,10 @@ impl Tool for Filter {
         &SPEC
     }
 
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let params: FilterParams = read(params)?;
-        let since = params
-            .since
-            .as_deref()
-            .map(|text| time("since", text))
-            .transpose()?;
-        let until = params
-            .until
-            .as_deref()
-            .map(|text| time("until", text))
-            .transpose()?;
+        let since = params.since.as_deref().and_then(local_time);
+        let until = params.until.as_deref().and_then(local_time);
         let same = |wanted: &Option<String>, value: &Option<String>| {
             let Some(wanted) = wanted else { return true };
             value
@@ -240,13 +231,4 @@ impl Tool for Filter {
         let summary = format!("{} of {number} pictures meet the conditions", kept.len());
         Ok(pictures_done(&kept, summary))
     }
-}
-
-/// Reads a date or a date with time.
-fn time(name: &str, text: &str) -> Result<DateTime, ToolError> {
-    text.parse().map_err(|_| {
-        let sentence =
-            format!("{name}: {text:?} is no local time such as 2026-03-01 or 2026-03-01T08:00");
-        ToolError::Permanent(sentence)
-    })
 }

@@ -1,21 +1,22 @@
 //! `contact_sheet` and `album`: files for people.
 
+use std::fs;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::album::{self, AlbumError, caption};
-use watchkeeper_pictures::sheet::{self, SheetError};
-use watchkeeper_store::durable;
+use watchkeeper_pictures::sheet::{self, MAX_PICTURES, SheetError};
 
-use super::common::{COUNT, Collection};
-use crate::tool::{Context, Done, Kind, Output, Param, Tool, ToolError, ToolSpec, read};
+use super::common::{COUNT, Collection, unread};
+use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 /// The result of a tool that wrote a file or folder.
-fn written(name: String, count: usize, summary: String) -> Done {
+fn written(name: String, count: usize, summary: String) -> ToolOutput {
     let values = Map::from_iter([
         ("file".to_owned(), Value::from(name.as_str())),
         ("count".to_owned(), Value::from(count)),
     ]);
-    Done {
+    ToolOutput {
         values,
         summary,
         files: vec![name],
@@ -41,7 +42,7 @@ impl Tool for ContactSheet {
     fn spec(&self) -> &'static ToolSpec {
         &ToolSpec {
             name: "contact_sheet",
-            about: "Writes one JPEG with small captioned pictures, at most 400.",
+            about: "Writes one JPEG with small captioned pictures, the first 400.",
             params: &[
                 Param {
                     name: "from",
@@ -60,25 +61,36 @@ impl Tool for ContactSheet {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let SheetParams { from, file } = read(params)?;
         let pictures = from.into_pictures();
         let captioned: Vec<_> = pictures.iter().map(|p| (p, caption(p))).collect();
-        let jpeg = sheet::draw(&captioned, &|| context.go_on().is_ok());
-        let jpeg = jpeg.map_err(|error| match error {
-            SheetError::Interrupted => context.go_on().err().unwrap_or(ToolError::Cancelled),
+        let drawn = captioned.get(..MAX_PICTURES).unwrap_or(&captioned);
+        let sheet = sheet::draw(drawn, &|| context.check_continue().is_ok());
+        let sheet = sheet.map_err(|error| match error {
+            SheetError::Interrupted => interruption(context),
             error => ToolError::Permanent(error.to_string()),
         })?;
-        let path = context.target(&file)?;
-        durable::replace(&path, &jpeg).map_err(|error| {
-            ToolError::Transient(format!("{} can't be written: {error}", path.display()))
+        let target = context.target(&file)?;
+        fs::write(target.part(), &sheet.jpeg).map_err(|error| {
+            ToolError::Transient(format!(
+                "{} can't be written: {error}",
+                target.path().display()
+            ))
         })?;
+        let path = target.publish()?;
+        let drawn = sheet.pictures;
         let summary = format!(
-            "contact sheet {} of {} pictures",
+            "contact sheet {} of {drawn} of {} pictures{}",
             path.display(),
-            pictures.len()
+            pictures.len(),
+            unread(&sheet.unreadable)
         );
-        Ok(written(file, pictures.len(), summary))
+        Ok(written(file, drawn, summary))
     }
 }
 
@@ -121,32 +133,43 @@ impl Tool for Album {
         }
     }
 
-    fn run(&self, params: Map<String, Value>, context: &Context<'_>) -> Result<Done, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let AlbumParams { from, name, title } = read(params)?;
         let groups = from.into_groups("pictures");
         context.expect(groups.iter().map(|group| group.pictures.len()).sum());
-        let path = context.target(&name)?;
+        let target = context.target(&name)?;
         let progress = || {
             context.count();
-            context.go_on().is_ok()
+            context.check_continue().is_ok()
         };
         let title = title.as_deref().unwrap_or(&name);
-        let album =
-            album::write(&path, title, &groups, &progress).map_err(|error| match error {
-                AlbumError::Io { .. } => ToolError::Transient(error.to_string()),
-                AlbumError::Exists(_) | AlbumError::Picture(_) => {
-                    ToolError::Permanent(error.to_string())
-                }
-            })?;
-        let Some(album) = album else {
-            return Err(context.go_on().err().unwrap_or(ToolError::Cancelled));
-        };
+        let album = album::write(target.part(), title, &groups, &progress);
+        let album = album.map_err(|error| match error {
+            AlbumError::Io { .. } => ToolError::Transient(error.to_string()),
+            AlbumError::Unreadable(_) => ToolError::Permanent(error.to_string()),
+            AlbumError::Interrupted => interruption(context),
+        })?;
+        let path = target.publish()?;
         let summary = format!(
-            "album {} with {} pictures in {} folders",
+            "album {} with {} pictures in {} folders{}",
             path.join(album::PAGE).display(),
             album.pictures,
-            album.folders
+            album.folders,
+            unread(&album.unreadable)
         );
         Ok(written(name, album.pictures, summary))
     }
+}
+
+/// Why a tool was told to end.
+fn interruption(context: &Context<'_>) -> ToolError {
+    // The reason may be gone between the two questions only in theory.
+    context
+        .check_continue()
+        .err()
+        .unwrap_or(ToolError::Cancelled)
 }

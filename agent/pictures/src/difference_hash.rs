@@ -6,9 +6,9 @@ use image::imageops::thumbnail;
 /// 64 bits: whether each pixel of a picture of 9 x 8 is brighter than its right neighbour
 /// (difference hash).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fingerprint(u64);
+pub(crate) struct DifferenceHash(u64);
 
-impl Fingerprint {
+impl DifferenceHash {
     pub(crate) fn of(grey: &GrayImage) -> Self {
         let small = thumbnail(grey, 9, 8);
         let mut bits = 0;

@@ -1,12 +1,14 @@
 //! The durable log of a job: one JSON record a line, in the order in which things happened.
 //!
-//! - A record is on stable storage when [`Journal::append`] returns.
+//! - A record is on stable storage when [`JobLog::append`] returns.
 //! - A line that a crash cut off is removed when the log is opened for writing, and ignored by
 //!   readers. Any other damaged line is an error.
+//! - After a failed write nothing more is written: the next line would be damaged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -18,16 +20,16 @@ const MAX_BYTES: u64 = 64 << 20;
 
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LogLine {
     /// Milliseconds since 1970.
     pub at_ms: i64,
     #[serde(flatten)]
-    pub record: Record,
+    pub record: LogRecord,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub enum Record {
+pub enum LogRecord {
     /// A process began to run the job, or went on with it.
     Opened,
     Started {
@@ -36,6 +38,11 @@ pub enum Record {
         /// As written, with references.
         params: Map<String, Value>,
         attempt: u64,
+    },
+    /// A step is about to write this name in the output folder.
+    Claimed {
+        step: String,
+        name: String,
     },
     Finished {
         step: String,
@@ -70,7 +77,7 @@ pub struct StepResult {
 
 /// Why a log can't be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum JournalError {
+pub enum LogError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} has a damaged line {line}: {why}", path.display())]
@@ -85,18 +92,19 @@ pub enum JournalError {
 
 /// A log that is written.
 #[derive(Debug)]
-pub struct Journal {
+pub(crate) struct JobLog {
     path: PathBuf,
-    file: File,
+    /// `None` after a failed write.
+    file: Mutex<Option<File>>,
 }
 
-impl Journal {
+impl JobLog {
     /// Opens the log for writing and returns what it holds.
     ///
     /// # Errors
     /// If it can't be read or written, or is damaged.
-    pub fn open(path: &Path) -> Result<(Self, Vec<Line>), JournalError> {
-        let io = |source| JournalError::Io {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<LogLine>), LogError> {
+        let io = |source| LogError::Io {
             path: path.to_owned(),
             source,
         };
@@ -111,28 +119,34 @@ impl Journal {
             file.set_len(whole as u64).map_err(io)?;
         }
         file.seek(SeekFrom::End(0)).map_err(io)?;
-        let journal = Self {
+        let log = Self {
             path: path.to_owned(),
-            file,
+            file: Mutex::new(Some(file)),
         };
-        Ok((journal, lines))
+        Ok((log, lines))
     }
 
     /// Writes a record; durable on return.
     ///
     /// # Errors
     /// If the disk is full or refuses.
-    pub fn append(&mut self, record: Record) -> Result<(), JournalError> {
+    pub(crate) fn append(&self, record: LogRecord) -> Result<(), LogError> {
         let at_ms = jiff::Timestamp::now().as_millisecond();
-        // All records are maps with text keys, which always serialise.
-        let mut line = serde_json::to_vec(&Line { at_ms, record }).unwrap_or_default();
-        line.push(b'\n');
-        let written = self.file.write_all(&line);
-        let synced = written.and_then(|()| self.file.sync_data());
-        synced.map_err(|source| JournalError::Io {
+        let io = |source| LogError::Io {
             path: self.path.clone(),
             source,
-        })
+        };
+        let mut line = serde_json::to_vec(&LogLine { at_ms, record }).map_err(|e| io(e.into()))?;
+        line.push(b'\n');
+        let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(file) = slot.as_mut() else {
+            return Err(io(io::Error::other("an earlier write failed")));
+        };
+        let written = file.write_all(&line).and_then(|()| file.sync_data());
+        if written.is_err() {
+            *slot = None;
+        }
+        written.map_err(io)
     }
 }
 
@@ -140,8 +154,8 @@ impl Journal {
 ///
 /// # Errors
 /// If it can't be read or is damaged.
-pub(super) fn read(path: &Path) -> Result<Vec<Line>, JournalError> {
-    let mut file = File::open(path).map_err(|source| JournalError::Io {
+pub(super) fn read(path: &Path) -> Result<Vec<LogLine>, LogError> {
+    let mut file = File::open(path).map_err(|source| LogError::Io {
         path: path.to_owned(),
         source,
     })?;
@@ -150,15 +164,15 @@ pub(super) fn read(path: &Path) -> Result<Vec<Line>, JournalError> {
     parse(path, text.get(..whole).unwrap_or_default())
 }
 
-fn content(path: &Path, file: &mut File) -> Result<String, JournalError> {
+fn content(path: &Path, file: &mut File) -> Result<String, LogError> {
     let mut bytes = Vec::new();
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|source| JournalError::Io {
+    read.map_err(|source| LogError::Io {
         path: path.to_owned(),
         source,
     })?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(JournalError::TooLarge(path.to_owned()));
+        return Err(LogError::TooLarge(path.to_owned()));
     }
     // A cut may fall into a letter; a damaged line is found by its parser.
     Ok(match String::from_utf8(bytes) {
@@ -167,10 +181,10 @@ fn content(path: &Path, file: &mut File) -> Result<String, JournalError> {
     })
 }
 
-fn parse(path: &Path, text: &str) -> Result<Vec<Line>, JournalError> {
+fn parse(path: &Path, text: &str) -> Result<Vec<LogLine>, LogError> {
     let lines = text.lines().enumerate();
     let parsed = lines.map(|(n, line)| {
-        serde_json::from_str(line).map_err(|error| JournalError::Damaged {
+        serde_json::from_str(line).map_err(|error| LogError::Damaged {
             path: path.to_owned(),
             line: n + 1,
             why: error.to_string(),
