@@ -176,8 +176,11 @@ fn draw_scales(svg: &mut String) -> std::fmt::Result {
     writeln!(svg, "<path d=\"M{left} {limit:.0}H{right}\" {dashed}/>")
 }
 
+/// Colour of a curve, and its value in degrees Celsius.
+type Curve = (&'static str, fn(&Row) -> f64);
+
 fn draw_curves(svg: &mut String, rows: &[Row]) -> std::fmt::Result {
-    let curves: [(&str, fn(&Row) -> f64); 3] = [
+    let curves: [Curve; 3] = [
         ("#2b83ba", |row| row.air.0),
         ("#d7191c", |row| row.alone.0),
         ("#1a9641", |row| row.chip.0),
