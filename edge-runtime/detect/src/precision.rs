@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_models::digest;
 use watchkeeper_models::onnx::quantize;
 
+/// Extension of calibrated networks.
+const CALIBRATED: &str = "int8.onnx";
+
 /// The precision in which networks run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,7 +39,8 @@ impl Precision {
 
     /// The file that `backend` runs in place of `path`, and the precision that it has.
     pub(crate) fn network_file(self, path: &Path, backend: &str) -> (PathBuf, Self) {
-        if self != Self::Int8 {
+        // A calibrated network that is named itself needs no other file.
+        if self != Self::Int8 || path.to_string_lossy().ends_with(CALIBRATED) {
             return (path.to_owned(), self);
         }
         match calibrated(path, backend) {
@@ -62,7 +66,7 @@ impl FromStr for Precision {
 /// Where the calibrated network of a file is kept: `model.int8.onnx` for `model.onnx`.
 #[must_use]
 pub fn calibrated_file(path: &Path) -> PathBuf {
-    path.with_extension("int8.onnx")
+    path.with_extension(CALIBRATED)
 }
 
 /// Finds the calibrated network of a file for a back end.
@@ -105,5 +109,7 @@ mod tests {
         assert_eq!(found, (path.to_owned(), Precision::Fp16));
         let named = Path::new("/nowhere/model.int8.onnx");
         assert_eq!(calibrated_file(path), named);
+        let found = Precision::Int8.network_file(named, "trt");
+        assert_eq!(found, (named.to_owned(), Precision::Int8));
     }
 }

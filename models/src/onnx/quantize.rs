@@ -92,19 +92,50 @@ impl Quantizable {
         Ok(Self { file, tensors })
     }
 
-    /// The file with each tensor whose range must be known as a further output.
+    /// Names of the tensors whose ranges must be known.
+    #[must_use]
+    pub fn tensors(&self) -> &[String] {
+        &self.tensors
+    }
+
+    /// The file with these tensors as further outputs.
     ///
     /// # Errors
     /// [`OnnxError`]: the file is damaged.
-    pub fn observed(&self) -> Result<ObservedFile, OnnxError> {
+    pub fn observed(&self, tensors: &[String]) -> Result<ObservedFile, OnnxError> {
+        // An input can't be an output as well.
+        self.with_outputs(tensors, |tensor, seen| {
+            vec![Node::new("Identity", &[tensor], seen, |node| node)]
+        })
+    }
+
+    /// The file with the number of values of each tensor as a further output.
+    ///
+    /// # Errors
+    /// [`OnnxError`]: the file is damaged.
+    pub fn sized(&self) -> Result<ObservedFile, OnnxError> {
+        self.with_outputs(&self.tensors, |tensor, seen| {
+            let count = format!("{seen}_count");
+            let float = |node: super::Message| node.int("to", FLOAT);
+            vec![
+                Node::new("Size", &[tensor], &count, |node| node),
+                Node::new("Cast", &[&count], seen, float),
+            ]
+        })
+    }
+
+    /// The file with nodes that make a further output of each tensor.
+    fn with_outputs(
+        &self,
+        tensors: &[String],
+        nodes: impl Fn(&str, &str) -> Vec<Node>,
+    ) -> Result<ObservedFile, OnnxError> {
         let mut file = self.file.clone();
         let suffix = file.free_suffix("_seen")?;
         let mut names = Vec::new();
-        for tensor in &self.tensors {
-            // An input can't be an output as well.
+        for tensor in tensors {
             let seen = format!("{tensor}{suffix}");
-            file.nodes
-                .push(Node::new("Identity", &[tensor], &seen, |node| node));
+            file.nodes.extend(nodes(tensor, &seen));
             file.add_output(&seen);
             names.push((seen, tensor.clone()));
         }
@@ -364,7 +395,8 @@ mod tests {
     #[test]
     fn observed_file_has_the_tensors_as_outputs() {
         let network = Quantizable::read(network(&[0.5])).expect("read");
-        let ObservedFile { bytes, names } = network.observed().expect("observed");
+        let observed = network.observed(network.tensors()).expect("observed");
+        let ObservedFile { bytes, names } = observed;
         let outputs = File::read(bytes.into()).and_then(|file| file.outputs());
         let seen: Vec<String> = names.iter().map(|(seen, _)| seen.clone()).collect();
         assert_eq!(seen, ["a_seen", "x_seen"]);
@@ -376,6 +408,18 @@ mod tests {
                 "x_seen".to_owned()
             ])
         );
+    }
+
+    #[test]
+    fn sizes_of_tensors_are_outputs_of_float32() {
+        let network = Quantizable::read(network(&[0.5])).expect("read");
+        let ObservedFile { bytes, .. } = network.sized().expect("sized");
+        let file = File::read(bytes.into()).expect("read");
+        let ops: Vec<&str> = file.nodes.iter().map(|node| node.op.as_str()).collect();
+        let right = ["Conv", "Conv", "Conv", "Size", "Cast", "Size", "Cast"];
+        assert_eq!(ops, right);
+        let outputs = ["y", "a_seen", "x_seen"].map(str::to_owned);
+        assert_eq!(file.outputs(), Ok(outputs.into()));
     }
 
     #[test]

@@ -1,33 +1,33 @@
-//! Whether a network of int8 may replace the one that serves.
+//! Whether a network of int8 may replace the one of fp16.
 //!
-//! - Boxes are compared with those of the network of float32, as a change of the back end compares
-//!   them ([`Comparison`]).
+//! - Its changes are counted ([`ChangeCount`]), as a change of the back end counts them.
 //! - Times are medians of runs in turns, so that other load affects both alike.
 
 use std::time::Duration;
 
-use crate::change::{Comparison, GoldenFrame};
+use crate::change::{ChangeCount, GoldenFrame};
 use crate::network::Network;
-
-/// Largest share of golden boxes that may change.
-const MAX_CHANGE: f64 = 0.01;
 
 /// Least gain of speed.
 const MIN_GAIN: f64 = 1.3;
 
-/// Least number of golden boxes, so that one of them is not more than the share that may change.
-const MIN_BOXES: usize = 100;
-
 /// What the golden frames showed so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Figures {
-    pub(super) boxes: usize,
-    pub(super) changed: usize,
+    pub(super) count: ChangeCount,
     former: Vec<Duration>,
     candidate: Vec<Duration>,
 }
 
 impl Figures {
+    pub(super) const fn new(count: ChangeCount) -> Self {
+        Self {
+            count,
+            former: Vec::new(),
+            candidate: Vec::new(),
+        }
+    }
+
     /// Runs both networks on a frame, compares the candidate's outputs with the golden ones, and
     /// measures both by `clock`.
     ///
@@ -36,7 +36,6 @@ impl Figures {
     pub(super) fn examine(
         &mut self,
         frame: &GoldenFrame,
-        comparison: &Comparison,
         former: &mut dyn Network,
         candidate: &mut dyn Network,
         clock: &dyn Fn() -> Duration,
@@ -44,11 +43,9 @@ impl Figures {
         let (feeds, golden) = (frame.feeds(), frame.outputs());
         let mut counted = Err("it returned nothing".to_owned());
         candidate.infer(&feeds, &mut |outputs| {
-            counted = comparison.count_changes(&feeds, &golden, outputs);
+            counted = self.count.add(&feeds, &golden, outputs);
         })?;
-        let counted = counted?;
-        self.boxes += counted.boxes;
-        self.changed += counted.changed;
+        counted?;
         let time = |network: &mut dyn Network| {
             let (before, mut after) = (clock(), Duration::ZERO);
             network.infer(&feeds, &mut |_| after = clock())?;
@@ -71,24 +68,13 @@ impl Figures {
 
     /// Why the candidate is not kept, in one clause with the figures; `None` if it is.
     pub(super) fn refusal(&self) -> Option<String> {
-        let Self { boxes, changed, .. } = self;
-        if *boxes < MIN_BOXES {
-            return Some(format!(
-                "the frames show {boxes} certain objects, {MIN_BOXES} are needed; calibrate again \
-                 with more frames, or while more happens"
-            ));
+        let counted = self.count.so_far();
+        if let Some(missing) = counted.missing() {
+            return Some(missing);
         }
-        let change = *changed as f64 / *boxes as f64;
         let [former, candidate] = self.times_ms();
         let gain = former / candidate.max(f64::MIN_POSITIVE);
-        let mut reasons = Vec::new();
-        if change > MAX_CHANGE {
-            reasons.push(format!(
-                "{:.1} % of {boxes} boxes changed, at most {:.0} % may",
-                change * 100.0,
-                MAX_CHANGE * 100.0
-            ));
-        }
+        let mut reasons: Vec<String> = counted.refusal().into_iter().collect();
         if gain < MIN_GAIN {
             reasons.push(format!(
                 "it is {gain:.2} times as fast ({former:.2} ms before, {candidate:.2} ms in int8), \
@@ -106,7 +92,8 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::network::{Feed, Tensor};
+    use crate::change::Comparison;
+    use crate::network::{Feed, Numbers, Tensor};
     use crate::testing::manifest;
 
     /// A network with the layout of the tests' manifest that takes a stated time.
@@ -128,9 +115,9 @@ mod tests {
 
     const SHAPE: [usize; 3] = [1, 11, 6];
 
-    /// Ten boxes in a row and an empty one.
-    fn rows(score: f32) -> Vec<f32> {
-        let row = |i: usize| [4.0 + 6.0 * i as f32, 30.0, 4.0, 4.0, 0.0, score];
+    /// Ten boxes in a row at this height, and an empty one.
+    fn rows(score: f32, y: f32) -> Vec<f32> {
+        let row = |i: usize| [4.0 + 6.0 * i as f32, y, 4.0, 4.0, 0.0, score];
         let empty = [0.0; 6];
         (0..10).flat_map(row).chain(empty).collect()
     }
@@ -142,11 +129,14 @@ mod tests {
 
         fn infer(
             &mut self,
-            _: &[Feed<'_>],
+            feeds: &[Feed<'_>],
             read: &mut dyn FnMut(&[Tensor<'_>]),
         ) -> Result<(), String> {
             *self.now.0.lock() += self.cost;
-            let data = rows(self.score);
+            let Some(Numbers::Floats([y])) = feeds.first().map(|feed| feed.numbers) else {
+                return Err("no height".to_owned());
+            };
+            let data = rows(self.score, *y);
             let name = "out";
             read(&[Tensor {
                 name,
@@ -167,18 +157,19 @@ mod tests {
             now: now.clone(),
         };
         let (mut former, mut candidate) = (stub(0.8, 20), stub(score, cost_ms));
-        let data = rows(0.8);
-        let golden = [Tensor {
-            name: "out",
-            shape: &SHAPE,
-            data: &data,
-        }];
-        let frame = GoldenFrame::copy(&[], &golden).expect("small");
-        let comparison = Comparison::of(&manifest());
-        let mut figures = Figures::default();
+        let mut figures = Figures::new(ChangeCount::new(Comparison::of(&manifest())));
         let clock = || now.read();
-        for _ in 0..frames {
-            let done = figures.examine(&frame, &comparison, &mut former, &mut candidate, &clock);
+        for frame in 0..frames {
+            // All boxes move.
+            let y = [if frame.is_multiple_of(2) { 20.0 } else { 40.0 }];
+            let data = rows(0.8, y[0]);
+            let golden = [Tensor {
+                name: "out",
+                shape: &SHAPE,
+                data: &data,
+            }];
+            let frame = GoldenFrame::copy(&[Feed::floats(&[1], &y)], &golden).expect("small");
+            let done = figures.examine(&frame, &mut former, &mut candidate, &clock);
             done.expect("examined");
         }
         figures.refusal()
@@ -206,6 +197,9 @@ mod tests {
     #[test]
     fn few_objects_prove_nothing() {
         let why = refusal(9, 0.8, 10).unwrap_or_default();
-        assert!(why.contains("90 certain objects, 100 are needed"), "{why}");
+        assert!(
+            why.contains("90 certain objects that move, 100 are needed"),
+            "{why}"
+        );
     }
 }

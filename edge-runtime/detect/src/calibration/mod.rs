@@ -1,22 +1,25 @@
 //! Networks of int8 out of networks of float32, by frames of this box.
 //!
-//! - Frames with an even number give the ranges of the tensors ([`ranges`]), the others are golden:
-//!   they decide whether the result is kept ([`acceptance`]).
+//! - The first half of the frames gives the ranges of the tensors ([`ranges`]), the second half is
+//!   golden: it decides whether the result is kept ([`acceptance`]). Neighbours would be too alike.
 //! - Ranges and golden outputs are those of the network of float32 on ONNX Runtime, or on rten
 //!   where its library is missing.
-//! - The result appears beside its origin only after it passed: written aside, synced, renamed.
+//! - Inner tensors are read in groups, so that those of one run are at most [`MAX_GROUP_BYTES`].
+//! - The result appears beside its origin only after it passed, and its engine of TensorRT among
+//!   the others only then.
 //! - Not here: where frames come from, and which network a back end runs (`precision`).
 
 mod acceptance;
 mod ranges;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use tempfile::TempDir;
 use watchkeeper_models::manifest::{Manifest, Task};
 use watchkeeper_models::onnx::OnnxError;
 use watchkeeper_models::onnx::quantize::{ObservedFile, Origin, Quantizable};
@@ -26,18 +29,21 @@ use watchkeeper_vision::frame::Picture;
 use self::acceptance::Figures;
 use self::ranges::Magnitudes;
 use crate::backend::{self, BackendChoice};
-use crate::change::{Comparison, GoldenFrame};
+use crate::change::{ChangeCount, Comparison, GoldenFrame};
 use crate::error::DetectError;
 use crate::network::{Feed, LoadError, Network, Signature, Tensor, input_shape};
 use crate::night_gain::Gamma;
 use crate::pool::{OpenError, OpenRequest};
 use crate::precision::{Precision, calibrated_file};
 use crate::preprocess::Preprocessor;
-use crate::trt::availability;
+use crate::trt::{adopt_engines, availability, replace_file};
 use crate::warm_up::WarmUpError;
 
 /// Runs of both networks before they are measured.
 const WARM_UP_RUNS: usize = 3;
+
+/// Most bytes of the inner tensors that one run returns; a larger tensor is alone.
+const MAX_GROUP_BYTES: usize = 256 << 20;
 
 /// How a calibration ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +57,8 @@ pub struct Calibration {
     /// Golden boxes, and those that changed.
     pub boxes: usize,
     pub changed: usize,
-    /// Median time of one run: of the network that serves now, and of that of int8.
+    /// Median time of one run: of the network of fp16, which is the file itself on ONNX Runtime,
+    /// and of that of int8.
     pub times_ms: [f64; 2],
     /// The file, if it was kept; otherwise why not, in one clause with the figures.
     pub kept: Result<PathBuf, String>,
@@ -76,8 +83,11 @@ pub enum CalibrationError {
              pull onnxruntime`, or TensorRT"
     )]
     Backend(String),
-    #[error("{0} frames are too few, at least 2 are needed; name a source with more")]
-    Frames(usize),
+    #[error(
+        "{found} frames are too few, at least {needed} are needed; take more with --frames, from a \
+         source that has them"
+    )]
+    Frames { found: usize, needed: usize },
     #[error("{model} could not be run for its calibration: {why}")]
     Run { model: String, why: String },
     #[error(transparent)]
@@ -99,9 +109,12 @@ pub fn calibrate(
     frames: &[CalibrationFrame<'_>],
 ) -> Result<Calibration, CalibrationError> {
     let subject = Subject::find(request)?;
-    if frames.len() < 2 {
-        return Err(CalibrationError::Frames(frames.len()));
+    let count = ChangeCount::new(Comparison::of(&subject.resolved.manifest));
+    let (found, needed) = (frames.len(), 2 * count.min_frames());
+    if found < needed {
+        return Err(CalibrationError::Frames { found, needed });
     }
+    let (seen, golden) = frames.split_at(found.div_ceil(2));
     let path = &subject.resolved.path;
     let file = fs::read(path)?;
     let origin = Origin {
@@ -110,36 +123,56 @@ pub fn calibrate(
     };
     let refused = |why| CalibrationError::Onnx(path.clone(), why);
     let network = Quantizable::read(file.into()).map_err(refused)?;
-    // Its child processes find both files there by name.
+    // Its child processes find the files there by name.
     let folder = tempfile::tempdir()?;
-    let ObservedFile { bytes, names } = network.observed().map_err(refused)?;
-    let mut observed = subject.observe(&folder.path().join("seen.onnx"), &bytes, &names)?;
-    let ranges = observed.ranges(&subject, frames.iter().step_by(2))?;
+    let observe = |file: Result<ObservedFile, OnnxError>| {
+        let ObservedFile { bytes, names } = file.map_err(refused)?;
+        subject.observe(&folder.path().join("seen.onnx"), &bytes, &names)
+    };
+    let sizes = observe(network.sized())?.sizes(&subject, seen)?;
+    let mut ranges = BTreeMap::new();
+    for group in groups(network.tensors(), &sizes) {
+        ranges.extend(observe(network.observed(group))?.ranges(&subject, seen)?);
+    }
+    let mut observed = observe(network.observed(&[]))?;
     let int8 = network.convert(&ranges, &origin).map_err(refused)?;
-    let link = folder.path().join("model.onnx");
-    std::os::unix::fs::symlink(std::path::absolute(path)?, &link)?;
-    fs::write(calibrated_file(&link), &int8)?;
-    let former = subject.load(path, Precision::Fp16)?;
-    let candidate = subject.load(&link, Precision::Int8)?;
-    let golden = frames.iter().skip(1).step_by(2);
-    let figures = compare(&subject, &mut observed, [former, candidate], golden)?;
+    let candidate = Aside::write(&folder, &int8)?;
+    let networks = [
+        subject.load(path, Precision::Fp16, None)?,
+        subject.load(&candidate.file, Precision::Int8, Some(&candidate.engines))?,
+    ];
+    let figures = compare(&subject, &mut observed, networks, golden, count)?;
     let kept = match figures.refusal() {
         Some(why) => Err(why),
-        None => {
-            let file = calibrated_file(path);
-            replace(&file, &int8)?;
-            Ok(file)
-        }
+        None => Ok(subject.keep(&candidate, &int8)?),
     };
+    let counted = figures.count.so_far();
     Ok(Calibration {
         backend: subject.backend.name(),
-        tensors: names.len(),
-        frames: [frames.len().div_ceil(2), frames.len() / 2],
-        boxes: figures.boxes,
-        changed: figures.changed,
+        tensors: network.tensors().len(),
+        frames: [seen.len(), golden.len()],
+        boxes: counted.boxes,
+        changed: counted.changed,
         times_ms: figures.times_ms(),
         kept,
     })
+}
+
+/// The network of int8 before it is kept.
+struct Aside {
+    file: PathBuf,
+    /// Folder of its engines of TensorRT.
+    engines: PathBuf,
+}
+
+impl Aside {
+    fn write(folder: &TempDir, network: &[u8]) -> io::Result<Self> {
+        // By this name it runs as it is, or not at all.
+        let file = calibrated_file(&folder.path().join("model.onnx"));
+        fs::write(&file, network)?;
+        let engines = folder.path().join("engines");
+        Ok(Self { file, engines })
+    }
 }
 
 /// The model and the back end of a calibration.
@@ -200,20 +233,37 @@ impl<'a> Subject<'a> {
         CalibrationError::Run { model, why }
     }
 
-    /// Loads the network in a precision on the back end of the calibration.
+    /// Loads the network in a precision on the back end of the calibration; `engines` replaces
+    /// the folder of engines of TensorRT.
     fn load(
         &self,
         path: &Path,
         precision: Precision,
+        engines: Option<&Path>,
     ) -> Result<Box<dyn Network>, CalibrationError> {
         let (mut ort, mut trt) = (self.request.ort.clone(), self.request.trt.clone());
         ort.precision = precision;
         if let Some(trt) = &mut trt {
             trt.precision = precision;
+            if let Some(engines) = engines {
+                engines.clone_into(&mut trt.engine_dir);
+            }
         }
         let (manifest, threads) = (self.manifest(), self.threads());
         let loaded = backend::load(self.backend, path, manifest, threads, &ort, trt.as_ref());
         Ok(loaded?)
+    }
+
+    /// Keeps the network of int8 and its engines; returns its file, which is durable.
+    fn keep(&self, candidate: &Aside, network: &[u8]) -> io::Result<PathBuf> {
+        let file = calibrated_file(&self.resolved.path);
+        replace_file(&file, &[network])?;
+        if let Some(trt) = &self.request.trt
+            && let Err(error) = adopt_engines(&candidate.engines, &trt.engine_dir)
+        {
+            tracing::warn!(%error, "the engine of int8 can't be kept; the next start builds it");
+        }
+        Ok(file)
     }
 
     /// Loads the network of float32 with further outputs, named as `names` has them.
@@ -282,11 +332,28 @@ impl Observed {
         ran.map_err(|why| subject.failed(why))
     }
 
-    /// The range of each inner tensor over all frames.
-    fn ranges<'f>(
+    /// Bytes of each inner tensor of a network that returns their numbers of values.
+    fn sizes(
         &mut self,
         subject: &Subject<'_>,
-        frames: impl Iterator<Item = &'f CalibrationFrame<'f>>,
+        frames: &[CalibrationFrame<'_>],
+    ) -> Result<Vec<usize>, CalibrationError> {
+        let mut sizes = Vec::new();
+        for frame in frames.iter().take(1) {
+            self.run(subject, *frame, &mut |_, _, inner| {
+                let count = |tensor: &Tensor<'_>| tensor.data.first().copied().unwrap_or(0.0);
+                let counts = inner.iter().map(|tensor| count(tensor) as usize);
+                sizes = counts.map(|count| count.saturating_mul(4)).collect();
+            })?;
+        }
+        Ok(sizes)
+    }
+
+    /// The range of each inner tensor over all frames.
+    fn ranges(
+        &mut self,
+        subject: &Subject<'_>,
+        frames: &[CalibrationFrame<'_>],
     ) -> Result<BTreeMap<String, f32>, CalibrationError> {
         let mut all = vec![Magnitudes::new(); self.tensors.len()];
         for frame in frames {
@@ -301,17 +368,31 @@ impl Observed {
     }
 }
 
+/// Splits tensors of these bytes into groups of at most [`MAX_GROUP_BYTES`] or one tensor.
+fn groups<'a>(tensors: &'a [String], sizes: &[usize]) -> Vec<&'a [String]> {
+    let (mut groups, mut first, mut bytes) = (Vec::new(), 0, 0_usize);
+    for (place, size) in sizes.iter().enumerate().take(tensors.len()) {
+        bytes = bytes.saturating_add(*size);
+        if bytes > MAX_GROUP_BYTES && place > first {
+            groups.push(&tensors[first..place]);
+            (first, bytes) = (place, *size);
+        }
+    }
+    groups.push(&tensors[first..]);
+    groups
+}
+
 /// Examines the former network and the candidate on golden frames.
-fn compare<'f>(
+fn compare(
     subject: &Subject<'_>,
     observed: &mut Observed,
     [mut former, mut candidate]: [Box<dyn Network>; 2],
-    frames: impl Iterator<Item = &'f CalibrationFrame<'f>>,
+    frames: &[CalibrationFrame<'_>],
+    count: ChangeCount,
 ) -> Result<Figures, CalibrationError> {
-    let comparison = Comparison::of(&subject.resolved.manifest);
     let began = Instant::now();
     let clock = || began.elapsed();
-    let mut figures = Figures::default();
+    let mut figures = Figures::new(count);
     let mut is_warm = false;
     for frame in frames {
         let mut golden = None;
@@ -333,23 +414,24 @@ fn compare<'f>(
         }
         let networks = (former.as_mut(), candidate.as_mut());
         figures
-            .examine(&golden, &comparison, networks.0, networks.1, &clock)
+            .examine(&golden, networks.0, networks.1, &clock)
             .map_err(failed)?;
     }
     Ok(figures)
 }
 
-/// Writes a file whole: beside its place first, then renamed; durable on return.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        fs::remove_file(&temporary).ok();
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_hold_every_tensor_once_and_few_bytes() {
+        let tensors: Vec<String> = (0..6).map(|n| n.to_string()).collect();
+        let part = MAX_GROUP_BYTES / 2;
+        let sizes = [part, part, 1, 3 * part, part, part];
+        let lengths: Vec<usize> = groups(&tensors, &sizes).iter().map(|g| g.len()).collect();
+        assert_eq!(lengths, [2, 1, 1, 2]);
+        assert_eq!(groups(&tensors, &sizes).concat(), tensors);
+        assert_eq!(groups(&tensors, &[1; 6]), [&tensors[..]]);
     }
-    written
 }

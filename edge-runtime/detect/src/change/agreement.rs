@@ -15,6 +15,7 @@
 //!   may survive.
 //! - Two outputs differ by the length of their difference, relative to the golden one's length.
 //! - Values that are not finite disagree, where the serving network has none.
+//! - Not here: candidates of int8, whose changes are counted over all frames ([`count`](super::count)).
 
 use std::sync::Arc;
 
@@ -27,13 +28,13 @@ use crate::network::{Feed, Tensor};
 use crate::nms::suppress;
 
 /// Least overlap of two boxes of one object.
-const MIN_IOU: f64 = 0.9;
+pub(super) const MIN_IOU: f64 = 0.9;
 
 /// Largest difference of the scores of one object.
 const SCORE_TOLERANCE: f32 = 0.05;
 
 /// Largest relative difference of outputs that are not decoded. FP16 gives about 0.001.
-const OUTPUT_TOLERANCE: f64 = 0.02;
+pub(super) const OUTPUT_TOLERANCE: f64 = 0.02;
 
 /// Relative difference of outputs up to which a frame without objects proves something. rten and
 /// ONNX Runtime differ by about 0.000 01.
@@ -82,45 +83,22 @@ impl Comparison {
             return Ok(true);
         };
         let has_object = compare_boxes(manifest, inputs, golden, outputs)?;
-        if manifest.task != Task::ObjectDetection && manifest.task != Task::ZeroShotDetection {
+        if self.has_more_than_boxes() {
             check_outputs(difference)?;
         }
         Ok(has_object || difference <= CLOSE_TOLERANCE)
     }
 
-    /// Counts the golden boxes that a candidate changed. Outputs without boxes count as one.
-    ///
-    /// # Errors
-    /// One clause: the outputs can't be compared.
-    pub(crate) fn count_changes(
-        &self,
-        inputs: &[Feed<'_>],
-        golden: &[Tensor<'_>],
-        outputs: &[Tensor<'_>],
-    ) -> Result<BoxChange, String> {
-        let difference = difference(golden, outputs)?;
+    /// Whether outputs that are not decoded here belong to the boxes.
+    pub(super) fn has_more_than_boxes(&self) -> bool {
         let Self::Boxes(manifest) = self else {
-            let changed = usize::from(difference > OUTPUT_TOLERANCE);
-            return Ok(BoxChange { boxes: 1, changed });
+            return false;
         };
-        let golden = Boxes::of(manifest, inputs, golden)?;
-        let candidate = Boxes::of(manifest, inputs, outputs)?;
-        let lost = without_partner(&golden.certain, &candidate.all).count();
-        let extra = without_partner(&candidate.certain, &golden.all).count();
-        Ok(BoxChange {
-            boxes: golden.certain.len(),
-            changed: lost + extra,
-        })
+        !matches!(
+            manifest.task,
+            Task::ObjectDetection | Task::ZeroShotDetection
+        )
     }
-}
-
-/// How many golden boxes a candidate changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BoxChange {
-    /// Certain golden boxes.
-    pub(crate) boxes: usize,
-    /// Those without a partner, and the candidate's certain boxes without one.
-    pub(crate) changed: usize,
 }
 
 fn check_outputs(difference: f64) -> Result<(), String> {
@@ -135,7 +113,7 @@ fn check_outputs(difference: f64) -> Result<(), String> {
 }
 
 /// The largest relative difference of an output.
-fn difference(golden: &[Tensor<'_>], outputs: &[Tensor<'_>]) -> Result<f64, String> {
+pub(super) fn difference(golden: &[Tensor<'_>], outputs: &[Tensor<'_>]) -> Result<f64, String> {
     if golden.len() != outputs.len() {
         let (expected, found) = (golden.len(), outputs.len());
         return Err(format!("it has {found} outputs, expected {expected}"));
@@ -171,15 +149,15 @@ fn difference(golden: &[Tensor<'_>], outputs: &[Tensor<'_>]) -> Result<f64, Stri
 }
 
 /// The boxes of one network.
-struct Boxes {
+pub(super) struct Boxes {
     /// All above the threshold.
-    all: Vec<RawDetection>,
+    pub(super) all: Vec<RawDetection>,
     /// Those that a detector would report and that are certain.
-    certain: Vec<RawDetection>,
+    pub(super) certain: Vec<RawDetection>,
 }
 
 impl Boxes {
-    fn of(
+    pub(super) fn of(
         manifest: &Manifest,
         inputs: &[Feed<'_>],
         outputs: &[Tensor<'_>],
@@ -238,7 +216,7 @@ fn compare_boxes(
 }
 
 /// Those of `boxes` without a partner of their own in `others`.
-fn without_partner<'a>(
+pub(super) fn without_partner<'a>(
     boxes: &'a [RawDetection],
     others: &'a [RawDetection],
 ) -> impl Iterator<Item = &'a RawDetection> {
@@ -344,33 +322,6 @@ mod tests {
         let noise = |score| [([30.0, 30.0, 20.0, 20.0], score, 1)];
         assert_eq!(compare(&noise(0.3), &noise(0.3)), Ok(true));
         assert_eq!(compare(&noise(0.1), &noise(0.4)), Ok(false));
-    }
-
-    #[test]
-    fn changes_are_lost_boxes_and_extra_ones() {
-        let other = ([50.0, 10.0, 8.0, 8.0], 0.7, 1);
-        let (golden, candidate) = (rows(&[PERSON, other]), rows(&[PERSON, (other.0, 0.6, 1)]));
-        let shape = [1, 3, 6];
-        let tensor = |data| Tensor {
-            name: "out",
-            shape: &shape,
-            data,
-        };
-        let comparison = Comparison::of(&manifest());
-        let count = |golden, candidate| {
-            comparison.count_changes(&[], &[tensor(golden)], &[tensor(candidate)])
-        };
-        let (boxes, none) = (2, 0);
-        let same = BoxChange {
-            boxes,
-            changed: none,
-        };
-        assert_eq!(count(&golden, &golden), Ok(same));
-        // Its score changed, so neither of the two boxes has a partner.
-        assert_eq!(
-            count(&golden, &candidate),
-            Ok(BoxChange { boxes, changed: 2 })
-        );
     }
 
     #[test]

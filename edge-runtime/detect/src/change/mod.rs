@@ -5,7 +5,7 @@
 //! - [`ChangeTask`] builds a candidate and runs it on golden frames, on a thread of its own. It
 //!   never holds the lock of the serving network.
 //! - [`BackendChange`] decides, without I/O: a candidate serves only after enough golden frames
-//!   agree ([`Comparison`]).
+//!   agree ([`Comparison`]); one of int8, after few boxes changed over all frames ([`Counted`]).
 //! - A golden frame is what the serving network got and returned. One is held at a time, and at
 //!   most one is taken in each [`ChangePolicy::interval`].
 //!
@@ -13,6 +13,7 @@
 //! child process and reports ([`ChangeHost`], which the runtime implements).
 
 mod agreement;
+mod count;
 mod golden;
 mod host;
 mod link;
@@ -24,6 +25,8 @@ mod task;
 mod tests;
 
 pub use self::agreement::Comparison;
+pub(crate) use self::count::ChangeCount;
+pub use self::count::Counted;
 pub(crate) use self::golden::GoldenFrame;
 pub use self::host::ChangeHost;
 pub use self::reporter::ChangeReporter;

@@ -10,10 +10,13 @@
 //! - A candidate is agreed on only after [`ChangePolicy::frames`] golden frames agree. One frame
 //!   that disagrees refuses it.
 //! - At least [`ChangePolicy::conclusive`] of them prove something: others stop counting before.
+//! - For a candidate of int8, changes are counted instead: after [`ChangePolicy::frames`], and once
+//!   they are enough to decide, [`Counted`] decides.
 //! - A final state never changes, except `swapped` to `reverted`.
 
 use std::time::Duration;
 
+use super::count::Counted;
 use crate::backend_in_use::ChangeState;
 
 /// How a change proceeds.
@@ -51,6 +54,8 @@ pub enum ChangeInput {
         /// Whether the frame proves something.
         is_conclusive: bool,
     },
+    /// A golden frame was compared with a candidate of int8: the changes over all frames.
+    Counted(Counted),
     /// A golden frame disagrees.
     Disagreed(String),
     /// The build or the candidate failed.
@@ -98,6 +103,9 @@ impl BackendChange {
                 let agreed = *agreed;
                 Some(self.count(agreed, is_conclusive))
             }
+            (S::Comparing { agreed, .. }, In::Counted(so_far)) => {
+                Some(self.judge(agreed + 1, so_far))
+            }
             (S::Comparing { .. }, In::Disagreed(why)) => Some(S::Refused { why }),
             (S::Building { .. } | S::Comparing { .. }, In::Failed(why)) => Some(S::Failed { why }),
             (S::Agreed, In::TookOver) => Some(S::Swapped),
@@ -122,6 +130,22 @@ impl BackendChange {
         match agreed + 1 {
             agreed if agreed >= self.policy.frames => ChangeState::Agreed,
             agreed => self.comparing(agreed),
+        }
+    }
+
+    /// Decides on a candidate of int8 after this many frames.
+    fn judge(&self, compared: u32, so_far: Counted) -> ChangeState {
+        let wanted = self.policy.frames;
+        if compared < wanted || !so_far.is_enough() {
+            return ChangeState::Comparing {
+                agreed: compared.min(wanted.saturating_sub(1)),
+                wanted,
+                needs_objects: compared >= wanted,
+            };
+        }
+        match so_far.refusal() {
+            Some(why) => ChangeState::Refused { why },
+            None => ChangeState::Agreed,
         }
     }
 
@@ -239,6 +263,34 @@ mod tests {
             ChangeState::Comparing { agreed: 19, .. }
         ));
         assert_eq!(feed(1, true), ChangeState::Agreed);
+    }
+
+    #[test]
+    fn counted_candidate_is_decided_after_enough_frames_and_boxes() {
+        let decide = |boxes: usize, changed| {
+            let mut change = BackendChange::new(ChangePolicy::default());
+            change.handle(ChangeInput::Built);
+            for frame in 1..=20 {
+                let so_far = Counted::boxes(boxes * frame, changed);
+                change.handle(ChangeInput::Counted(so_far));
+                assert!(frame == 20 || matches!(change.state(), ChangeState::Comparing { .. }));
+            }
+            change
+        };
+        assert_eq!(decide(5, 1).state(), &ChangeState::Agreed);
+        let why = "2.0 % of 100 boxes changed, at most 1 % may".to_owned();
+        assert_eq!(decide(5, 2).state(), &ChangeState::Refused { why });
+        let mut quiet = decide(4, 0);
+        let waits = ChangeState::Comparing {
+            agreed: 19,
+            wanted: 20,
+            needs_objects: true,
+        };
+        assert_eq!(quiet.state(), &waits);
+        quiet.handle(ChangeInput::Counted(Counted::boxes(99, 0)));
+        assert_eq!(quiet.state(), &waits);
+        quiet.handle(ChangeInput::Counted(Counted::boxes(101, 1)));
+        assert_eq!(quiet.state(), &ChangeState::Agreed);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::agreement::Comparison;
+use super::count::ChangeCount;
 use super::golden::{GoldenFrame, MAX_BYTES};
 use super::link::{Link, Signal};
 use super::reporter::ChangeReporter;
@@ -31,6 +32,8 @@ pub type Build = Box<dyn FnOnce(&dyn Fn(f32) -> bool) -> Result<Box<dyn Network>
 /// A back end that may replace the serving one.
 pub struct Candidate {
     pub backend: &'static str,
+    /// Whether it runs a network of int8, whose changes are counted over all frames.
+    pub is_int8: bool,
     pub build: Build,
 }
 
@@ -145,6 +148,7 @@ impl Subject {
             reporter,
             from: self.in_use.name(),
             to: candidate.backend,
+            is_int8: candidate.is_int8,
             change: Mutex::new(BackendChange::new(self.policy)),
         };
         let built = {
@@ -171,6 +175,7 @@ struct Attempt<'a> {
     reporter: &'a dyn ChangeReporter,
     from: &'static str,
     to: &'static str,
+    is_int8: bool,
     change: Mutex<BackendChange>,
 }
 
@@ -267,6 +272,8 @@ impl Attempt<'_> {
 
     /// Runs golden frames until the candidate is agreed on, and returns it then.
     fn compare(&self, mut candidate: Box<dyn Network>) -> Option<Box<dyn Network>> {
+        let comparison = &self.network.comparison;
+        let mut count = self.is_int8.then(|| ChangeCount::new(comparison.clone()));
         loop {
             let input = match self.network.link.next_golden() {
                 None => ChangeInput::Unused,
@@ -274,7 +281,7 @@ impl Attempt<'_> {
                     "a frame with its outputs takes {bytes} bytes, and at most {MAX_BYTES} are \
                      kept for a comparison"
                 )),
-                Some(Ok(frame)) => self.compare_frame(candidate.as_mut(), &frame),
+                Some(Ok(frame)) => self.compare_frame(candidate.as_mut(), &frame, count.as_mut()),
             };
             match self.handle(input) {
                 ChangeState::Agreed => return Some(candidate),
@@ -286,15 +293,27 @@ impl Attempt<'_> {
         }
     }
 
-    fn compare_frame(&self, candidate: &mut dyn Network, frame: &GoldenFrame) -> ChangeInput {
+    fn compare_frame(
+        &self,
+        candidate: &mut dyn Network,
+        frame: &GoldenFrame,
+        mut count: Option<&mut ChangeCount>,
+    ) -> ChangeInput {
         let (feeds, golden) = (frame.feeds(), frame.outputs());
         let mut input = ChangeInput::Failed(format!("{} returned nothing", self.to));
         let ran = catch_unwind(AssertUnwindSafe(|| {
             candidate.infer(&feeds, &mut |outputs| {
-                input = match self.network.comparison.compare(&feeds, &golden, outputs) {
-                    Ok(is_conclusive) => ChangeInput::Agreed { is_conclusive },
-                    Err(why) => ChangeInput::Disagreed(why),
+                let compared = match &mut count {
+                    Some(count) => count
+                        .add(&feeds, &golden, outputs)
+                        .map(ChangeInput::Counted),
+                    None => self
+                        .network
+                        .comparison
+                        .compare(&feeds, &golden, outputs)
+                        .map(|is_conclusive| ChangeInput::Agreed { is_conclusive }),
                 };
+                input = compared.unwrap_or_else(ChangeInput::Disagreed);
             })
         }));
         match ran {

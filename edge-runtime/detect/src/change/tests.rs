@@ -79,6 +79,7 @@ fn candidate(name: &'static str, switches: &Arc<Switches>) -> Candidate {
     });
     Candidate {
         backend: name,
+        is_int8: false,
         build,
     }
 }
@@ -220,6 +221,7 @@ fn candidate_that_fails_or_panics_is_reported_and_never_serves() {
     panics.panics.store(true, Ordering::Relaxed);
     let broken = |name, build: Build| Candidate {
         backend: name,
+        is_int8: false,
         build,
     };
     let bench = Bench::new(vec![
@@ -313,6 +315,7 @@ fn build_is_stopped_with_the_last_detector() {
     });
     let bench = Bench::new(vec![Candidate {
         backend: "fast",
+        is_int8: false,
         build,
     }]);
     has_begun.recv().unwrap();
@@ -332,6 +335,7 @@ fn build_that_a_stop_of_the_program_ends_is_cancelled_and_nothing_else_tried() {
     });
     let first = Candidate {
         backend: "first",
+        is_int8: false,
         build,
     };
     let bench = Bench::new(vec![first, candidate("fast", &Arc::default())]);

@@ -12,6 +12,7 @@ use crate::change::{Candidate, ChangeHost, ChangeParts, ChangePolicy, ChangeTask
 use crate::file_stamp::FileStamp;
 use crate::network::{LoadError, Network};
 use crate::picture_network::PictureNetwork;
+use crate::precision::Precision;
 
 /// Changes of back ends, in the background.
 #[derive(Debug, Clone)]
@@ -68,8 +69,13 @@ impl Changes {
     fn candidate(&self, model: &str, choice: BackendChoice, picture: PictureNetwork) -> Candidate {
         let (host, model) = (Arc::clone(&self.host), model.to_owned());
         let trt = picture.trt.clone().filter(|_| choice == BackendChoice::Trt);
+        let precision = trt
+            .as_ref()
+            .map_or(picture.ort.precision, |trt| trt.precision);
+        let (_, precision) = precision.network_file(&picture.path, choice.name());
         Candidate {
             backend: choice.name(),
+            is_int8: precision == Precision::Int8,
             build: Box::new(move |progress| {
                 let built = match trt {
                     // It reads files in processes of its own.

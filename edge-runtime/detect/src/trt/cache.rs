@@ -183,6 +183,25 @@ impl EngineCache {
     }
 }
 
+/// Keeps the engines of the folder `from` in the folder `to`; a missing one has none.
+pub(crate) fn adopt_engines(from: &Path, to: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    let (from, to) = (EngineCache::new(from), EngineCache::new(to));
+    for entry in entries {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        if let Some(key) = name.strip_suffix(".engine")
+            && let Some(engine) = from.read(key)
+        {
+            to.write(key, &engine)?;
+        }
+    }
+    Ok(())
+}
+
 /// The engine in a file, if its checksum is right.
 fn unwrap(file: &[u8]) -> Option<&[u8]> {
     let rest = file.strip_prefix(MAGIC)?;
@@ -191,8 +210,11 @@ fn unwrap(file: &[u8]) -> Option<&[u8]> {
 }
 
 /// Writes a file whole: beside its place first, then renamed; durable on return.
-fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Two processes may build the same engine.
     let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
@@ -284,6 +306,21 @@ mod tests {
         );
         assert_eq!(cache.read("000"), None);
         assert!(cache.read("034").is_some());
+    }
+
+    #[test]
+    fn engines_of_another_folder_are_kept_with_their_keys() {
+        let (from, to) = (tempfile::tempdir(), tempfile::tempdir());
+        let (from, to) = (from.expect("a folder"), to.expect("a folder"));
+        let cache = EngineCache::new(from.path());
+        cache.write("a", b"engine").expect("written");
+        cache.write_timings(b"times").expect("written");
+        cache.refuse("b", "no such operator");
+        adopt_engines(from.path(), to.path()).expect("adopted");
+        let cache = EngineCache::new(to.path());
+        assert_eq!(cache.read("a"), Some(b"engine".to_vec()));
+        assert_eq!(fs::read_dir(to.path()).expect("a folder").count(), 1);
+        adopt_engines(&from.path().join("none"), to.path()).expect("nothing to do");
     }
 
     #[test]

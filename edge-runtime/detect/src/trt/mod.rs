@@ -5,7 +5,7 @@
 //!   a broken driver or a crash of the builder costs one log line.
 //! - An engine is built once per file, TensorRT, device and options ([`cache`]).
 //! - An engine has fixed shapes. A network whose inputs vary in length is refused.
-//! - Outputs with NaN are an error of the frame.
+//! - Outputs with values that are not finite are an error of the frame.
 //! - Messages of TensorRT go to the log of the daemon, with the name of the model.
 
 pub mod build;
@@ -17,6 +17,7 @@ pub mod probe;
 mod settings;
 
 pub use build::BuildProgress;
+pub(crate) use cache::{adopt_engines, replace as replace_file};
 pub use engine::{NAME, TrtNetwork};
 pub use probe::{TrtFacts, availability};
 pub use settings::{StopFlag, TrtSettings};
