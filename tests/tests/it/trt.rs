@@ -485,7 +485,7 @@ fn outputs_of_a_wrong_shape_are_refused() -> anyhow::Result<()> {
 
 #[test]
 fn outputs_that_are_no_numbers_are_refused() -> anyhow::Result<()> {
-    falls_back("nan", &["values that are no numbers (NaN)"])
+    falls_back("nan", &["has values that are not finite"])
 }
 
 #[test]

@@ -105,10 +105,11 @@ impl TrtNetwork {
                 )));
             };
             // No early end: so the compiler uses vectors.
-            if data.iter().fold(false, |nan, value| nan | value.is_nan()) {
+            if !data.iter().fold(true, |all, value| all & value.is_finite()) {
                 return Err(RunFailure::Values(format!(
-                    "output `{name}` has values that are no numbers (NaN); export the file in \
-                     float32, or set another runtime.inference.backend"
+                    "output `{name}` has values that are not finite; set \
+                     runtime.inference.precision = \"fp32\", or another \
+                     runtime.inference.backend"
                 )));
             }
             tensors.push(Tensor { name, shape, data });
