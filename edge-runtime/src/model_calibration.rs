@@ -1,7 +1,8 @@
 //! The command `model-calibrate`: makes the network of int8 of a model by frames of a source, and
 //! prints a report as JSON.
 //!
-//! - Frames are taken as for a camera trial; a privacy mask of the configuration applies.
+//! - Frames are taken as for a camera trial, but all that were asked for, and every picture of a
+//!   folder; a privacy mask of the configuration applies.
 //! - Called by `watchkeeper models calibrate`.
 
 use std::process::ExitCode;
@@ -19,6 +20,9 @@ use crate::pipeline::inference::settings::ModelSettings;
 /// Most frames of a calibration; they are kept in memory.
 const MAX_FRAMES: u32 = 500;
 
+/// Maximum bytes of these frames: 172 of 1920 x 1080.
+const MAX_BYTES: usize = 512 << 20;
+
 /// Arguments of `model-calibrate`.
 #[derive(Debug, clap::Args)]
 pub struct Request {
@@ -27,11 +31,11 @@ pub struct Request {
     /// Name of a configured source, or an address: a camera, a recording, a folder of pictures
     #[arg(long, value_name = "SOURCE")]
     source: String,
-    /// Frames to take; half of them give the ranges, half decide
+    /// Frames to take; the first half gives the ranges, the second half decides
     #[arg(long, default_value_t = 100, value_name = "N",
           value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_FRAMES)))]
     frames: u32,
-    /// Seconds of the source from one frame to the next
+    /// Seconds of the source from one frame to the next; of a folder, every picture is taken
     #[arg(long, default_value_t = 0.2, value_name = "SECONDS")]
     every: f64,
     /// Back end to calibrate for [default: that of the configuration]
@@ -71,6 +75,8 @@ impl Request {
             no_tls_verify: false,
             max_frames: self.frames as usize,
             max_fps: 1.0 / every.as_secs_f64(),
+            max_bytes: MAX_BYTES,
+            is_exact: true,
             is_one_size: false,
         };
         let taken = frames::take(&wanted, config).map_err(Error::Source)?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::frames::Wanted;
+use super::frames::{MAX_BYTES, Wanted};
 use crate::pipeline::inference::models::ModelError;
 
 /// Maximum duration in seconds of the source: farther apart, frames do not show the same person
@@ -44,6 +44,8 @@ impl Request {
             no_tls_verify: self.no_tls_verify,
             max_frames: MAX_FRAMES,
             max_fps: MAX_FPS,
+            max_bytes: MAX_BYTES,
+            is_exact: false,
             is_one_size: true,
         }
     }

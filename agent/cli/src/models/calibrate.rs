@@ -58,12 +58,15 @@ fn text(report: &ModelCalibration) -> String {
     } = report;
     let figures = format!(
         "{model} on {backend}: ranges of {tensors} tensors from {range_frames} frames; {changed_boxes} \
-         of {boxes} boxes changed on {golden_frames} others; {before_ms:.2} ms before, \
+         of {boxes} boxes changed on {golden_frames} later ones; {before_ms:.2} ms before, \
          {int8_ms:.2} ms in int8"
     );
     match &report.file {
         Some(file) => {
-            format!("{figures}\nKept {file}; set runtime.inference.precision = \"int8\" to use it")
+            format!(
+                "{figures}\nKept {file}; set runtime.inference.precision = \"int8\" and restart the \
+                 daemon to use it"
+            )
         }
         None => figures,
     }
