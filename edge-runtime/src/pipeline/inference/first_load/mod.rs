@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use watchkeeper_detect::BackendChoice;
+use watchkeeper_detect::precision::{Precision, calibrated_file};
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
 use watchkeeper_models::{Resolved, Sha256Sum, Zoo, ZooError};
 
@@ -221,9 +222,12 @@ impl FirstLoads {
     }
 
     fn key(&self, models: &[Resolved], settings: &ModelSettings) -> Result<Key, FirstLoadError> {
+        let is_int8 = settings.ort_settings().precision == Precision::Int8;
         let checked = models.iter().map(|model| {
             let parts = model.manifest.parts().map(|part| model.part(part));
-            let files = std::iter::once(model.path.clone()).chain(parts);
+            let int8 = Some(calibrated_file(&model.path));
+            let int8 = int8.filter(|file| is_int8 && file.exists());
+            let files = std::iter::once(model.path.clone()).chain(parts).chain(int8);
             let sums = files.map(|path| {
                 let sum = self.digests.of(&path).map(|sum| sum.to_string());
                 sum.map_err(|source| FirstLoadError::Unreadable { path, source })

@@ -21,7 +21,8 @@ const KEY_LEN: usize = 32;
 pub(super) struct CheckedModel {
     /// Its checked manifest.
     pub(super) manifest: String,
-    /// Checksums of its network and its other files, in the order of the manifest.
+    /// Checksums of its network, of its other files in the order of the manifest, and of its
+    /// network of int8 where that may run.
     pub(super) sums: Vec<String>,
 }
 

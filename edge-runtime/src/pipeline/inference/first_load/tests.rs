@@ -50,8 +50,12 @@ impl Site {
     }
 
     fn first_loads_until(&self, is_stopping: &Arc<AtomicBool>) -> FirstLoads {
+        self.first_loads_in("fp16", is_stopping)
+    }
+
+    fn first_loads_in(&self, precision: &str, is_stopping: &Arc<AtomicBool>) -> FirstLoads {
         let settings = serde_json::json!({
-            "backend": "rten", "threads": null, "models_dirs": [self.path("models")],
+            "backend": "rten", "precision": precision, "threads": null, "models_dirs": [self.path("models")],
             "ort_library": null, "library_folders": [], "trt_library": null,
             "engine_dir": self.path("engines"), "state_dir": self.path("state"),
         });
@@ -79,6 +83,23 @@ fn loaded_model_is_checked_once_over_restarts() {
     fs::write(site.path("models/m.onnx"), "another network").unwrap();
     assert_eq!(site.check(&first_loads), Ok(()));
     assert_eq!(site.runs(), 2);
+}
+
+#[test]
+fn calibrated_network_is_checked_where_it_may_run() {
+    let site = Site::new("exit 0");
+    for (precision, runs) in [("fp16", [1, 1, 1]), ("int8", [2, 3, 3])] {
+        let first_loads = site.first_loads_in(precision, &Arc::default());
+        let int8 = site.path("models/m.int8.onnx");
+        fs::remove_file(&int8).ok();
+        assert_eq!(site.check(&first_loads), Ok(()));
+        assert_eq!(site.runs(), runs[0], "{precision}");
+        fs::write(&int8, "a network of int8").unwrap();
+        for right in &runs[1..] {
+            assert_eq!(site.check(&first_loads), Ok(()));
+            assert_eq!(site.runs(), *right, "{precision}");
+        }
+    }
 }
 
 #[test]
