@@ -53,6 +53,10 @@ fn yolox_nano_on_a_processor_is_refused_with_both_figures() -> anyhow::Result<()
         ensure!(why.contains(part), "{report} {log}");
     }
     ensure!(report["boxes"].as_u64() >= Some(100), "{report}");
+    ensure!(
+        report["changed_boxes"].as_u64() <= report["boxes"].as_u64(),
+        "{report}"
+    );
     ensure!(fs::read_dir(folder.path())?.count() == 1);
     Ok(())
 }
