@@ -3,8 +3,8 @@
 //! - Ranges are symmetric around zero, as TensorRT needs them: one per tensor that a convolution
 //!   reads, one per output channel of its weights.
 //! - A convolution that no other product follows stays float32: in many networks it makes boxes and
-//!   scores. Of a YOLOv8 that is the sum over the distribution of a side (DFL); what makes its boxes
-//!   becomes int8, and the calibration decides.
+//!   scores. Of a YOLOv8 it sums the distribution of a side (DFL); what makes its boxes becomes
+//!   int8, and the calibration decides.
 //! - The new file names its origin and the back end on which it was measured.
 
 use std::collections::{BTreeMap, BTreeSet};

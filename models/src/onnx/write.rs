@@ -1,6 +1,6 @@
 //! Parts of new ONNX files.
 //!
-//! - Field numbers are those of `onnx.proto` (onnx/onnx, IR version 8), operators those of opset 13.
+//! - Field numbers are those of `onnx.proto` (onnx/onnx, IR version 8), operators are of opset 13.
 
 use super::message::Message;
 

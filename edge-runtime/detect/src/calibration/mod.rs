@@ -423,6 +423,44 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::rgb_frame;
+
+    /// The error of a calibration with frames of one colour; the file is no network.
+    fn refused(task: &str, decode: &str, frames: usize) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("m.onnx");
+        fs::write(&path, "no network").expect("written");
+        let manifest = format!(
+            "name = \"m\"\ntask = \"{task}\"\nconfidence = 0.5\nlabels = [\"a\", \"b\"]\n\
+             [input]\nwidth = 8\nheight = 8\nlayout = \"nchw\"\ncolour = \"rgb\"\n\
+             dtype = \"f32\"\nfit = \"stretch\"\n[decode]\n{decode}\n"
+        );
+        fs::write(path.with_extension("toml"), manifest).expect("written");
+        let request = OpenRequest {
+            model: path.display().to_string(),
+            backend: BackendChoice::Ort,
+            ..OpenRequest::default()
+        };
+        let frame = rgb_frame(8, 8, [9, 9, 9]);
+        let frames = vec![(&frame.picture, None); frames];
+        let refused = calibrate(&request, &frames).expect_err("refused");
+        refused.to_string()
+    }
+
+    #[test]
+    fn too_few_frames_are_refused_before_the_file_is_read() {
+        let classes = ("classification", "kind = \"classes\"\nscores = \"softmax\"");
+        let few = refused(classes.0, classes.1, 99);
+        assert!(
+            few.starts_with("99 frames are too few, at least 100"),
+            "{few}"
+        );
+        let enough = refused(classes.0, classes.1, 100);
+        assert!(enough.contains("can't be quantised"), "{enough}");
+        let boxes = "kind = \"yolov8\"\n[nms]\niou = 0.5\nclass_agnostic = false";
+        let one = refused("object-detection", boxes, 1);
+        assert!(one.starts_with("1 frames are too few, at least 2"), "{one}");
+    }
 
     #[test]
     fn groups_hold_every_tensor_once_and_few_bytes() {
