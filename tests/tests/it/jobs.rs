@@ -103,7 +103,6 @@ fn job_killed_at_any_moment_is_resumed_with_nothing_lost_and_nothing_twice() -> 
     let expected = content(&bench.path("whole"))?;
     ensure!(expected.len() == 18, "{:?}", expected.keys());
     let seed = fastrand::u64(..);
-    println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let mut interrupted = 0;
     for kill in 0..kills {
@@ -126,7 +125,7 @@ fn job_killed_at_any_moment_is_resumed_with_nothing_lost_and_nothing_twice() -> 
         let id = killed["job"].as_str().context("no id")?.to_owned();
         run(&bench, &["resume", &id])?;
         let got = content(&bench.path(&output))?;
-        ensure!(got == expected, "{id}: {:?}", got.keys());
+        ensure!(got == expected, "seed {seed}, {id}: {:?}", got.keys());
         let shown = run(&bench, &["show", &id])?;
         let log = shown[0]["log"].as_array().context("no log")?;
         let finished = log.iter().filter(|line| line["record"] == "finished");

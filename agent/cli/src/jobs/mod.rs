@@ -211,7 +211,7 @@ impl JobCommands {
             Err(JobFolderError::Unknown(_)) => Ok(read_plan(what)?),
             Err(error) => return Err(error.into()),
         };
-        let plan = plan.and_then(|plan| Ok(repair(plan, &self.tools)?));
+        let plan = plan.and_then(|plan| repair(plan, &self.tools));
         let repaired = plan.map_err(|faults| invalid(&name, &faults))?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
