@@ -48,7 +48,7 @@ pub(super) async fn run(
 
 /// Returns whether a request comes without flags, which a job would ignore.
 fn is_plain(args: &AskArgs) -> bool {
-    let has_flag = args.think || args.yes || args.at.is_some() || args.blueprint.is_some();
+    let has_flag = args.think || args.at.is_some() || args.blueprint.is_some();
     args.confirm.is_none() && args.image.is_empty() && !has_flag
 }
 

@@ -19,6 +19,15 @@ mod target;
 pub mod tool;
 pub mod tools;
 
+/// Formats a number with its noun, such as `1 step` or `3 steps`.
+#[must_use]
+pub fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
 pub use plan::{Fault, Plan, Step};
 pub use target::{Target, TargetError};
 pub use tool::{Tool, Toolbox};

@@ -6,6 +6,8 @@
 mod request;
 mod words;
 
+use std::collections::BTreeMap;
+
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
@@ -27,7 +29,8 @@ const SHARP: f64 = 0.35;
 /// # Errors
 /// If a word is not understood, or it is not said which pictures are meant.
 pub fn plan(text: &str, now: DateTime) -> Result<Plan, NotUnderstood> {
-    let request = Request::read(text, now)?;
+    // Fractions of a second mean nothing to a person.
+    let request = Request::read(text, now.with().subsec_nanosecond(0).build().unwrap_or(now))?;
     Ok(build(text, &request))
 }
 
@@ -40,6 +43,7 @@ pub fn understands(text: &str, now: DateTime) -> bool {
 /// A chain of steps, each using the pictures or groups of an earlier one.
 #[derive(Default)]
 struct Chain {
+    inputs: BTreeMap<String, Value>,
     steps: Vec<Step>,
     /// Reference to the pictures so far.
     pictures: String,
@@ -131,7 +135,7 @@ fn build(text: &str, request: &Request) -> Plan {
     Plan {
         name: "plan-of-words".to_owned(),
         description: text.to_owned(),
-        inputs: std::collections::BTreeMap::new(),
+        inputs: chain.inputs,
         steps: chain.steps,
         rewards: None,
     }
@@ -141,7 +145,8 @@ fn build(text: &str, request: &Request) -> Plan {
 fn source(chain: &mut Chain, request: &Request) {
     match &request.source {
         Source::Folder(folder) => {
-            let params = json!({"folder": folder});
+            chain.inputs.insert("folder".to_owned(), json!(folder));
+            let params = json!({"folder": "${inputs.folder}"});
             chain.add(
                 "list",
                 "list_pictures",
@@ -212,7 +217,11 @@ mod tests {
                 !is_reference && !is_name && value.as_str() != Some("events")
             });
             let params = params.map(|(name, value)| format!(" {name}={value}"));
-            format!("{}{}", step.call.tool, params.collect::<String>())
+            let folder = plan.inputs.get("folder").filter(|_| step.name == "list");
+            let folder = folder
+                .map(|folder| format!(" folder={folder}"))
+                .unwrap_or_default();
+            format!("{}{folder}{}", step.call.tool, params.collect::<String>())
         });
         steps.collect::<Vec<_>>().join(" → ")
     }

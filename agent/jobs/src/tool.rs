@@ -81,6 +81,7 @@ impl fmt::Display for Kind {
             Self::Name => f.write_str("a file name without folders"),
             Self::Flag => f.write_str("true or false"),
             Self::Time => f.write_str("a local time such as 2026-03-01 or 2026-03-01T08:00"),
+            Self::Integer { max: u64::MAX, .. } => f.write_str("an integer"),
             Self::Integer { min, max } => write!(f, "an integer from {min} to {max}"),
             Self::Number { min, max } => write!(f, "a number from {min} to {max}"),
             Self::Choice(all) => write!(f, "one of {}", all.join(", ")),

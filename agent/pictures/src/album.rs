@@ -146,21 +146,26 @@ fn figure(picture: &Picture, small: &RgbImage, link: &str) -> Markup {
     }
 }
 
-/// Describes a picture in one line: name, time, camera, score.
+/// Describes a picture in one line: what an event is about, or the name of the file, then time,
+/// camera and score.
 #[must_use]
 pub fn caption(picture: &Picture) -> String {
-    let time = picture
-        .taken
-        .map(|t| t.strftime("%Y-%m-%d %H:%M").to_string());
+    let time = |format: &str| picture.taken.map(|t| t.strftime(format).to_string());
     let score = picture
         .scores
         .map(|scores| format!("{:.2}", scores.overall));
-    let parts = [
-        Some(picture.name().to_owned()),
-        time,
-        picture.camera.clone(),
-        score,
-    ];
+    let parts = match &picture.class {
+        Some(class) => [
+            Some(class.clone()),
+            time("%m-%d %H:%M:%S"),
+            picture.camera.clone(),
+            score,
+        ],
+        None => {
+            let name = Some(picture.name().to_owned());
+            [name, time("%Y-%m-%d %H:%M"), picture.camera.clone(), score]
+        }
+    };
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// Most files of one listing.
 pub const MAX_FILES: usize = 100_000;
 
+/// File that marks a folder as written by a job; its pictures are copies.
+pub const JOB_MARKER: &str = ".watchkeeper-job";
+
 /// Deepest subfolder that is entered.
 const MAX_DEPTH: usize = 16;
 
@@ -22,8 +25,8 @@ pub enum FolderError {
     TooMany(PathBuf),
 }
 
-/// Lists picture files by their endings, ordered by path. Links to folders, hidden files and hidden
-/// folders are skipped.
+/// Lists picture files by their endings, ordered by path. Links to folders, hidden files, hidden
+/// folders and outputs of jobs in subfolders are skipped.
 ///
 /// # Errors
 /// If a folder can't be read, or has more than [`MAX_FILES`] pictures.
@@ -42,7 +45,8 @@ pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, Fo
             if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 continue;
             }
-            if kind.is_dir() && depth > 0 {
+            let is_output = || entry.path().join(JOB_MARKER).exists();
+            if kind.is_dir() && depth > 0 && !is_output() {
                 open.push((entry.path(), depth - 1));
             } else if is_picture(&entry.path()) && is_file(&entry.path(), kind) {
                 found.push(entry.path());
@@ -98,6 +102,17 @@ mod tests {
         };
         assert_eq!(names(false), ["a.png", "c.JPG"]);
         assert_eq!(names(true), ["a.png", "b/d.jpeg", "c.JPG"]);
+    }
+
+    #[test]
+    fn output_of_a_job_is_not_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("best")).unwrap();
+        for name in ["a.png", "best/a.png", "best/.watchkeeper-job"] {
+            fs::write(dir.path().join(name), b"").unwrap();
+        }
+        assert_eq!(pictures(dir.path(), true).unwrap().len(), 1);
+        assert_eq!(pictures(&dir.path().join("best"), true).unwrap().len(), 1);
     }
 
     #[test]

@@ -124,7 +124,17 @@ fn write(sheet: &mut RgbImage, left: u32, top: u32, caption: &str) {
     };
     let fits = |text: &str| style.measure(&[text])[0] <= f64::from(CELL);
     let mut text = caption.to_owned();
-    while !fits(&text) && text.pop().is_some() {}
+    let mut end = caption.len();
+    while !fits(&text) {
+        let Some((before, _)) = caption
+            .get(..end)
+            .and_then(|kept| kept.char_indices().next_back())
+        else {
+            break;
+        };
+        end = before;
+        text = format!("{}…", caption.get(..end).unwrap_or_default().trim_end());
+    }
     let (width, height) = sheet.dimensions();
     let mut canvas = Canvas::new(sheet, width, height);
     let at = Point::new(f64::from(left), f64::from(top));

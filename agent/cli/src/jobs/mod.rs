@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use watchkeeper_jobs::plan::{
-    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, anchor, check, read, read_text, repair, schema,
+    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, check, read, read_parts, read_text,
+    repair, schema,
 };
 use watchkeeper_jobs::run::{Ended, JobFolder, JobFolderError, Jobs, RunError, Runner, trajectory};
 use watchkeeper_jobs::tools::picture_tools;
-use watchkeeper_jobs::{Toolbox, planner};
+use watchkeeper_jobs::{Toolbox, counted, planner};
 
 use super::args::{Global, JobAction, JobOutput, JobPlanArgs, JobRunArgs};
 use super::configuration;
@@ -49,14 +50,23 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
             key.as_deref(),
             out,
         ),
-        JobAction::Resume { id } => commands.start(&commands.jobs.open(&id)?, out),
+        JobAction::Resume { id } => {
+            let job = commands.jobs.open(&id)?;
+            match show::is_done(&job)? {
+                true => show::done_before(&job, out),
+                false => commands.start(&job, out),
+            }
+        }
         JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
         JobAction::Delete { id } => {
             let job = commands.jobs.open(&id)?;
             let deleted = json!({"deleted": job.info().id});
-            let id = job.info().id.clone();
+            let (id, output) = (job.info().id.clone(), job.info().output.clone());
             commands.jobs.delete(job)?;
             out.both(&deleted, || format!("Deleted job {id}"));
+            if output.exists() {
+                out.note(format!("its output folder {} stays", output.display()));
+            }
             Ok(())
         }
         JobAction::Export { id } => export(&commands.jobs.open(&id)?, out),
@@ -97,7 +107,10 @@ impl JobCommands {
         let mut plan = read_plan(&args.file)?;
         for (key, value) in args.inputs {
             let Some(input) = plan.inputs.get_mut(&key) else {
-                let known = plan.inputs.keys().cloned().collect::<Vec<_>>().join(", ");
+                let known = match plan.inputs.is_empty() {
+                    true => "no inputs".to_owned(),
+                    false => plan.inputs.keys().cloned().collect::<Vec<_>>().join(", "),
+                };
                 let sentence = format!("--input {key}: the plan has no such input; it has {known}");
                 return Err(Failure::input(sentence));
             };
@@ -134,7 +147,7 @@ impl JobCommands {
     ) -> Result<(), Failure> {
         anchor(&mut plan, &self.tools)
             .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))?;
-        let repaired = repair(plan, &self.tools).map_err(|faults| invalid(origin, &faults))?;
+        let repaired = self.repair(plan, origin)?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
         }
@@ -142,6 +155,16 @@ impl JobCommands {
             .jobs
             .create(&repaired.plan, origin, output.output.as_deref())?;
         self.start(&job, out)
+    }
+
+    fn repair(&self, plan: Plan, name: &str) -> Result<Repaired, Failure> {
+        repair(plan, &self.tools).map_err(|left| {
+            let repairs = left
+                .changes
+                .iter()
+                .map(|change| format!("repair: {change}"));
+            invalid(name, &left.faults).with(repairs)
+        })
     }
 
     /// Runs a job in this process until it ends or Ctrl-C.
@@ -178,30 +201,41 @@ impl JobCommands {
     }
 
     fn validate(&self, file: &Path, out: &Output) -> Result<(), Failure> {
-        let plan = read_plan(file)?;
         let name = file.display().to_string();
-        let Err(faults) = check(plan.clone(), &self.tools) else {
-            let done = json!({"valid": true, "steps": plan.steps.len()});
-            out.both(&done, || {
-                format!("{name}: valid, {} steps", plan.steps.len())
-            });
-            return Ok(());
-        };
-        let mut failure = invalid(&name, &faults);
-        match repair(plan, &self.tools) {
-            Ok(repaired) => {
-                let changes = repaired
-                    .changes
-                    .iter()
-                    .map(|change| format!("repair: {change}"));
-                failure = failure.with(changes);
-            }
-            Err(left) => {
-                let number = left.len();
-                failure = failure.with([format!("{number} of the faults can't be repaired")]);
+        let (plan, mut faults) = read_parts(&read_file(file)?);
+        let number = plan.as_ref().map_or(0, |plan| plan.steps.len());
+        let mut left = faults.clone();
+        let mut changes = Vec::new();
+        if let Some(plan) = plan {
+            faults.extend(check(plan.clone(), &self.tools).err().unwrap_or_default());
+            match repair(plan, &self.tools) {
+                Ok(repaired) => changes = repaired.changes,
+                Err(unrepaired) => {
+                    left.extend(unrepaired.faults);
+                    changes = unrepaired.changes;
+                }
             }
         }
-        Err(failure)
+        if faults.is_empty() {
+            let done = json!({"valid": true, "steps": number});
+            out.both(&done, || {
+                format!("{name}: valid, {}", counted(number, "step"))
+            });
+            return Ok(());
+        }
+        let texts =
+            |faults: &[Fault]| -> Vec<String> { faults.iter().map(ToString::to_string).collect() };
+        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        out.object(
+            &json!({"valid": false, "faults": texts(&faults), "repairs": changes,
+            "unrepaired": texts(&left)}),
+        );
+        let repairs = changes.iter().map(|change| format!("repair: {change}"));
+        let ends = match left.len() {
+            0 => "`job run` repairs all of them".to_owned(),
+            number => format!("{} can't be repaired", counted(number, "fault")),
+        };
+        Err(invalid(&name, &faults).with(repairs).with([ends]))
     }
 
     fn explain(&self, what: &Path, out: &Output) -> Result<(), Failure> {
@@ -211,8 +245,8 @@ impl JobCommands {
             Err(JobFolderError::Unknown(_)) => Ok(read_plan(what)?),
             Err(error) => return Err(error.into()),
         };
-        let plan = plan.and_then(|plan| repair(plan, &self.tools));
-        let repaired = plan.map_err(|faults| invalid(&name, &faults))?;
+        let plan = plan.map_err(|faults| invalid(&name, &faults))?;
+        let repaired = self.repair(plan, &name)?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
         }
@@ -255,8 +289,13 @@ fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(
 }
 
 fn read_plan(file: &Path) -> Result<Plan, Failure> {
-    let name = file.display();
-    let unreadable = |error| Failure::input(format!("{name} can't be read: {error}"));
+    let name = file.display().to_string();
+    read_text(&read_file(file)?).map_err(|faults| invalid(&name, &faults))
+}
+
+/// Reads a file of at most the size of a plan, or standard input for `-`.
+fn read_file(file: &Path) -> Result<String, Failure> {
+    let unreadable = |error| Failure::input(format!("{} can't be read: {error}", file.display()));
     // One byte more than allowed shows that the file is too large.
     let limit = MAX_PLAN_BYTES as u64 + 1;
     let mut text = String::new();
@@ -267,14 +306,11 @@ fn read_plan(file: &Path) -> Result<Plan, Failure> {
         file.take(limit).read_to_string(&mut text)
     };
     read.map_err(unreadable)?;
-    read_text(&text).map_err(|faults| invalid(&name.to_string(), &faults))
+    Ok(text)
 }
 
 fn invalid(name: &str, faults: &[Fault]) -> Failure {
-    let number = match faults.len() {
-        1 => "1 fault".to_owned(),
-        number => format!("{number} faults"),
-    };
+    let number = counted(faults.len(), "fault");
     Failure::input(format!("{name}: {number}")).with(faults.iter().map(ToString::to_string))
 }
 

@@ -83,6 +83,19 @@ pub(super) fn job(
     let Some(step) = step else {
         return whole(job, out);
     };
+    let steps = job.info().plan["steps"].as_array();
+    let names = || {
+        steps
+            .into_iter()
+            .flatten()
+            .filter_map(|step| step["name"].as_str())
+    };
+    if !names().any(|name| name == step) {
+        let known = names().collect::<Vec<_>>().join(", ");
+        return Err(Failure::input(format!(
+            "no step {step}; the job has {known}"
+        )));
+    }
     let mut values = job.result(step)?;
     let value = match key {
         Some(key) => values.remove(key).ok_or_else(|| {
@@ -127,6 +140,20 @@ fn whole(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     });
     out.table(&["time", "step", "what"], rows);
     Ok(())
+}
+
+pub(super) fn is_done(job: &JobFolder) -> Result<bool, Failure> {
+    Ok(state(job)? == "done")
+}
+
+/// Prints what a job has done that has nothing left to do.
+pub(super) fn done_before(job: &JobFolder, out: &Output) -> Result<(), Failure> {
+    out.line(format!(
+        "job {} is done already; {}",
+        job.info().id,
+        job.info().output.display()
+    ));
+    result(job, Ended::Done, out)
 }
 
 /// Prints where the files of a job are.

@@ -28,8 +28,8 @@ use serde_json::{Map, Value};
 pub use anchor::anchor;
 pub use check::{CheckedPlan, check};
 pub use fault::{Fault, FaultKind};
-pub use read::{read, read_text};
-pub use repair::{Change, Repaired, repair};
+pub use read::{read, read_parts, read_text};
+pub use repair::{Change, Repaired, Unrepaired, repair};
 pub use schema::schema;
 
 /// Most steps of a plan.

@@ -29,15 +29,27 @@ const CALL_FIELDS: [&str; 2] = ["tool", "params"];
 /// # Errors
 /// All faults of form that were found.
 pub fn read_text(text: &str) -> Result<Plan, Vec<Fault>> {
-    if text.len() > MAX_PLAN_BYTES {
-        return Err(vec![Fault::new("", FaultKind::TooLarge(text.len()))]);
+    whole(read_parts(text))
+}
+
+/// Reads a plan from text as far as it can be read, with the faults of form.
+#[must_use]
+pub fn read_parts(text: &str) -> (Option<Plan>, Vec<Fault>) {
+    match parse(text) {
+        Ok(value) => parts(&value),
+        Err(fault) => (None, vec![fault]),
     }
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| {
+}
+
+fn parse(text: &str) -> Result<Value, Fault> {
+    if text.len() > MAX_PLAN_BYTES {
+        return Err(Fault::new("", FaultKind::TooLarge(text.len())));
+    }
+    serde_saphyr::from_str(text).map_err(|error| {
         let why = error.to_string();
         let line = why.lines().next().unwrap_or_default().to_owned();
-        vec![Fault::new("", FaultKind::Syntax(line))]
-    })?;
-    read(&value)
+        Fault::new("", FaultKind::Syntax(line))
+    })
 }
 
 /// Reads a plan from a value.
@@ -45,12 +57,17 @@ pub fn read_text(text: &str) -> Result<Plan, Vec<Fault>> {
 /// # Errors
 /// All faults of form that were found.
 pub fn read(value: &Value) -> Result<Plan, Vec<Fault>> {
+    whole(parts(value))
+}
+
+fn parts(value: &Value) -> (Option<Plan>, Vec<Fault>) {
     let mut reader = Reader(Vec::new());
     let plan = reader.plan(value);
-    match plan {
-        Some(plan) if reader.0.is_empty() => Ok(plan),
-        _ => Err(reader.0),
-    }
+    (plan, reader.0)
+}
+
+fn whole((plan, faults): (Option<Plan>, Vec<Fault>)) -> Result<Plan, Vec<Fault>> {
+    plan.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
 struct Reader(Vec<Fault>);
@@ -147,7 +164,8 @@ impl Reader {
         }
         let rewards = map.get("rewards").and_then(|value| self.rewards(value));
         Some(Plan {
-            name: name?,
+            // A missing name is a fault already.
+            name: name.unwrap_or_default(),
             description,
             inputs,
             steps,

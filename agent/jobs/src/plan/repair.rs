@@ -41,11 +41,20 @@ pub struct Repaired {
     pub changes: Vec<Change>,
 }
 
+/// A plan that stays invalid.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unrepaired {
+    /// The faults that are left.
+    pub faults: Vec<Fault>,
+    /// What could be repaired.
+    pub changes: Vec<Change>,
+}
+
 /// Checks a plan and repairs what can be repaired.
 ///
 /// # Errors
-/// The faults that are left.
-pub fn repair(mut plan: Plan, tools: &Toolbox) -> Result<Repaired, Vec<Fault>> {
+/// If faults are left.
+pub fn repair(mut plan: Plan, tools: &Toolbox) -> Result<Repaired, Unrepaired> {
     let mut changes = Vec::new();
     drop_copies(&mut plan, &mut changes);
     for step in &mut plan.steps {
@@ -55,7 +64,10 @@ pub fn repair(mut plan: Plan, tools: &Toolbox) -> Result<Repaired, Vec<Fault>> {
     dependencies(&mut plan, &mut changes);
     cycles(&mut plan, &mut changes);
     let listed: Vec<String> = plan.steps.iter().map(|step| step.name.clone()).collect();
-    let plan = check(plan, tools)?;
+    let plan = match check(plan, tools) {
+        Ok(plan) => plan,
+        Err(faults) => return Err(Unrepaired { faults, changes }),
+    };
     let ordered = plan.plan().steps.iter().map(|step| step.name.as_str());
     if !ordered.clone().eq(listed.iter().map(String::as_str)) {
         changes.push(Change {

@@ -187,7 +187,9 @@ steps:
   - {name: a, tool: rank, params: {pictures: "${b.pictures}"}}
   - {name: b, tool: rank, params: {pictures: "${a.pictures}"}}
 "#;
-    let faults = repair(read_text(text).unwrap(), &picture_tools()).unwrap_err();
+    let faults = repair(read_text(text).unwrap(), &picture_tools())
+        .unwrap_err()
+        .faults;
     assert!(
         faults[0].to_string().contains("wait for each other"),
         "{faults:?}"
@@ -294,7 +296,7 @@ proptest! {
                 prop_assert_eq!(again.changes, Vec::new());
                 prop_assert_eq!(again.plan.plan(), &plan);
             }
-            Err(faults) => prop_assert!(!faults.is_empty()),
+            Err(left) => prop_assert!(!left.faults.is_empty()),
         }
     }
 

@@ -33,8 +33,10 @@ impl fmt::Display for NotUnderstood {
         }
         f.write_str(
             "; for example: organise ./photos by day and keep the 3 best of each, \
-             or: the best 10 pictures of last week's cars",
-        )
+             or: the best 10 pictures of last week's cars. Groups are by ",
+        )?;
+        let groupings: Vec<&str> = GROUPINGS.iter().map(|(word, _)| *word).collect();
+        f.write_str(&groupings.join(", "))
     }
 }
 
@@ -219,19 +221,21 @@ impl Words {
         })
     }
 
-    /// `last 3 days`.
+    /// `last 3 days` or `last hour`.
     fn last_units(&mut self, now: DateTime) -> Option<Range> {
         let units = [("hour", 1), ("day", 24), ("week", 168)];
         for place in 0..self.0.len() {
-            let amount = self.get(place + 1).and_then(number);
-            let unit = self.get(place + 2).map(singular);
+            let written = self.get(place + 1).and_then(number);
+            let amount = written.or(Some(1));
+            let used = 2 + usize::from(written.is_some());
+            let unit = self.get(place + used - 1).map(singular);
             let unit = units
                 .iter()
                 .find(|(name, _)| unit.as_deref() == Some(*name));
             if let (true, Some(amount), Some((_, hours))) =
                 (self.stands(place, &["last"]), amount, unit)
             {
-                self.use_up(place, 3);
+                self.use_up(place, used);
                 let hours = i64::try_from(amount).unwrap_or(1).saturating_mul(*hours);
                 let since = now.checked_sub(SignedDuration::from_hours(hours));
                 return Some(Range {

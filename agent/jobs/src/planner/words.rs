@@ -15,12 +15,13 @@ pub(super) const PICTURE_WORDS: [&str; 12] = [
 ];
 
 /// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: [(&str, &str); 17] = [
+pub(super) const GROUPINGS: [(&str, &str); 18] = [
     ("month", "month"),
     ("day", "day"),
     ("date", "day"),
     ("hour", "hour"),
     ("moment", "gap"),
+    ("gap", "gap"),
     ("place", "place"),
     ("location", "place"),
     ("camera", "camera"),
@@ -104,10 +105,12 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns whether a word is the plural of a class or rule: "delete" and "stop" are not.
+/// Returns whether a word is the plural of a class or rule, or the class of the motion detector:
+/// "delete" and "stop" are not.
 pub(super) fn is_plural(word: &str) -> bool {
     let word = word.to_lowercase();
-    word == "people" || (word.ends_with('s') && !word.ends_with("ss") && word.len() > 3)
+    let is_regular = word.ends_with('s') && !word.ends_with("ss") && word.len() > 3;
+    ["people", "motion"].contains(&word.as_str()) || is_regular
 }
 
 /// Makes a plural a singular: cars, deliveries, buses.

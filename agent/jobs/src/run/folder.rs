@@ -16,6 +16,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+use watchkeeper_pictures::folder::JOB_MARKER;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
@@ -29,9 +30,6 @@ const RESULTS: &str = "results";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
 const CANCEL: &str = "cancel";
-
-/// File in an output folder with the ID of its job.
-const MARKER: &str = ".watchkeeper-job";
 
 /// Attempts to take the lock, 20 ms apart: another process may be looking whether the job runs.
 const LOCK_ATTEMPTS: u32 = 10;
@@ -69,6 +67,8 @@ pub enum JobFolderError {
     Unknown(String),
     #[error("{number} jobs begin with {begin:?}; add letters")]
     Ambiguous { begin: String, number: usize },
+    #[error("step {step} of job {job} is not done; `watchkeeper job resume {job}` goes on")]
+    NotDone { job: String, step: String },
     #[error("job {0} is running in another process")]
     Running(String),
     #[error("the output folder {} is not empty; choose a new one with --output", .0.display())]
@@ -253,7 +253,7 @@ fn require_empty(output: &Path) -> Result<(), JobFolderError> {
 /// Creates the output folder and marks it as the job's, durably.
 fn own(output: &Path, id: &str) -> Result<(), JobFolderError> {
     fs::create_dir_all(output).map_err(io_error(output))?;
-    let marker = output.join(MARKER);
+    let marker = output.join(JOB_MARKER);
     let mut file = match File::create_new(&marker) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -310,9 +310,9 @@ impl JobFolder {
     pub fn result(&self, step: &str) -> Result<Map<String, Value>, JobFolderError> {
         let finished = finished(&self.log()?);
         let result = finished.into_iter().rev().find(|(name, _)| name == step);
-        let (_, result) = result.ok_or_else(|| JobFolderError::Damaged {
-            path: self.result_file(step),
-            why: format!("step {step} is not done"),
+        let (_, result) = result.ok_or_else(|| JobFolderError::NotDone {
+            job: self.info.id.clone(),
+            step: step.to_owned(),
         })?;
         self.load(step, &result.sha256)
     }
@@ -354,7 +354,7 @@ impl JobFolder {
     /// Locks the job for this process and opens its log.
     pub(crate) fn begin(&self) -> Result<(RunLock, JobLog, Vec<LogLine>), JobFolderError> {
         let output = &self.info.output;
-        let owner = fs::read_to_string(output.join(MARKER)).unwrap_or_default();
+        let owner = fs::read_to_string(output.join(JOB_MARKER)).unwrap_or_default();
         if owner != self.info.id {
             return Err(JobFolderError::NotOwned(output.clone()));
         }

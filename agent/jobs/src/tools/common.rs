@@ -29,16 +29,6 @@ impl Collection {
             }],
         }
     }
-
-    pub(super) fn into_pictures(self) -> Vec<Picture> {
-        match self {
-            Self::Groups(groups) => groups
-                .into_iter()
-                .flat_map(|group| group.pictures)
-                .collect(),
-            Self::Pictures(pictures) => pictures,
-        }
-    }
 }
 
 pub(super) const PICTURES: Output = Output {
@@ -142,7 +132,8 @@ pub(super) fn readable<T, E: std::fmt::Display>(
 /// Names unreadable pictures at the end of a summary; empty if there is none.
 pub(super) fn unread(failed: &[String]) -> String {
     let named = failed.iter().take(MAX_NAMED).map(String::as_str);
-    let named = named.collect::<Vec<_>>().join("; ");
+    // Some decoders write lines.
+    let named = named.collect::<Vec<_>>().join("; ").replace('\n', " ");
     match failed.len() {
         0 => String::new(),
         number if number <= MAX_NAMED => format!("; {number} can't be read: {named}"),

@@ -9,6 +9,7 @@ use watchkeeper_pictures::duplicates::{Look, sets};
 use watchkeeper_pictures::{Group, Measurer, Picture, PictureError};
 
 use super::common::{COUNT, GROUPS, PICTURES, for_each, pictures_done, readable, value};
+use crate::counted;
 use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 #[derive(Debug)]
@@ -87,9 +88,9 @@ impl Tool for FindDuplicates {
         let (groups, kept) = separate(pictures, &sets);
         let more: usize = groups.iter().map(|group| group.pictures.len() - 1).sum();
         let summary = format!(
-            "{} sets of near duplicates; {} pictures without the {more} duplicates{unread}",
-            groups.len(),
-            kept.len()
+            "{} of near duplicates; {} without the {more} others{unread}",
+            counted(groups.len(), "set"),
+            counted(kept.len(), "picture")
         );
         let mut done = pictures_done(&kept, summary);
         done.values.insert("groups".to_owned(), value(&groups));
@@ -118,7 +119,7 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
         if members.len() > 1 {
             groups.push(Group {
                 name: best.name().to_owned(),
-                why: format!("{} near duplicates of {}", members.len() - 1, best.name()),
+                why: format!("near duplicates of {}", best.name()),
                 pictures: members,
             });
         }

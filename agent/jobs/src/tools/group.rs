@@ -6,6 +6,7 @@ use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::group::{By, group};
 
 use super::common::{COUNT, GROUPS, PICTURES, groups_done};
+use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 /// Gap and distance if the plan has none.
@@ -78,13 +79,10 @@ impl Tool for GroupPictures {
             // The choice was checked.
             _ => By::Day,
         };
-        let number = params.pictures.len();
+        let number = counted(params.pictures.len(), "picture");
         let groups = group(params.pictures, by);
-        let summary = format!(
-            "{number} pictures in {} groups by {}",
-            groups.len(),
-            params.by
-        );
+        let made = counted(groups.len(), "group");
+        let summary = format!("{number} in {made} by {}", params.by);
         Ok(groups_done(&groups, summary))
     }
 }

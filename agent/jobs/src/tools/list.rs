@@ -1,5 +1,6 @@
 //! `list_pictures`: the picture files of a folder.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -8,6 +9,7 @@ use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::folder::{self, FolderError};
 
 use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
+use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 #[derive(Debug)]
@@ -56,13 +58,15 @@ impl Tool for ListPictures {
         let path = std::path::absolute(Path::new(&folder))
             .map_err(|error| ToolError::Permanent(format!("folder {folder}: {error}")))?;
         let files = folder::pictures(&path, subfolders).map_err(|error| match error {
-            // A disk may be mounted later.
-            FolderError::Io { .. } => ToolError::Transient(error.to_string()),
-            FolderError::TooMany(_) => ToolError::Permanent(error.to_string()),
+            FolderError::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => {
+                ToolError::Transient(error.to_string())
+            }
+            error => ToolError::Permanent(error.to_string()),
         })?;
         let read = for_each(&files, context, |file| Picture::read(file))?;
         let (pictures, unread) = readable(read)?;
-        let summary = format!("{} pictures in {}{unread}", pictures.len(), path.display());
+        let number = counted(pictures.len(), "picture");
+        let summary = format!("{number} in {}{unread}", path.display());
         Ok(pictures_done(&pictures, summary))
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use watchkeeper_pictures::{Measurer, Picture, PictureError};
 
 use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
+use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 #[derive(Debug)]
@@ -58,7 +59,10 @@ impl Tool for MeasureQuality {
             ))
         });
         let best = best.unwrap_or_default();
-        let summary = format!("{} pictures measured{best}{unread}", pictures.len());
+        let summary = format!(
+            "{} measured{best}{unread}",
+            counted(pictures.len(), "picture")
+        );
         Ok(pictures_done(&pictures, summary))
     }
 }

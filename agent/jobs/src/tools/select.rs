@@ -6,6 +6,7 @@ use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Picture, Trait};
 
 use super::common::{COUNT, Collection, GROUPS, PICTURES, groups_done, pictures_done};
+use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read};
 
 const ORDERS: Kind = Kind::Choice(&[
@@ -141,7 +142,10 @@ impl Tool for SelectBest {
             group.pictures.truncate(count);
         }
         let kept: usize = groups.iter().map(|group| group.pictures.len()).sum();
-        let summary = format!("{kept} of {all} pictures kept, at most {count} of each group");
+        let summary = format!(
+            "{kept} of {all} pictures kept, at most {count} of each of {}",
+            counted(groups.len(), "group")
+        );
         Ok(groups_done(&groups, summary))
     }
 }

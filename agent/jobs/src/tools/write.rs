@@ -8,6 +8,7 @@ use watchkeeper_pictures::album::{self, AlbumError, caption};
 use watchkeeper_pictures::sheet::{self, MAX_PICTURES, SheetError};
 
 use super::common::{COUNT, Collection, unread};
+use crate::counted;
 use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 /// The result of a tool that wrote a file or folder.
@@ -67,8 +68,18 @@ impl Tool for ContactSheet {
         context: &Context<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let SheetParams { from, file } = read(params)?;
-        let pictures = from.into_pictures();
-        let captioned: Vec<_> = pictures.iter().map(|p| (p, caption(p))).collect();
+        let groups = from.into_groups("");
+        let pictures: Vec<_> = groups.iter().flat_map(|group| &group.pictures).collect();
+        require_some(pictures.len())?;
+        let captioned = groups.iter().flat_map(|group| {
+            let heading = match group.name.as_str() {
+                "" => String::new(),
+                name => format!("{name}: "),
+            };
+            let of_group = group.pictures.iter();
+            of_group.map(move |picture| (picture, format!("{heading}{}", caption(picture))))
+        });
+        let captioned: Vec<_> = captioned.collect();
         let drawn = captioned.get(..MAX_PICTURES).unwrap_or(&captioned);
         let sheet = sheet::draw(drawn, &|| context.check_continue().is_ok());
         let sheet = sheet.map_err(|error| match error {
@@ -85,9 +96,9 @@ impl Tool for ContactSheet {
         let path = target.publish()?;
         let drawn = sheet.pictures;
         let summary = format!(
-            "contact sheet {} of {drawn} of {} pictures{}",
+            "contact sheet {} of {drawn} of {}{}",
             path.display(),
-            pictures.len(),
+            counted(pictures.len(), "picture"),
             unread(&sheet.unreadable)
         );
         Ok(written(file, drawn, summary))
@@ -140,7 +151,9 @@ impl Tool for Album {
     ) -> Result<ToolOutput, ToolError> {
         let AlbumParams { from, name, title } = read(params)?;
         let groups = from.into_groups("pictures");
-        context.expect(groups.iter().map(|group| group.pictures.len()).sum());
+        let number = groups.iter().map(|group| group.pictures.len()).sum();
+        require_some(number)?;
+        context.expect(number);
         let target = context.target(&name)?;
         let progress = || {
             context.count();
@@ -155,13 +168,23 @@ impl Tool for Album {
         })?;
         let path = target.publish()?;
         let summary = format!(
-            "album {} with {} pictures in {} folders{}",
+            "album {} with {} in {}{}",
             path.join(album::PAGE).display(),
-            album.pictures,
-            album.folders,
+            counted(album.pictures, "picture"),
+            counted(album.folders, "folder"),
             unread(&album.unreadable)
         );
         Ok(written(name, album.pictures, summary))
+    }
+}
+
+/// Refuses to show nothing: an empty page looks like a result.
+fn require_some(number: usize) -> Result<(), ToolError> {
+    match number {
+        0 => Err(ToolError::Permanent(
+            "no picture matches, so there is nothing to show".to_owned(),
+        )),
+        _ => Ok(()),
     }
 }
 
