@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use image::imageops::thumbnail;
 use image::{DynamicImage, GrayImage, RgbImage};
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::near_duplicate::Thumbnail;
@@ -19,6 +20,10 @@ use crate::scores::Scores;
 /// Most pictures whose measurement is kept: 64 MiB, with about 4.2 KiB each.
 const MAX_KEPT: usize = 16_000;
 
+/// Longer side in pixels of the small version of a picture: that in which
+/// [`quality`](watchkeeper_vision::imaging::quality) measures sharpness.
+const MEASURED_SIDE: u32 = 512;
+
 /// What is kept of the pixels of one picture.
 #[derive(Debug)]
 pub struct Measured {
@@ -30,12 +35,25 @@ pub struct Measured {
 impl Measured {
     #[must_use]
     pub fn of(grey: &GrayImage) -> Self {
+        // The only other look at the whole picture is that for noise.
+        let small = scaled(grey);
         Self {
-            scores: Scores::of(grey),
-            hash: DifferenceHash::of(grey),
-            thumbnail: Thumbnail::of(grey),
+            scores: Scores::of(grey, &small),
+            hash: DifferenceHash::of(&small),
+            thumbnail: Thumbnail::of(&small),
         }
     }
+}
+
+/// A picture whose longer side has at most [`MEASURED_SIDE`] pixels.
+pub(crate) fn scaled(grey: &GrayImage) -> GrayImage {
+    let (width, height) = grey.dimensions();
+    let longer = width.max(height);
+    if longer <= MEASURED_SIDE {
+        return grey.clone();
+    }
+    let side = |n: u32| (n * MEASURED_SIDE / longer).max(1);
+    thumbnail(grey, side(width), side(height))
 }
 
 /// A file at one moment: when length or time differ, it was written since.

@@ -60,12 +60,13 @@ pub struct Scores {
 }
 
 impl Scores {
+    /// Scores a picture by itself, for noise, and by its small version, for all else.
     #[must_use]
-    pub fn of(grey: &GrayImage) -> Self {
-        let quality = Quality::of(grey);
+    pub fn of(grey: &GrayImage, small: &GrayImage) -> Self {
+        let quality = Quality::of(small);
         let mut scores = Self {
             sharpness: quality.sharpness,
-            exposure: exposure(grey, quality.brightness),
+            exposure: exposure(small, quality.brightness),
             contrast: (quality.contrast / FULL_CONTRAST).min(1.0),
             noise: (1.0 - noise::deviation(grey) / WORST_NOISE).max(0.0),
             overall: 0.0,
@@ -142,6 +143,11 @@ mod tests {
     use image::imageops::blur;
 
     use super::*;
+    use crate::measure::scaled;
+
+    fn scores(picture: &GrayImage) -> Scores {
+        Scores::of(picture, &scaled(picture))
+    }
 
     /// Squares of 16 pixels in two greys.
     fn board(low: u8, high: u8) -> GrayImage {
@@ -169,21 +175,18 @@ mod tests {
 
     #[test]
     fn good_picture_has_high_scores() {
-        let scores = Scores::of(&board(60, 190));
-        assert!(scores.overall > 0.9, "{scores:?}");
+        let found = scores(&board(60, 190));
+        assert!(found.overall > 0.9, "{found:?}");
     }
 
     #[test]
     fn each_fault_lowers_its_own_score() {
         let good = board(60, 190);
-        let base = Scores::of(&good);
+        let base = scores(&good);
         let lower = |picture: &GrayImage, part: Trait| {
-            let scores = Scores::of(picture);
-            assert!(
-                scores.get(part) < base.get(part) - 0.2,
-                "{part:?} {scores:?}"
-            );
-            assert!(scores.overall < base.overall, "{part:?} {scores:?}");
+            let found = scores(picture);
+            assert!(found.get(part) < base.get(part) - 0.2, "{part:?} {found:?}");
+            assert!(found.overall < base.overall, "{part:?} {found:?}");
         };
         lower(&blur(&good, 4.0), Trait::Sharpness);
         lower(&board(0, 20), Trait::Exposure);
@@ -201,9 +204,9 @@ mod tests {
             board(0, 255),
             noisy(&board(0, 255), 200),
         ] {
-            let scores = Scores::of(&picture);
+            let found = scores(&picture);
             for (part, _) in WEIGHTS {
-                assert!((0.0..=1.0).contains(&scores.get(part)), "{scores:?}");
+                assert!((0.0..=1.0).contains(&found.get(part)), "{found:?}");
             }
         }
     }
