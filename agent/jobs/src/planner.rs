@@ -8,6 +8,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
@@ -29,8 +30,13 @@ const SHARP: f64 = 0.35;
 /// # Errors
 /// If a word is not understood, or it is not said which pictures are meant.
 pub fn plan(text: &str, now: DateTime) -> Result<Plan, NotUnderstood> {
-    // Fractions of a second mean nothing to a person.
-    let request = Request::read(text, now.with().subsec_nanosecond(0).build().unwrap_or(now))?;
+    // Fractions of a second mean nothing to a person, but the last one counts.
+    let whole = now.with().subsec_nanosecond(0).build().unwrap_or(now);
+    let next = match whole == now {
+        true => now,
+        false => whole.saturating_add(SignedDuration::from_secs(1)),
+    };
+    let request = Request::read(text, next)?;
     Ok(build(text, &request))
 }
 
