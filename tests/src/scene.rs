@@ -21,6 +21,24 @@ pub const TRACKED: &str = "$steps.tracker.tracked_detections";
 /// Longest wait for events to occur or to arrive.
 pub const LONG: Duration = Duration::from_secs(60);
 
+/// A workflow that counts at a line through the street.
+#[must_use]
+pub fn door_workflow() -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+                "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image",
+                "detections": "$steps.model.predictions"},
+            {"type": "watchkeeper/line_counter@v1", "name": "door", "image": "$inputs.image",
+                "detections": TRACKED, "line_segment": [[160, 0], [160, 180]]},
+        ],
+        "outputs": [],
+    })
+}
+
 /// Deploys the pipeline `watch` on the street, with an event for every new track.
 ///
 /// # Errors

@@ -7,24 +7,7 @@ use serde_json::{Value, json};
 use watchkeeper_engine::workflow::codec::from_base64;
 use watchkeeper_tests::daemons::{Bench, data, wait_for, wait_up_to};
 use watchkeeper_tests::person::ask_json;
-use watchkeeper_tests::scene::{LONG, STREET, TRACKED};
-
-/// A workflow that counts at a line through the street.
-fn workflow() -> Value {
-    json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
-                "images": "$inputs.image", "model_id": "motion"},
-            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image",
-                "detections": "$steps.model.predictions"},
-            {"type": "watchkeeper/line_counter@v1", "name": "door", "image": "$inputs.image",
-                "detections": TRACKED, "line_segment": [[160, 0], [160, 180]]},
-        ],
-        "outputs": [],
-    })
-}
+use watchkeeper_tests::scene::{LONG, STREET, TRACKED, door_workflow};
 
 fn pipeline(id: &str, more: &Value) -> Value {
     let mut rules = vec![
@@ -36,7 +19,7 @@ fn pipeline(id: &str, more: &Value) -> Value {
             rule[name] = value.clone();
         }
     }
-    json!({"id": id, "source": "street", "workflow": workflow(), "rules": rules})
+    json!({"id": id, "source": "street", "workflow": door_workflow(), "rules": rules})
 }
 
 fn bench() -> anyhow::Result<Bench> {

@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, Process, data, json_lines, soak, wait_up_to};
 use watchkeeper_tests::person;
-use watchkeeper_tests::scene::{LONG, STREET, TRACKED};
+use watchkeeper_tests::scene::{LONG, STREET, door_workflow};
 
 /// Kills of the usual run, and of the long one.
 const KILLS: usize = 8;
@@ -187,21 +187,9 @@ fn pictures_of_events_are_brought_with_camera_class_and_zone() -> anyhow::Result
         "[sources.street]\nuri = {STREET:?}\npace = \"native\"\n"
     ))?;
     let _runtime = bench.runtime()?;
-    let workflow = json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
-                "images": "$inputs.image", "model_id": "motion"},
-            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image",
-                "detections": "$steps.model.predictions"},
-            {"type": "watchkeeper/line_counter@v1", "name": "door", "image": "$inputs.image",
-                "detections": TRACKED, "line_segment": [[160, 0], [160, 180]]},
-        ],
-        "outputs": [],
-    });
     let rules = json!([{"name": "delivery", "when": {"kind": "crosses", "line": "door"}}]);
-    let pipeline = json!({"id": "watch", "source": "street", "workflow": workflow, "rules": rules});
+    let pipeline =
+        json!({"id": "watch", "source": "street", "workflow": door_workflow(), "rules": rules});
     bench.json("POST", "/v1/pipelines", Some(&pipeline))?;
     let kept = || {
         let events = bench.events().ok()?;
