@@ -117,6 +117,18 @@ pub struct Param {
     pub about: &'static str,
 }
 
+impl Param {
+    #[must_use]
+    pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self {
+            name,
+            kind,
+            required: false,
+            about,
+        }
+    }
+}
+
 /// A key of a tool's result.
 #[derive(Debug, Clone, Copy)]
 pub struct Output {

@@ -38,15 +38,6 @@ struct Params {
     limit: Option<usize>,
 }
 
-const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Param {
-    Param {
-        name,
-        kind,
-        required: false,
-        about,
-    }
-}
-
 const SPEC: ToolSpec = ToolSpec {
     name: EVENT_PICTURES,
     about: "Brings the pictures that events of the cameras have kept, one of each event.",
@@ -57,25 +48,25 @@ const SPEC: ToolSpec = ToolSpec {
             required: true,
             about: "Time of the first events.",
         },
-        optional(
+        Param::optional(
             "until",
             Kind::Time,
             "Time that is no longer included; now if absent.",
         ),
-        optional(
+        Param::optional(
             "what",
             Kind::Text,
             "Class of the object, such as car, or name of the rule.",
         ),
-        optional("camera", Kind::Text, "ID of the camera."),
-        optional("zone", Kind::Text, "Name of the zone or line."),
+        Param::optional("camera", Kind::Text, "ID of the camera."),
+        Param::optional("zone", Kind::Text, "Name of the zone or line."),
         Param {
             name: "folder",
             kind: Kind::Name,
             required: true,
             about: "Name of the new folder for them in the output folder.",
         },
-        optional(
+        Param::optional(
             "limit",
             Kind::Integer {
                 min: 1,

@@ -260,16 +260,16 @@ impl Words {
                 .tomorrow()
                 .unwrap_or(date)
                 .to_datetime(Time::midnight());
-            let stands = |words: [&str; 2]| words.iter().any(|word| self.stands(place, &[word]));
-            if stands(["since", "from"]) {
+            let stands = |words: &[&str]| words.iter().any(|word| self.stands(place, &[word]));
+            if stands(&["since", "from"]) {
                 range.since = Some(begin);
-            } else if stands(["before", "before"]) {
+            } else if stands(&["before"]) {
                 range.until = Some(begin);
-            } else if stands(["until", "to"]) {
+            } else if stands(&["until", "to"]) {
                 range.until = Some(end);
-            } else if stands(["on", "of"]) {
+            } else if stands(&["on", "of"]) {
                 (range.since, range.until) = (Some(begin), Some(end));
-            } else if stands(["after", "after"]) {
+            } else if stands(&["after"]) {
                 range.since = Some(end);
             } else {
                 continue;

@@ -1,10 +1,13 @@
 //! What the tools have in common: collections, their results, and work on all cores.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use watchkeeper_pictures::{Group, Picture};
+use watchkeeper_pictures::{Group, Measured, Measurer, Picture, PictureError};
 
-use crate::tool::{Context, Kind, Output, ToolError, ToolOutput};
+use crate::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
 
 /// Names of unreadable pictures in a summary.
 const MAX_NAMED: usize = 3;
@@ -30,6 +33,22 @@ impl Collection {
         }
     }
 }
+
+/// The parameter of tools that take pictures.
+pub(super) const OF_PICTURES: Param = Param {
+    name: "pictures",
+    kind: Kind::Pictures,
+    required: true,
+    about: "The pictures.",
+};
+
+/// The parameter of tools that take pictures or groups of them.
+pub(super) const FROM: Param = Param {
+    name: "from",
+    kind: Kind::Collection,
+    required: true,
+    about: "Pictures, or groups of pictures.",
+};
 
 pub(super) const PICTURES: Output = Output {
     key: "pictures",
@@ -58,7 +77,7 @@ pub(super) fn value(of: &impl Serialize) -> Value {
 }
 
 /// The result of a tool that yields pictures.
-pub(super) fn pictures_done(pictures: &[Picture], summary: String) -> ToolOutput {
+pub(super) fn pictures_done<P: Serialize>(pictures: &[P], summary: String) -> ToolOutput {
     let values = Map::from_iter([
         ("pictures".to_owned(), value(&pictures)),
         ("count".to_owned(), Value::from(pictures.len())),
@@ -73,16 +92,36 @@ pub(super) fn pictures_done(pictures: &[Picture], summary: String) -> ToolOutput
 /// The result of a tool that yields groups.
 pub(super) fn groups_done(groups: &[Group], summary: String) -> ToolOutput {
     let pictures: Vec<&Picture> = groups.iter().flat_map(|group| &group.pictures).collect();
-    let values = Map::from_iter([
-        ("groups".to_owned(), value(&groups)),
-        ("pictures".to_owned(), value(&pictures)),
-        ("count".to_owned(), Value::from(pictures.len())),
-    ]);
-    ToolOutput {
-        values,
-        summary,
-        files: Vec::new(),
-    }
+    let mut done = pictures_done(&pictures, summary);
+    done.values.insert("groups".to_owned(), value(&groups));
+    done
+}
+
+/// A picture with its scores, and all that was measured of it.
+pub(super) type MeasuredPicture = (Picture, Arc<Measured>);
+
+/// Measures pictures and gives them their scores; with the end of a summary that names the
+/// unreadable ones.
+///
+/// # Errors
+/// Those of [`for_each`] and [`readable`].
+pub(super) fn measured(
+    measurer: &Measurer,
+    pictures: &[Picture],
+    context: &Context<'_>,
+) -> Result<(Vec<MeasuredPicture>, String), ToolError> {
+    let measured = for_each(pictures, context, |picture| -> Result<_, PictureError> {
+        let measured = measurer.measure(Path::new(&picture.file))?;
+        let mut picture = picture.clone();
+        picture.scores = Some(measured.scores);
+        Ok((picture, measured))
+    })?;
+    readable(measured)
+}
+
+/// The overall score of a picture; 0 if it was not measured.
+pub(super) fn overall(picture: &Picture) -> f64 {
+    picture.scores.map_or(0.0, |scores| scores.overall)
 }
 
 /// Runs `work` for each item on all cores, in order; counts each in the context.

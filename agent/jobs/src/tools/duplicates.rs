@@ -1,14 +1,15 @@
 //! `find_duplicates`: sets of pictures of one moment, and one of each.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::duplicates::{Look, sets};
-use watchkeeper_pictures::{Group, Measurer, Picture, PictureError};
+use watchkeeper_pictures::{Group, Measurer, Picture};
 
-use super::common::{COUNT, GROUPS, PICTURES, for_each, pictures_done, readable, value};
+use super::common::{
+    COUNT, GROUPS, OF_PICTURES, PICTURES, measured, overall, pictures_done, value,
+};
 use crate::counted;
 use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
@@ -30,12 +31,7 @@ impl Tool for FindDuplicates {
             name: "find_duplicates",
             about: "Finds bursts and copies: near duplicates by look. Keeps the best of each set.",
             params: &[
-                Param {
-                    name: "pictures",
-                    kind: Kind::Pictures,
-                    required: true,
-                    about: "The pictures.",
-                },
+                OF_PICTURES,
                 Param {
                     name: "within_seconds",
                     kind: Kind::Number { min: 0.0, max: 1e9 },
@@ -66,13 +62,7 @@ impl Tool for FindDuplicates {
             pictures,
             within_seconds,
         } = read(params)?;
-        let measured = for_each(&pictures, context, |picture| -> Result<_, PictureError> {
-            let measured = self.0.measure(Path::new(&picture.file))?;
-            let mut picture = picture.clone();
-            picture.scores = Some(measured.scores);
-            Ok((picture, measured))
-        })?;
-        let (measured, unread) = readable(measured)?;
+        let (measured, unread) = measured(&self.0, &pictures, context)?;
         let looks = measured.iter().map(|(picture, measured)| Look {
             measured: Arc::clone(measured),
             taken: picture.taken,
@@ -109,7 +99,6 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
     let mut groups = Vec::new();
     let mut kept = Vec::new();
     for mut members in members {
-        let overall = |p: &Picture| p.scores.map_or(0.0, |scores| scores.overall);
         // Stable: of equals the first stays first.
         members.sort_by(|a, b| overall(b).total_cmp(&overall(a)));
         let Some(best) = members.first() else {

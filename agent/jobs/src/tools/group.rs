@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::group::{By, group};
 
-use super::common::{COUNT, GROUPS, PICTURES, groups_done};
+use super::common::{COUNT, GROUPS, OF_PICTURES, PICTURES, groups_done};
 use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
@@ -30,12 +30,7 @@ impl Tool for GroupPictures {
             name: "group",
             about: "Groups pictures by what they have in common.",
             params: &[
-                Param {
-                    name: "pictures",
-                    kind: Kind::Pictures,
-                    required: true,
-                    about: "The pictures.",
-                },
+                OF_PICTURES,
                 Param {
                     name: "by",
                     kind: Kind::Choice(&[

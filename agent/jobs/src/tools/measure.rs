@@ -1,15 +1,14 @@
 //! `measure_quality`: scores of each picture.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use watchkeeper_pictures::{Measurer, Picture, PictureError};
+use watchkeeper_pictures::{Measurer, Picture};
 
-use super::common::{COUNT, PICTURES, for_each, pictures_done, readable};
+use super::common::{COUNT, OF_PICTURES, PICTURES, measured, overall, pictures_done};
 use crate::counted;
-use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use crate::tool::{Context, Tool, ToolError, ToolOutput, ToolSpec, read};
 
 #[derive(Debug)]
 pub(super) struct MeasureQuality(pub(super) Arc<Measurer>);
@@ -24,12 +23,7 @@ impl Tool for MeasureQuality {
         &ToolSpec {
             name: "measure_quality",
             about: "Scores sharpness, exposure, contrast and freedom from noise of each picture, from 0 to 1.",
-            params: &[Param {
-                name: "pictures",
-                kind: Kind::Pictures,
-                required: true,
-                about: "The pictures.",
-            }],
+            params: &[OF_PICTURES],
             outputs: &[PICTURES, COUNT],
         }
     }
@@ -40,14 +34,8 @@ impl Tool for MeasureQuality {
         context: &Context<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let Params { pictures } = read(params)?;
-        let measured = for_each(&pictures, context, |picture| -> Result<_, PictureError> {
-            let measured = self.0.measure(Path::new(&picture.file))?;
-            let mut picture = picture.clone();
-            picture.scores = Some(measured.scores);
-            Ok(picture)
-        })?;
-        let (pictures, unread) = readable(measured)?;
-        let overall = |p: &Picture| p.scores.map_or(0.0, |scores| scores.overall);
+        let (measured, unread) = measured(&self.0, &pictures, context)?;
+        let pictures: Vec<Picture> = measured.into_iter().map(|(picture, _)| picture).collect();
         let best = pictures
             .iter()
             .max_by(|a, b| overall(a).total_cmp(&overall(b)));

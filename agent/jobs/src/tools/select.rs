@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Picture, Trait};
 
-use super::common::{COUNT, Collection, GROUPS, PICTURES, groups_done, pictures_done};
+use super::common::{
+    COUNT, Collection, FROM, GROUPS, OF_PICTURES, PICTURES, groups_done, pictures_done,
+};
 use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read};
 
@@ -66,15 +68,7 @@ impl Tool for Rank {
         &ToolSpec {
             name: "rank",
             about: "Orders pictures, best first.",
-            params: &[
-                Param {
-                    name: "pictures",
-                    kind: Kind::Pictures,
-                    required: true,
-                    about: "The pictures.",
-                },
-                BY,
-            ],
+            params: &[OF_PICTURES, BY],
             outputs: &[PICTURES, COUNT],
         }
     }
@@ -110,12 +104,7 @@ impl Tool for SelectBest {
             name: "select_best",
             about: "Keeps the best pictures: of all, or of each group.",
             params: &[
-                Param {
-                    name: "from",
-                    kind: Kind::Collection,
-                    required: true,
-                    about: "Pictures, or groups of pictures.",
-                },
+                FROM,
                 Param {
                     name: "count",
                     kind: Kind::Integer {
@@ -168,35 +157,22 @@ struct FilterParams {
 impl Tool for Filter {
     fn spec(&self) -> &'static ToolSpec {
         const SHARE: Kind = Kind::Number { min: 0.0, max: 1.0 };
-        const fn param(name: &'static str, kind: Kind, about: &'static str) -> Param {
-            Param {
-                name,
-                kind,
-                required: false,
-                about,
-            }
-        }
         const SPEC: ToolSpec = ToolSpec {
             name: "filter",
             about: "Keeps the pictures that meet all conditions; one whose value is unknown does not.",
             params: &[
-                Param {
-                    name: "pictures",
-                    kind: Kind::Pictures,
-                    required: true,
-                    about: "The pictures.",
-                },
-                param("min_quality", SHARE, "Least overall score."),
-                param("min_sharpness", SHARE, "Least sharpness."),
-                param("camera", Kind::Text, "Name of the camera."),
-                param("class", Kind::Text, "Class of the object."),
-                param("zone", Kind::Text, "Zone or line of the object."),
-                param(
+                OF_PICTURES,
+                Param::optional("min_quality", SHARE, "Least overall score."),
+                Param::optional("min_sharpness", SHARE, "Least sharpness."),
+                Param::optional("camera", Kind::Text, "Name of the camera."),
+                Param::optional("class", Kind::Text, "Class of the object."),
+                Param::optional("zone", Kind::Text, "Zone or line of the object."),
+                Param::optional(
                     "since",
                     Kind::Time,
                     "Local time, such as 2026-03-01 or 2026-03-01T08:00.",
                 ),
-                param(
+                Param::optional(
                     "until",
                     Kind::Time,
                     "Local time that is no longer included.",

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use watchkeeper_pictures::album::{self, AlbumError, caption};
 use watchkeeper_pictures::sheet::{self, MAX_PICTURES, SheetError};
 
-use super::common::{COUNT, Collection, unread};
+use super::common::{COUNT, Collection, FROM, unread};
 use crate::counted;
 use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
@@ -45,12 +45,7 @@ impl Tool for ContactSheet {
             name: "contact_sheet",
             about: "Writes one JPEG with small captioned pictures, the first 400.",
             params: &[
-                Param {
-                    name: "from",
-                    kind: Kind::Collection,
-                    required: true,
-                    about: "Pictures, or groups of pictures.",
-                },
+                FROM,
                 Param {
                     name: "file",
                     kind: Kind::Name,
@@ -121,12 +116,7 @@ impl Tool for Album {
             name: "album",
             about: "Copies pictures into a folder, one subfolder for each group, with an HTML page.",
             params: &[
-                Param {
-                    name: "from",
-                    kind: Kind::Collection,
-                    required: true,
-                    about: "Pictures, or groups of pictures.",
-                },
+                FROM,
                 Param {
                     name: "name",
                     kind: Kind::Name,
