@@ -9,9 +9,11 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use secrecy::ExposeSecret as _;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    Config, ConfigError, Findings, Origin, SecretSource, SinksConfig, SkippedSections, redact,
+    ChannelConfig, Config, ConfigError, Findings, Origin, SecretSource, SinksConfig,
+    SkippedSections, channels, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::{Pace, SourceSpec};
@@ -44,6 +46,8 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         check_source(source, &mut findings);
     }
     findings.errors.extend(check_sinks(&config.sinks));
+    let addresses = config.channels.iter().filter_map(check_channel);
+    findings.errors.extend(addresses);
     findings.errors.extend(check_llm(config));
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
@@ -146,6 +150,19 @@ fn check_sinks(sinks: &SinksConfig) -> Vec<ConfigError> {
         }
     }
     errors
+}
+
+/// Checks the address of a channel that is in a file. Its content is a secret, so it isn't shown.
+fn check_channel(channel: &ChannelConfig) -> Option<ConfigError> {
+    let SecretSource::File(path) = &channel.url else {
+        return None;
+    };
+    let key = format!("channels.{}.url_file", channel.id);
+    let problem = match secrets::read(&key, &channel.url, None) {
+        Err(problem) => problem,
+        Ok(address) => channels::address(address.expose_secret()).err()?,
+    };
+    Some(error(key, shown(path), problem))
 }
 
 /// Converts an error of the agent's TLS set-up to that of a key.
@@ -308,7 +325,7 @@ fn check_pipeline(
     findings
         .notes
         .extend(warnings.map(|w| format!("{section}: {}", w.message)));
-    if plan.rule_names.is_empty() {
+    if errors.is_empty() && plan.rule_names.is_empty() {
         findings
             .notes
             .push(format!("{section}: no rules, so it makes no events"));

@@ -155,6 +155,41 @@ fn error_in_a_section_hides_no_other_error() {
 }
 
 #[test]
+fn wrong_rule_hides_no_unknown_channel_and_is_a_rule() {
+    let report = check_text(
+        "[sources.s]\nuri = \"demo:\"\n\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+         [[pipelines.p.rules]]\nname = \"a\"\nwhen = { kind = \"crossed\" }\nnotify = [\"ofice\"]\n\
+         [[pipelines.p.rules]]\nname = \"b\"\nwhen = { kind = \"crosses\", line = \"raod\" }\n",
+    );
+    let expected = [
+        ("pipelines.p.rules[0].when.kind", Some(9)),
+        ("pipelines.p.rules[0].notify", Some(10)),
+        ("pipelines.p.rules[1].when.line", Some(13)),
+    ];
+    assert_eq!(places(&report.warnings), expected);
+    assert_eq!(report.notes, Vec::<String>::new());
+}
+
+#[test]
+fn unusable_address_file_of_a_channel_is_an_error_without_its_content() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("address");
+    std::fs::write(&file, "hooks.example.org/T0K3N").unwrap();
+    let file = file.display();
+    let report = check_text(&format!(
+        "[channels.a]\nkind = \"slack\"\nurl_file = \"none.url\"\n\
+         [channels.b]\nkind = \"slack\"\nurl_file = \"{file}\"\n"
+    ));
+    let expected = [
+        ("channels.a.url_file", Some(3)),
+        ("channels.b.url_file", Some(6)),
+    ];
+    assert_eq!(places(&report.warnings), expected);
+    let text: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
+    assert!(!text.concat().contains("T0K3N"), "{text:?}");
+}
+
+#[test]
 fn missing_tls_files_are_errors_with_key_value_and_remedy() {
     let report = check_text(
         "[mqtt]\nhost = \"b\"\ntls = true\nca_file = \"road.json\"\ncert_file = \"none.crt\"\nkey_file = \"none.key\"\n",

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Component, PathBuf};
 
 use secrecy::ExposeSecret as _;
+use serde_json::Value;
 use url::Url;
 use watchkeeper_contract::id::ChannelId;
-use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::Severity;
 
 use super::values::{Values, is_spoilt, origin};
@@ -165,27 +165,26 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
     channels
 }
 
-/// Warns about rules that name an unknown channel. The pipeline runs; only this notification is
-/// missing.
+/// Warns about rules that name an unknown channel, also of pipelines with other errors. The pipeline
+/// runs; only this notification is missing.
 pub(super) fn unknown_channels(
     values: &Values<'_>,
-    pipelines: &[PipelineSpec],
     channels: &[ChannelConfig],
     warnings: &mut Vec<ConfigError>,
 ) {
     let known: Vec<&str> = channels.iter().map(|c| c.id.as_str()).collect();
-    for pipeline in pipelines {
-        for (nth, rule) in pipeline.rules.iter().flatten().enumerate() {
-            let notify = rule.notify.iter().map(|channel| ("notify", channel));
-            let on_act = rule.on_act.iter().map(|channel| ("on_act", channel));
-            for (field, channel) in notify.chain(on_act) {
-                if known.contains(&channel.as_str()) {
+    for pipeline in values.names("pipelines") {
+        let section = values.section(&format!("pipelines.{pipeline}"));
+        let rules = section.get("rules").and_then(Value::as_array);
+        for (nth, rule) in rules.into_iter().flatten().enumerate() {
+            for (field, channel) in channels_of(rule) {
+                if known.contains(&channel) {
                     continue;
                 }
-                let key = format!("pipelines.{}.rules[{nth}].{field}", pipeline.id);
+                let key = format!("pipelines.{pipeline}.rules[{nth}].{field}");
                 let origin = origin(values.read, &key);
                 let problem = format!("is not a channel; add a section [channels.{channel}]");
-                let error = ConfigError::new(key, problem, origin).found(channel.as_str());
+                let error = ConfigError::new(key, problem, origin).found(channel);
                 warnings.push(error.allowed(match known.as_slice() {
                     [] => "none configured".to_owned(),
                     known => known.join(", "),
@@ -193,4 +192,13 @@ pub(super) fn unknown_channels(
             }
         }
     }
+}
+
+/// Returns the channels that a rule names as it is written, each with its field.
+fn channels_of(rule: &Value) -> impl Iterator<Item = (&'static str, &str)> {
+    ["notify", "on_act"].into_iter().flat_map(move |field| {
+        let named = rule.get(field).and_then(Value::as_array);
+        let named = named.into_iter().flatten().filter_map(Value::as_str);
+        named.map(move |channel| (field, channel))
+    })
 }
