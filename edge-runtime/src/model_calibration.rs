@@ -12,6 +12,7 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::backend::ModelCalibration;
 use watchkeeper_detect::BackendChoice;
 use watchkeeper_detect::calibration::{self, CalibrationError, CalibrationFrame};
+use watchkeeper_models::MOTION;
 
 use crate::camera_trial::frames::{self, Wanted};
 use crate::model_queries::{print, refuse};
@@ -48,6 +49,11 @@ pub struct Request {
 enum Error {
     #[error("--every {0}: use a number of seconds over 0 and at most 60")]
     Every(f64),
+    #[error(
+        "the motion detector is built in and has no network; name a network of `watchkeeper models \
+         list`"
+    )]
+    Motion,
     #[error("{0}")]
     Source(String),
     #[error(transparent)]
@@ -65,6 +71,9 @@ impl Request {
     }
 
     fn calibrate(&self, config: &Config) -> Result<ModelCalibration, Error> {
+        if self.model == MOTION {
+            return Err(Error::Motion);
+        }
         const MAX_EVERY: Duration = Duration::from_secs(60);
         let every = Duration::try_from_secs_f64(self.every).ok();
         let is_usable = |every: &Duration| !every.is_zero() && *every <= MAX_EVERY;

@@ -13,7 +13,7 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::backend::{BackendInfo, BackendReport, MeasuredModel};
 use watchkeeper_models::library::LibraryError;
 use watchkeeper_models::registry::library::LibraryManifest;
-use watchkeeper_models::{Checked, Download, Downloaded, PullPlan, place_all};
+use watchkeeper_models::{Checked, Download, Downloaded, PREFERRED, PullPlan, place_all};
 
 use super::args::{BackendAction, BackendPullArgs, Global};
 use super::download::{self, Fetcher};
@@ -45,6 +45,21 @@ pub(super) async fn run(
 pub(super) fn found_by_program(global: &Global) -> Result<Vec<BackendInfo>, Failure> {
     let mut command = runtime_program::command(global)?;
     runtime_program::answer(command.arg("backends"), TIMEOUT)
+}
+
+/// The back end of `--backend`; absent for `auto`.
+pub(super) fn named(global: &Global) -> Option<&str> {
+    global.backend.as_deref().filter(|name| *name != "auto")
+}
+
+/// The error for a back end that is named for the built-in motion detector; `remedy` says where a
+/// network is named.
+pub(super) fn no_network(backend: &str, remedy: &str) -> Failure {
+    Failure::input(format!(
+        "--backend {backend}: the motion detector runs on no back end; name {remedy} (watchkeeper \
+         models pull {}), or leave --backend out",
+        PREFERRED[0]
+    ))
 }
 
 async fn list(client: &RuntimeClient, global: &Global, out: &Output) -> Result<(), Failure> {

@@ -63,8 +63,14 @@ pub(super) fn clock_and_disk(config: &Config) -> Vec<Finding> {
 }
 
 fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
-    for finding in findings {
-        out.both(finding, || finding.text());
+    for (nth, finding) in findings.iter().enumerate() {
+        let next = findings.get(nth + 1);
+        let is_repeated = next.is_some_and(|next| next.remedy == finding.remedy);
+        // Neighbours with the same remedy show it once.
+        out.both(finding, || match is_repeated {
+            true => finding.line(),
+            false => finding.text(),
+        });
     }
     match findings
         .iter()

@@ -158,9 +158,12 @@ fn check_channel(channel: &ChannelConfig) -> Option<ConfigError> {
         return None;
     };
     let key = format!("channels.{}.url_file", channel.id);
-    let problem = match secrets::read(&key, &channel.url, None) {
-        Err(problem) => problem,
-        Ok(address) => channels::address(address.expose_secret()).err()?,
+    let problem = match File::open(path) {
+        Err(cause) => format!("can't read the file: {cause}; put the address there"),
+        Ok(_) => match secrets::read(&key, &channel.url, None) {
+            Err(problem) => problem,
+            Ok(address) => channels::address(address.expose_secret()).err()?,
+        },
     };
     Some(error(key, shown(path), problem))
 }

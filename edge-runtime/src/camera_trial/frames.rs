@@ -207,10 +207,13 @@ fn spec(wanted: &Wanted<'_>, config: &Config) -> Result<SourceSpec, String> {
     }
     // A file is named relative to the folder of the caller.
     let path = std::fs::canonicalize(wanted.source).ok();
-    let uri = path.map_or_else(
-        || wanted.source.to_owned(),
-        |path| path.display().to_string(),
-    );
+    let uri = match path {
+        Some(path) => path.display().to_string(),
+        None if SourceId::new(wanted.source).is_ok() => {
+            return Err(unknown_source(wanted.source, config));
+        }
+        None => wanted.source.to_owned(),
+    };
     // No configured source has this name, so none lends it its mask.
     let is_free = |id: &String| config.sources.iter().all(|spec| spec.id.as_str() != id);
     let id = (0..).map(|n| format!("trial-{n}")).find(is_free);
@@ -230,6 +233,16 @@ fn spec(wanted: &Wanted<'_>, config: &Config) -> Result<SourceSpec, String> {
         decoder: DecoderChoice::default(),
         scale: None,
     })
+}
+
+/// The error for a name that is neither a source nor a file.
+fn unknown_source(name: &str, config: &Config) -> String {
+    let sources: Vec<&str> = config.sources.iter().map(|s| s.id.as_str()).collect();
+    let sources = match sources.as_slice() {
+        [] => "none is configured".to_owned(),
+        sources => format!("configured are {}", sources.join(", ")),
+    };
+    format!("{name} is no source of the configuration ({sources}) and no file here")
 }
 
 /// Copies a picture, because the memory of a decoder is a small pool. Returns the copied bytes too.

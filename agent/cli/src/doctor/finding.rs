@@ -27,16 +27,21 @@ pub(crate) struct Finding {
 impl Finding {
     /// The level and what was found, with the remedy in a line of its own.
     pub(crate) fn text(&self) -> String {
+        match &self.remedy {
+            Some(remedy) => format!("{}\n         -> {remedy}", self.line()),
+            None => self.line(),
+        }
+    }
+
+    /// The level and what was found.
+    pub(super) fn line(&self) -> String {
         let mark = match self.level {
             Level::Ok => "ok     ",
             Level::Unknown => "unknown",
             Level::Advice => "advice ",
             Level::Problem => "PROBLEM",
         };
-        match &self.remedy {
-            Some(remedy) => format!("{mark}  {}\n         -> {remedy}", self.what),
-            None => format!("{mark}  {}", self.what),
-        }
+        format!("{mark}  {}", self.what)
     }
 
     pub(super) fn ok(what: impl Into<String>) -> Self {

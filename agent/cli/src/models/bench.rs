@@ -7,9 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use watchkeeper_contract::backend::{BUILT_IN, BackendBench, ModelBench};
+use watchkeeper_models::MOTION;
 
 use crate::args::{BenchArgs, Global};
-use crate::backends::found_by_program;
+use crate::backends::{self, found_by_program, no_network};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Output};
 use crate::runtime_program;
@@ -22,6 +23,11 @@ const LOADING: Duration = Duration::from_secs(150);
 /// # Errors
 /// [`Exit::Failed`]: no back end runs it; with one sentence for each.
 pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(), Failure> {
+    if let Some(backend) = backends::named(global)
+        && args.name == MOTION
+    {
+        return Err(no_network(backend, "a network"));
+    }
     // Found from where the user stands; a name of the zoo is no path.
     let path = Path::new(&args.name);
     let model = match path.is_file() {
@@ -74,8 +80,8 @@ pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(),
 
 /// The back end of `--backend`, else all that are available.
 fn back_ends(global: &Global) -> Result<Vec<String>, Failure> {
-    match global.backend.as_deref() {
-        None | Some("auto") => {
+    match backends::named(global) {
+        None => {
             let found = found_by_program(global)?.into_iter();
             Ok(found.filter(|b| b.available).map(|b| b.name).collect())
         }

@@ -86,7 +86,7 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let zoo = Zoo::with_dirs(config.models.folders());
     let request = request::check(args, &zoo, config.models.default.as_deref())?;
-    request.check_backend(global.backend.as_deref())?;
+    request.check_backend(crate::backends::named(global))?;
     for note in &request.notes {
         out.note(note);
     }

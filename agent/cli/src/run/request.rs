@@ -14,10 +14,8 @@ use watchkeeper_models::{MOTION, PREFERRED, Zoo};
 
 use super::plan::{self, Watch};
 use crate::args::RunArgs;
+use crate::backends::no_network;
 use crate::exit::Failure;
-
-/// Value of `--backend` that names no back end.
-const AUTO: &str = "auto";
 
 /// Value of `--watch` for every class of a model.
 const ALL: &str = "all";
@@ -48,19 +46,15 @@ pub(super) struct RunRequest {
 }
 
 impl RunRequest {
-    /// Refuses the back end of `--backend` where no network would run on it.
+    /// Refuses the back end `named` where no network would run on it.
     ///
     /// # Errors
     /// [`Exit::BadInput`](crate::exit::Exit::BadInput).
     pub(super) fn check_backend(&self, named: Option<&str>) -> Result<(), Failure> {
         let model = self.model.as_deref();
         let model = model.or_else(|| plan::named_model(&self.workflow));
-        match named.filter(|name| *name != AUTO) {
-            Some(name) if model == Some(MOTION) => Err(Failure::input(format!(
-                "--backend {name}: the motion detector runs on no back end; name a network with \
-                 --model (watchkeeper models pull {}), or leave --backend out",
-                PREFERRED[0]
-            ))),
+        match named {
+            Some(name) if model == Some(MOTION) => Err(no_network(name, "a network with --model")),
             _ => Ok(()),
         }
     }
@@ -415,9 +409,7 @@ mod tests {
             sentence.contains("--backend trt") && sentence.contains("--model"),
             "{sentence}"
         );
-        for fits in [None, Some("auto")] {
-            assert!(request.check_backend(fits).is_ok());
-        }
+        assert!(request.check_backend(None).is_ok());
     }
 
     #[test]
