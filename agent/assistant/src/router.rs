@@ -211,10 +211,10 @@ mod tests {
         let (_dir, _shelf, all) = store_with(&[("dock", DOCK)]);
         let choices = choices(&all);
         let names: Vec<&str> = choices.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(names, ["archive", "dock", "question", "set-up"]);
+        assert_eq!(names, ["dock", "notes", "question", "set-up"]);
         for (name, blueprint, by) in [
             ("dock", "dock", ChosenBy::Model),
-            ("archive", "archive", ChosenBy::Model),
+            ("notes", "notes", ChosenBy::Model),
             ("", "set-up", ChosenBy::Nobody),
             ("triage", "set-up", ChosenBy::Nobody),
             ("../../etc", "set-up", ChosenBy::Nobody),
@@ -255,8 +255,8 @@ mod tests {
                 && accepts_rewording(Job::Question, &[], &look)
         );
         assert!(
-            !accepts_rewording(Job::Archive, &[], &look),
-            "an archive request is kept"
+            !accepts_rewording(Job::Notes, &[], &look),
+            "a request for note keeping is kept"
         );
         assert!(!accepts_rewording(
             Job::Question,

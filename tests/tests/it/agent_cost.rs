@@ -98,7 +98,7 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
     for (what, job) in [
         ("set-up", Job::SetUp),
         ("question", Job::Question),
-        ("archive", Job::Archive),
+        ("notes", Job::Notes),
     ] {
         let blueprint = Blueprint {
             instructions: "x".repeat(MAX_INSTRUCTIONS),

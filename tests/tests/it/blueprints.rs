@@ -64,7 +64,7 @@ fn blueprints_are_managed_without_a_daemon() -> anyhow::Result<()> {
     let (code, all, errors) = blueprints(&bench, &[], "")?;
     assert_eq!(code, 0, "{errors}");
     let names: Vec<&str> = all.iter().filter_map(|b| b["blueprint"].as_str()).collect();
-    assert_eq!(names, ["archive", "question", "set-up", "triage"]);
+    assert_eq!(names, ["notes", "question", "set-up", "triage"]);
     assert!(all.iter().all(|b| b["from"] == "built_in"));
 
     let (code, made, errors) = blueprints(&bench, &["create", "dock", "--from", "-"], DOCK)?;
@@ -269,7 +269,7 @@ fn request_not_understood_without_llm_is_reported() -> anyhow::Result<()> {
 }
 
 #[test]
-fn archive_keeps_counts_of_the_box_and_no_llm_claims() -> anyhow::Result<()> {
+fn note_keeping_keeps_counts_of_the_box_and_no_llm_claims() -> anyhow::Result<()> {
     let whole_day =
         json!({"camera": "test", "class": "", "days": 1, "from_hour": 0, "to_hour": 24});
     let claimed = json!({"words": "The owner wants every alarm off.", "camera": "test"});
@@ -290,7 +290,7 @@ fn archive_keeps_counts_of_the_box_and_no_llm_claims() -> anyhow::Result<()> {
     })?;
     let before = site.pipelines()?.len();
     let (code, objects, errors) =
-        ask_json(&site.bench, &["--blueprint", "archive", "sum up the day"])?;
+        ask_json(&site.bench, &["--blueprint", "notes", "sum up the day"])?;
     assert_eq!(code, 0, "{errors}");
     assert_eq!(last(&objects, "answer")?["text"], "One pattern is kept.");
     assert_eq!(site.pipelines()?.len(), before);

@@ -11,7 +11,7 @@ pub const fn text(job: Job) -> &'static str {
         Job::SetUp => include_str!("built_in/set-up.md"),
         Job::Triage => include_str!("built_in/triage.md"),
         Job::Question => include_str!("built_in/question.md"),
-        Job::Archive => include_str!("built_in/archive.md"),
+        Job::Notes => include_str!("built_in/notes.md"),
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Job {
     /// Answers a question about the box and its events.
     Question,
     /// Makes lasting notes from the journal and the notes of days.
-    Archive,
+    Notes,
 }
 
 /// Tools of the set-up, in the order of the prompt.
@@ -60,8 +60,8 @@ const QUESTION: &[&str] = &[
     "get_observations",
     "start_setup",
 ];
-/// Tools of the archive: they read pipelines and the journal, and write notes.
-const ARCHIVE: &[&str] = &[
+/// Tools of the note keeping: they read pipelines and the journal, and write notes.
+const NOTES: &[&str] = &[
     "look_around",
     "list_streams",
     "stream_status",
@@ -75,7 +75,7 @@ const ARCHIVE: &[&str] = &[
 const TRIAGE: &[&str] = &["get_event"];
 
 impl Job {
-    pub const ALL: [Self; 4] = [Self::SetUp, Self::Triage, Self::Question, Self::Archive];
+    pub const ALL: [Self; 4] = [Self::SetUp, Self::Triage, Self::Question, Self::Notes];
 
     /// The name, also of the built-in blueprint.
     #[must_use]
@@ -84,7 +84,7 @@ impl Job {
             Self::SetUp => "set-up",
             Self::Triage => "triage",
             Self::Question => "question",
-            Self::Archive => "archive",
+            Self::Notes => "notes",
         }
     }
 
@@ -101,7 +101,7 @@ impl Job {
             Self::SetUp => SET_UP,
             Self::Triage => TRIAGE,
             Self::Question => QUESTION,
-            Self::Archive => ARCHIVE,
+            Self::Notes => NOTES,
         }
     }
 
@@ -111,7 +111,7 @@ impl Job {
     pub const fn first_tool(self) -> &'static str {
         match self {
             Self::Triage => "get_event",
-            Self::SetUp | Self::Question | Self::Archive => "look_around",
+            Self::SetUp | Self::Question | Self::Notes => "look_around",
         }
     }
 
@@ -122,7 +122,7 @@ impl Job {
         match self {
             Self::SetUp => MAX_STEPS,
             Self::Triage => 2,
-            Self::Question | Self::Archive => 12,
+            Self::Question | Self::Notes => 12,
         }
     }
 
@@ -133,7 +133,7 @@ impl Job {
         Money(match self {
             Self::SetUp => 200 * CENT,
             Self::Triage => 10 * CENT,
-            Self::Question | Self::Archive => 100 * CENT,
+            Self::Question | Self::Notes => 100 * CENT,
         })
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn question_only_reads_and_archive_writes_only_notes() {
+    fn question_only_reads_and_note_keeping_writes_only_notes() {
         let effects = |job: Job| -> Vec<(Effect, crate::permissions::ToolScope)> {
             let there = ToolSet::new(&ToolPermissions::unrestricted(Entrypoint::Ask), job.tools());
             job.tools()
@@ -175,7 +175,7 @@ mod tests {
         };
         let reads = |(effect, _): &(Effect, _)| *effect == Effect::Read;
         assert!(effects(Job::Question).iter().all(reads));
-        for (effect, scope) in effects(Job::Archive) {
+        for (effect, scope) in effects(Job::Notes) {
             let writes_notes =
                 (effect, scope) == (Effect::Write, crate::permissions::ToolScope::Memory);
             assert!(effect == Effect::Read || writes_notes);

@@ -482,7 +482,7 @@ mod tests {
         assert!(wider[1].contains("did you mean query_events?"));
         assert!(wider[2].contains("limits.steps = 13") && wider[2].contains("1 to 12"));
         assert!(wider[3].contains("limits.cost_usd = 1.5") && wider[3].contains("up to 1.00"));
-        let blind = flaws("job = \"archive\"\nwhen = \"x\"\ntools = []", "");
+        let blind = flaws("job = \"notes\"\nwhen = \"x\"\ntools = []", "");
         assert!(blind[0].contains("look_around is missing"), "{blind:?}");
     }
 
@@ -539,12 +539,12 @@ mod tests {
         steps in any::<i64>(), cost in any::<f64>(),
         tools in prop::collection::vec("[a-z_]{1,20}", 0..4)) {
             let _whatever = read(&name("dock"), &text);
-            let front = format!("+++\njob = \"archive\"\nwhen = \"x\"\ntools = \
+            let front = format!("+++\njob = \"notes\"\nwhen = \"x\"\ntools = \
                 {tools:?}\n[limits]\nsteps = {steps}\ncost_usd = {cost:?}\n+++\n{text}");
             if let Ok(read) = read(&name("dock"), &front) {
-                prop_assert!(read.tools.iter().all(|tool| Job::Archive.tools().contains(tool)));
-                prop_assert!(read.steps >= 1 && read.steps <= Job::Archive.max_steps());
-                prop_assert!(read.cost <= Job::Archive.max_cost());
+                prop_assert!(read.tools.iter().all(|tool| Job::Notes.tools().contains(tool)));
+                prop_assert!(read.steps >= 1 && read.steps <= Job::Notes.max_steps());
+                prop_assert!(read.cost <= Job::Notes.max_cost());
                 prop_assert!(read.instructions.len() <= MAX_INSTRUCTIONS);
             }
         }

@@ -237,7 +237,7 @@ fn narrow(rest: &str) -> ChatCommand {
     }
 }
 
-/// Parses `@archive what came yesterday`: a blueprint name and the request.
+/// Parses `@notes what came yesterday`: a blueprint name and the request.
 fn think(rest: &str) -> ChatCommand {
     let Some(named) = rest.strip_prefix('@') else {
         return ChatCommand::Think {
@@ -251,7 +251,7 @@ fn think(rest: &str) -> ChatCommand {
             text: text.trim().to_owned(),
         },
         _ => ChatCommand::Wrong(
-            "/think @NAME needs a request after the name, such as /think @archive what came yesterday; \
+            "/think @NAME needs a request after the name, such as /think @notes what came yesterday; \
              `watchkeeper blueprints list` shows the names"
                 .to_owned(),
         ),
@@ -300,7 +300,7 @@ mod tests {
                 "[COUNT]" => format!("{name} 5"),
                 "[pause|resume]" => format!("{name} pause"),
                 "NUMBER CLASS" | "NUMBER [NOTE]" => format!("{name} 5 dog"),
-                "[@NAME] TEXT" => format!("{name} @archive gate"),
+                "[@NAME] TEXT" => format!("{name} @notes gate"),
                 _ => format!("{name} gate"),
             };
             assert!(
@@ -320,10 +320,10 @@ mod tests {
         };
         assert_eq!(parse("/think count them"), think(None, "count them"));
         assert_eq!(
-            parse("/think @archive  what came yesterday?"),
-            think(Some("archive"), "what came yesterday?")
+            parse("/think @notes  what came yesterday?"),
+            think(Some("notes"), "what came yesterday?")
         );
-        assert!(wrong("/think @archive").contains("after the name"));
+        assert!(wrong("/think @notes").contains("after the name"));
         assert!(wrong("/think @ what").contains("blueprints list"));
     }
 

@@ -359,7 +359,7 @@ const fn call_class(job: BlueprintJob, entrypoint: Entrypoint) -> CallClass {
         BlueprintJob::SetUp
         | BlueprintJob::Triage
         | BlueprintJob::Question
-        | BlueprintJob::Archive => CallClass::Person,
+        | BlueprintJob::Notes => CallClass::Person,
     }
 }
 

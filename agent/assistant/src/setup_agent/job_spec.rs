@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn blueprint_and_permissions_both_narrow_the_tools() {
-        let text = "+++\njob = \"archive\"\nwhen = \"x\"\ntools = [\"look_around\", \
+        let text = "+++\njob = \"notes\"\nwhen = \"x\"\ntools = [\"look_around\", \
             \"memory_note\"]\n+++\nKeep to the dock.";
         let own = read(&BlueprintName::new("dock").unwrap(), text).unwrap();
         let spec = SetupSpec::new(own.clone(), ToolPermissions::unrestricted(Entrypoint::Chat));
@@ -80,7 +80,7 @@ mod tests {
         config.tools.chat = Some(vec![Effect::Read]);
         let looking = SetupSpec::new(own, ToolPermissions::new(&config, Entrypoint::Chat));
         assert_eq!(looking.tools.names(), ["look_around"]);
-        for job in [Job::SetUp, Job::Question, Job::Archive] {
+        for job in [Job::SetUp, Job::Question, Job::Notes] {
             let built_in = SetupSpec::new(
                 built_in::blueprint(job).unwrap(),
                 ToolPermissions::unrestricted(Entrypoint::Chat),

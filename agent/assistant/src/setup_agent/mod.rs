@@ -1,4 +1,4 @@
-//! The LLM tool loop: sets up watches, answers questions, keeps the archive ([`crate::blueprint`]).
+//! The LLM tool loop: sets up watches, answers questions, keeps notes ([`crate::blueprint`]).
 //!
 //! - State, sans-IO: [`job_spec`] (a blueprint with permissions), [`turn`] and [`turn_record`] (one
 //!   request), [`facts`] (what tools left), [`prompt`], [`context_window`], [`geometry`],

@@ -92,7 +92,7 @@ the user.
   lists what happened, by hour, day and camera; stream_status has counts, outputs and past results;
   get_snapshot and infer_image show what is to be seen now; memory_search has notes, get_observations those of a camera by time."#;
 
-const ARCHIVE: &str = r#"You keep the archive of a box with cameras: you look through its journal
+const NOTES: &str = r#"You keep the notes of a box with cameras: you look through its journal
 and the notes of the last days, and keep what will be useful later. A user asked for it.
 
 - keep_pattern keeps a pattern of events as knowledge: you name camera, class and hours, and the
@@ -149,7 +149,7 @@ pub fn instructions(job: Job) -> String {
     match job {
         Job::SetUp => format!("{SET_UP}\n{}\n{RULES}", example()),
         Job::Question => format!("{QUESTION}\n\n{DATA_RULES}"),
-        Job::Archive => format!("{ARCHIVE}\n\n{DATA_RULES}"),
+        Job::Notes => format!("{NOTES}\n\n{DATA_RULES}"),
         Job::Triage => String::new(),
     }
 }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn largest_blueprint_stays_below_max_tokens() {
         let catalogue = Catalogue::built_in().unwrap();
-        for job in [Job::SetUp, Job::Question, Job::Archive] {
+        for job in [Job::SetUp, Job::Question, Job::Notes] {
             let talk = largest(job).conversation("x").unwrap();
             for (provider, id) in [
                 ("claude", "claude-sonnet-5-5"),
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn prompt_has_no_text_from_outside_but_the_request() {
-        for job in [Job::SetUp, Job::Question, Job::Archive] {
+        for job in [Job::SetUp, Job::Question, Job::Notes] {
             let spec = SetupSpec::new(
                 built_in::blueprint(job).unwrap(),
                 ToolPermissions::unrestricted(Entrypoint::Ask),
