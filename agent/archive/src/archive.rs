@@ -7,13 +7,15 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
 use jiff::{Timestamp, Zoned};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use crate::blobs::{MAX_CACHED, Sealed, Staged};
 use crate::durable::{Durable, Found, Limits, Removed};
@@ -30,6 +32,9 @@ use crate::words::{self, Vocabulary};
 
 /// Bytes of a picture that are searched for its metadata.
 const EXIF_BYTES: u64 = 1 << 20;
+
+/// Chunks of a content that wait for the disk.
+const CHUNKS_AHEAD: usize = 4;
 
 /// What an archive needs to open.
 #[derive(Debug)]
@@ -133,6 +138,37 @@ impl Archive {
     /// If the disk is full or refuses.
     pub fn stage(&self) -> Result<Staged, ArchiveError> {
         self.0.durable.stage()
+    }
+
+    /// Writes a content as it comes; an error of `chunks` ends it. Deleted unless it is ingested.
+    ///
+    /// # Errors
+    /// That of `chunks`, or if the content is too large or the disk refuses.
+    pub async fn stage_stream<S>(&self, chunks: S) -> Result<Sealed, ArchiveError>
+    where
+        S: Stream<Item = Result<Bytes, ArchiveError>> + Send,
+    {
+        let (sender, mut receiver) = mpsc::channel::<Bytes>(CHUNKS_AHEAD);
+        let writer = self.blocking(move |durable| {
+            let mut staged = durable.stage()?;
+            while let Some(chunk) = receiver.blocking_recv() {
+                staged.append(&chunk)?;
+            }
+            staged.seal()
+        });
+        let reader = async move {
+            let mut chunks = pin!(chunks);
+            while let Some(chunk) = chunks.next().await {
+                // A writer that ended has the error.
+                if sender.send(chunk?).await.is_err() {
+                    break;
+                }
+            }
+            Ok::<(), ArchiveError>(())
+        };
+        let (sealed, read) = tokio::join!(writer, reader);
+        read?;
+        sealed
     }
 
     /// Makes a content an entry: durable when this returns. An entry of that name is replaced.
@@ -403,6 +439,19 @@ impl Archive {
             true => Err(ArchiveError::NotFound(shown)),
             false => Ok(found),
         }
+    }
+
+    /// Returns the references of a selection; none where nothing is selected.
+    ///
+    /// # Errors
+    /// If the collection is invalid.
+    pub async fn references(&self, selection: Selection) -> Result<Vec<EntryName>, ArchiveError> {
+        let selected = match self.selected(selection).await {
+            Err(ArchiveError::NotFound(_)) => Vec::new(),
+            selected => selected?,
+        };
+        let references = selected.into_iter().filter(|(_, _, is_stored)| !is_stored);
+        Ok(references.map(|(name, ..)| name).collect())
     }
 
     /// Removes the copies of a selection from the fast tiers. Its entries stay.

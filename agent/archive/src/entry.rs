@@ -80,7 +80,7 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tracks: Vec<u64>,
+    pub tracks: Vec<i64>,
     /// Zone or line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,

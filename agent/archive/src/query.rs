@@ -55,7 +55,7 @@ pub struct Query {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub track: Option<u64>,
+    pub track: Option<i64>,
     /// Part of the text, a code or a label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
