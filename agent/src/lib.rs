@@ -7,6 +7,7 @@
 //! - [`connectors`]: effects that workflows request outside the box.
 //! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
 //!   box.
+//! - [`archive`]: what the agent's archive ingests, and events that enter by themselves.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
 //!
@@ -17,6 +18,7 @@
 //! Not here: requests in plain words (`watchkeeper-assistant`), command line (`watchkeeper-cli`).
 
 pub mod api;
+pub mod archive;
 pub mod connectors;
 #[cfg(test)]
 #[path = "../tests/it/mqtt_document/example.rs"]

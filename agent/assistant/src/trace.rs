@@ -63,7 +63,7 @@ pub enum Role {
 ///
 /// | role | entries |
 /// |---|---|
-/// | decision | `confirmed`, `policy` that confirmed, `done`, `failed`, `monitoring` |
+/// | decision | `confirmed`, `policy` that confirmed, `done`, `failed`, `monitoring`, `archive` |
 /// | activity | `effect`, `effect_failed`; calls of a model that cost money |
 /// | debug | all others; `cost`, which repeats the sum of calls |
 #[must_use]
@@ -71,7 +71,7 @@ pub fn role(what: &str, details: &Value) -> Role {
     let costs_money = || details.get("usd").and_then(Value::as_f64) > Some(0.0);
     let is_confirmed = || details.get("decision").and_then(Value::as_str) == Some("confirmed");
     match what {
-        "confirmed" | "done" | "failed" | "monitoring" => Role::Decision,
+        "confirmed" | "done" | "failed" | "monitoring" | "archive" => Role::Decision,
         "policy" if is_confirmed() => Role::Decision,
         "effect" | "effect_failed" => Role::Activity,
         "model" | "model_away" | "reworded" | "not_reworded" if costs_money() => Role::Activity,

@@ -1,5 +1,6 @@
 //! Flags of the command line. Turning them into a checked request is the commands' first step.
 
+mod archive;
 mod audit;
 mod backends;
 mod camera;
@@ -22,6 +23,7 @@ use jiff::Timestamp;
 use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
 
+pub use self::archive::{ArchiveAction, ArchiveIngestArgs, ArchiveOrder, ArchiveQueryArgs};
 pub use self::audit::{AuditAction, AuditArgs};
 pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
 pub use self::camera::{FindArgs, SetArgs};
@@ -121,6 +123,11 @@ pub enum OnlineCommand {
     Media {
         #[command(subcommand)]
         action: MediaAction,
+    },
+    /// Ingest, find, save, protect and destroy what the agent's archive holds.
+    Archive {
+        #[command(subcommand)]
+        action: ArchiveAction,
     },
     /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),

@@ -7,7 +7,9 @@
 //!   `trace`, `blueprints` and `memory` manage its log, blueprints and notes below `state_folder`.
 //! - The other commands need no runtime.
 
+mod agent_client;
 mod agent_health;
+mod archive;
 pub mod args;
 mod ask;
 mod audit;
@@ -166,6 +168,7 @@ fn configuration_for(
         OnlineCommand::Status
         | OnlineCommand::Sources { .. }
         | OnlineCommand::Pipelines { .. }
+        | OnlineCommand::Archive { .. }
         | OnlineCommand::Heartbeat { .. }
         | OnlineCommand::Events(_)
         | OnlineCommand::Reviews(_)
@@ -196,6 +199,7 @@ async fn online(
         OnlineCommand::Status => remote::status(&client, config, out).await,
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
+        OnlineCommand::Archive { action } => archive::run(action, config, out).await,
         OnlineCommand::Heartbeat { action } => heartbeat::run(action, config, out).await,
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
         OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,

@@ -17,7 +17,7 @@ pub mod duplicates;
 pub mod folder;
 pub mod group;
 pub mod measure;
-mod metadata;
+pub mod metadata;
 mod noise;
 mod picture;
 mod place;

@@ -18,15 +18,16 @@ const TIMES: [Tag; 3] = [Tag::DateTimeOriginal, Tag::DateTimeDigitized, Tag::Dat
 
 /// What a file says of its exposure.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Metadata {
-    pub(crate) orientation: Orientation,
-    pub(crate) taken: Option<DateTime>,
-    pub(crate) place: Option<Place>,
-    pub(crate) camera: Option<String>,
+pub struct Metadata {
+    pub orientation: Orientation,
+    pub taken: Option<DateTime>,
+    pub place: Option<Place>,
+    pub camera: Option<String>,
 }
 
-/// Reads the EXIF block of a JPEG or PNG file.
-pub(crate) fn read(file: &[u8]) -> Metadata {
+/// Reads the EXIF block of a JPEG or PNG file, or of its beginning.
+#[must_use]
+pub fn read(file: &[u8]) -> Metadata {
     let mut reader = Reader::new();
     reader.continue_on_error(true);
     let exif = reader.read_from_container(&mut Cursor::new(file));

@@ -20,6 +20,7 @@ use watchkeeper_http::{Server, closed};
 use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::token::Token;
 use super::{Shared, StatusSender, TcpAccess, router};
+use crate::archive::ArchiveService;
 use crate::review_links::ReviewLinks;
 use watchkeeper_assistant::active::save_at_start;
 use watchkeeper_assistant::notes::Notes;
@@ -99,6 +100,9 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
         notes.clone(),
         closing.clone(),
     ));
+    if let Some(archive) = conversations.deps().archive.clone() {
+        tokio::spawn(serve_archive(archive, closing.clone()));
+    }
     let shared = Shared::new(Arc::clone(&conversations), asks, provider, closing.clone());
     let (config, credentials, links) = (setup.config, setup.credentials, setup.links);
     let local = keep_open(Entrypoint::Local, &shared, &closing, || {
@@ -122,6 +126,14 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
     let ended = tokio::time::timeout(DRAIN_TIMEOUT, conversations.ended()).await;
     if ended.is_err() {
         tracing::warn!("api: a conversation was cut off during a change");
+    }
+}
+
+/// Serves the archive's own tasks until the API closes.
+async fn serve_archive(archive: ArchiveService, closing: watch::Receiver<bool>) {
+    tokio::select! {
+        () = closed(closing) => {}
+        () = archive.serve() => {}
     }
 }
 

@@ -26,6 +26,7 @@ struct Here {
 fn here(bounds: Bounds) -> Here {
     let dir = tempfile::tempdir().expect("a folder");
     let deps = ConversationDeps {
+        archive: None,
         client: RuntimeClient::new(dir.path().join("none.sock")).expect("a client"),
         preferred: None,
         model: None,

@@ -18,7 +18,7 @@ pub mod email;
 pub mod fault;
 pub mod file;
 pub mod http;
-mod http_client;
+pub(crate) mod http_client;
 pub mod mqtt;
 mod naming;
 pub mod queue;

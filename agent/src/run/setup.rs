@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig, MemoryConfig,
-    MqttConfig, PermissionsConfig, SinksConfig,
+    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig,
+    MemoryConfig, MqttConfig, PermissionsConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -67,6 +67,8 @@ pub struct ApiSetup {
     pub preferred: Option<String>,
     /// Changes that need no confirmation.
     pub policy: PermissionsConfig,
+    /// Bounds and tiers of the archive.
+    pub archive: ArchiveConfig,
 }
 
 /// Setup of second opinions.
@@ -107,6 +109,7 @@ impl Setup {
             api: Some(ApiSetup {
                 config: config.agent_api.clone(),
                 policy: config.permissions.clone(),
+                archive: config.archive.clone(),
                 llm: config.llm.clone(),
                 preferred: config.models.default.clone(),
             }),

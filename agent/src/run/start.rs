@@ -44,6 +44,7 @@ use super::state::tasks::TaskSetup;
 use super::{Agent, Watchdog};
 use crate::api;
 use crate::api::conversations::{ConversationDeps, OpenClient};
+use crate::archive::{ArchiveService, ArchiveSetup};
 use crate::connectors::secrets::credentials_folder;
 use crate::connectors::{self, Executor};
 use crate::fleet::command::{self, CommandBoard, Refusals};
@@ -143,7 +144,14 @@ impl Agent {
         let retained = restore_retained(&topics, &restored.sources, &restored.refusals);
         let board = CommandBoard::new(wall, restored.commands.records);
         let ring = TelemetryRing::new(RING_CAPACITY, RING_SPACING);
-        let api = setup.api.map(|api| api_setup(api, &shared));
+        let archive = setup.api.as_ref().map(|api| ArchiveSetup {
+            state_dir: setup.state_dir.clone(),
+            config: api.archive.clone(),
+            ca_file: setup.sinks.ca_file.clone(),
+            credentials: credentials_folder(),
+        });
+        let archive = archive.map(|of| ArchiveService::new(of, shared.api_runtime.clone()));
+        let api = setup.api.map(|api| api_setup(api, archive, &shared));
         let session = Session::new(now, starts, fastrand::u64(..));
         let name = format!("{}/{}", setup.site, setup.box_id);
         let identity = Identity {
@@ -318,7 +326,11 @@ fn restore_retained(topics: &Topics, sources: &RetainedSources, refusals: &Refus
     retained
 }
 
-fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
+fn api_setup(
+    api: ApiSetup,
+    archive: Option<ArchiveService>,
+    shared: &Shared,
+) -> api::service::Setup {
     let llm = api.llm.as_ref().and(shared.llm.clone());
     let model = llm.map(|llm| {
         let (store, folder) = (Arc::clone(&shared.store), shared.folder.clone());
@@ -337,6 +349,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             audit: shared.audit,
             heartbeat: shared.switch.clone(),
             notes: shared.notes.clone(),
+            archive,
         },
         provider: api.llm.map(|llm| llm.provider),
         config: api.config,

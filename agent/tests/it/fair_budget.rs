@@ -91,6 +91,7 @@ async fn forty_escalations_leave_a_users_request_its_answer() {
             time: WAIT_TIMEOUT,
         });
         setup.api = Some(ApiSetup {
+            archive: Default::default(),
             config: AgentApiConfig {
                 socket: socket.clone(),
                 socket_mode: 0o600,

@@ -7,6 +7,7 @@ mod agent_cost;
 mod agent_memory;
 mod alerts;
 mod api_document;
+mod archive;
 mod attack;
 mod backend_change;
 mod backends_pull;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::workspace::{Package, packages, read};
 
 /// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("contract", &[]),
     ("board", &["contract"]),
     ("store", &[]),
@@ -29,6 +29,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     (
         "agent",
         &[
+            "archive",
             "assistant",
             "board",
             "client",
@@ -46,14 +47,15 @@ const ARROWS: [(&str, &[&str]); 26] = [
     (
         "assistant",
         &[
-            "client", "config", "contract", "engine", "http", "llm", "memory", "models", "plain",
-            "store", "vision",
+            "archive", "client", "config", "contract", "engine", "http", "llm", "memory", "models",
+            "plain", "store", "vision",
         ],
     ),
     (
         "cli",
         &[
             "agent",
+            "archive",
             "assistant",
             "board",
             "client",
@@ -75,6 +77,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("memory", &["contract"]),
     ("pictures", &["vision"]),
     ("jobs", &["pictures", "store"]),
+    ("archive", &["pictures", "store"]),
     ("plain", &["contract", "engine"]),
     // Stands in for a provider, so it shares no code with the client.
     ("scripted-model", &[]),
@@ -106,7 +109,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
 ];
 
 /// The crates that may use a library; no other may.
-const LIBRARIES: [(&str, &[&str]); 13] = [
+const LIBRARIES: [(&str, &[&str]); 14] = [
     ("gstreamer", &["runtime", "tests"]),
     ("gstreamer-app", &["runtime"]),
     ("gstreamer-video", &["runtime"]),
@@ -115,9 +118,13 @@ const LIBRARIES: [(&str, &[&str]); 13] = [
     ("libloading", &["trt"]),
     ("axum", &["agent", "runtime", "http"]),
     ("rumqttc-v4-next", &["agent", "tests"]),
-    ("reqwest", &["agent", "cli", "client", "llm", "tests"]),
+    (
+        "reqwest",
+        &["agent", "archive", "cli", "client", "llm", "tests"],
+    ),
     ("lettre", &["agent"]),
-    ("rusty-s3", &["agent"]),
+    ("async-memcached", &["archive"]),
+    ("rusty-s3", &["agent", "archive"]),
     ("redb", &["store"]),
     ("figment", &["config"]),
 ];

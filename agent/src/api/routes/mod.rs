@@ -2,10 +2,11 @@
 //!
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
-//!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`about`] and
-//!   [`observations`]: read-only routes.
+//!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
+//!   by name. [`about`] and [`observations`]: read-only routes.
 
 mod about;
+mod archive;
 mod heartbeat;
 mod observations;
 mod problem;
@@ -37,6 +38,18 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(proposals::refuse))
         .routes(routes!(reviews::list))
         .routes(routes!(reviews::answer))
+        .routes(routes!(archive::list))
+        .routes(routes!(archive::stats))
+        .routes(routes!(archive::query))
+        .routes(routes!(archive::find))
+        .routes(routes!(archive::ingest).layer(DefaultBodyLimit::max(MAX_MESSAGE)))
+        .routes(routes!(archive::prune))
+        .routes(routes!(archive::destroy))
+        .routes(routes!(archive::protect))
+        .routes(routes!(archive::unprotect))
+        .routes(routes!(archive::get, archive::delete))
+        .routes(routes!(archive::put).layer(DefaultBodyLimit::disable()))
+        .routes(routes!(archive::stat))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))

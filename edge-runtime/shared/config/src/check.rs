@@ -4,6 +4,7 @@
 //! depend on each other. An error in a source or a pipeline becomes a warning.
 
 mod agent;
+mod archive;
 mod outside;
 mod privacy;
 mod values;
@@ -86,6 +87,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         look: agent::look(&values, &mut errors),
         memory: memory(&values, &models),
         agent_api,
+        archive: archive::archive(&values, &mut errors),
         permissions: agent::permissions(&values),
         models,
         llm,

@@ -14,6 +14,7 @@ use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::rule::Schedule;
 use watchkeeper_contract::source::SourceSpec;
 
+use crate::archive::ArchiveConfig;
 use crate::channels::ChannelConfig;
 use crate::error::ConfigError;
 use crate::permissions::PermissionsConfig;
@@ -69,6 +70,8 @@ pub struct Config {
     pub memory: MemoryConfig,
     /// Where the agent serves its API.
     pub agent_api: AgentApiConfig,
+    /// Bounds and tiers of the archive.
+    pub archive: ArchiveConfig,
     /// Changes confirmed in advance, and what tools of a language model may do.
     pub permissions: PermissionsConfig,
     /// Where models are found.

@@ -127,6 +127,11 @@ pub const SECTIONS: &[Section] = &[
                  be confirmed there; one made on the box only on the box.",
     },
     Section {
+        path: "agent.archive",
+        effect: "The archive ([archive.md](../guide/archive.md)): contents by name on disk, in \
+                 memory, and optionally in memcached and a bucket that speaks S3.",
+    },
+    Section {
         path: "agent.auto_approve",
         effect: "Changes confirmed in advance, by entrypoint. None unless a list names it; there \
                  is no word for everything. A change is auto-approved only if the rules alone \
@@ -773,6 +778,112 @@ pub const KEYS: &[Key] = &[
         "",
         "Name of a systemd credential of the agent's service with the token, instead of \
          `token_file`.",
+    ),
+    key(
+        "agent.archive.max_bytes",
+        Kind::Integer(MIB, 1 << 44),
+        Some("8589934592"),
+        "bytes",
+        "Bytes of all contents on disk. What has expired is removed first, then the oldest that \
+         is not protected.",
+    ),
+    key(
+        "agent.archive.max_entry_bytes",
+        Kind::Integer(1024, 1 << 36),
+        Some("268435456"),
+        "bytes",
+        "Bytes of one content.",
+    ),
+    key(
+        "agent.archive.memory_bytes",
+        Kind::Integer(0, 1 << 34),
+        Some("33554432"),
+        "bytes",
+        "Bytes of contents that the agent holds in memory; 0 for none.",
+    ),
+    key(
+        "agent.archive.memcached",
+        Kind::Texts,
+        None,
+        "",
+        "memcached servers, each `\"HOST:PORT\"`, as a fast tier that several boxes may share. \
+         A box uses only what its own records name, and checks each value by its SHA-256. \
+         Contents are not encrypted on the way. Default: none.",
+    ),
+    key(
+        "agent.archive.s3_endpoints",
+        Kind::Texts,
+        None,
+        "",
+        "Addresses of one store that speaks S3, such as `\"https://s3.example.com\"`. It gets a \
+         copy of each content up to 64 MiB, and repairs damaged files. Default: none.",
+    ),
+    key(
+        "agent.archive.s3_bucket",
+        Kind::Text,
+        None,
+        "",
+        "Bucket of the copies.",
+    ),
+    key(
+        "agent.archive.s3_region",
+        Kind::Text,
+        Some("us-east-1"),
+        "",
+        "Region of the bucket; self-hosted stores accept the default.",
+    ),
+    key(
+        "agent.archive.s3_prefix",
+        Kind::Text,
+        Some("watchkeeper/"),
+        "",
+        "Text before the SHA-256 in the key of each object. Each box needs its own.",
+    ),
+    key(
+        "agent.archive.s3_access_key",
+        Kind::Text,
+        None,
+        "",
+        "Id of the access key.",
+    ),
+    key(
+        "agent.archive.s3_secret_key_file",
+        Kind::Path,
+        None,
+        "",
+        "File with the secret key in its first line.",
+    ),
+    key(
+        "agent.archive.s3_secret_key_credential",
+        Kind::Text,
+        None,
+        "",
+        "Name of a systemd credential of the agent's service with the secret key, instead of \
+         `s3_secret_key_file`.",
+    ),
+    key(
+        "agent.archive.ingest_roots",
+        Kind::Texts,
+        None,
+        "",
+        "Folders below which the agent may read `file::` and `folder::`; symbolic links are not \
+         followed. The command line reads files as its own user and needs none. Default: none.",
+    ),
+    key(
+        "agent.archive.ingest_hosts",
+        Kind::Texts,
+        None,
+        "",
+        "Hosts that `http::` may call although their addresses are not public, each `\"NAME\"` \
+         or `\"NAME:PORT\"`. Default: none.",
+    ),
+    key(
+        "agent.archive.index_events",
+        Kind::Switch,
+        Some("true"),
+        "",
+        "Whether pictures and clips of events enter the collection `events`, as references to \
+         the runtime's media.",
     ),
     key(
         "agent.auto_approve.ask",

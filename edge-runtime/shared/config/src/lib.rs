@@ -12,6 +12,7 @@
 //! Not here: reading a socket, starting anything, defaults that depend on hardware.
 
 pub mod address;
+pub mod archive;
 pub mod bounded;
 pub mod channels;
 mod check;
@@ -29,6 +30,7 @@ pub mod sinks;
 
 use std::path::PathBuf;
 
+pub use archive::{ArchiveConfig, S3Config};
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,

@@ -1,0 +1,243 @@
+//! The folder of contents: `blobs/SHA-256`, and `staging/` for those that are still coming.
+//!
+//! - A file in `blobs` is whole and on stable storage: it is synced, then renamed.
+//! - A staged file that is not published is deleted, by its owner or by the next start.
+//! - Names of files are hashes and numbers, never a text from outside.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use watchkeeper_store::durable::sync_folder;
+use watchkeeper_store::private_folder::make_private;
+
+use crate::error::ArchiveError;
+use crate::hash::ContentHash;
+
+/// Largest content that fast tiers take, in bytes.
+pub(crate) const MAX_CACHED: u64 = 4 << 20;
+
+/// Free bytes that contents leave on their disk.
+const MIN_FREE_BYTES: u64 = 64 << 20;
+
+#[derive(Debug)]
+pub(crate) struct BlobFolder {
+    blobs: PathBuf,
+    staging: PathBuf,
+    next: AtomicU64,
+}
+
+/// Why a content can't be read.
+#[derive(Debug)]
+pub(crate) enum BlobFault {
+    /// The file is missing, or its bytes are others.
+    Damaged,
+    Io(io::Error),
+}
+
+impl BlobFolder {
+    /// Opens the folder below `root`, and deletes what a killed run had staged.
+    pub(crate) fn open(root: &Path) -> Result<Self, ArchiveError> {
+        let (blobs, staging) = (root.join("blobs"), root.join("staging"));
+        for folder in [&blobs, &staging] {
+            make_private(folder).map_err(ArchiveError::io(folder))?;
+        }
+        let fault = || ArchiveError::io(&staging);
+        for file in fs::read_dir(&staging).map_err(fault())? {
+            let path = file.map_err(fault())?.path();
+            watchkeeper_store::durable::remove_leftover(&path).map_err(ArchiveError::io(&path))?;
+        }
+        Ok(Self {
+            blobs,
+            staging,
+            next: AtomicU64::new(0),
+        })
+    }
+
+    /// Begins a content of at most `max` bytes.
+    pub(crate) fn stage(&self, max: u64) -> Result<Staged, ArchiveError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.staging.join(number.to_string());
+        self.check_free(0)?;
+        let file = File::create(&path).map_err(ArchiveError::io(&path))?;
+        Ok(Staged {
+            file,
+            temporary: Temporary { path },
+            hasher: Sha256::new(),
+            bytes: 0,
+            max,
+            head: Some(Vec::new()),
+        })
+    }
+
+    fn check_free(&self, more: u64) -> Result<(), ArchiveError> {
+        let fault = |errno: rustix::io::Errno| ArchiveError::io(&self.blobs)(errno.into());
+        let space = rustix::fs::statvfs(&self.blobs).map_err(fault)?;
+        let free = space.f_bavail.saturating_mul(space.f_frsize);
+        let needed = MIN_FREE_BYTES + more;
+        match free < needed {
+            true => Err(ArchiveError::Disk { free, needed }),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives a content its public name; on stable storage when this returns.
+    pub(crate) fn publish(&self, sealed: &Sealed) -> Result<(), ArchiveError> {
+        let path = self.path(&sealed.hash);
+        fs::rename(&sealed.temporary.path, &path).map_err(ArchiveError::io(&path))?;
+        sync_folder(&self.blobs).map_err(ArchiveError::io(&self.blobs))
+    }
+
+    fn path(&self, hash: &ContentHash) -> PathBuf {
+        self.blobs.join(hash.to_string())
+    }
+
+    pub(crate) fn open_file(&self, hash: &ContentHash) -> Result<File, BlobFault> {
+        File::open(self.path(hash)).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => BlobFault::Damaged,
+            _ => BlobFault::Io(error),
+        })
+    }
+
+    /// Reads a content whole and compares it with its hash.
+    pub(crate) fn read(&self, hash: &ContentHash, bytes: u64) -> Result<Bytes, BlobFault> {
+        let file = self.open_file(hash)?;
+        let mut content = Vec::new();
+        let read = file.take(bytes.saturating_add(1)).read_to_end(&mut content);
+        read.map_err(BlobFault::Io)?;
+        match ContentHash::of(&content) == *hash {
+            true => Ok(content.into()),
+            false => Err(BlobFault::Damaged),
+        }
+    }
+
+    /// Hashes the file of a content without holding it.
+    pub(crate) fn is_sound(&self, hash: &ContentHash) -> bool {
+        let Ok(mut file) = self.open_file(hash) else {
+            return false;
+        };
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 128 << 10];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return ContentHash::finish(hasher) == *hash,
+                Ok(read) => hasher.update(buffer.get(..read).unwrap_or_default()),
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Deletes a content. A failure leaves a file that a later start deletes.
+    pub(crate) fn remove(&self, hash: &ContentHash) {
+        let path = self.path(hash);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(path = %path.display(), %error, "archive: a content stays on disk");
+            }
+            _ => {}
+        }
+    }
+
+    /// Lists the contents on disk; `None` for a file with another name.
+    pub(crate) fn list(&self) -> Result<Vec<Option<ContentHash>>, ArchiveError> {
+        let fault = || ArchiveError::io(&self.blobs);
+        let mut found = Vec::new();
+        for file in fs::read_dir(&self.blobs).map_err(fault())? {
+            let name = file.map_err(fault())?.file_name();
+            found.push(name.to_str().and_then(|name| name.parse().ok()));
+        }
+        Ok(found)
+    }
+}
+
+/// A file that is deleted when it is dropped, unless it was renamed.
+#[derive(Debug)]
+struct Temporary {
+    path: PathBuf,
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Published files are gone from here.
+        fs::remove_file(&self.path).ok();
+    }
+}
+
+/// A content that is coming.
+#[derive(Debug)]
+pub struct Staged {
+    file: File,
+    temporary: Temporary,
+    hasher: Sha256,
+    bytes: u64,
+    max: u64,
+    /// The bytes so far, while fast tiers would take them.
+    head: Option<Vec<u8>>,
+}
+
+impl Staged {
+    /// Appends bytes. Blocks.
+    ///
+    /// # Errors
+    /// If the content grows too large, or the disk refuses.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), ArchiveError> {
+        self.bytes = self.bytes.saturating_add(bytes.len() as u64);
+        if self.bytes > self.max {
+            return Err(ArchiveError::TooLarge {
+                max: self.max,
+                key: "agent.archive.max_entry_bytes",
+            });
+        }
+        match &mut self.head {
+            Some(head) if self.bytes <= MAX_CACHED => head.extend_from_slice(bytes),
+            head => *head = None,
+        }
+        self.hasher.update(bytes);
+        let path = &self.temporary.path;
+        self.file.write_all(bytes).map_err(ArchiveError::io(path))
+    }
+
+    /// Ends the content; on stable storage when this returns, without its public name. Blocks.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn seal(self) -> Result<Sealed, ArchiveError> {
+        let path = &self.temporary.path;
+        self.file.sync_all().map_err(ArchiveError::io(path))?;
+        Ok(Sealed {
+            temporary: self.temporary,
+            hash: ContentHash::finish(self.hasher),
+            bytes: self.bytes,
+            head: self.head.map(Bytes::from),
+        })
+    }
+}
+
+/// A whole content that is not published yet.
+#[derive(Debug)]
+pub struct Sealed {
+    temporary: Temporary,
+    pub(crate) hash: ContentHash,
+    pub(crate) bytes: u64,
+    /// All of it, where fast tiers take it.
+    pub(crate) head: Option<Bytes>,
+}
+
+impl Sealed {
+    /// Reads the first `max` bytes, for the metadata of a picture. Blocks.
+    #[must_use]
+    pub fn first_bytes(&self, max: u64) -> Vec<u8> {
+        if let Some(head) = &self.head {
+            return head.to_vec();
+        }
+        let mut bytes = Vec::new();
+        let file = File::open(&self.temporary.path);
+        // Metadata is optional: a content whose beginning can't be read has none.
+        file.and_then(|file| file.take(max).read_to_end(&mut bytes))
+            .ok();
+        bytes
+    }
+}

@@ -1,0 +1,542 @@
+//! The durable tier: contents as files, entries as records. Everything here blocks.
+//!
+//! - Persist, then speak: content synced and renamed, then its record committed, then the answer.
+//! - A removal commits first and deletes the file then. A crash between leaves a file without an
+//!   entry, which the next start deletes.
+//! - After damage to the records no file is deleted at the start: it may belong to a lost record.
+//! - Changes are made one at a time; who reads an entry or its content waits for none of them.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
+
+use crate::blobs::{BlobFault, BlobFolder, Sealed, Staged};
+use crate::entry::{Content, Entry, NewEntry, Retention};
+use crate::error::ArchiveError;
+pub use crate::eviction::Limits;
+use crate::eviction::{expired, make_room, make_room_for_references};
+use crate::hash::ContentHash;
+use crate::index::{Index, Slot, Totals};
+use crate::name::EntryName;
+use crate::on_disk::{self, ENTRIES, ObjectTask};
+
+/// Records that one read or one batch takes.
+const PAGE: usize = 1_000;
+
+#[derive(Debug)]
+pub struct Durable {
+    blobs: BlobFolder,
+    store: Arc<dyn Store>,
+    limits: Limits,
+    /// Whether contents are copied to an object tier.
+    has_objects: bool,
+    writer: Mutex<()>,
+    index: Mutex<Index>,
+}
+
+/// State in which the durable tier was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Found {
+    pub entries: usize,
+    /// Files without an entry that were deleted.
+    pub orphans_deleted: usize,
+    /// Files without an entry that stay, because records were lost.
+    pub orphans_kept: usize,
+    /// Contents whose file is missing.
+    pub missing: usize,
+    /// Records that this version can't read.
+    pub unreadable: usize,
+}
+
+/// What a change removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removed {
+    pub names: Vec<EntryName>,
+    /// Contents without an entry now.
+    pub contents: Vec<ContentHash>,
+}
+
+impl Durable {
+    /// Opens the tier in the folder `root`.
+    ///
+    /// # Errors
+    /// If its store or its folders can't be opened or read.
+    pub fn open(
+        root: &Path,
+        limits: Limits,
+        has_objects: bool,
+    ) -> Result<(Self, Found), ArchiveError> {
+        let note = Box::new(|_: &dyn Store, _: &_| Ok(Batch::new()));
+        let (store, report) = LateStore::open(&root.join("records"), &Options::default(), note)?;
+        let is_clean = report.outcome.is_clean() && report.corrupt.is_empty();
+        Self::over(root, Arc::new(store), is_clean, limits, has_objects)
+    }
+
+    /// Opens the tier over a store. `is_clean`: no record of the store was lost.
+    ///
+    /// # Errors
+    /// If the store or a folder can't be read.
+    pub fn over(
+        root: &Path,
+        store: Arc<dyn Store>,
+        is_clean: bool,
+        limits: Limits,
+        has_objects: bool,
+    ) -> Result<(Self, Found), ArchiveError> {
+        let blobs = BlobFolder::open(root)?;
+        let mut found = Found::default();
+        let mut index = Index::default();
+        scan_entries(&*store, &mut index, &mut found)?;
+        found.entries = index.totals().stored + index.totals().references;
+        let on_disk = blobs.list()?;
+        let may_delete = is_clean && found.unreadable == 0 && store.waiting().is_none();
+        for hash in on_disk.iter().flatten() {
+            if index.blob(hash).is_some() {
+                continue;
+            }
+            match may_delete {
+                true => {
+                    blobs.remove(hash);
+                    found.orphans_deleted += 1;
+                }
+                false => found.orphans_kept += 1,
+            }
+        }
+        let on_disk: BTreeSet<ContentHash> = on_disk.into_iter().flatten().collect();
+        found.missing = index
+            .hashes()
+            .filter(|hash| !on_disk.contains(*hash))
+            .count();
+        let durable = Self {
+            blobs,
+            store,
+            limits,
+            has_objects,
+            writer: Mutex::new(()),
+            index: Mutex::new(index),
+        };
+        Ok((durable, found))
+    }
+
+    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
+        // No holder panics between two changes of the index that belong together.
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn write_lock(&self) -> MutexGuard<'_, ()> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub(crate) fn totals(&self) -> Totals {
+        self.index().totals()
+    }
+
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Begins a content.
+    ///
+    /// # Errors
+    /// If the disk is full or refuses.
+    pub fn stage(&self) -> Result<Staged, ArchiveError> {
+        self.blobs.stage(self.limits.max_entry_bytes)
+    }
+
+    /// Makes a content an entry, durable when this returns. An entry of that name is replaced.
+    ///
+    /// # Errors
+    /// If a field is invalid, the name is protected, protected entries leave no room, or the disk
+    /// refuses. Nothing is changed then.
+    pub fn commit(
+        &self,
+        sealed: &Sealed,
+        new: NewEntry,
+        now: Timestamp,
+    ) -> Result<(Entry, Removed), ArchiveError> {
+        new.check()?;
+        let _writer = self.write_lock();
+        let (entry, evicted) = {
+            let index = self.index();
+            let content = (sealed.hash, sealed.bytes);
+            let mut entry = new.into_entry(content, Content::Stored, index.next_number(), now);
+            if let Some(slot) = index.slot(&entry.name).filter(|slot| slot.is_protected) {
+                if slot.hash != sealed.hash {
+                    return Err(ArchiveError::Protected(entry.name.to_string()));
+                }
+                entry.retention = Retention::Protected;
+            }
+            let slot = Slot::of(&entry);
+            let now_us = now.as_microsecond();
+            let room = make_room(&index, &entry.name, &slot, &self.limits, now_us);
+            let full = ArchiveError::Full {
+                bytes: sealed.bytes,
+            };
+            (entry, room.ok_or(full)?)
+        };
+        self.blobs.publish(sealed)?;
+        let mut batch = Batch::new();
+        on_disk::put_entry(&mut batch, &entry);
+        if self.has_objects {
+            on_disk::put_task(&mut batch, &entry.sha256, ObjectTask::Copy);
+        }
+        let removed = self.apply(batch, &evicted, std::slice::from_ref(&entry));
+        if let Err(Uncommitted::Untouched(_)) = &removed
+            && self.index().blob(&sealed.hash).is_none()
+        {
+            self.blobs.remove(&sealed.hash);
+        }
+        Ok((entry, removed.map_err(Uncommitted::into_error)?))
+    }
+
+    /// Adds references to media of the runtime, and the journal's cursor behind them, in one step.
+    /// An entry of such a name that is stored stays.
+    ///
+    /// # Errors
+    /// If the disk refuses. Nothing is changed then.
+    pub fn add_references(
+        &self,
+        new: Vec<(NewEntry, ContentHash, u64, String)>,
+        cursor: u64,
+        now: Timestamp,
+    ) -> Result<Removed, ArchiveError> {
+        let _writer = self.write_lock();
+        let mut batch = Batch::new();
+        let (entries, evicted) = {
+            let index = self.index();
+            let from = index.next_number();
+            let is_free = |name: &EntryName| index.slot(name).is_none_or(|slot| !slot.is_stored);
+            let new = new.into_iter().filter(|(new, ..)| is_free(&new.name));
+            // A page of the journal is far below the bound of references.
+            let new = new.filter(|(new, ..)| new.check().is_ok());
+            let entries: Vec<Entry> = (from..)
+                .zip(new)
+                .map(|(number, (new, hash, bytes, media))| {
+                    new.into_entry((hash, bytes), Content::Media(media), number, now)
+                })
+                .collect();
+            let names = entries.iter().map(|entry| entry.name.clone()).collect();
+            let evicted = make_room_for_references(&index, &names, &self.limits);
+            (entries, evicted)
+        };
+        entries
+            .iter()
+            .for_each(|entry| on_disk::put_entry(&mut batch, entry));
+        on_disk::put_cursor(&mut batch, cursor);
+        let removed = self.apply(batch, &evicted, &entries);
+        removed.map_err(Uncommitted::into_error)
+    }
+
+    /// Returns the number of the last journal record indexed; 0 if none.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn cursor(&self) -> Result<u64, StoreError> {
+        on_disk::cursor(&*self.store)
+    }
+
+    /// Commits `batch` with the removal of `gone`, then applies both to the index and the files.
+    fn apply(
+        &self,
+        mut batch: Batch,
+        gone: &[EntryName],
+        put: &[Entry],
+    ) -> Result<Removed, Uncommitted> {
+        gone.iter()
+            .for_each(|name| on_disk::delete_entry(&mut batch, name));
+        // Contents that lose their last entry are known only after the changes; those are made on
+        // the index, which nobody may see before the commit: so the lock is held over it.
+        let mut index = self.index();
+        let before: Vec<(EntryName, Slot)> = gone
+            .iter()
+            .chain(put.iter().map(|entry| &entry.name))
+            .filter_map(|name| Some((name.clone(), index.slot(name)?.clone())))
+            .collect();
+        let mut contents: Vec<ContentHash> = Vec::new();
+        contents.extend(
+            put.iter()
+                .filter_map(|e| index.put(e.name.clone(), Slot::of(e))),
+        );
+        contents.extend(gone.iter().filter_map(|name| index.remove(name)));
+        contents.retain(|hash| index.blob(hash).is_none());
+        if self.has_objects {
+            let delete = |hash| on_disk::put_task(&mut batch, hash, ObjectTask::Delete);
+            contents.iter().for_each(delete);
+        }
+        let written = self.store.write(batch).map_err(Uncommitted::Untouched);
+        let written = written.and_then(|()| self.store.sync().map_err(Uncommitted::Unsynced));
+        if let Err(error) = written {
+            for entry in put {
+                index.remove(&entry.name);
+            }
+            for (name, slot) in before {
+                index.put(name, slot);
+            }
+            return Err(error);
+        }
+        drop(index);
+        contents.iter().for_each(|hash| self.blobs.remove(hash));
+        Ok(Removed {
+            names: gone.to_vec(),
+            contents,
+        })
+    }
+
+    /// Returns an entry that has not expired.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn entry(&self, name: &EntryName, now: Timestamp) -> Result<Option<Entry>, ArchiveError> {
+        let stored = self.store.get(ENTRIES, name.as_str().as_bytes())?;
+        let entry = stored.and_then(|v| on_disk::read_entry(name.as_str().as_bytes(), &v));
+        Ok(entry.filter(|entry| !entry.is_expired(now)))
+    }
+
+    /// Calls `visit` with every entry behind `after` that has not expired, in the order of names,
+    /// until it returns false. With `collection` only with its entries.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn scan(
+        &self,
+        collection: Option<&str>,
+        after: Option<&EntryName>,
+        now: Timestamp,
+        mut visit: impl FnMut(Entry) -> bool,
+    ) -> Result<(), ArchiveError> {
+        let prefix = collection
+            .map(|name| format!("{name}/"))
+            .unwrap_or_default();
+        let mut from = match after {
+            Some(after) if after.as_str() >= prefix.as_str() => {
+                Bound::Excluded(after.as_str().as_bytes().to_vec())
+            }
+            _ => Bound::Included(prefix.as_bytes().to_vec()),
+        };
+        loop {
+            let bound = from.as_ref().map(Vec::as_slice);
+            let page = self.store.scan(ENTRIES, bound, PAGE)?;
+            let read = page.entries.len() + page.corrupt.len();
+            let sound = page.entries.last().map(|record| record.key.clone());
+            let last = sound.max(page.corrupt.last().map(|record| record.key.clone()));
+            for record in page.entries {
+                if !record.key.starts_with(prefix.as_bytes()) {
+                    return Ok(());
+                }
+                let entry = on_disk::read_entry(&record.key, &record.value);
+                if let Some(entry) = entry.filter(|entry| !entry.is_expired(now))
+                    && !visit(entry)
+                {
+                    return Ok(());
+                }
+            }
+            match last {
+                Some(key) if read == PAGE => from = Bound::Excluded(key),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Removes entries, for good when this returns.
+    ///
+    /// # Errors
+    /// If one is protected (nothing is removed then), or the disk refuses.
+    pub fn destroy(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
+        let _writer = self.write_lock();
+        let (known, protected) = {
+            let index = self.index();
+            let is_protected = |name: &&EntryName| index.slot(name).is_some_and(|s| s.is_protected);
+            let protected: Vec<_> = names
+                .iter()
+                .filter(is_protected)
+                .map(ToString::to_string)
+                .collect();
+            let known = names.iter().filter(|name| index.slot(name).is_some());
+            (known.cloned().collect::<Vec<_>>(), protected)
+        };
+        match protected.as_slice() {
+            [] => {}
+            [one] => return Err(ArchiveError::Protected(one.clone())),
+            [one, rest @ ..] => {
+                let named = format!("{one} (and {} more)", rest.len());
+                return Err(ArchiveError::Protected(named));
+            }
+        }
+        let mut all = Removed::default();
+        for part in known.chunks(PAGE) {
+            let removed = self.apply(Batch::new(), part, &[]);
+            let removed = removed.map_err(Uncommitted::into_error)?;
+            all.names.extend(removed.names);
+            all.contents.extend(removed.contents);
+        }
+        Ok(all)
+    }
+
+    /// Removes entries that expired by `now`.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn expire(&self, now: Timestamp) -> Result<Removed, ArchiveError> {
+        let _writer = self.write_lock();
+        let mut all = Removed::default();
+        loop {
+            let due = expired(&self.index(), now.as_microsecond(), PAGE);
+            if due.is_empty() {
+                return Ok(all);
+            }
+            let removed = self.apply(Batch::new(), &due, &[]);
+            let removed = removed.map_err(Uncommitted::into_error)?;
+            all.names.extend(removed.names);
+            all.contents.extend(removed.contents);
+        }
+    }
+
+    /// Changes how long entries are kept. Returns how many were changed.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Reference`] when a reference is to be protected (nothing is changed then),
+    /// and if the disk refuses.
+    pub fn set_retention(
+        &self,
+        names: &[EntryName],
+        retention: Retention,
+        now: Timestamp,
+    ) -> Result<usize, ArchiveError> {
+        let _writer = self.write_lock();
+        let mut changed = Vec::new();
+        for name in names {
+            let Some(entry) = self.entry(name, now)? else {
+                continue;
+            };
+            if retention == Retention::Protected && entry.content != Content::Stored {
+                return Err(ArchiveError::Reference(name.clone()));
+            }
+            if entry.retention != retention {
+                changed.push(Entry { retention, ..entry });
+            }
+        }
+        for part in changed.chunks(PAGE) {
+            let mut batch = Batch::new();
+            part.iter()
+                .for_each(|entry| on_disk::put_entry(&mut batch, entry));
+            self.apply(batch, &[], part)
+                .map_err(Uncommitted::into_error)?;
+        }
+        Ok(changed.len())
+    }
+
+    /// Reads a content whole; `None` if its file is missing or damaged.
+    ///
+    /// # Errors
+    /// If the disk can't be read.
+    pub fn read(&self, entry: &Entry) -> Result<Option<Bytes>, ArchiveError> {
+        unless_damaged(self.blobs.read(&entry.sha256, entry.bytes), entry)
+    }
+
+    /// Opens a content; `None` if its file is missing or has another size.
+    ///
+    /// # Errors
+    /// If the disk can't be read.
+    pub fn open_content(&self, entry: &Entry) -> Result<Option<File>, ArchiveError> {
+        let file = unless_damaged(self.blobs.open_file(&entry.sha256), entry)?;
+        let has_size = |file: &File| file.metadata().is_ok_and(|m| m.len() == entry.bytes);
+        Ok(file.filter(has_size))
+    }
+
+    /// Hashes the file of a content, to find damage.
+    #[must_use]
+    pub fn is_sound(&self, entry: &Entry) -> bool {
+        self.blobs.is_sound(&entry.sha256)
+    }
+
+    /// Replaces a damaged file by a copy from another tier, if the content still has an entry.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub(crate) fn repair(&self, hash: &ContentHash, content: &[u8]) -> Result<(), ArchiveError> {
+        let mut staged = self.blobs.stage(u64::MAX)?;
+        staged.append(content)?;
+        let sealed = staged.seal()?;
+        let _writer = self.write_lock();
+        if sealed.hash == *hash && self.index().blob(hash).is_some() {
+            self.blobs.publish(&sealed)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the content with this hash, for a copy; `None` if it has no entry any more.
+    ///
+    /// # Errors
+    /// If the disk can't be read.
+    pub(crate) fn content(&self, hash: &ContentHash) -> Result<Option<Bytes>, ArchiveError> {
+        let Some(blob) = self.index().blob(hash) else {
+            return Ok(None);
+        };
+        match self.blobs.read(hash, blob.bytes) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(BlobFault::Damaged) => Ok(None),
+            Err(BlobFault::Io(source)) => Err(ArchiveError::Io {
+                path: hash.to_string().into(),
+                source,
+            }),
+        }
+    }
+}
+
+fn unless_damaged<T>(read: Result<T, BlobFault>, entry: &Entry) -> Result<Option<T>, ArchiveError> {
+    match read {
+        Ok(content) => Ok(Some(content)),
+        Err(BlobFault::Damaged) => Ok(None),
+        Err(BlobFault::Io(source)) => Err(ArchiveError::Io {
+            path: entry.name.as_str().into(),
+            source,
+        }),
+    }
+}
+
+/// Why a change was not committed.
+enum Uncommitted {
+    /// Nothing of it is in the store.
+    Untouched(StoreError),
+    /// It may be in the store after a restart.
+    Unsynced(StoreError),
+}
+
+impl Uncommitted {
+    fn into_error(self) -> ArchiveError {
+        match self {
+            Self::Untouched(error) | Self::Unsynced(error) => error.into(),
+        }
+    }
+}
+
+fn scan_entries(
+    store: &dyn Store,
+    index: &mut Index,
+    found: &mut Found,
+) -> Result<(), ArchiveError> {
+    for page in pages(store, ENTRIES, PAGE) {
+        let page = page?;
+        found.unreadable += page.corrupt.len();
+        for record in &page.entries {
+            match on_disk::read_entry(&record.key, &record.value) {
+                Some(entry) => {
+                    index.put(entry.name.clone(), Slot::of(&entry));
+                }
+                None => found.unreadable += 1,
+            }
+        }
+    }
+    Ok(())
+}

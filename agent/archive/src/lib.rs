@@ -1,0 +1,46 @@
+//! The archive: content by the name `collection/name`, with what is known of it.
+//!
+//! Owns entries, the durable tier (files and records), the fast tiers (memory, memcached), the
+//! object tier (S3), queries, and the verbs that a command, a route or a tool calls.
+//!
+//! - An entry is acknowledged once its content and its record are on stable storage.
+//! - Content is stored once, under its SHA-256, and removed with its last entry.
+//! - Fast tiers are copies: losing one costs time. What one returns is checked by its SHA-256.
+//! - Every tier has a bound. A protected entry is neither evicted nor destroyed.
+//! - Names are accepted by an allow-list; no name becomes a path.
+//!
+//! Not here: routes, the command line, the runtime's media, files and hosts to ingest from.
+
+pub mod archive;
+mod blobs;
+pub mod durable;
+pub mod endpoints;
+pub mod entry;
+pub mod error;
+mod eviction;
+pub mod hash;
+mod index;
+pub mod memcached;
+pub mod memory_tier;
+pub mod name;
+mod object_queue;
+mod on_disk;
+pub mod query;
+pub mod s3;
+pub mod source;
+pub mod stats;
+pub mod tier;
+pub mod verb;
+pub mod words;
+
+pub use archive::{Archive, Body, Retrieved, Settings};
+pub use blobs::{Sealed, Staged};
+pub use durable::Limits;
+pub use entry::{Content, Entry, Metadata, NewEntry, Retention};
+pub use error::ArchiveError;
+pub use hash::ContentHash;
+pub use name::EntryName;
+pub use query::Query;
+pub use source::Source;
+pub use tier::Tier;
+pub use verb::{Answer, Selection, Verb};

@@ -1,0 +1,189 @@
+//! The shared fast tier: one or several memcached servers.
+//!
+//! - A content belongs to one server by its hash; while that is down, to the next one.
+//! - One connection a server. A request that fails or times out closes it.
+//! - A value may come from anybody who reaches the server: the caller checks its hash.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_memcached::{AsciiProtocol as _, Client, Error, Status};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use tokio::time::timeout;
+
+use crate::endpoints::Endpoints;
+use crate::hash::ContentHash;
+use crate::tier::{EndpointHealth, Tier, TierError};
+
+/// Time for one request, with the connection.
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(250);
+/// Seconds until a server drops a content by itself.
+const TTL_S: i64 = 86_400;
+/// Largest value: a server takes 1 MiB with its overhead, if it was not started with more.
+const MAX_VALUE: u64 = 1_000_000;
+
+/// memcached servers as one tier.
+pub struct MemcachedTier {
+    servers: Vec<Server>,
+    names: Vec<String>,
+    endpoints: Mutex<Endpoints>,
+}
+
+struct Server {
+    address: String,
+    client: tokio::sync::Mutex<Option<Client>>,
+}
+
+impl fmt::Debug for MemcachedTier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemcachedTier")
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request to a server.
+enum Request<'a> {
+    Get(&'a str),
+    Set(&'a str, &'a [u8]),
+    Delete(&'a str),
+}
+
+impl MemcachedTier {
+    /// Makes a tier of servers at `HOST:PORT`. Nothing is connected yet.
+    #[must_use]
+    pub fn new(addresses: Vec<String>) -> Self {
+        let server = |address: &String| Server {
+            address: format!("tcp://{address}"),
+            client: tokio::sync::Mutex::new(None),
+        };
+        Self {
+            servers: addresses.iter().map(server).collect(),
+            endpoints: Mutex::new(Endpoints::new(addresses.len())),
+            names: addresses,
+        }
+    }
+
+    fn health(&self) -> MutexGuard<'_, Endpoints> {
+        self.endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn request(
+        &self,
+        hash: &ContentHash,
+        request: Request<'_>,
+    ) -> Result<Option<Bytes>, TierError> {
+        let candidates = self
+            .health()
+            .candidates(Instant::now(), Some(hash.spread()));
+        let mut last = TierError::Down;
+        for at in candidates {
+            let Some(server) = self.servers.get(at) else {
+                continue;
+            };
+            let answer = timeout(REQUEST_TIMEOUT, server.request(&request)).await;
+            let why = match answer {
+                Ok(Ok(found)) => {
+                    self.health().succeeded(at);
+                    return Ok(found);
+                }
+                // The server works, and refuses this value.
+                Ok(Err(Error::Protocol(status))) => {
+                    self.health().succeeded(at);
+                    return Err(TierError::Failed(status.to_string()));
+                }
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "no answer in time".to_owned(),
+            };
+            if self.health().failed(at, Instant::now(), &why) {
+                tracing::warn!(
+                    server = server.address,
+                    why,
+                    "archive: memcached is marked down"
+                );
+            }
+            last = TierError::Failed(why);
+        }
+        Err(last)
+    }
+}
+
+impl Server {
+    async fn request(&self, request: &Request<'_>) -> Result<Option<Bytes>, Error> {
+        let mut place = self.client.lock().await;
+        // Taken: a request that is cut off drops its connection.
+        let open = place.take().filter(|client| !client.is_closed());
+        let mut client = match open {
+            Some(client) => client,
+            None => Client::new(&self.address).await?,
+        };
+        let answer = match request {
+            Request::Get(key) => client.get(key).await.map(|found| {
+                let data = found.and_then(|value| value.data);
+                data.map(Bytes::from)
+            }),
+            Request::Set(key, content) => {
+                let stored = client.set(key, *content, Some(TTL_S), None).await;
+                stored.map(|()| None)
+            }
+            Request::Delete(key) => match client.delete(key).await {
+                Ok(()) => Ok(Some(Bytes::new())),
+                Err(Error::Protocol(Status::NotFound)) => Ok(None),
+                Err(error) => Err(error),
+            },
+        };
+        if answer.is_ok() {
+            *place = Some(client);
+        }
+        answer
+    }
+}
+
+/// The key of a content; the number is the version of what is stored under it.
+fn key(hash: &ContentHash) -> String {
+    format!("watchkeeper:1:{hash}")
+}
+
+impl Tier for MemcachedTier {
+    fn name(&self) -> &'static str {
+        "memcached"
+    }
+
+    fn max_bytes(&self) -> u64 {
+        MAX_VALUE
+    }
+
+    fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>> {
+        async move { self.request(hash, Request::Get(&key(hash))).await }.boxed()
+    }
+
+    fn put<'a>(
+        &'a self,
+        hash: &'a ContentHash,
+        content: Bytes,
+        _cost: Duration,
+    ) -> BoxFuture<'a, Result<(), TierError>> {
+        async move {
+            let stored = self.request(hash, Request::Set(&key(hash), &content)).await;
+            stored.map(drop)
+        }
+        .boxed()
+    }
+
+    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>> {
+        async move {
+            let removed = self.request(hash, Request::Delete(&key(hash))).await;
+            removed.map(|found| found.is_some())
+        }
+        .boxed()
+    }
+
+    fn endpoints(&self) -> Vec<EndpointHealth> {
+        self.health().health(&self.names)
+    }
+}

@@ -1,0 +1,415 @@
+//! Queries: which entries are wanted, and in which order. Sans-IO.
+//!
+//! - Conditions are joined by "and"; an absent one admits every entry.
+//! - Words are compared without regard to case.
+//! - Memory is bounded by the limit of the answer, not by the number of entries.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap};
+
+use glob::{MatchOptions, Pattern};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Entry, Retention};
+use crate::error::ArchiveError;
+use crate::name::EntryName;
+
+/// Most entries of one answer.
+pub const MAX_LIMIT: usize = 1_000;
+/// Entries of an answer when the query has no limit.
+pub const DEFAULT_LIMIT: usize = 100;
+/// Longest pattern, in characters.
+const MAX_PATTERN: usize = 200;
+
+/// Order of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Order {
+    /// By the time of what is seen, the newest first.
+    #[default]
+    Newest,
+    /// By that time, the oldest first.
+    Oldest,
+    /// By name; `after` continues behind an answer.
+    Name,
+}
+
+/// Conditions of a query.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Query {
+    /// `collection/name` with `*`, `?` and `[…]`; without a slash, the collection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub camera: Option<String>,
+    /// Zone or line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Id of the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub track: Option<i64>,
+    /// Part of the text, a code or a label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Seen at this time or later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub since: Option<Timestamp>,
+    /// Seen before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub until: Option<Timestamp>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Begin of the MIME type, such as `image/`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+    /// Name of an entry: the most alike first, by the embeddings of both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub like: Option<EntryName>,
+    pub order: Order,
+    /// Continue behind this name; only in the order of names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub after: Option<EntryName>,
+    /// Most entries of the answer, 1 to 1000; 100 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// A query that was checked, collecting its answer.
+#[derive(Debug)]
+pub(crate) struct Search<'a> {
+    query: &'a Query,
+    pattern: Option<Pattern>,
+    /// Embedding of the entry that others are compared with.
+    like: Option<&'a [f32]>,
+    limit: usize,
+    best: BinaryHeap<Reverse<Ranked>>,
+    matched: u64,
+}
+
+/// The answer of a query.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Matches {
+    pub entries: Vec<Entry>,
+    /// All that match; with `after`, those behind it.
+    pub matched: u64,
+}
+
+/// An entry with its rank; the greatest stay.
+#[derive(Debug)]
+struct Ranked {
+    rank: f64,
+    entry: Entry,
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ranked {}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rank = self.rank.total_cmp(&other.rank);
+        // Equal ranks: the smaller name is the greater.
+        rank.then_with(|| other.entry.name.cmp(&self.entry.name))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Accepts only characters of names and of patterns.
+pub(crate) fn read_pattern(text: &str) -> Result<Pattern, ArchiveError> {
+    let accepted = |c: char| c.is_ascii_alphanumeric() || "._-/*?[]!".contains(c);
+    let full = match text.contains('/') {
+        true => text.to_owned(),
+        false => format!("{text}/*"),
+    };
+    let is_good = text.len() <= MAX_PATTERN && text.chars().all(accepted);
+    // `**` is many `*` to the crate, and an error elsewhere than between slashes.
+    let read = Pattern::new(&full)
+        .ok()
+        .filter(|_| is_good && !text.contains("**"));
+    read.ok_or_else(|| {
+        let remedy = "use a pattern such as events/*-clean.jpg, with *, ? and […]".to_owned();
+        ArchiveError::field("pattern", text, remedy)
+    })
+}
+
+impl<'a> Search<'a> {
+    /// Checks a query. `like` is the embedding of [`Query::like`], where that is wanted.
+    pub(crate) fn new(query: &'a Query, like: Option<&'a [f32]>) -> Result<Self, ArchiveError> {
+        let pattern = query.pattern.as_deref().map(read_pattern).transpose()?;
+        let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            let remedy = format!("use 1 to {MAX_LIMIT}");
+            return Err(ArchiveError::field("limit", &limit.to_string(), remedy));
+        }
+        if let Some(after) = query.after.as_ref().filter(|_| query.order != Order::Name) {
+            let remedy = "use it only with the order name".to_owned();
+            return Err(ArchiveError::field("after", after.as_str(), remedy));
+        }
+        if let (Some(since), Some(until)) = (query.since, query.until)
+            && since >= until
+        {
+            let remedy = "use a time behind since".to_owned();
+            return Err(ArchiveError::field("until", &until.to_string(), remedy));
+        }
+        Ok(Self {
+            query,
+            pattern,
+            like,
+            limit,
+            best: BinaryHeap::new(),
+            matched: 0,
+        })
+    }
+
+    /// The only collection that can match, where the pattern names one.
+    pub(crate) fn collection(&self) -> Option<&str> {
+        let pattern = self.query.pattern.as_deref()?;
+        let collection = pattern.split_once('/').map_or(pattern, |(first, _)| first);
+        crate::name::check_collection(collection).ok()?;
+        Some(collection)
+    }
+
+    /// Takes an entry if it matches.
+    pub(crate) fn visit(&mut self, entry: Entry) {
+        if !self.admits(&entry) {
+            return;
+        }
+        let rank = match self.like {
+            Some(like) => match likeness(like, &entry.metadata.embedding) {
+                Some(rank) => rank,
+                None => return,
+            },
+            None => self.rank(&entry),
+        };
+        self.matched += 1;
+        self.best.push(Reverse(Ranked { rank, entry }));
+        if self.best.len() > self.limit {
+            self.best.pop();
+        }
+    }
+
+    fn rank(&self, entry: &Entry) -> f64 {
+        // Exact up to the year 2255.
+        let at = entry.moment().as_microsecond() as f64;
+        match self.query.order {
+            Order::Newest => at,
+            Order::Oldest => -at,
+            Order::Name => 0.0,
+        }
+    }
+
+    fn admits(&self, entry: &Entry) -> bool {
+        let query = self.query;
+        let known = &entry.metadata;
+        let options = MatchOptions {
+            case_sensitive: true,
+            require_literal_separator: true,
+            require_literal_leading_dot: false,
+        };
+        let pattern = self.pattern.as_ref();
+        let moment = entry.moment();
+        pattern.is_none_or(|pattern| pattern.matches_with(entry.name.as_str(), options))
+            && is_same(query.class.as_deref(), known.class.as_deref())
+            && is_same(query.camera.as_deref(), known.camera.as_deref())
+            && is_same(query.zone.as_deref(), known.zone.as_deref())
+            && is_same(query.event.as_deref(), known.event.as_deref())
+            && query
+                .track
+                .is_none_or(|track| known.tracks.contains(&track))
+            && query.since.is_none_or(|since| since <= moment)
+            && query.until.is_none_or(|until| moment < until)
+            && query
+                .retention
+                .is_none_or(|wanted| wanted == entry.retention)
+            && query
+                .labels
+                .iter()
+                .all(|(key, value)| known.labels.get(key) == Some(value))
+            && query
+                .content_type
+                .as_deref()
+                .is_none_or(|begin| entry.content_type.starts_with(begin))
+            && query
+                .text
+                .as_deref()
+                .is_none_or(|text| has_text(entry, text))
+    }
+
+    pub(crate) fn finish(self) -> Matches {
+        let best = self.best.into_sorted_vec();
+        Matches {
+            entries: best
+                .into_iter()
+                .map(|Reverse(ranked)| ranked.entry)
+                .collect(),
+            matched: self.matched,
+        }
+    }
+}
+
+fn is_same(wanted: Option<&str>, found: Option<&str>) -> bool {
+    let same = |wanted: &str| found.is_some_and(|found| found.eq_ignore_ascii_case(wanted));
+    wanted.is_none_or(same)
+}
+
+fn has_text(entry: &Entry, wanted: &str) -> bool {
+    let wanted = wanted.to_lowercase();
+    let known = &entry.metadata;
+    let labels = known.labels.iter().flat_map(|(key, value)| [key, value]);
+    let mut texts = known.text.iter().chain(&known.codes).chain(labels);
+    texts.any(|text| text.to_lowercase().contains(&wanted))
+}
+
+/// Cosine of two embeddings; `None` where they can't be compared.
+fn likeness(a: &[f32], b: &[f32]) -> Option<f64> {
+    if a.len() != b.len() || a.is_empty() {
+        return None;
+    }
+    let dot = |a: &[f32], b: &[f32]| -> f64 {
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| f64::from(*a) * f64::from(*b))
+            .sum()
+    };
+    let scale = (dot(a, a) * dot(b, b)).sqrt();
+    (scale > 0.0).then(|| dot(a, b) / scale)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(name: &str, metadata: serde_json::Value) -> Entry {
+        serde_json::from_value(json!({
+            "name": name, "number": 1, "archived": "2026-11-20T00:00:00Z", "bytes": 3,
+            "sha256": crate::ContentHash::of(name.as_bytes()), "content_type": "image/jpeg",
+            "content": "stored", "retention": "normal", "metadata": metadata,
+        }))
+        .unwrap()
+    }
+
+    fn names(query: serde_json::Value) -> Vec<String> {
+        let query: Query = serde_json::from_value(query).unwrap();
+        let target = [1.0, 0.0];
+        let like = query.like.as_ref().map(|_| target.as_slice());
+        let mut search = Search::new(&query, like).unwrap();
+        let time = |day: u32| format!("2026-11-{day:02}T12:00:00Z");
+        for found in [
+            entry(
+                "yard/a.jpg",
+                json!({"class": "car", "camera": "gate", "time": time(3),
+                "embedding": [1.0, 0.1]}),
+            ),
+            entry(
+                "yard/b.jpg",
+                json!({"class": "person", "camera": "gate", "time": time(5),
+                "text": "HH AB 12", "embedding": [0.0, 1.0]}),
+            ),
+            entry(
+                "dock/a.jpg",
+                json!({"class": "truck", "zone": "bay 2", "time": time(4),
+                "codes": ["4006381333931"], "labels": {"order": "A-17"}, "tracks": [7]}),
+            ),
+        ] {
+            search.visit(found);
+        }
+        let found = search.finish().entries;
+        found.iter().map(|entry| entry.name.to_string()).collect()
+    }
+
+    #[test]
+    fn conditions_are_joined() {
+        assert_eq!(names(json!({})), ["yard/b.jpg", "dock/a.jpg", "yard/a.jpg"]);
+        assert_eq!(
+            names(json!({"order": "name"})),
+            ["dock/a.jpg", "yard/a.jpg", "yard/b.jpg"]
+        );
+        assert_eq!(
+            names(json!({"camera": "GATE", "class": "car"})),
+            ["yard/a.jpg"]
+        );
+        assert_eq!(names(json!({"text": "ab 12"})), ["yard/b.jpg"]);
+        assert_eq!(names(json!({"text": "381333"})), ["dock/a.jpg"]);
+        assert_eq!(
+            names(json!({"labels": {"order": "A-17"}, "track": 7})),
+            ["dock/a.jpg"]
+        );
+        assert_eq!(names(json!({"zone": "bay 2", "class": "car"})), [""; 0]);
+        let span = json!({"since": "2026-11-04T00:00:00Z", "until": "2026-11-05T00:00:00Z"});
+        assert_eq!(names(span), ["dock/a.jpg"]);
+        assert_eq!(
+            names(json!({"order": "oldest", "limit": 1})),
+            ["yard/a.jpg"]
+        );
+        assert_eq!(names(json!({"like": "x/y"})), ["yard/a.jpg", "yard/b.jpg"]);
+    }
+
+    #[test]
+    fn pattern_is_of_collection_and_name() {
+        assert_eq!(names(json!({"pattern": "dock"})), ["dock/a.jpg"]);
+        assert_eq!(
+            names(json!({"pattern": "*/a.*"})),
+            ["dock/a.jpg", "yard/a.jpg"]
+        );
+        assert_eq!(names(json!({"pattern": "yard/[b-z].jpg"})), ["yard/b.jpg"]);
+        assert_eq!(names(json!({"pattern": "y*"})).len(), 2);
+        for bad in [
+            "../x",
+            "a/**",
+            "a b",
+            "a/\0",
+            "ä/*",
+            "a/[",
+            &"x".repeat(300),
+        ] {
+            let refused = read_pattern(bad);
+            assert!(bad == "../x" || refused.is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn invalid_limits_are_refused_with_the_remedy() {
+        for bad in [
+            json!({"limit": 0}),
+            json!({"limit": 1001}),
+            json!({"after": "a/b"}),
+            json!({"since": "2026-11-05T00:00:00Z", "until": "2026-11-04T00:00:00Z"}),
+        ] {
+            let query: Query = serde_json::from_value(bad.clone()).unwrap();
+            assert!(
+                Search::new(&query, None)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("use "),
+                "{bad}"
+            );
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The object tier: a bucket that speaks S3, behind one or several endpoints.
+//!
+//! - The key of an object is a prefix and the SHA-256 of its content.
+//! - Requests are presigned; an error names the host and the status, never the address.
+//! - Endpoints serve the same bucket and take turns.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use reqwest::{Method, Response, StatusCode};
+use rusty_s3::{Bucket, BucketError, Credentials, S3Action as _, UrlStyle};
+use secrecy::{ExposeSecret as _, SecretString};
+use url::Url;
+
+use crate::endpoints::Endpoints;
+use crate::hash::ContentHash;
+use crate::tier::{EndpointHealth, Tier, TierError};
+
+/// Largest object: it is in memory while it is copied.
+const MAX_OBJECT: u64 = 64 << 20;
+/// Time for one request: the largest object over a line of 20 Mbit/s.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Validity of a signature. A store refuses a box whose clock is off by more.
+const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
+
+/// Where the object tier is.
+#[derive(Debug, Clone)]
+pub struct S3Settings {
+    /// Addresses of the store, without the bucket.
+    pub endpoints: Vec<Url>,
+    pub bucket: String,
+    pub region: String,
+    /// Text before the hash in the key of an object, such as `archive/`.
+    pub prefix: String,
+    pub access_key: SecretString,
+    pub secret_key: SecretString,
+}
+
+/// A bucket as a tier.
+#[derive(Debug)]
+pub struct S3Tier {
+    buckets: Vec<Bucket>,
+    names: Vec<String>,
+    endpoints: Mutex<Endpoints>,
+    prefix: String,
+    access_key: SecretString,
+    secret_key: SecretString,
+    client: reqwest::Client,
+}
+
+impl S3Tier {
+    /// Makes the tier. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// If an address or the name of the bucket is invalid.
+    pub fn new(settings: S3Settings, client: reqwest::Client) -> Result<Self, BucketError> {
+        let bucket = |endpoint: &Url| {
+            let (name, region) = (settings.bucket.clone(), settings.region.clone());
+            Bucket::new(endpoint.clone(), UrlStyle::Path, name, region)
+        };
+        let buckets: Result<Vec<_>, _> = settings.endpoints.iter().map(bucket).collect();
+        Ok(Self {
+            buckets: buckets?,
+            names: settings.endpoints.iter().map(host_of).collect(),
+            endpoints: Mutex::new(Endpoints::new(settings.endpoints.len())),
+            prefix: settings.prefix,
+            access_key: settings.access_key,
+            secret_key: settings.secret_key,
+            client,
+        })
+    }
+
+    fn health(&self) -> MutexGuard<'_, Endpoints> {
+        self.endpoints
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sign(&self, bucket: &Bucket, method: &Method, hash: &ContentHash) -> Url {
+        let (access, secret) = (&self.access_key, &self.secret_key);
+        let credentials = Credentials::new(access.expose_secret(), secret.expose_secret());
+        let key = format!("{}{hash}", self.prefix);
+        match *method {
+            Method::PUT => {
+                let action = bucket.put_object(Some(&credentials), &key);
+                action.sign(SIGNATURE_VALIDITY)
+            }
+            Method::DELETE => {
+                let action = bucket.delete_object(Some(&credentials), &key);
+                action.sign(SIGNATURE_VALIDITY)
+            }
+            _ => {
+                let action = bucket.get_object(Some(&credentials), &key);
+                action.sign(SIGNATURE_VALIDITY)
+            }
+        }
+    }
+
+    /// Sends a request to the endpoints in turn. Returns the body of a success, `None` for 404.
+    async fn request(
+        &self,
+        method: Method,
+        hash: &ContentHash,
+        content: Option<Bytes>,
+    ) -> Result<Option<Bytes>, TierError> {
+        let candidates = self.health().candidates(Instant::now(), None);
+        let mut last = TierError::Down;
+        for at in candidates {
+            let Some(bucket) = self.buckets.get(at) else {
+                continue;
+            };
+            let url = self.sign(bucket, &method, hash);
+            let request = self.client.request(method.clone(), url);
+            let request = request.timeout(REQUEST_TIMEOUT);
+            let request = match &content {
+                Some(content) => request.body(content.clone()),
+                None => request,
+            };
+            let name = self.names.get(at).map_or("the store", String::as_str);
+            let why = match request.send().await {
+                Ok(response) => match read(response).await {
+                    Ok(found) => {
+                        self.health().succeeded(at);
+                        return Ok(found);
+                    }
+                    Err(why) => format!("{name}: {why}"),
+                },
+                Err(error) if error.is_timeout() => format!("{name}: no answer in time"),
+                Err(error) => format!("{name}: {}", root_cause(&error)),
+            };
+            if self.health().failed(at, Instant::now(), &why) {
+                tracing::warn!(
+                    why,
+                    "archive: an endpoint of the object tier is marked down"
+                );
+            }
+            last = TierError::Failed(why);
+        }
+        Err(last)
+    }
+}
+
+/// Reads the body of a success, at most [`MAX_OBJECT`] bytes.
+async fn read(mut response: Response) -> Result<Option<Bytes>, String> {
+    match response.status() {
+        StatusCode::NOT_FOUND => return Ok(None),
+        status if !status.is_success() => return Err(format!("answered {status}")),
+        _ => {}
+    }
+    let mut body = BytesMut::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| root_cause(&e))? {
+        if (body.len() + chunk.len()) as u64 > MAX_OBJECT {
+            return Err(format!("answered more than {MAX_OBJECT} bytes"));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body.freeze()))
+}
+
+/// The innermost error, without the address.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    match cause.is::<reqwest::Error>() {
+        true => "the request failed".to_owned(),
+        false => cause.to_string(),
+    }
+}
+
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("the store");
+    url.port()
+        .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+impl Tier for S3Tier {
+    fn name(&self) -> &'static str {
+        "s3"
+    }
+
+    fn max_bytes(&self) -> u64 {
+        MAX_OBJECT
+    }
+
+    fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>> {
+        self.request(Method::GET, hash, None).boxed()
+    }
+
+    fn put<'a>(
+        &'a self,
+        hash: &'a ContentHash,
+        content: Bytes,
+        _cost: Duration,
+    ) -> BoxFuture<'a, Result<(), TierError>> {
+        async move {
+            let put = self.request(Method::PUT, hash, Some(content)).await?;
+            put.map(drop)
+                .ok_or_else(|| TierError::Failed("the bucket is not there; create it".to_owned()))
+        }
+        .boxed()
+    }
+
+    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>> {
+        async move {
+            let removed = self.request(Method::DELETE, hash, None).await;
+            removed.map(|found| found.is_some())
+        }
+        .boxed()
+    }
+
+    fn endpoints(&self) -> Vec<EndpointHealth> {
+        self.health().health(&self.names)
+    }
+}

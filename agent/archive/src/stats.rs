@@ -1,0 +1,79 @@
+//! Counts of the archive.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+use crate::tier::EndpointHealth;
+
+/// Counts of one tier since the start.
+#[derive(Debug, Default)]
+pub(crate) struct TierCounts {
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
+    pub(crate) errors: AtomicU64,
+    pub(crate) invalid: AtomicU64,
+}
+
+pub(crate) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl TierCounts {
+    pub(crate) fn stats(&self, tier: &str, endpoints: Vec<EndpointHealth>) -> TierStats {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        TierStats {
+            tier: tier.to_owned(),
+            hits: read(&self.hits),
+            misses: read(&self.misses),
+            errors: read(&self.errors),
+            invalid: read(&self.invalid),
+            endpoints,
+        }
+    }
+}
+
+/// Reads of one tier since the start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct TierStats {
+    /// `memory`, `memcached`, `durable` or `s3`.
+    pub tier: String,
+    pub hits: u64,
+    pub misses: u64,
+    /// Requests that failed or found all endpoints down.
+    pub errors: u64,
+    /// Contents with another hash than asked for.
+    pub invalid: u64,
+    pub endpoints: Vec<EndpointHealth>,
+}
+
+/// Contents and reads of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Stats {
+    /// Entries with content in the archive.
+    pub entries: u64,
+    /// Entries that refer to media of the runtime.
+    pub references: u64,
+    /// Contents, each counted once.
+    pub contents: u64,
+    /// Bytes of the contents.
+    pub bytes: u64,
+    pub max_bytes: u64,
+    /// Contents in memory.
+    pub cached_contents: u64,
+    /// Bytes in memory.
+    pub cached_bytes: u64,
+    pub max_cached_bytes: u64,
+    /// Contents that memory has evicted.
+    pub cache_evictions: u64,
+    /// Copies and deletions that the object tier has still to do.
+    pub objects_waiting: u64,
+    /// Contents too large for the object tier.
+    pub objects_too_large: u64,
+    /// Entries by collection.
+    pub collections: BTreeMap<String, u64>,
+    pub tiers: Vec<TierStats>,
+}

@@ -1,0 +1,64 @@
+//! What the fast tiers and the object tier have in common.
+//!
+//! - A tier is a copy: its keys are hashes, so it never has an outdated content.
+//! - Every call ends within the tier's timeouts; a tier that is down answers at once.
+//! - What a tier returns is checked by the caller.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde::Serialize;
+
+use crate::hash::ContentHash;
+
+/// Why a tier did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TierError {
+    /// All endpoints wait for the end of their back-off.
+    #[error("all endpoints are marked down")]
+    Down,
+    /// The endpoints that were tried failed; the last error, without credentials.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Status of one endpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EndpointHealth {
+    /// Host and port.
+    pub endpoint: String,
+    pub is_up: bool,
+    /// Failures since it last answered.
+    pub failures: u32,
+    /// Its last error; absent while it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A copy of contents.
+pub trait Tier: Send + Sync + Debug {
+    fn name(&self) -> &'static str;
+
+    /// Largest content that it takes, in bytes.
+    fn max_bytes(&self) -> u64;
+
+    /// Returns a content, unchecked.
+    fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>>;
+
+    /// Takes a content. `cost` is the time that it takes to bring it back.
+    fn put<'a>(
+        &'a self,
+        hash: &'a ContentHash,
+        content: Bytes,
+        cost: Duration,
+    ) -> BoxFuture<'a, Result<(), TierError>>;
+
+    /// Removes a content. Returns whether it was there.
+    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>>;
+
+    /// Status of its endpoints; empty without any.
+    fn endpoints(&self) -> Vec<EndpointHealth>;
+}

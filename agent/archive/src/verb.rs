@@ -1,0 +1,152 @@
+//! The verbs as data: what a command, a route, a tool or a job asks, and the answer.
+//!
+//! | verb | durable tier | fast tiers | object tier |
+//! |---|---|---|---|
+//! | ingest | written, then acknowledged | written | copied afterwards |
+//! | query, list, stat | read | – | – |
+//! | retrieve | read on a miss | read, then filled | read if the file is damaged |
+//! | prune | stays | removed | stays |
+//! | destroy | removed | removed | removed afterwards |
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Entry, Metadata, Retention};
+use crate::name::EntryName;
+use crate::query::{Matches, Query};
+use crate::stats::Stats;
+
+/// One entry, or all of a collection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Selection {
+    /// `collection/name`.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    Entry(EntryName),
+    Collection(String),
+}
+
+/// What to ingest from a source.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Ingest {
+    /// `file::PATH`, `folder::PATH`, `mem::TEXT`, `clip::EVENT`, `event::EVENT` or `http::URL`.
+    pub source: String,
+    pub collection: String,
+    /// Name within the collection; by the source if absent. Not for several contents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub options: IngestOptions,
+}
+
+/// What an ingest says of a content.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct IngestOptions {
+    /// MIME type; by the name if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    pub retention: Retention,
+    /// Seconds until it expires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_s: Option<u64>,
+    pub metadata: Metadata,
+}
+
+/// A request to the archive.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "snake_case")]
+pub enum Verb {
+    Ingest(Ingest),
+    Query {
+        query: Box<Query>,
+    },
+    /// A query in plain words.
+    Find {
+        words: String,
+    },
+    /// The names of the collections with their numbers of entries.
+    List,
+    Stat {
+        name: EntryName,
+    },
+    Prune {
+        selection: Selection,
+    },
+    Destroy {
+        selection: Selection,
+    },
+    Protect {
+        selection: Selection,
+    },
+    Unprotect {
+        selection: Selection,
+    },
+    Stats,
+}
+
+/// What was done with fast tiers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Pruned {
+    /// Entries that were named; they stay in the durable tier.
+    pub entries: u64,
+    /// Copies that were removed, by tier.
+    pub removed: BTreeMap<String, u64>,
+    /// Fast tiers that did not answer; what they hold expires there.
+    pub unreachable: Vec<String>,
+}
+
+/// What was destroyed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Destroyed {
+    pub entries: u64,
+    /// Contents that no entry has any more, and that are deleted.
+    pub contents: u64,
+    /// References among the entries: only their record is gone, the runtime keeps its media.
+    pub references: u64,
+    /// Fast tiers that did not answer; what they hold can't be asked for and expires there.
+    pub unreachable: Vec<String>,
+}
+
+/// Answer of a query in plain words.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Found {
+    /// What the words were understood as.
+    pub query: Query,
+    /// Words that were not understood, as written.
+    pub not_understood: Vec<String>,
+    #[serde(flatten)]
+    pub matches: Matches,
+}
+
+/// Answer to a [`Verb`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+pub enum Answer {
+    Ingested {
+        entries: Vec<Entry>,
+    },
+    Matches(Matches),
+    Found(Box<Found>),
+    Collections {
+        collections: BTreeMap<String, u64>,
+    },
+    Entry {
+        entry: Box<Entry>,
+    },
+    Pruned(Pruned),
+    Destroyed(Destroyed),
+    /// Protection was changed on so many entries.
+    Changed {
+        entries: u64,
+    },
+    Stats(Box<Stats>),
+}

@@ -1,0 +1,343 @@
+//! Queries in plain words, by rules. Sans-IO.
+//!
+//! - Names are those that entries have; a word that is none of them is not guessed.
+//! - A word that was not understood is returned as written; without any understood one the
+//!   request is refused.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::Weekday;
+use jiff::{ToSpan as _, Zoned};
+
+use crate::entry::{Entry, Retention};
+use crate::error::ArchiveError;
+use crate::query::{Order, Query};
+
+/// Longest request, in characters.
+pub const MAX_CHARS: usize = 500;
+/// Names of each kind that are known.
+const MAX_NAMES: usize = 1_000;
+
+/// Words without a meaning of their own here.
+const FILLERS: [&str; 33] = [
+    "a", "all", "an", "and", "any", "are", "at", "by", "camera", "entries", "entry", "find", "for",
+    "from", "get", "give", "have", "i", "in", "is", "list", "me", "of", "on", "please", "search",
+    "seen", "show", "that", "the", "there", "was", "were",
+];
+
+/// The names that entries have, in lower case.
+#[derive(Debug, Default)]
+pub struct Vocabulary {
+    collections: BTreeSet<String>,
+    cameras: BTreeSet<String>,
+    classes: BTreeSet<String>,
+    zones: BTreeSet<String>,
+}
+
+impl Vocabulary {
+    /// Adds the names of an entry. Returns true: more are welcome.
+    pub fn add(&mut self, entry: &Entry) -> bool {
+        let known = &entry.metadata;
+        let add = |names: &mut BTreeSet<String>, name: Option<&str>| {
+            if let Some(name) = name
+                && names.len() < MAX_NAMES
+                && !names.contains(name)
+            {
+                names.insert(name.to_lowercase());
+            }
+        };
+        add(&mut self.collections, Some(entry.name.collection()));
+        add(&mut self.cameras, known.camera.as_deref());
+        add(&mut self.classes, known.class.as_deref());
+        add(&mut self.zones, known.zone.as_deref());
+        true
+    }
+}
+
+/// A request that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    pub query: Query,
+    /// Words that were not understood, as written.
+    pub not_understood: Vec<String>,
+}
+
+/// Reads a request.
+///
+/// # Errors
+/// If it is too long, or no word of it is understood.
+pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, ArchiveError> {
+    if text.chars().count() > MAX_CHARS {
+        let remedy = format!("use at most {MAX_CHARS} characters");
+        return Err(ArchiveError::field("words", text, remedy));
+    }
+    let words = split(text);
+    let mut reader = Reader {
+        words: &words,
+        known,
+        now,
+        query: Query::default(),
+    };
+    let (mut not_understood, mut understood) = (Vec::new(), 0);
+    while let Some(word) = reader.words.first() {
+        let taken = reader.take();
+        if taken > 0 {
+            understood += 1;
+        } else if !FILLERS.contains(&word.lower.as_str()) {
+            not_understood.push(word.written.clone());
+        }
+        reader.words = reader.words.get(taken.max(1)..).unwrap_or_default();
+    }
+    if understood == 0 {
+        let remedy = "name a class, camera, zone, collection or time that entries have, or a \
+                      \"text\" in quotation marks";
+        return Err(ArchiveError::field("words", text, remedy.to_owned()));
+    }
+    Ok(Read {
+        query: reader.query,
+        not_understood,
+    })
+}
+
+#[derive(Debug)]
+struct Word {
+    written: String,
+    lower: String,
+    is_quoted: bool,
+}
+
+/// Splits at spaces and commas; a text in quotation marks is one word.
+fn split(text: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    for (nth, part) in text.split('"').enumerate() {
+        let word = |written: &str, is_quoted| Word {
+            written: written.to_owned(),
+            lower: written.to_lowercase(),
+            is_quoted,
+        };
+        if nth % 2 == 1 {
+            words.push(word(part, true));
+            continue;
+        }
+        let plain = part.split([' ', ',', '\t', '\n']);
+        let plain = plain.map(|w| w.trim_matches(['.', '?', '!', ';', ':']));
+        words.extend(plain.filter(|w| !w.is_empty()).map(|w| word(w, false)));
+    }
+    words
+}
+
+struct Reader<'a> {
+    /// The words that are not read yet.
+    words: &'a [Word],
+    known: &'a Vocabulary,
+    now: &'a Zoned,
+    query: Query,
+}
+
+impl Reader<'_> {
+    fn word(&self, at: usize) -> &str {
+        self.words.get(at).map_or("", |word| word.lower.as_str())
+    }
+
+    /// Reads the phrase at the front. Returns its number of words; 0 if it is not understood.
+    fn take(&mut self) -> usize {
+        if self.words.first().is_some_and(|word| word.is_quoted) {
+            self.query.text = self.words.first().map(|word| word.written.clone());
+            return 1;
+        }
+        let time = self.take_time();
+        if time > 0 {
+            return time;
+        }
+        let name = self.take_name();
+        if name > 0 {
+            return name;
+        }
+        match self.word(0) {
+            "picture" | "pictures" | "photo" | "photos" | "image" | "images" => {
+                self.query.content_type = Some("image/".to_owned());
+            }
+            "clip" | "clips" | "video" | "videos" => {
+                self.query.content_type = Some("video/".to_owned());
+            }
+            "protected" => self.query.retention = Some(Retention::Protected),
+            "newest" | "latest" | "recent" => self.query.order = Order::Newest,
+            "oldest" | "first" | "earliest" => self.query.order = Order::Oldest,
+            _ => return 0,
+        }
+        1
+    }
+
+    /// Reads a name that entries have; the longest wins.
+    fn take_name(&mut self) -> usize {
+        let limit = self.words.len().min(4);
+        for count in (1..=limit).rev() {
+            let words: Vec<&str> = (0..count).map(|at| self.word(at)).collect();
+            let phrase = words.join(" ");
+            let known = self.known;
+            let find = |names: &BTreeSet<String>| {
+                let singular = singulars(&phrase);
+                singular
+                    .into_iter()
+                    .find(|form| names.contains(form.as_str()))
+            };
+            if let Some(class) = find(&known.classes) {
+                self.query.class = Some(class);
+            } else if let Some(camera) = find(&known.cameras) {
+                self.query.camera = Some(camera);
+            } else if let Some(zone) = find(&known.zones) {
+                self.query.zone = Some(zone);
+            } else if known.collections.contains(&phrase) {
+                self.query.pattern = Some(phrase);
+            } else {
+                continue;
+            }
+            return count;
+        }
+        0
+    }
+
+    /// Reads a span of time.
+    fn take_time(&mut self) -> usize {
+        let today = self.now.date();
+        let day = |date: jiff::civil::Date| date.to_zoned(self.now.time_zone().clone()).ok();
+        let (from, to, count) = match (self.word(0), self.word(1)) {
+            ("today", _) => (day(today), None, 1),
+            ("yesterday", _) => (today.yesterday().ok().and_then(day), day(today), 1),
+            ("last" | "past", unit @ ("hour" | "day" | "week" | "month")) => {
+                (self.ago(1, unit), None, 2)
+            }
+            ("this", "week") => {
+                let back = i64::from(today.weekday().to_monday_zero_offset());
+                (today.checked_sub(back.days()).ok().and_then(day), None, 2)
+            }
+            ("this", "month") => (day(today.first_of_month()), None, 2),
+            ("last" | "past", number) => match number.parse() {
+                Ok(number) => (self.ago(number, self.word(2)), None, 3),
+                Err(_) => return self.take_weekday(1).map_or(0, |()| 2),
+            },
+            _ => return self.take_weekday(0).map_or(0, |()| 1),
+        };
+        let Some(from) = from else {
+            return 0;
+        };
+        self.query.since = Some(from.timestamp());
+        self.query.until = to.map(|to| to.timestamp());
+        count
+    }
+
+    /// The moment so many units ago.
+    fn ago(&self, number: i64, unit: &str) -> Option<Zoned> {
+        let number = Some(number).filter(|number| (1..=1_000).contains(number))?;
+        let span = match unit.trim_end_matches('s') {
+            "minute" => number.minutes(),
+            "hour" => number.hours(),
+            "day" => number.days(),
+            "week" => number.weeks(),
+            "month" => number.months(),
+            _ => return None,
+        };
+        self.now.checked_sub(span).ok()
+    }
+
+    /// Reads the name of a weekday: the latest such day before today.
+    fn take_weekday(&mut self, at: usize) -> Option<()> {
+        let weekday = match self.word(at) {
+            "monday" => Weekday::Monday,
+            "tuesday" => Weekday::Tuesday,
+            "wednesday" => Weekday::Wednesday,
+            "thursday" => Weekday::Thursday,
+            "friday" => Weekday::Friday,
+            "saturday" => Weekday::Saturday,
+            "sunday" => Weekday::Sunday,
+            _ => return None,
+        };
+        let date = self.now.date().nth_weekday(-1, weekday).ok()?;
+        let zone = self.now.time_zone();
+        self.query.since = Some(date.to_zoned(zone.clone()).ok()?.timestamp());
+        let next = date.tomorrow().ok()?.to_zoned(zone.clone()).ok()?;
+        self.query.until = Some(next.timestamp());
+        Some(())
+    }
+}
+
+/// The word itself, and the singulars that it may be the plural of.
+fn singulars(word: &str) -> Vec<String> {
+    let mut forms = vec![word.to_owned()];
+    match word {
+        "people" | "persons" => forms.push("person".to_owned()),
+        "buses" => forms.push("bus".to_owned()),
+        _ => {}
+    }
+    forms.extend(word.strip_suffix('s').map(str::to_owned));
+    forms
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use jiff::tz::TimeZone;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn known() -> Vocabulary {
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Vocabulary {
+            collections: set(&["events", "deliveries"]),
+            cameras: set(&["gate", "dock-2"]),
+            classes: set(&["car", "person", "bus"]),
+            zones: set(&["bay 2", "door"]),
+        }
+    }
+
+    /// Wednesday, 25 November 2026, noon in Berlin.
+    fn now() -> Zoned {
+        let at: jiff::civil::DateTime = "2026-11-25T12:00".parse().unwrap();
+        at.to_zoned(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap())
+            .unwrap()
+    }
+
+    #[test]
+    fn request_becomes_a_query() {
+        let read = |text: &str| super::read(text, &known(), &now()).unwrap();
+        let found = read("show me all pictures of cars at the gate yesterday");
+        assert_eq!(found.not_understood, [""; 0]);
+        let query = found.query;
+        assert_eq!(query.class.as_deref(), Some("car"));
+        assert_eq!(query.camera.as_deref(), Some("gate"));
+        assert_eq!(query.content_type.as_deref(), Some("image/"));
+        let at = |text: &str| Some(text.parse().unwrap());
+        assert_eq!(query.since, at("2026-11-23T23:00:00Z"));
+        assert_eq!(query.until, at("2026-11-24T23:00:00Z"));
+        let query = read("clips of people in bay 2 last monday").query;
+        assert_eq!(query.class.as_deref(), Some("person"));
+        assert_eq!(query.zone.as_deref(), Some("bay 2"));
+        assert_eq!(query.since, at("2026-11-22T23:00:00Z"));
+        let query = read("buses with \"HH AB\" in the past 3 hours").query;
+        assert_eq!(query.text.as_deref(), Some("HH AB"));
+        assert_eq!(query.since, at("2026-11-25T08:00:00Z"));
+        assert_eq!(
+            read("protected deliveries").query.pattern.as_deref(),
+            Some("deliveries")
+        );
+    }
+
+    #[test]
+    fn unknown_word_is_quoted_and_not_guessed() {
+        let found = read("red cars near the Fountain", &known(), &now()).unwrap();
+        assert_eq!(found.not_understood, ["red", "near", "Fountain"]);
+        let refused = read("zebras everywhere", &known(), &now()).unwrap_err();
+        assert!(
+            refused.to_string().contains("zebras everywhere"),
+            "{refused}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_causes_a_panic(text in any::<String>()) {
+            read(&text, &known(), &now()).ok();
+        }
+    }
+}

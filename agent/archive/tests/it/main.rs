@@ -1,0 +1,8 @@
+//! The archive with real disks, memcached and an S3 server.
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+mod kill;
+mod model;
+mod support;
+mod tiers;
+mod verbs;

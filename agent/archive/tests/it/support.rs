@@ -1,0 +1,201 @@
+//! Archives in temporary folders, a memcached and an S3 server that can be killed.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use s3s::auth::SimpleAuth;
+use s3s::service::S3ServiceBuilder;
+use s3s_fs::FileSystem;
+use watchkeeper_archive::memcached::MemcachedTier;
+use watchkeeper_archive::s3::{S3Settings, S3Tier};
+use watchkeeper_archive::{Archive, EntryName, Limits, NewEntry, Settings, Tier};
+
+pub(crate) const BUCKET: &str = "archive";
+
+pub(crate) fn name(text: &str) -> EntryName {
+    text.parse().unwrap()
+}
+
+pub(crate) fn new(text: &str) -> NewEntry {
+    NewEntry::named(name(text))
+}
+
+pub(crate) fn settings(folder: &Path) -> Settings {
+    Settings {
+        folder: folder.to_owned(),
+        limits: Limits::default(),
+        memory_bytes: 1 << 20,
+        shared: None,
+        objects: None,
+    }
+}
+
+pub(crate) fn open(settings: Settings) -> Archive {
+    Archive::open(settings).unwrap().0
+}
+
+pub(crate) async fn ingest(archive: &Archive, text: &str, content: &[u8]) {
+    let content = Bytes::copy_from_slice(content);
+    archive.ingest_bytes(content, new(text)).await.unwrap();
+}
+
+/// Returns the content of an entry and the tier that had it.
+pub(crate) async fn read(archive: &Archive, text: &str) -> (&'static str, Vec<u8>) {
+    use std::io::Read as _;
+    use watchkeeper_archive::Body;
+    let found = archive.retrieve(&name(text), false).await.unwrap();
+    let content = match found.body {
+        Body::Bytes(content) => content.to_vec(),
+        Body::File(mut file) => {
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).unwrap();
+            content
+        }
+        Body::Media(id) => id.into_bytes(),
+    };
+    (found.tier, content)
+}
+
+/// Waits until `is_done` returns true.
+pub(crate) async fn wait_for<F: Future<Output = bool>>(what: &str, mut is_done: impl FnMut() -> F) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !is_done().await {
+        assert!(Instant::now() < until, "{what} did not happen");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A memcached of Debian; killed when it is dropped.
+pub(crate) struct Memcached {
+    child: Child,
+    pub(crate) address: String,
+}
+
+impl Memcached {
+    pub(crate) fn start() -> Self {
+        Self::start_at(free_port())
+    }
+
+    pub(crate) fn start_at(port: u16) -> Self {
+        let child = Command::new("memcached")
+            .args([
+                "-l",
+                "127.0.0.1",
+                "-U",
+                "0",
+                "-u",
+                "nobody",
+                "-m",
+                "64",
+                "-p",
+            ])
+            .arg(port.to_string())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("memcached is installed by ./test");
+        let address = format!("127.0.0.1:{port}");
+        let until = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(&address).is_err() {
+            assert!(Instant::now() < until, "memcached does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Self { child, address }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
+    pub(crate) fn tier(servers: &[&Self]) -> Arc<dyn Tier> {
+        let addresses = servers.iter().map(|server| server.address.clone());
+        Arc::new(MemcachedTier::new(addresses.collect()))
+    }
+}
+
+impl Drop for Memcached {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// An S3 server on a folder, with a runtime of its own: all its connections break when it is
+/// dropped.
+pub(crate) struct S3Server {
+    runtime: Option<tokio::runtime::Runtime>,
+    pub(crate) address: SocketAddr,
+}
+
+impl S3Server {
+    pub(crate) fn start(folder: &Path) -> Self {
+        Self::start_at(folder, free_port())
+    }
+
+    pub(crate) fn start_at(folder: &Path, port: u16) -> Self {
+        std::fs::create_dir_all(folder.join(BUCKET)).unwrap();
+        let mut builder = S3ServiceBuilder::new(FileSystem::new(folder).unwrap());
+        builder.set_auth(SimpleAuth::from_single("box", "secret-of-the-box"));
+        let service = builder.build();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        runtime.spawn(async move {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            loop {
+                let Ok((socket, _)) = listener.accept().await else {
+                    return;
+                };
+                let service = service.clone();
+                tokio::spawn(async move {
+                    let io = hyper_util::rt::TokioIo::new(socket);
+                    let server = hyper::server::conn::http1::Builder::new();
+                    server.serve_connection(io, service).await.ok();
+                });
+            }
+        });
+        Self {
+            runtime: Some(runtime),
+            address,
+        }
+    }
+
+    pub(crate) fn tier(servers: &[SocketAddr]) -> Arc<dyn Tier> {
+        // A second installation in one process fails, and changes nothing.
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let endpoint = |address: &SocketAddr| format!("http://{address}").parse().unwrap();
+        let settings = S3Settings {
+            endpoints: servers.iter().map(endpoint).collect(),
+            bucket: BUCKET.to_owned(),
+            region: "us-east-1".to_owned(),
+            prefix: "box/".to_owned(),
+            access_key: "box".into(),
+            secret_key: "secret-of-the-box".into(),
+        };
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Arc::new(S3Tier::new(settings, client).unwrap())
+    }
+}
+
+impl Drop for S3Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

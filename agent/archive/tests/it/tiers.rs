@@ -1,0 +1,203 @@
+//! memcached and S3: what they hold, how they fail, what is never lost.
+
+use std::time::{Duration, Instant};
+
+use watchkeeper_archive::{ContentHash, Selection};
+
+use crate::support::{BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for};
+
+/// An archive whose memory takes nothing, so that reads reach the shared tier.
+fn with_memcached(
+    folder: &std::path::Path,
+    servers: &[&Memcached],
+) -> watchkeeper_archive::Archive {
+    let mut settings = settings(folder);
+    settings.memory_bytes = 0;
+    settings.shared = Some(Memcached::tier(servers));
+    open(settings)
+}
+
+#[tokio::test]
+async fn memcached_serves_reads_of_another_archive_object() {
+    let (folder, server) = (tempfile::tempdir().unwrap(), Memcached::start());
+    let archive = with_memcached(folder.path(), &[&server]);
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    drop(archive);
+    let archive = with_memcached(folder.path(), &[&server]);
+    assert_eq!(
+        read(&archive, "yard/a.jpg").await,
+        ("memcached", b"alpha".to_vec())
+    );
+    let pruned = archive
+        .prune(Selection::Entry(name("yard/a.jpg")))
+        .await
+        .unwrap();
+    assert_eq!(pruned.removed["memcached"], 1);
+    assert_eq!(read(&archive, "yard/a.jpg").await.0, "durable");
+    assert_eq!(read(&archive, "yard/a.jpg").await.0, "memcached");
+    archive
+        .destroy(Selection::Entry(name("yard/a.jpg")))
+        .await
+        .unwrap();
+    let tier = Memcached::tier(&[&server]);
+    assert_eq!(tier.get(&ContentHash::of(b"alpha")).await, Ok(None));
+}
+
+#[tokio::test]
+async fn foreign_value_in_memcached_is_never_served() {
+    let (folder, server) = (tempfile::tempdir().unwrap(), Memcached::start());
+    let archive = with_memcached(folder.path(), &[&server]);
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    let (tier, hash) = (Memcached::tier(&[&server]), ContentHash::of(b"alpha"));
+    tier.put(&hash, "forged".into(), Duration::ZERO)
+        .await
+        .unwrap();
+    assert_eq!(
+        read(&archive, "yard/a.jpg").await,
+        ("durable", b"alpha".to_vec())
+    );
+    let stats = archive.stats().await.unwrap();
+    assert_eq!(stats.tiers[1].invalid, 1);
+}
+
+#[tokio::test]
+async fn killed_memcached_loses_nothing_and_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (Memcached::start(), Memcached::start());
+    let archive = with_memcached(folder.path(), &[&first, &second]);
+    for number in 0..20 {
+        ingest(
+            &archive,
+            &format!("yard/{number}.jpg"),
+            format!("content {number}").as_bytes(),
+        )
+        .await;
+    }
+    let port = first.port();
+    drop(first);
+    let begun = Instant::now();
+    for number in 0..20 {
+        let found = read(&archive, &format!("yard/{number}.jpg")).await;
+        assert_eq!(found.1, format!("content {number}").as_bytes());
+    }
+    for number in 20..40 {
+        ingest(
+            &archive,
+            &format!("yard/{number}.jpg"),
+            format!("content {number}").as_bytes(),
+        )
+        .await;
+    }
+    // A loose bound: a server that blocked every request would take forty timeouts.
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    drop(second);
+    for number in 0..40 {
+        let found = read(&archive, &format!("yard/{number}.jpg")).await;
+        assert_eq!(found, ("durable", format!("content {number}").into_bytes()));
+    }
+    let stats = archive.stats().await.unwrap();
+    let memcached = &stats.tiers[1];
+    assert!(memcached.errors > 0 && memcached.endpoints.iter().all(|one| !one.is_up));
+    let _first = Memcached::start_at(port);
+    wait_for("a read from the restarted server", async || {
+        read(&archive, "yard/0.jpg").await.0 == "memcached"
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn object_tier_gets_copies_and_repairs_a_damaged_file() {
+    let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = S3Server::start(objects.path());
+    let mut settings = settings(folder.path());
+    settings.memory_bytes = 0;
+    settings.objects = Some(S3Server::tier(&[server.address]));
+    let archive = open(settings);
+    let serving = tokio::spawn({
+        let archive = archive.clone();
+        async move { archive.serve_objects().await }
+    });
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    let hash = archive
+        .stat(&name("yard/a.jpg"))
+        .await
+        .unwrap()
+        .sha256
+        .to_string();
+    let object = objects.path().join(BUCKET).join("box").join(&hash);
+    wait_for("the copy", async || {
+        archive.stats().await.unwrap().objects_waiting == 0
+    })
+    .await;
+    assert_eq!(std::fs::read(&object).unwrap(), b"alpha");
+    let file = folder.path().join("blobs").join(&hash);
+    for damage in [Some(b"wrong".as_slice()), None] {
+        match damage {
+            Some(bytes) => std::fs::write(&file, bytes).unwrap(),
+            None => std::fs::remove_file(&file).unwrap(),
+        }
+        assert_eq!(
+            read(&archive, "yard/a.jpg").await,
+            ("s3", b"alpha".to_vec())
+        );
+        assert_eq!(
+            read(&archive, "yard/a.jpg").await,
+            ("durable", b"alpha".to_vec())
+        );
+    }
+    archive
+        .destroy(Selection::Collection("yard".to_owned()))
+        .await
+        .unwrap();
+    wait_for("the deletion", async || !object.exists()).await;
+    serving.abort();
+}
+
+#[tokio::test]
+async fn killed_object_tier_delays_copies_and_loses_none() {
+    let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut server = Some(S3Server::start(objects.path()));
+    let address = server.as_ref().unwrap().address;
+    let with_objects = || {
+        let mut settings = settings(folder.path());
+        settings.objects = Some(S3Server::tier(&[address]));
+        settings
+    };
+    let archive = open(with_objects());
+    let serve = |archive: &watchkeeper_archive::Archive| {
+        let archive = archive.clone();
+        tokio::spawn(async move { archive.serve_objects().await })
+    };
+    let serving = serve(&archive);
+    for number in 0..30 {
+        ingest(
+            &archive,
+            &format!("yard/{number}.jpg"),
+            format!("content {number}").as_bytes(),
+        )
+        .await;
+        if number == 10 {
+            drop(server.take());
+        }
+    }
+    assert_eq!(archive.stats().await.unwrap().entries, 30);
+    // The agent restarts while the store is away: the tasks are records.
+    serving.abort();
+    wait_for("the end of the task", async || serving.is_finished()).await;
+    drop(archive);
+    let _server = S3Server::start_at(objects.path(), address.port());
+    let archive = open(with_objects());
+    assert!(archive.stats().await.unwrap().objects_waiting > 0);
+    let serving = serve(&archive);
+    wait_for("all copies", async || {
+        archive.stats().await.unwrap().objects_waiting == 0
+    })
+    .await;
+    let copies = std::fs::read_dir(objects.path().join(BUCKET).join("box")).unwrap();
+    assert_eq!(copies.count(), 30);
+    serving.abort();
+}

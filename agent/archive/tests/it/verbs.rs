@@ -1,0 +1,232 @@
+//! The verbs by the table of prune and destroy, protection, time to live, shared contents.
+
+use jiff::Zoned;
+use watchkeeper_archive::{
+    Answer, Archive, ArchiveError, Metadata, NewEntry, Query, Retention, Selection, Verb,
+};
+
+use crate::support::{ingest, name, new, open, read, settings};
+
+fn of_collection(text: &str) -> Selection {
+    Selection::Collection(text.to_owned())
+}
+
+async fn stored(archive: &Archive) -> (u64, u64) {
+    let stats = archive.stats().await.unwrap();
+    (stats.entries, stats.contents)
+}
+
+/// "Evicts from memcached; data remains; next retrieve = cache miss → re-fetch".
+#[tokio::test]
+async fn prune_leaves_the_durable_tier_and_next_read_misses() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    ingest(&archive, "research/alpha.txt", b"alpha").await;
+    ingest(&archive, "research/beta.txt", b"beta").await;
+    assert_eq!(
+        read(&archive, "research/alpha.txt").await,
+        ("memory", b"alpha".to_vec())
+    );
+    let alpha = Selection::Entry(name("research/alpha.txt"));
+    let pruned = archive.prune(alpha).await.unwrap();
+    assert_eq!((pruned.entries, pruned.removed["memory"]), (1, 1));
+    // The other entry stays in the fast tier.
+    assert_eq!(read(&archive, "research/beta.txt").await.0, "memory");
+    assert_eq!(
+        read(&archive, "research/alpha.txt").await,
+        ("durable", b"alpha".to_vec())
+    );
+    assert_eq!(read(&archive, "research/alpha.txt").await.0, "memory");
+    let stats = archive.stats().await.unwrap();
+    let memory = &stats.tiers[0];
+    assert_eq!((memory.hits, memory.misses, stats.tiers[1].hits), (3, 1, 1));
+    let pruned = archive.prune(of_collection("research")).await.unwrap();
+    assert_eq!((pruned.entries, stored(&archive).await), (2, (2, 2)));
+}
+
+/// "Invalidates from memcached; data deleted permanently; after it data is gone".
+#[tokio::test]
+async fn destroy_removes_a_collection_from_every_tier_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    ingest(&archive, "research/alpha.txt", b"alpha").await;
+    ingest(&archive, "research/beta.txt", b"beta").await;
+    ingest(&archive, "research2/alpha.txt", b"other").await;
+    let destroyed = archive.destroy(of_collection("research")).await.unwrap();
+    assert_eq!((destroyed.entries, destroyed.contents), (2, 2));
+    for skip_cache in [false, true] {
+        let found = archive
+            .retrieve(&name("research/alpha.txt"), skip_cache)
+            .await;
+        assert!(matches!(found, Err(ArchiveError::NotFound(_))), "{found:?}");
+    }
+    drop(archive);
+    let archive = open(settings(folder.path()));
+    assert_eq!(stored(&archive).await, (1, 1));
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("blobs"))
+            .unwrap()
+            .count(),
+        1
+    );
+    let again = archive
+        .destroy(of_collection("research"))
+        .await
+        .unwrap_err();
+    assert!(again.to_string().contains("research"), "{again}");
+}
+
+#[tokio::test]
+async fn protected_entry_is_neither_destroyed_nor_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    ingest(&archive, "yard/a.jpg", b"one").await;
+    ingest(&archive, "yard/b.jpg", b"two").await;
+    let a = || Selection::Entry(name("yard/a.jpg"));
+    let protect = Verb::Protect { selection: a() };
+    let answer = archive.run(protect, Zoned::now()).await.unwrap();
+    assert_eq!(answer, Answer::Changed { entries: 1 });
+    for selection in [a(), of_collection("yard")] {
+        let refused = archive.destroy(selection).await.unwrap_err();
+        assert!(matches!(refused, ArchiveError::Protected(_)), "{refused}");
+        assert!(refused.to_string().contains("unprotect"), "{refused}");
+    }
+    let replaced = archive
+        .ingest_bytes("other".into(), new("yard/a.jpg"))
+        .await;
+    assert!(matches!(replaced, Err(ArchiveError::Protected(_))));
+    assert_eq!(stored(&archive).await, (2, 2));
+    let same = archive
+        .ingest_bytes("one".into(), new("yard/a.jpg"))
+        .await
+        .unwrap();
+    assert_eq!(same.retention, Retention::Protected);
+    archive.set_retention(a(), Retention::Normal).await.unwrap();
+    archive.destroy(of_collection("yard")).await.unwrap();
+    assert_eq!(stored(&archive).await, (0, 0));
+}
+
+#[tokio::test]
+async fn content_of_several_entries_is_stored_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    ingest(&archive, "yard/a.jpg", b"same").await;
+    ingest(&archive, "dock/b.jpg", b"same").await;
+    assert_eq!(stored(&archive).await, (2, 1));
+    archive
+        .destroy(Selection::Entry(name("yard/a.jpg")))
+        .await
+        .unwrap();
+    assert_eq!(read(&archive, "dock/b.jpg").await.1, b"same");
+    archive
+        .destroy(Selection::Entry(name("dock/b.jpg")))
+        .await
+        .unwrap();
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("blobs"))
+            .unwrap()
+            .count(),
+        0
+    );
+}
+
+#[tokio::test]
+async fn expired_entry_is_gone_at_once_and_its_content_after_the_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    let brief = NewEntry {
+        ttl_s: Some(1),
+        ..new("yard/a.jpg")
+    };
+    archive.ingest_bytes("brief".into(), brief).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
+    let found = archive.retrieve(&name("yard/a.jpg"), false).await;
+    assert!(matches!(found, Err(ArchiveError::NotFound(_))));
+    assert_eq!(archive.expire().await.unwrap(), 1);
+    assert_eq!(stored(&archive).await, (0, 0));
+}
+
+#[tokio::test]
+async fn skip_cache_reads_the_disk_and_finds_its_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    ingest(&archive, "yard/a.jpg", b"sound").await;
+    let hash = archive.stat(&name("yard/a.jpg")).await.unwrap().sha256;
+    std::fs::write(folder.path().join("blobs").join(hash.to_string()), b"wrong").unwrap();
+    assert_eq!(read(&archive, "yard/a.jpg").await.0, "memory");
+    let damaged = archive.retrieve(&name("yard/a.jpg"), true).await;
+    assert!(
+        matches!(damaged, Err(ArchiveError::Damaged(_))),
+        "{damaged:?}"
+    );
+}
+
+#[tokio::test]
+async fn words_and_likeness_find_entries() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    for (text, class, embedding) in [("yard/a.jpg", "car", 0.0), ("yard/b.jpg", "truck", 1.0)] {
+        let metadata = Metadata {
+            class: Some(class.to_owned()),
+            embedding: vec![1.0, embedding],
+            ..Metadata::default()
+        };
+        let entry = NewEntry {
+            metadata,
+            ..new(text)
+        };
+        archive
+            .ingest_bytes(text.to_owned().into(), entry)
+            .await
+            .unwrap();
+    }
+    ingest(&archive, "yard/c.jpg", b"plain").await;
+    let found = archive
+        .find("red cars today".to_owned(), Zoned::now())
+        .await
+        .unwrap();
+    assert_eq!(found.not_understood, ["red"]);
+    assert_eq!(found.matches.entries[0].name, name("yard/a.jpg"));
+    let like = |text: &str| Query {
+        like: Some(name(text)),
+        ..Query::default()
+    };
+    let matches = archive.query(like("yard/b.jpg")).await.unwrap();
+    let names: Vec<_> = matches
+        .entries
+        .iter()
+        .map(|entry| entry.name.name())
+        .collect();
+    assert_eq!(names, ["b.jpg", "a.jpg"]);
+    let refused = archive.query(like("yard/c.jpg")).await.unwrap_err();
+    assert!(refused.to_string().contains("no embedding"), "{refused}");
+}
+
+#[tokio::test]
+async fn full_archive_refuses_when_only_protected_entries_are_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(folder.path());
+    settings.limits.max_bytes = 10;
+    let archive = open(settings);
+    let kept = NewEntry {
+        retention: Retention::Protected,
+        ..new("yard/a")
+    };
+    archive.ingest_bytes("12345678".into(), kept).await.unwrap();
+    let refused = archive
+        .ingest_bytes("123".into(), new("yard/b"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(refused, ArchiveError::Full { bytes: 3 }),
+        "{refused}"
+    );
+    assert!(refused.to_string().contains("agent.archive.max_bytes"));
+    assert_eq!(stored(&archive).await, (1, 1));
+    assert_eq!(
+        std::fs::read_dir(folder.path().join("blobs"))
+            .unwrap()
+            .count(),
+        1
+    );
+}

@@ -1,0 +1,104 @@
+//! Requests to the agent's API over its socket.
+//!
+//! - A refusal of the agent becomes the failure of the command, with its sentence.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use watchkeeper_client::error_chain::one_line;
+use watchkeeper_client::tls::install_provider;
+use watchkeeper_contract::problem::Problem;
+
+use super::exit::{Exit, Failure};
+
+/// Longest time without a byte of an answer: an ingest of a folder answers at its end.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// A client of the agent at one socket.
+#[derive(Debug)]
+pub(super) struct AgentClient {
+    socket: PathBuf,
+    http: reqwest::Client,
+}
+
+impl AgentClient {
+    pub(super) fn new(socket: &Path) -> Result<Self, Failure> {
+        if !socket.exists() {
+            let sentence = format!(
+                "the agent is not running: {} is not there",
+                socket.display()
+            );
+            return Err(Failure::new(Exit::Failed, sentence));
+        }
+        install_provider();
+        let http = reqwest::Client::builder()
+            .unix_socket(socket.to_owned())
+            .read_timeout(IDLE_TIMEOUT)
+            .build();
+        Ok(Self {
+            socket: socket.to_owned(),
+            http: http.map_err(|error| Failure::new(Exit::Failed, one_line(&error)))?,
+        })
+    }
+
+    /// Begins a request to a path below `/v1/`.
+    pub(super) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("http://agent/v1/{path}"))
+    }
+
+    /// Sends a request; an answer without success is a failure.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
+        let unreached = |error: reqwest::Error| {
+            let why = one_line(&error.without_url());
+            Failure::new(Exit::Failed, format!("{}: {why}", self.socket.display()))
+        };
+        let answer = request.send().await.map_err(unreached)?;
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let exit = match status {
+            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => Exit::BadInput,
+            _ => Exit::Failed,
+        };
+        let problem: Result<Problem, _> = answer.json().await;
+        let sentence = problem.map_or_else(
+            |_| format!("the agent answered {status}; its log says more"),
+            |problem| problem.detail,
+        );
+        Err(Failure::new(exit, sentence))
+    }
+
+    /// Sends a request and reads the JSON of its answer.
+    pub(super) async fn json<T: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+    ) -> Result<T, Failure> {
+        let answer = self.send(request).await?;
+        let read = answer.json().await;
+        read.map_err(|error| {
+            let why = one_line(&error.without_url());
+            Failure::new(
+                Exit::Failed,
+                format!("the agent's answer can't be read: {why}"),
+            )
+        })
+    }
+
+    /// Sends a POST with a JSON body.
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Failure> {
+        self.json(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// Sends a GET.
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.json(self.request(Method::GET, path)).await
+    }
+}

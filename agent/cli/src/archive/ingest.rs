@@ -1,0 +1,219 @@
+//! `watchkeeper archive ingest`: files are read here and uploaded, other sources by the agent.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{Body, Method};
+use serde::Deserialize;
+use watchkeeper_archive::entry::{Entry, MAX_FIELD, Metadata, Retention};
+use watchkeeper_archive::name::{EntryName, name_of_path};
+use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::{ContentHash, Source};
+
+use super::super::agent_client::AgentClient;
+use super::super::args::ArchiveIngestArgs;
+use super::super::exit::{Exit, Failure};
+use super::super::output::Output;
+
+/// Files of one folder.
+const MAX_FILES: usize = 10_000;
+
+/// Answer of the agent to an ingest.
+#[derive(Debug, Deserialize)]
+struct Ingested {
+    entries: Vec<Entry>,
+}
+
+pub(super) async fn run(
+    args: ArchiveIngestArgs,
+    client: &AgentClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let options = options(&args);
+    let mut count = 0;
+    for text in &args.sources {
+        // A path needs no scheme here.
+        let source = match text.contains("::") || text.contains("://") {
+            true => text
+                .parse()
+                .map_err(|error| Failure::input(format!("{error}")))?,
+            false => of_path(Path::new(text)),
+        };
+        let entries = match source {
+            Source::File(path) => {
+                let name = file_name(&path);
+                vec![upload_file(&args, &options, client, &path, &name).await?]
+            }
+            Source::Folder(folder) => upload_folder(&args, &options, client, &folder, out).await?,
+            Source::Memory(_) | Source::Clip(_) | Source::Event(_) | Source::Http(_) => {
+                let ingest = Ingest {
+                    source: text.clone(),
+                    collection: args.collection.clone(),
+                    name: args.name.clone(),
+                    options: options.clone(),
+                };
+                let done: Ingested = client.post("archive/ingest", &ingest).await?;
+                done.entries.iter().for_each(|entry| report(entry, out));
+                count += done.entries.len();
+                continue;
+            }
+        };
+        entries.iter().for_each(|entry| report(entry, out));
+        count += entries.len();
+    }
+    if count > 1 {
+        out.line(format!("{count} entries in {}", args.collection));
+    }
+    Ok(())
+}
+
+fn of_path(path: &Path) -> Source {
+    match path.is_dir() {
+        true => Source::Folder(path.to_owned()),
+        false => Source::File(path.to_owned()),
+    }
+}
+
+fn report(entry: &Entry, out: &Output) {
+    out.both(entry, || format!("{} ({} bytes)", entry.name, entry.bytes));
+}
+
+fn options(args: &ArchiveIngestArgs) -> IngestOptions {
+    IngestOptions {
+        content_type: args.content_type.clone(),
+        retention: match args.protect {
+            true => Retention::Protected,
+            false => Retention::Normal,
+        },
+        ttl_s: args.ttl,
+        metadata: Metadata {
+            camera: args.camera.clone(),
+            time: args.time,
+            class: args.class.clone(),
+            zone: args.zone.clone(),
+            text: args.text.clone(),
+            labels: args.label.iter().cloned().collect(),
+            ..Metadata::default()
+        },
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+async fn upload_file(
+    args: &ArchiveIngestArgs,
+    options: &IngestOptions,
+    client: &AgentClient,
+    path: &Path,
+    below: &str,
+) -> Result<Entry, Failure> {
+    let hash = ContentHash::of(below.as_bytes()).to_string();
+    let usual = name_of_path(below, hash.get(..8).unwrap_or_default());
+    let name = args.name.clone().unwrap_or(usual);
+    let name = EntryName::new(&args.collection, &name);
+    let name = name.map_err(|error| Failure::input(error.to_string()))?;
+    let unread = |error: std::io::Error| {
+        Failure::new(
+            Exit::BadInput,
+            format!("can't read {}: {error}", path.display()),
+        )
+    };
+    let file = tokio::fs::File::open(path).await.map_err(unread)?;
+    if !file.metadata().await.map_err(unread)?.is_file() {
+        return Err(Failure::input(format!(
+            "{} is no regular file",
+            path.display()
+        )));
+    }
+    // Plain data with string keys: serde_json can't fail on it.
+    let options = serde_json::to_string(options).unwrap_or_default();
+    let options = utf8_percent_encode(&options, NON_ALPHANUMERIC);
+    let target = format!("archive/entries/{name}?options={options}");
+    let request = client.request(Method::PUT, &target).body(Body::from(file));
+    client.json(request).await
+}
+
+/// Uploads all files below a folder. A file that fails ends it; those before stay.
+async fn upload_folder(
+    args: &ArchiveIngestArgs,
+    options: &IngestOptions,
+    client: &AgentClient,
+    folder: &Path,
+    out: &Output,
+) -> Result<Vec<Entry>, Failure> {
+    if args.name.is_some() {
+        return Err(Failure::input(
+            "--name is for one content; leave it out for a folder",
+        ));
+    }
+    let mut files = Vec::new();
+    find_files(folder, folder, &mut files)?;
+    if files.is_empty() {
+        out.note(format!("{} has no files", folder.display()));
+    }
+    let mut entries = Vec::new();
+    for (path, below) in files {
+        let mut options = options.clone();
+        let plain: String = below
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(MAX_FIELD)
+            .collect();
+        options
+            .metadata
+            .labels
+            .entry("file".to_owned())
+            .or_insert(plain);
+        entries.push(upload_file(args, &options, client, &path, &below).await?);
+    }
+    Ok(entries)
+}
+
+/// Finds the files below a folder, in order, without hidden ones and links.
+fn find_files(
+    root: &Path,
+    folder: &Path,
+    files: &mut Vec<(PathBuf, String)>,
+) -> Result<(), Failure> {
+    let unread = |error: std::io::Error| {
+        Failure::new(
+            Exit::BadInput,
+            format!("can't read {}: {error}", folder.display()),
+        )
+    };
+    let mut here = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unread)? {
+        let entry = entry.map_err(unread)?;
+        here.push((entry.path(), entry.file_type().map_err(unread)?));
+    }
+    here.sort_by(|a, b| a.0.cmp(&b.0));
+    for (path, kind) in here {
+        if file_name(&path).starts_with('.') {
+            continue;
+        }
+        if kind.is_dir() {
+            find_files(root, &path, files)?;
+        } else if kind.is_file() {
+            let below = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .to_string_lossy()
+                .into_owned();
+            files.push((path, below));
+        }
+        if files.len() > MAX_FILES {
+            let sentence = format!(
+                "{} has more than {MAX_FILES} files; ingest its folders one by one",
+                root.display()
+            );
+            return Err(Failure::input(sentence));
+        }
+    }
+    Ok(())
+}

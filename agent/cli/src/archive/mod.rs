@@ -1,0 +1,348 @@
+//! The command `watchkeeper archive`: the archive of the agent, over its socket.
+//!
+//! - Files, folders and texts are read here, as the user of the command, and uploaded one by one.
+//! - A content that is saved is checked by its SHA-256, and gets its name when it is whole.
+
+mod ingest;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use watchkeeper_archive::entry::{Content, Entry, Retention};
+use watchkeeper_archive::query::{Matches, Order};
+use watchkeeper_archive::{EntryName, Query, Selection};
+use watchkeeper_config::Config;
+
+use super::agent_client::AgentClient;
+use super::args::{ArchiveAction, ArchiveQueryArgs};
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+pub(super) async fn run(
+    action: ArchiveAction,
+    config: &Config,
+    out: &Output,
+) -> Result<(), Failure> {
+    let client = AgentClient::new(&config.agent_api.socket)?;
+    match action {
+        ArchiveAction::Ingest(args) => ingest::run(*args, &client, out).await,
+        ArchiveAction::Query(args) => query(*args, &client, out).await,
+        ArchiveAction::List { pattern, limit } => list(pattern, limit, &client, out).await,
+        ArchiveAction::Get {
+            name,
+            output,
+            skip_cache,
+        } => get(&name, output, skip_cache, &client, out).await,
+        ArchiveAction::Stat { name } => stat(&name, &client, out).await,
+        ArchiveAction::Prune { what } => {
+            let pruned: Value = client.post("archive/prune", &what).await?;
+            out.both(&pruned, || {
+                let copies = pruned["removed"].as_object().into_iter().flatten();
+                let copies = copies.map(|(tier, count)| format!("{count} from {tier}"));
+                let copies = copies.collect::<Vec<_>>().join(", ");
+                let entries = &pruned["entries"];
+                format!("Pruned {copies}; {entries} entries stay on disk")
+            });
+            note_unreachable(&pruned, out);
+            Ok(())
+        }
+        ArchiveAction::Destroy { what, all } => destroy(&what, all, &client, out).await,
+        ArchiveAction::Protect { what } => {
+            change("protect", "Protected", &what, &client, out).await
+        }
+        ArchiveAction::Unprotect { what } => {
+            change("unprotect", "Lifted the protection of", &what, &client, out).await
+        }
+        ArchiveAction::Stats => stats(&client, out).await,
+    }
+}
+
+async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Result<(), Failure> {
+    if args.words.is_empty() {
+        let matches = client.post("archive/query", &args.into_query()).await?;
+        print(&matches, out);
+        return Ok(());
+    }
+    let words = args.words.join(" ");
+    let found: Value = client
+        .post("archive/find", &json!({ "words": words }))
+        .await?;
+    let not_understood = found["not_understood"].as_array();
+    for word in not_understood
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
+        out.note(format!("not understood: {word:?}"));
+    }
+    let conditions = found["query"].as_object().into_iter().flatten();
+    let conditions = conditions.filter(|(key, _)| *key != "order");
+    let read: Vec<String> = conditions
+        .map(|(key, value)| format!("{key} {value}"))
+        .collect();
+    out.note(format!("read as: {}", read.join(", ")));
+    let matches: Matches = serde_json::from_value(json!({
+        "entries": found["entries"], "matched": found["matched"],
+    }))
+    .map_err(|error| Failure::new(Exit::Failed, format!("the answer can't be read: {error}")))?;
+    print(&matches, out);
+    Ok(())
+}
+
+async fn list(
+    pattern: Option<String>,
+    limit: usize,
+    client: &AgentClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    if pattern.is_some() {
+        let query = Query {
+            pattern,
+            order: Order::Name,
+            limit: Some(limit),
+            ..Query::default()
+        };
+        print(&client.post("archive/query", &query).await?, out);
+        return Ok(());
+    }
+    let collections: BTreeMap<String, u64> = client.get("archive").await?;
+    out.object(&collections);
+    if collections.is_empty() {
+        out.line("the archive is empty");
+        return Ok(());
+    }
+    let rows = collections
+        .iter()
+        .map(|(name, count)| vec![name.clone(), count.to_string()]);
+    out.table(&["collection", "entries"], rows);
+    Ok(())
+}
+
+fn print(found: &Matches, out: &Output) {
+    found.entries.iter().for_each(|entry| out.object(entry));
+    if found.entries.is_empty() {
+        out.line("no such entries");
+        return;
+    }
+    let rows = found.entries.iter().map(|entry| {
+        let known = &entry.metadata;
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let mut remarks = Vec::new();
+        if entry.retention == Retention::Protected {
+            remarks.push("protected".to_owned());
+        }
+        if matches!(entry.content, Content::Media(_)) {
+            remarks.push("reference".to_owned());
+        }
+        vec![
+            entry.name.to_string(),
+            local(entry),
+            text(&known.camera),
+            text(&known.class),
+            text(&known.zone),
+            entry.bytes.to_string(),
+            remarks.join(", "),
+        ]
+    });
+    out.table(
+        &["name", "seen", "camera", "class", "zone", "bytes", ""],
+        rows,
+    );
+    let shown = found.entries.len() as u64;
+    if found.matched > shown {
+        out.note(format!(
+            "{} more match; raise --limit",
+            found.matched - shown
+        ));
+    }
+}
+
+fn local(entry: &Entry) -> String {
+    let at = entry.moment().to_zoned(TimeZone::system());
+    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+async fn stat(name: &EntryName, client: &AgentClient, out: &Output) -> Result<(), Failure> {
+    let path = format!("archive/entries/{name}/metadata");
+    let entry: Value = client.get(&path).await?;
+    out.both(&entry, || {
+        serde_json::to_string_pretty(&entry).unwrap_or_default()
+    });
+    Ok(())
+}
+
+async fn get(
+    name: &EntryName,
+    output: Option<PathBuf>,
+    skip_cache: bool,
+    client: &AgentClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let path = format!("archive/entries/{name}?skip_cache={skip_cache}");
+    let answer = client.send(client.request(Method::GET, &path)).await?;
+    let header = |name: &str| {
+        let value = answer
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_owned()
+    };
+    let (tier, hash) = (header("x-watchkeeper-tier"), header("x-watchkeeper-sha256"));
+    let output = output.unwrap_or_else(|| name.name().into());
+    let bytes = save(&output, answer, &hash).await?;
+    let saved = json!({
+        "type": "saved", "name": name, "file": output, "bytes": bytes, "tier": tier,
+    });
+    out.both(&saved, || {
+        format!("Saved {} ({bytes} bytes, from {tier})", output.display())
+    });
+    Ok(())
+}
+
+/// Writes a content beside its file and renames it once it is whole. Returns its bytes.
+async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Result<u64, Failure> {
+    let failed = |why: String| {
+        Failure::new(
+            Exit::Failed,
+            format!("can't write {}: {why}", output.display()),
+        )
+    };
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let temporary = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(e.to_string()))?;
+    let mut file: &File = temporary.as_file();
+    let (mut hasher, mut bytes) = (Sha256::new(), 0);
+    while let Some(chunk) = answer
+        .chunk()
+        .await
+        .map_err(|e| failed(e.without_url().to_string()))?
+    {
+        file.write_all(&chunk).map_err(|e| failed(e.to_string()))?;
+        hasher.update(&chunk);
+        bytes += chunk.len() as u64;
+    }
+    let found: String = hasher
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    if found != hash {
+        return Err(failed(
+            "the content did not come whole; try again".to_owned(),
+        ));
+    }
+    temporary
+        .persist(output)
+        .map_err(|e| failed(e.to_string()))?;
+    Ok(bytes)
+}
+
+async fn destroy(
+    what: &Selection,
+    all: bool,
+    client: &AgentClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    if let Selection::Collection(name) = what
+        && !all
+    {
+        let sentence = format!(
+            "{name} is a collection; name an entry such as {name}/NAME, or add --all to destroy \
+             all of its entries for good"
+        );
+        return Err(Failure::input(sentence));
+    }
+    let destroyed: Value = client.post("archive/destroy", what).await?;
+    out.both(&destroyed, || {
+        let references = destroyed["references"].as_u64().unwrap_or_default();
+        let note = match references {
+            0 => String::new(),
+            count => format!("; {count} were references, their media stay with the runtime"),
+        };
+        format!("Destroyed {} entries{note}", destroyed["entries"])
+    });
+    note_unreachable(&destroyed, out);
+    Ok(())
+}
+
+/// Names the fast tiers that did not answer.
+fn note_unreachable(answer: &Value, out: &Output) {
+    let tiers = answer["unreachable"].as_array().into_iter().flatten();
+    for tier in tiers.filter_map(Value::as_str) {
+        out.note(format!(
+            "{tier} did not answer; what it holds expires there"
+        ));
+    }
+}
+
+async fn change(
+    route: &str,
+    done: &str,
+    what: &Selection,
+    client: &AgentClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let changed: Value = client.post(&format!("archive/{route}"), what).await?;
+    out.both(&changed, || {
+        format!("{done} {} entries", changed["entries"])
+    });
+    Ok(())
+}
+
+async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
+    let stats: Value = client.get("archive/stats").await?;
+    out.object(&stats);
+    if out.is_json() {
+        return Ok(());
+    }
+    out.line(format!(
+        "{} entries and {} references, {} contents with {} of {} bytes",
+        stats["entries"],
+        stats["references"],
+        stats["contents"],
+        stats["bytes"],
+        stats["max_bytes"]
+    ));
+    out.line(format!(
+        "in memory: {} contents with {} of {} bytes",
+        stats["cached_contents"], stats["cached_bytes"], stats["max_cached_bytes"]
+    ));
+    let tiers = stats["tiers"].as_array().into_iter().flatten();
+    let rows = tiers.map(|tier| {
+        let text = |key: &str| match &tier[key] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let down = tier["endpoints"].as_array().into_iter().flatten();
+        let down = down.filter(|endpoint| endpoint["is_up"] == false);
+        let down: Vec<_> = down
+            .filter_map(|endpoint| endpoint["endpoint"].as_str())
+            .collect();
+        let mut row = ["tier", "hits", "misses", "errors", "invalid"]
+            .map(text)
+            .to_vec();
+        row.push(down.join(", "));
+        row
+    });
+    out.table(
+        &["tier", "hits", "misses", "errors", "invalid", "down"],
+        rows,
+    );
+    if let Some(waiting) = stats["objects_waiting"]
+        .as_u64()
+        .filter(|waiting| *waiting > 0)
+    {
+        out.note(format!(
+            "{waiting} copies or deletions wait for the object tier"
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Flags of `watchkeeper archive`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use jiff::Timestamp;
+use watchkeeper_archive::name::{EntryName, check_collection};
+use watchkeeper_archive::query::Order;
+use watchkeeper_archive::{Query, Selection};
+
+use super::value::past;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ArchiveAction {
+    /// Put files, folders, texts, events or answers of web servers into the archive.
+    Ingest(Box<ArchiveIngestArgs>),
+    /// Find entries by plain words or by conditions.
+    Query(Box<ArchiveQueryArgs>),
+    /// List collections, or the entries of one.
+    List {
+        /// Collection, or a pattern such as yard/*.jpg.
+        pattern: Option<String>,
+        /// Maximum number of entries to print.
+        #[arg(long, default_value_t = 100, value_name = "COUNT")]
+        limit: usize,
+    },
+    /// Save the content of an entry to a file.
+    Get {
+        /// Name of the entry, COLLECTION/NAME.
+        name: EntryName,
+        /// File to write [default: the name within the collection].
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Read the disk instead of the fast tiers, and fill those again.
+        #[arg(long)]
+        skip_cache: bool,
+    },
+    /// Show what is known of an entry.
+    Stat {
+        /// Name of the entry, COLLECTION/NAME.
+        name: EntryName,
+    },
+    /// Remove copies from the fast tiers; the entries stay on disk.
+    Prune {
+        /// Entry COLLECTION/NAME, or COLLECTION.
+        #[arg(value_parser = selection)]
+        what: Selection,
+    },
+    /// Remove entries from all tiers, for good; protected ones are refused.
+    Destroy {
+        /// Entry COLLECTION/NAME, or COLLECTION with --all.
+        #[arg(value_parser = selection)]
+        what: Selection,
+        /// Confirm that all entries of a collection are meant.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Protect entries from eviction, expiry and destruction.
+    Protect {
+        /// Entry COLLECTION/NAME, or COLLECTION.
+        #[arg(value_parser = selection)]
+        what: Selection,
+    },
+    /// Lift the protection of entries.
+    Unprotect {
+        /// Entry COLLECTION/NAME, or COLLECTION.
+        #[arg(value_parser = selection)]
+        what: Selection,
+    },
+    /// Show contents, bounds, and hits and misses by tier.
+    Stats,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ArchiveIngestArgs {
+    /// Path, file::PATH, folder::PATH, mem::TEXT, clip::EVENT, event::EVENT or http::URL.
+    #[arg(required = true, value_name = "SOURCE")]
+    pub sources: Vec<String>,
+    /// Collection that gets them.
+    #[arg(short, long = "as", value_name = "COLLECTION")]
+    pub collection: String,
+    /// Name within the collection, for one content [default: by the source].
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Camera that saw it.
+    #[arg(long, value_name = "ID")]
+    pub camera: Option<String>,
+    /// When it was seen, such as 2026-03-29T08:00, or how long ago.
+    #[arg(long, value_name = "TIME", value_parser = past)]
+    pub time: Option<Timestamp>,
+    /// Class of the object.
+    #[arg(long, value_name = "CLASS")]
+    pub class: Option<String>,
+    /// Zone or line.
+    #[arg(long, value_name = "NAME")]
+    pub zone: Option<String>,
+    /// Text that it shows.
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+    /// Label; repeatable.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
+    pub label: Vec<(String, String)>,
+    /// Seconds until it expires.
+    #[arg(long, value_name = "SECONDS")]
+    pub ttl: Option<u64>,
+    /// Protect it from eviction, expiry and destruction.
+    #[arg(long)]
+    pub protect: bool,
+    /// MIME type [default: by the name].
+    #[arg(long, value_name = "TYPE")]
+    pub content_type: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct ArchiveQueryArgs {
+    /// Plain words, such as "cars at the gate yesterday"; not with conditions.
+    pub words: Vec<String>,
+    /// Collection, or a pattern such as events/*-clean.jpg.
+    #[arg(long, value_name = "PATTERN", conflicts_with = "words")]
+    pub pattern: Option<String>,
+    /// Only of this class.
+    #[arg(long, value_name = "CLASS", conflicts_with = "words")]
+    pub class: Option<String>,
+    /// Only of this camera.
+    #[arg(long, value_name = "ID", conflicts_with = "words")]
+    pub camera: Option<String>,
+    /// Only of this zone or line.
+    #[arg(long, value_name = "NAME", conflicts_with = "words")]
+    pub zone: Option<String>,
+    /// Only of this event.
+    #[arg(long, value_name = "ID", conflicts_with = "words")]
+    pub event: Option<String>,
+    /// Only with this in its text, codes or labels.
+    #[arg(long, value_name = "TEXT", conflicts_with = "words")]
+    pub text: Option<String>,
+    /// Only with this label; repeatable.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = label, conflicts_with = "words")]
+    pub label: Vec<(String, String)>,
+    /// Only seen since a time such as 2026-03-29T08:00, or how long ago, such as 24h.
+    #[arg(long, value_name = "TIME", value_parser = past, conflicts_with = "words")]
+    pub since: Option<Timestamp>,
+    /// Only seen before this time.
+    #[arg(long, value_name = "TIME", value_parser = past, conflicts_with = "words")]
+    pub until: Option<Timestamp>,
+    /// The most alike to this entry first; needs embeddings.
+    #[arg(long, value_name = "NAME", conflicts_with = "words")]
+    pub like: Option<EntryName>,
+    /// Order of the entries.
+    #[arg(long, value_enum, default_value_t = ArchiveOrder::Newest, conflicts_with = "words")]
+    pub order: ArchiveOrder,
+    /// Maximum number of entries to print, 1 to 1000.
+    #[arg(
+        long,
+        default_value_t = 100,
+        value_name = "COUNT",
+        conflicts_with = "words"
+    )]
+    pub limit: usize,
+}
+
+/// Order of entries on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ArchiveOrder {
+    Newest,
+    Oldest,
+    Name,
+}
+
+impl ArchiveQueryArgs {
+    /// The conditions as a query.
+    #[must_use]
+    pub fn into_query(self) -> Query {
+        Query {
+            pattern: self.pattern,
+            class: self.class,
+            camera: self.camera,
+            zone: self.zone,
+            event: self.event,
+            text: self.text,
+            since: self.since,
+            until: self.until,
+            labels: self.label.into_iter().collect(),
+            like: self.like,
+            order: match self.order {
+                ArchiveOrder::Newest => Order::Newest,
+                ArchiveOrder::Oldest => Order::Oldest,
+                ArchiveOrder::Name => Order::Name,
+            },
+            limit: Some(self.limit),
+            ..Query::default()
+        }
+    }
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let split = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = split.ok_or("must be KEY=VALUE, such as order=A-17")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn selection(text: &str) -> Result<Selection, String> {
+    if text.contains('/') {
+        let name = text.parse().map_err(|error| format!("{error}"))?;
+        return Ok(Selection::Entry(name));
+    }
+    check_collection(text).map_err(|error| error.to_string())?;
+    Ok(Selection::Collection(text.to_owned()))
+}

@@ -1,0 +1,418 @@
+//! Routes of the archive: the verbs, and contents as they are.
+//!
+//! - Contents are streamed in both directions; an upload is acknowledged once it is durable.
+//! - A content is sent as a file to save, whatever its type says.
+//! - What destroys or protects is in the audit log.
+
+use axum::Json;
+use axum::body::Body as HttpBody;
+use axum::extract::{Path, Query as UrlQuery, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use watchkeeper_archive::name::EntryName;
+use watchkeeper_archive::query::Matches;
+use watchkeeper_archive::stats::Stats;
+use watchkeeper_archive::verb::{Destroyed, Found, Ingest, IngestOptions, Pruned};
+use watchkeeper_archive::{Answer, ArchiveError, Body, Entry, NewEntry, Query, Selection, Verb};
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::body::{self, Body as JsonBody};
+use watchkeeper_http::{Refusal, refusal};
+
+use crate::api::app::{App, MAX_MESSAGE};
+use crate::archive::ArchiveService;
+
+/// Bytes that are read of a large content at a time.
+const CHUNK: usize = 128 << 10;
+/// Tier that had a content.
+const TIER_HEADER: HeaderName = HeaderName::from_static("x-watchkeeper-tier");
+/// SHA-256 of a content.
+const HASH_HEADER: HeaderName = HeaderName::from_static("x-watchkeeper-sha256");
+
+/// Query of a content.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct GetQuery {
+    /// Read the disk, and fill the fast tiers again.
+    #[serde(default)]
+    skip_cache: bool,
+}
+
+/// Query of an upload.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PutQuery {
+    /// The members of `IngestOptions` as JSON.
+    options: Option<String>,
+}
+
+/// What is asked for in plain words.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Words {
+    /// Such as "pictures of cars at the gate yesterday".
+    words: String,
+}
+
+/// Number of entries that were changed.
+#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+pub(super) struct Changed {
+    entries: u64,
+}
+
+/// Entries that an ingest made.
+#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
+pub(super) struct Ingested {
+    entries: Vec<Entry>,
+}
+
+fn service(app: &App) -> Result<&ArchiveService, Refusal> {
+    let service = app.shared.conversations.deps().archive.as_ref();
+    service.ok_or_else(|| {
+        let detail = "this agent has no archive".to_owned();
+        Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ProblemCode::NotReady,
+            detail,
+        )
+    })
+}
+
+async fn run(app: &App, verb: Verb) -> Result<Answer, Refusal> {
+    service(app)?.run(verb).await.map_err(refused)
+}
+
+/// Converts an error into an HTTP problem.
+fn refused(error: ArchiveError) -> Refusal {
+    use ArchiveError as E;
+    let (status, code) = match &error {
+        E::Name(_) | E::Field { .. } | E::Reference(_) => {
+            (StatusCode::BAD_REQUEST, ProblemCode::InvalidRequest)
+        }
+        E::NotFound(_) => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
+        E::Gone(_) => (StatusCode::GONE, ProblemCode::NotFound),
+        E::Protected(_) => (StatusCode::CONFLICT, ProblemCode::Conflict),
+        E::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::Limit),
+        E::Refused(_) => (StatusCode::FORBIDDEN, ProblemCode::InvalidRequest),
+        E::Source(_) => (StatusCode::BAD_GATEWAY, ProblemCode::NotReady),
+        E::Full { .. } | E::Disk { .. } => (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage),
+        E::Damaged(_) | E::Store(_) | E::Io { .. } => {
+            tracing::error!(%error, "api: the archive failed");
+            (StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Storage)
+        }
+    };
+    let refusal = Refusal::new(status, code, error.to_string());
+    match error {
+        E::Field { field, value, .. } => refusal.at(field, value),
+        E::Name(invalid) => refusal.at(invalid.part, invalid.shown),
+        _ => refusal,
+    }
+}
+
+/// The answer of a verb is of another kind than the verb.
+fn mismatch() -> Refusal {
+    tracing::error!("api: the archive gave the answer of another verb");
+    refusal::internal()
+}
+
+/// Records a change in the audit log.
+async fn audit(app: &App, what: &'static str, selection: &Selection, done: Value) {
+    let deps = app.shared.conversations.deps();
+    let trace = Trace::new(&deps.home, app.entrypoint.name()).with_audit_limits(deps.audit);
+    let named = match selection {
+        Selection::Entry(name) => name.to_string(),
+        Selection::Collection(name) => format!("the collection {name}"),
+    };
+    let details = json!({
+        "selection": selection, "result": done,
+        "sentence": format!("{what} {named} in the archive"),
+    });
+    let recorded = tokio::task::spawn_blocking(move || {
+        trace.note_or_log(Timestamp::now(), "archive", details);
+    });
+    // A failure is logged; the change is made.
+    recorded.await.ok();
+}
+
+/// The collections, with their numbers of entries.
+#[utoipa::path(get, path = "/archive", tag = "archive",
+    responses((status = 200, body = std::collections::BTreeMap<String, u64>)))]
+pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, Refusal> {
+    match run(&app, Verb::List).await? {
+        Answer::Collections { collections } => Ok(Json(json!(collections))),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Contents, bounds, and hits and misses by tier since the start.
+#[utoipa::path(get, path = "/archive/stats", tag = "archive",
+    responses((status = 200, body = Stats)))]
+pub(super) async fn stats(State(app): State<App>) -> Result<Json<Stats>, Refusal> {
+    match run(&app, Verb::Stats).await? {
+        Answer::Stats(stats) => Ok(Json(*stats)),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Entries that match all conditions.
+#[utoipa::path(post, path = "/archive/query", tag = "archive", request_body = Query,
+    responses((status = 200, body = Matches)))]
+pub(super) async fn query(
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Json<Matches>, Refusal> {
+    let query = Box::new(body::read(body::json(body)?)?);
+    match run(&app, Verb::Query { query }).await? {
+        Answer::Matches(matches) => Ok(Json(matches)),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Entries by a request in plain words, read by rules. The answer quotes the words that were not
+/// understood.
+#[utoipa::path(post, path = "/archive/find", tag = "archive", request_body = Words,
+    responses((status = 200, body = Found)))]
+pub(super) async fn find(State(app): State<App>, body: JsonBody) -> Result<Json<Found>, Refusal> {
+    let Words { words } = body::read(body::json(body)?)?;
+    match run(&app, Verb::Find { words }).await? {
+        Answer::Found(found) => Ok(Json(*found)),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Ingests a source that the agent reads. Files only below `agent.archive.ingest_roots`, hosts
+/// only with public addresses or of `agent.archive.ingest_hosts`.
+#[utoipa::path(post, path = "/archive/ingest", tag = "archive", request_body = Ingest,
+    responses((status = 200, body = Ingested)))]
+pub(super) async fn ingest(
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Json<Ingested>, Refusal> {
+    let ingest: Ingest = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
+    match run(&app, Verb::Ingest(ingest)).await? {
+        Answer::Ingested { entries } => Ok(Json(Ingested { entries })),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Removes copies from the fast tiers; the entries stay in the durable tier.
+#[utoipa::path(post, path = "/archive/prune", tag = "archive", request_body = Selection,
+    responses((status = 200, body = Pruned)))]
+pub(super) async fn prune(State(app): State<App>, body: JsonBody) -> Result<Json<Pruned>, Refusal> {
+    let selection = body::read(body::json(body)?)?;
+    match run(&app, Verb::Prune { selection }).await? {
+        Answer::Pruned(pruned) => Ok(Json(pruned)),
+        _ => Err(mismatch()),
+    }
+}
+
+/// Removes entries from all tiers, for good. Refused as a whole if one of them is protected.
+#[utoipa::path(post, path = "/archive/destroy", tag = "archive", request_body = Selection,
+    responses((status = 200, body = Destroyed)))]
+pub(super) async fn destroy(
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Json<Destroyed>, Refusal> {
+    let selection: Selection = body::read(body::json(body)?)?;
+    destroy_selected(&app, selection).await.map(Json)
+}
+
+async fn destroy_selected(app: &App, selection: Selection) -> Result<Destroyed, Refusal> {
+    let verb = Verb::Destroy {
+        selection: selection.clone(),
+    };
+    match run(app, verb).await? {
+        Answer::Destroyed(destroyed) => {
+            audit(app, "destroyed", &selection, json!(destroyed)).await;
+            Ok(destroyed)
+        }
+        _ => Err(mismatch()),
+    }
+}
+
+/// Protects entries from eviction, expiry and destruction. Media of events are copied first.
+#[utoipa::path(post, path = "/archive/protect", tag = "archive", request_body = Selection,
+    responses((status = 200, body = Changed)))]
+pub(super) async fn protect(
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Json<Changed>, Refusal> {
+    let selection: Selection = body::read(body::json(body)?)?;
+    let verb = Verb::Protect {
+        selection: selection.clone(),
+    };
+    change(&app, "protected", selection, verb).await
+}
+
+/// Lifts the protection of entries.
+#[utoipa::path(post, path = "/archive/unprotect", tag = "archive", request_body = Selection,
+    responses((status = 200, body = Changed)))]
+pub(super) async fn unprotect(
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Json<Changed>, Refusal> {
+    let selection: Selection = body::read(body::json(body)?)?;
+    let verb = Verb::Unprotect {
+        selection: selection.clone(),
+    };
+    change(&app, "lifted the protection of", selection, verb).await
+}
+
+async fn change(
+    app: &App,
+    what: &'static str,
+    selection: Selection,
+    verb: Verb,
+) -> Result<Json<Changed>, Refusal> {
+    match run(app, verb).await? {
+        Answer::Changed { entries } => {
+            audit(app, what, &selection, json!(entries)).await;
+            Ok(Json(Changed { entries }))
+        }
+        _ => Err(mismatch()),
+    }
+}
+
+/// Reads the name of an entry in a path.
+fn entry_name(collection: &str, name: &str) -> Result<EntryName, Refusal> {
+    EntryName::new(collection, name).map_err(|error| refused(error.into()))
+}
+
+/// What is known of an entry.
+#[utoipa::path(get, path = "/archive/entries/{collection}/{name}/metadata", tag = "archive",
+    params(("collection" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = Entry)))]
+pub(super) async fn stat(
+    State(app): State<App>,
+    Path((collection, name)): Path<(String, String)>,
+) -> Result<Json<Entry>, Refusal> {
+    let name = entry_name(&collection, &name)?;
+    match run(&app, Verb::Stat { name }).await? {
+        Answer::Entry { entry } => Ok(Json(*entry)),
+        _ => Err(mismatch()),
+    }
+}
+
+/// The content of an entry. The headers name the tier that had it, and its SHA-256. Status 410:
+/// the runtime's retention has removed the media, and the entry is dropped.
+#[utoipa::path(get, path = "/archive/entries/{collection}/{name}", tag = "archive",
+    params(("collection" = String, Path), ("name" = String, Path), GetQuery),
+    responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)))]
+pub(super) async fn get(
+    State(app): State<App>,
+    Path((collection, name)): Path<(String, String)>,
+    UrlQuery(query): UrlQuery<GetQuery>,
+) -> Result<Response, Refusal> {
+    let name = entry_name(&collection, &name)?;
+    let found = service(&app)?.retrieve(&name, query.skip_cache).await;
+    let found = found.map_err(refused)?;
+    let (body, bytes) = match found.body {
+        Body::Bytes(content) => {
+            let bytes = content.len() as u64;
+            (HttpBody::from(content), bytes)
+        }
+        Body::File(file) => (HttpBody::from_stream(chunks(file)), found.entry.bytes),
+        // The service has resolved it.
+        Body::Media(_) => return Err(mismatch()),
+    };
+    let headers = [
+        (CONTENT_TYPE, found.entry.content_type),
+        (CONTENT_LENGTH, bytes.to_string()),
+        (
+            CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{}\"", name.name()),
+        ),
+        (
+            HeaderName::from_static("x-content-type-options"),
+            "nosniff".to_owned(),
+        ),
+        (TIER_HEADER, found.tier.to_owned()),
+        (HASH_HEADER, found.entry.sha256.to_string()),
+    ];
+    let mut map = HeaderMap::new();
+    for (key, value) in headers {
+        let value = value.parse().map_err(|_| mismatch())?;
+        map.insert(key, value);
+    }
+    Ok((map, body).into_response())
+}
+
+/// A file in chunks.
+fn chunks(
+    file: std::fs::File,
+) -> impl futures_util::Stream<Item = std::io::Result<Bytes>> + Send + 'static {
+    stream::try_unfold(tokio::fs::File::from_std(file), |mut file| async move {
+        let mut chunk = Vec::with_capacity(CHUNK);
+        let read = (&mut file)
+            .take(CHUNK as u64)
+            .read_to_end(&mut chunk)
+            .await?;
+        Ok((read > 0).then(|| (Bytes::from(chunk), file)))
+    })
+}
+
+/// Makes the body an entry. Status 200 says that it is durable.
+#[utoipa::path(put, path = "/archive/entries/{collection}/{name}", tag = "archive",
+    params(("collection" = String, Path), ("name" = String, Path), PutQuery),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, body = Entry)))]
+pub(super) async fn put(
+    State(app): State<App>,
+    Path((collection, name)): Path<(String, String)>,
+    UrlQuery(query): UrlQuery<PutQuery>,
+    body: HttpBody,
+) -> Result<Json<Entry>, Refusal> {
+    let name = entry_name(&collection, &name)?;
+    let options: IngestOptions = match query.options.as_deref() {
+        Some(text) => {
+            let value = serde_json::from_str(text);
+            let value =
+                value.map_err(|error| Refusal::invalid(format!("options is not JSON: {error}")))?;
+            body::read(value)?
+        }
+        None => IngestOptions::default(),
+    };
+    let new = NewEntry {
+        name,
+        content_type: options.content_type,
+        retention: options.retention,
+        ttl_s: options.ttl_s,
+        metadata: options.metadata,
+    };
+    new.check().map_err(refused)?;
+    let service = service(&app)?;
+    let archive = service.archive().await.map_err(refused)?;
+    let _place = service.upload_place().await;
+    let chunks = body.into_data_stream().map(|chunk| {
+        chunk.map_err(|error| {
+            ArchiveError::Source(format!(
+                "the body did not come whole: {error}; send it again"
+            ))
+        })
+    });
+    let sealed = archive.stage_stream(chunks).await.map_err(refused)?;
+    let entry = archive.ingest(sealed, new).await.map_err(refused)?;
+    Ok(Json(entry))
+}
+
+/// Removes an entry from all tiers, for good.
+#[utoipa::path(delete, path = "/archive/entries/{collection}/{name}", tag = "archive",
+    params(("collection" = String, Path), ("name" = String, Path)),
+    responses((status = 200, body = Destroyed)))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Path((collection, name)): Path<(String, String)>,
+) -> Result<Json<Destroyed>, Refusal> {
+    let name = entry_name(&collection, &name)?;
+    destroy_selected(&app, Selection::Entry(name))
+        .await
+        .map(Json)
+}

@@ -1,0 +1,20 @@
+//! The archive in the agent: what opens it, what it ingests, and the events that enter by
+//! themselves.
+//!
+//! - [`service`]: the verbs. [`sources`]: reading what an ingest names. [`roots`]: files below
+//!   allowed folders. [`web`]: one GET. [`journal`]: a record as references. [`follow`]: its feed.
+//!
+//! Invariants:
+//! - An archive that can't be opened is reported at each request; the agent runs on.
+//! - A file is read only below a configured folder, a host called only at a public address or by
+//!   a configured name.
+//! - A reference enters with its metadata only; its content stays with the runtime.
+
+mod follow;
+mod journal;
+mod roots;
+pub mod service;
+mod sources;
+mod web;
+
+pub use service::{ArchiveService, ArchiveSetup};

@@ -1,0 +1,245 @@
+//! The archive of this agent behind its verbs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Zoned;
+use tokio::sync::{OnceCell, Semaphore};
+use watchkeeper_archive::memcached::MemcachedTier;
+use watchkeeper_archive::s3::{S3Settings, S3Tier};
+use watchkeeper_archive::{
+    Answer, Archive, ArchiveError, Body, EntryName, Limits, NewEntry, Retention, Retrieved,
+    Selection, Settings, Tier, Verb,
+};
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_config::{ArchiveConfig, S3Config};
+
+use super::follow;
+use super::sources::Sources;
+use crate::connectors::http_client::HttpClient;
+use crate::connectors::secrets;
+
+/// Folder of the archive below the state folder.
+const FOLDER: &str = "archive";
+/// Ingests at a time; a further one waits.
+const MAX_INGESTS: usize = 4;
+/// Interval of the sweep of expired entries.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// Pause before an archive that could not be opened is tried again.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// What the archive of an agent needs.
+#[derive(Debug, Clone)]
+pub struct ArchiveSetup {
+    pub state_dir: PathBuf,
+    pub config: ArchiveConfig,
+    /// PEM file with the authorities to trust; absent: the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Folder of the service's credentials (systemd).
+    pub credentials: Option<PathBuf>,
+}
+
+/// The archive of this agent; clones share it. It is opened at its first use.
+#[derive(Debug, Clone)]
+pub struct ArchiveService(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    setup: ArchiveSetup,
+    runtime: RuntimeClient,
+    http: HttpClient,
+    sources: Sources,
+    archive: OnceCell<Archive>,
+    ingests: Semaphore,
+}
+
+impl ArchiveService {
+    /// Makes the service. Nothing is opened yet.
+    #[must_use]
+    pub fn new(setup: ArchiveSetup, runtime: RuntimeClient) -> Self {
+        let sources = Sources::new(&setup.config, setup.ca_file.clone());
+        Self(Arc::new(Inner {
+            http: HttpClient::new(setup.ca_file.clone()),
+            sources,
+            setup,
+            runtime,
+            archive: OnceCell::new(),
+            ingests: Semaphore::new(MAX_INGESTS),
+        }))
+    }
+
+    /// Returns the archive.
+    ///
+    /// # Errors
+    /// If it can't be opened; the next call tries again.
+    pub async fn archive(&self) -> Result<&Archive, ArchiveError> {
+        self.0.archive.get_or_try_init(|| self.open()).await
+    }
+
+    /// Returns the archive if it was opened.
+    #[must_use]
+    pub fn opened(&self) -> Option<&Archive> {
+        self.0.archive.get()
+    }
+
+    pub(super) fn runtime(&self) -> &RuntimeClient {
+        &self.0.runtime
+    }
+
+    async fn open(&self) -> Result<Archive, ArchiveError> {
+        let config = &self.0.setup.config;
+        let memcached = (!config.memcached.is_empty())
+            .then(|| Arc::new(MemcachedTier::new(config.memcached.clone())) as Arc<dyn Tier>);
+        let objects = match &config.s3 {
+            Some(s3) => Some(self.object_tier(s3).await?),
+            None => None,
+        };
+        let settings = Settings {
+            folder: self.0.setup.state_dir.join(FOLDER),
+            limits: Limits {
+                max_bytes: config.max_bytes,
+                max_entry_bytes: config.max_entry_bytes,
+                ..Limits::default()
+            },
+            memory_bytes: config.memory_bytes,
+            shared: memcached,
+            objects,
+        };
+        let opened = tokio::task::spawn_blocking(move || Archive::open(settings)).await;
+        let opened = opened.map_err(|error| ArchiveError::Refused(error.to_string()))?;
+        let (archive, found) = opened?;
+        tracing::info!(?found, "the archive is open");
+        if found.missing > 0 {
+            tracing::error!(found.missing, "archive: contents are missing on disk");
+        }
+        Ok(archive)
+    }
+
+    async fn object_tier(&self, s3: &S3Config) -> Result<Arc<dyn Tier>, ArchiveError> {
+        let name = "agent.archive.s3_secret_key";
+        let credentials = self.0.setup.credentials.as_deref();
+        let secret = secrets::read(name, &s3.secret_key, credentials);
+        let client = self.0.http.client().await;
+        let client = client.map_err(|fault| ArchiveError::Refused(fault.why))?;
+        let settings = S3Settings {
+            endpoints: s3.endpoints.clone(),
+            bucket: s3.bucket.clone(),
+            region: s3.region.clone(),
+            prefix: s3.prefix.clone(),
+            access_key: s3.access_key.clone().into(),
+            secret_key: secret.map_err(ArchiveError::Refused)?,
+        };
+        let tier = S3Tier::new(settings, client.clone()).map_err(|error| {
+            ArchiveError::Refused(format!("agent.archive.s3_bucket: {error}; check the name"))
+        })?;
+        Ok(Arc::new(tier))
+    }
+
+    /// Runs a verb.
+    ///
+    /// # Errors
+    /// Those of the verb, or if the archive can't be opened.
+    pub async fn run(&self, verb: Verb) -> Result<Answer, ArchiveError> {
+        let archive = self.archive().await?;
+        match verb {
+            Verb::Ingest(ingest) => {
+                // The semaphore is never closed.
+                let _place = self.0.ingests.acquire().await.ok();
+                let entries = self
+                    .0
+                    .sources
+                    .ingest(archive, &self.0.runtime, ingest)
+                    .await?;
+                Ok(Answer::Ingested { entries })
+            }
+            Verb::Protect { selection } => {
+                self.copy_references(archive, &selection).await?;
+                archive.run(Verb::Protect { selection }, Zoned::now()).await
+            }
+            verb => archive.run(verb, Zoned::now()).await,
+        }
+    }
+
+    /// Copies the media of selected references into the archive, so that they can be protected.
+    async fn copy_references(
+        &self,
+        archive: &Archive,
+        selection: &Selection,
+    ) -> Result<(), ArchiveError> {
+        for name in archive.references(selection.clone()).await? {
+            let found = self.retrieve(&name, false).await?;
+            let Body::Bytes(content) = found.body else {
+                continue;
+            };
+            let new = NewEntry {
+                name,
+                content_type: Some(found.entry.content_type),
+                retention: Retention::Protected,
+                ttl_s: None,
+                metadata: found.entry.metadata,
+            };
+            archive.ingest_bytes(content, new).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes a place for an upload; it counts as an ingest until it is dropped.
+    pub async fn upload_place(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        self.0.ingests.acquire().await.ok()
+    }
+
+    /// Returns an entry with its content; that of a reference comes from the runtime.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Gone`] when retention has removed the media of a reference; its entry is
+    /// dropped then. Otherwise as [`Archive::retrieve`].
+    pub async fn retrieve(
+        &self,
+        name: &EntryName,
+        skip_cache: bool,
+    ) -> Result<Retrieved, ArchiveError> {
+        let archive = self.archive().await?;
+        let found = archive.retrieve(name, skip_cache).await?;
+        let Body::Media(id) = &found.body else {
+            return Ok(found);
+        };
+        match self.0.runtime.media(id).await {
+            Ok(content) => Ok(Retrieved {
+                body: Body::Bytes(content),
+                ..found
+            }),
+            Err(error) if error.is_not_found() => {
+                archive.destroy(Selection::Entry(name.clone())).await?;
+                Err(ArchiveError::Gone(name.clone()))
+            }
+            Err(error) => Err(ArchiveError::Source(error.in_full())),
+        }
+    }
+
+    /// Indexes events, copies to the object tier and removes what has expired, until it is
+    /// dropped.
+    pub async fn serve(&self) {
+        let archive = loop {
+            match self.archive().await {
+                Ok(archive) => break archive,
+                Err(error) => tracing::error!(%error, "the archive is not open; retrying"),
+            }
+            tokio::time::sleep(RETRY).await;
+        };
+        let sweep = async {
+            loop {
+                if let Err(error) = archive.expire().await {
+                    tracing::warn!(%error, "archive: expired entries stay");
+                }
+                tokio::time::sleep(SWEEP_INTERVAL).await;
+            }
+        };
+        let events = async {
+            if self.0.setup.config.index_events {
+                follow::index_events(self, archive).await;
+            }
+        };
+        tokio::join!(sweep, events, archive.serve_objects());
+    }
+}

@@ -1,0 +1,232 @@
+//! Reads what an ingest names, and makes entries of it.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+use watchkeeper_archive::name::{EntryName, check_collection, name_of_path};
+use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::{
+    Archive, ArchiveError, Content, ContentHash, Entry, NewEntry, Query, Sealed, Source,
+};
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_config::ArchiveConfig;
+
+use super::journal::COLLECTION;
+use super::roots;
+use super::web::Web;
+
+/// Bytes that are read of a file at a time.
+const CHUNK: usize = 256 << 10;
+
+/// What reads sources.
+#[derive(Debug)]
+pub(super) struct Sources {
+    roots: Vec<PathBuf>,
+    web: Web,
+}
+
+impl Sources {
+    pub(super) fn new(config: &ArchiveConfig, ca_file: Option<PathBuf>) -> Self {
+        Self {
+            roots: config.ingest_roots.clone(),
+            web: Web::new(config.ingest_hosts.clone(), ca_file),
+        }
+    }
+
+    /// Reads a source and makes entries of it. Those made before a failure stay.
+    pub(super) async fn ingest(
+        &self,
+        archive: &Archive,
+        runtime: &RuntimeClient,
+        ingest: Ingest,
+    ) -> Result<Vec<Entry>, ArchiveError> {
+        check_collection(&ingest.collection)?;
+        let source: Source = ingest.source.parse()?;
+        let target = Target { archive, ingest };
+        let one = match source {
+            Source::Memory(content) => {
+                let short: String = ContentHash::of(&content)
+                    .to_string()
+                    .chars()
+                    .take(8)
+                    .collect();
+                let new = target.new_entry(&format!("text-{short}.txt"))?;
+                archive.ingest_bytes(content.into(), new).await?
+            }
+            Source::File(path) => self.file(&target, path).await?,
+            Source::Folder(path) => return self.folder(&target, path).await,
+            Source::Clip(event) => return target.media(runtime, &event, Some("video/")).await,
+            Source::Event(event) => return target.media(runtime, &event, None).await,
+            Source::Http(url) => {
+                let path = url.path().rsplit('/').next().unwrap_or_default().to_owned();
+                let mut new = target.new_entry(&named(&path, url.as_str()))?;
+                let fetched = self.web.get(url).await?;
+                new.content_type = new.content_type.or(fetched.content_type);
+                let sealed = archive.stage_stream(fetched.body).await?;
+                archive.ingest(sealed, new).await?
+            }
+        };
+        Ok(vec![one])
+    }
+
+    async fn file(&self, target: &Target<'_>, path: PathBuf) -> Result<Entry, ArchiveError> {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let new = target.new_entry(&named(&name, &name))?;
+        let (roots, archive) = (self.roots.clone(), target.archive.clone());
+        let sealed = blocking(move || stage_file(&archive, roots::open_file(&roots, &path)?));
+        target.archive.ingest(sealed.await?, new).await
+    }
+
+    async fn folder(&self, target: &Target<'_>, path: PathBuf) -> Result<Vec<Entry>, ArchiveError> {
+        if target.ingest.name.is_some() {
+            let remedy = "leave it out: a folder has several contents".to_owned();
+            return Err(ArchiveError::field(
+                "name",
+                &path.display().to_string(),
+                remedy,
+            ));
+        }
+        // One file ahead: a staged content is a file on disk.
+        let (sender, mut receiver) = mpsc::channel(1);
+        let (roots, archive) = (self.roots.clone(), target.archive.clone());
+        let walking = blocking(move || {
+            roots::walk(&roots, &path, |(below, file)| {
+                let sealed = stage_file(&archive, file)?;
+                // A receiver that is gone has failed.
+                let gone = || ArchiveError::Source("the ingest was given up".to_owned());
+                sender.blocking_send((below, sealed)).map_err(|_| gone())
+            })
+        });
+        let ingesting = async {
+            let mut entries = Vec::new();
+            while let Some((below, sealed)) = receiver.recv().await {
+                let mut new = target.new_entry(&named(&below, &below))?;
+                new.metadata
+                    .labels
+                    .entry("file".to_owned())
+                    .or_insert_with(|| label(&below));
+                entries.push(target.archive.ingest(sealed, new).await?);
+            }
+            Ok::<_, ArchiveError>(entries)
+        };
+        let (walked, entries) = tokio::join!(walking, ingesting);
+        let entries = entries?;
+        walked?;
+        Ok(entries)
+    }
+}
+
+/// A text as the value of a label.
+fn label(text: &str) -> String {
+    let plain = text.chars().filter(|c| !c.is_control());
+    plain.take(watchkeeper_archive::entry::MAX_FIELD).collect()
+}
+
+/// The name of a content that comes from `path`; `whole` keeps two sources apart.
+fn named(path: &str, whole: &str) -> String {
+    let hash = ContentHash::of(whole.as_bytes()).to_string();
+    name_of_path(path, hash.get(..8).unwrap_or_default())
+}
+
+fn stage_file(archive: &Archive, mut file: std::fs::File) -> Result<Sealed, ArchiveError> {
+    let mut staged = archive.stage()?;
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let read = file.read(&mut buffer).map_err(|source| ArchiveError::Io {
+            path: Path::new("the source").to_owned(),
+            source,
+        })?;
+        match buffer.get(..read) {
+            Some(chunk) if !chunk.is_empty() => staged.append(chunk)?,
+            _ => return staged.seal(),
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ArchiveError> + Send + 'static,
+) -> Result<T, ArchiveError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(ArchiveError::Source(error.to_string())))
+}
+
+/// Where the contents of an ingest go.
+struct Target<'a> {
+    archive: &'a Archive,
+    ingest: Ingest,
+}
+
+impl Target<'_> {
+    /// The entry for a content, by the name of the request or else `usual`.
+    fn new_entry(&self, usual: &str) -> Result<NewEntry, ArchiveError> {
+        let name = self.ingest.name.as_deref().unwrap_or(usual);
+        let name = EntryName::new(&self.ingest.collection, name)?;
+        let IngestOptions {
+            content_type,
+            retention,
+            ttl_s,
+            metadata,
+        } = self.ingest.options.clone();
+        let new = NewEntry {
+            name,
+            content_type,
+            retention,
+            ttl_s,
+            metadata,
+        };
+        new.check()?;
+        Ok(new)
+    }
+
+    /// Copies media of an event, of one begin of a MIME type or all, by its references.
+    async fn media(
+        &self,
+        runtime: &RuntimeClient,
+        event: &str,
+        content_type: Option<&str>,
+    ) -> Result<Vec<Entry>, ArchiveError> {
+        let query = Query {
+            pattern: Some(COLLECTION.to_owned()),
+            event: Some(event.to_owned()),
+            content_type: content_type.map(str::to_owned),
+            ..Query::default()
+        };
+        let found = self.archive.query(query).await?.entries;
+        if found.is_empty() {
+            return Err(ArchiveError::Source(format!(
+                "event {event} has no such media in the collection {COLLECTION}; it may be \
+                 removed, or not be indexed yet"
+            )));
+        }
+        if self.ingest.name.is_some() && found.len() > 1 {
+            let remedy = format!("leave it out: the event has {} contents", found.len());
+            return Err(ArchiveError::field("name", event, remedy));
+        }
+        let mut entries = Vec::new();
+        for reference in found {
+            let mut new = self.new_entry(reference.name.name())?;
+            let Content::Media(id) = &reference.content else {
+                continue;
+            };
+            let content = runtime
+                .media(id)
+                .await
+                .map_err(|error| match error.is_not_found() {
+                    true => ArchiveError::Gone(reference.name.clone()),
+                    false => ArchiveError::Source(error.in_full()),
+                })?;
+            new.content_type
+                .get_or_insert_with(|| reference.content_type.clone());
+            if self.ingest.options.metadata == Default::default() {
+                new.metadata = reference.metadata;
+            }
+            entries.push(self.archive.ingest_bytes(content, new).await?);
+        }
+        Ok(entries)
+    }
+}

@@ -1,0 +1,94 @@
+//! Checks the section `[agent.archive]`.
+
+use std::path::{Component, PathBuf};
+
+use url::Url;
+
+use super::values::{Values, without_effect};
+use crate::archive::{ArchiveConfig, S3Config};
+use crate::error::{ConfigError, Origin};
+use crate::sinks::{HostRule, SecretSource};
+
+pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> ArchiveConfig {
+    let whole = |key| values.whole(key).unwrap_or_default();
+    let roots = "agent.archive.ingest_roots";
+    let ingest_roots = values.texts(roots, errors, |text| {
+        let folder = match values.origin(roots) {
+            Origin::File(_) => values.base.join(text),
+            Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
+        };
+        let is_plain = folder.components().all(|c| c != Component::ParentDir);
+        match folder.is_absolute() && is_plain {
+            true => Ok(folder),
+            false => Err("must be an absolute path without \"..\""),
+        }
+    });
+    ArchiveConfig {
+        max_bytes: whole("agent.archive.max_bytes"),
+        max_entry_bytes: whole("agent.archive.max_entry_bytes"),
+        memory_bytes: whole("agent.archive.memory_bytes"),
+        memcached: values.texts("agent.archive.memcached", errors, server),
+        s3: s3(values, errors),
+        ingest_roots,
+        ingest_hosts: values.texts("agent.archive.ingest_hosts", errors, HostRule::parse),
+        index_events: values.switch("agent.archive.index_events"),
+    }
+}
+
+/// Accepts `HOST:PORT`.
+fn server(text: &str) -> Result<String, &'static str> {
+    let is_good = HostRule::parse(text).is_ok() && text.rsplit_once(':').is_some();
+    match is_good {
+        true => Ok(text.to_owned()),
+        false => Err("must be a host and a port, such as 127.0.0.1:11211"),
+    }
+}
+
+fn s3(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S3Config> {
+    let key = "agent.archive.s3_endpoints";
+    if values.found(key).is_none() {
+        without_effect("agent.archive.s3_", key, values, errors);
+        return None;
+    }
+    let endpoints = values.texts(key, errors, |text| {
+        let url = Url::parse(text).ok();
+        let is_good = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+        url.filter(is_good)
+            .ok_or("must be an address such as https://s3.example.com")
+    });
+    let mut needed = |key: &str| {
+        let text = values.text(key);
+        if text.is_none() {
+            let problem = "is missing; the object tier needs it";
+            errors.push(ConfigError::new(key, problem, values.origin(key)));
+        }
+        text
+    };
+    let bucket = needed("agent.archive.s3_bucket");
+    let access_key = needed("agent.archive.s3_access_key");
+    let file = values
+        .path("agent.archive.s3_secret_key_file")
+        .map(SecretSource::File);
+    let credential = values.text("agent.archive.s3_secret_key_credential");
+    let credential = credential.map(SecretSource::Credential);
+    let secret_key = match (file, credential) {
+        (Some(source), None) | (None, Some(source)) => Some(source),
+        (file, _) => {
+            let key = "agent.archive.s3_secret_key_file";
+            let problem = match file {
+                Some(_) => "agent.archive.s3_secret_key_credential is set too; keep one",
+                None => "is missing, and agent.archive.s3_secret_key_credential too; set one",
+            };
+            errors.push(ConfigError::new(key, problem, values.origin(key)));
+            None
+        }
+    };
+    Some(S3Config {
+        endpoints,
+        bucket: bucket?,
+        region: values.text("agent.archive.s3_region").unwrap_or_default(),
+        prefix: values.text("agent.archive.s3_prefix").unwrap_or_default(),
+        access_key: access_key?,
+        secret_key: secret_key?,
+    })
+}
