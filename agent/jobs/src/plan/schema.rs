@@ -64,8 +64,9 @@ pub fn schema(tools: &Toolbox) -> Value {
     })
 }
 
-/// The part of the schema that ties a tool to its parameters.
-fn call(spec: &'static ToolSpec) -> Value {
+/// Returns the schema of a tool's parameters.
+#[must_use]
+pub fn params_schema(spec: &ToolSpec) -> Value {
     let mut properties = Map::new();
     for param in spec.params {
         let mut described = kind(param.kind);
@@ -76,7 +77,18 @@ fn call(spec: &'static ToolSpec) -> Value {
         .filter(|param| param.required)
         .map(|param| param.name)
         .collect();
-    let needed: &[&str] = if required.is_empty() {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": required,
+        "properties": properties,
+    })
+}
+
+/// The part of the schema that ties a tool to its parameters.
+fn call(spec: &'static ToolSpec) -> Value {
+    let params = params_schema(spec);
+    let needed: &[&str] = if spec.params.iter().all(|param| !param.required) {
         &[]
     } else {
         &["params"]
@@ -86,12 +98,7 @@ fn call(spec: &'static ToolSpec) -> Value {
         "required": needed,
         "properties": {
             "tool": {"const": spec.name},
-            "params": {
-                "type": "object",
-                "additionalProperties": false,
-                "required": required,
-                "properties": properties,
-            },
+            "params": params,
         },
     })
 }
