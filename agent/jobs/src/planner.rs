@@ -24,7 +24,7 @@ pub use refine::Refinement;
 pub use request::NotUnderstood;
 use request::{Range, Request, Source};
 pub use selection::select_tools;
-pub use template::{NotReusable, PlanTemplate};
+pub use template::{NotReusable, PlanTemplate, template_name};
 
 use crate::plan::{Call, Plan, Retry, Step};
 
@@ -59,7 +59,7 @@ pub fn plan_in_part(text: &str, now: DateTime) -> Option<(Plan, Vec<String>)> {
 }
 
 /// Plans a request of [`plan`] anew with refinements, each applied to the earlier ones. `now` is
-/// the time of the request.
+/// the time of the request, `title` the title of the album.
 ///
 /// # Errors
 /// If a word is not understood.
@@ -67,13 +67,14 @@ pub fn plan_refined(
     text: &str,
     refinements: &[String],
     now: DateTime,
+    title: &str,
 ) -> Result<Plan, NotUnderstood> {
     let now = next_second(now);
     let mut request = Request::read(text, now)?;
     for words in refinements {
         Refinement::read(words, now)?.apply(&mut request);
     }
-    Ok(build(text, &request))
+    Ok(build(title, &request))
 }
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.

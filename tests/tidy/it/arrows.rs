@@ -46,8 +46,8 @@ const ARROWS: [(&str, &[&str]); 26] = [
     (
         "assistant",
         &[
-            "client", "config", "contract", "engine", "http", "llm", "memory", "models", "plain",
-            "store", "vision",
+            "client", "config", "contract", "engine", "http", "jobs", "llm", "memory", "models",
+            "plain", "store", "vision",
         ],
     ),
     (

@@ -241,7 +241,8 @@ mod tests {
     /// Difference that refinements make to a plan of the rules.
     fn refined(request: &str, words: &[&str]) -> Vec<String> {
         let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
-        let refined = plan_refined(request, &words, now()).unwrap_or_else(|e| panic!("{e}"));
+        let refined =
+            plan_refined(request, &words, now(), request).unwrap_or_else(|e| panic!("{e}"));
         check(refined.clone(), &picture_tools()).unwrap();
         difference(&plan(request, now()).unwrap(), &refined)
     }

@@ -140,6 +140,18 @@ impl PlanTemplate {
     }
 }
 
+/// Returns a name for the template of a request, made of its first words.
+#[must_use]
+pub fn template_name(request: &str) -> String {
+    let pattern = Pattern::read(request);
+    let words = pattern.plain_words().map(|word| {
+        let letters = word.chars().filter(char::is_ascii_alphanumeric);
+        letters.collect::<String>()
+    });
+    let words: Vec<String> = words.filter(|word| !word.is_empty()).take(4).collect();
+    words.join("-").chars().take(40).collect()
+}
+
 /// Whether a place in a plan is the value of an input or a parameter.
 fn is_value(place: &str) -> bool {
     place.starts_with("/inputs/") || place.contains("/params/")

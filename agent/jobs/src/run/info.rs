@@ -55,6 +55,8 @@ pub enum PlannedBy {
     Cache,
     /// A language model.
     Model,
+    /// The rules changed values in the plan of an earlier job.
+    Edited,
     /// The rules, which left out words that no language model could be asked about.
     RulesInPart,
 }

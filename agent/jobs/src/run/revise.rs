@@ -22,8 +22,17 @@ impl JobFolder {
     /// Replaces the plan of a job that does not run; durable on return.
     ///
     /// # Errors
-    /// If a done step would change, or a step would write what a step that is gone has begun.
+    /// As [`JobFolder::check_revision`], or if the disk refuses.
     pub fn revise(&mut self, plan: &CheckedPlan, tools: &Toolbox) -> Result<(), RevisionError> {
+        self.check_revision(plan, tools)?;
+        Ok(self.replace_plan(plan.plan())?)
+    }
+
+    /// Checks that a plan can replace that of the job.
+    ///
+    /// # Errors
+    /// If a done step would change, or a step would write what a step that is gone has begun.
+    pub fn check_revision(&self, plan: &CheckedPlan, tools: &Toolbox) -> Result<(), RevisionError> {
         let lines = self.log()?;
         let old = read(&self.info().plan).ok();
         for (done, _) in finished(&lines) {
@@ -49,7 +58,7 @@ impl JobFolder {
                 }
             }
         }
-        Ok(self.replace_plan(plan.plan())?)
+        Ok(())
     }
 }
 
