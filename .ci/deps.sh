@@ -5,7 +5,8 @@ RUST_WANTED=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 RUN_PACKAGES="build-essential pkg-config libclang-dev libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev
   gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad gstreamer1.0-plugins-ugly gstreamer1.0-libav"
-TEST_PACKAGES="libgstrtspserver-1.0-dev gstreamer1.0-rtsp gstreamer1.0-tools gstreamer1.0-x mosquitto mosquitto-clients memcached curl xvfb"
+TEST_PACKAGES="libgstrtspserver-1.0-dev gstreamer1.0-rtsp gstreamer1.0-tools gstreamer1.0-x mosquitto mosquitto-clients memcached curl xvfb
+  python3-jsonschema"
 
 say() {
   if [ -t 2 ] && [ -z "${NO_COLOR:-}" ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else printf '%s\n' "$*" >&2; fi

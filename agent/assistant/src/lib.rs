@@ -6,6 +6,7 @@
 //! - [`narrowing`]: what a rule is narrowed by, from people's answers about its events.
 //! - [`past`]: which events there were, and what could have been known.
 //! - [`blueprint`]: the jobs of a language model and their limits; [`router`] chooses one.
+//! - [`jobs`]: plans of jobs by a language model.
 //! - [`audit`]: who confirmed what, what was changed and spent; chained by hash.
 //! - [`permissions`], [`redact`], [`trace`], [`notes`], [`llm`], [`active`]: what those share.
 //!
@@ -22,6 +23,7 @@ pub mod audit;
 pub mod blueprint;
 pub mod failure;
 pub mod heartbeat_switch;
+pub mod jobs;
 pub mod lesson;
 pub mod llm;
 pub mod moment;

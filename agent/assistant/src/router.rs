@@ -50,10 +50,9 @@ pub enum RouteError {
     Damaged(String),
     /// Its job is not for users.
     #[error(
-        "{0} judges uncertain events and takes no requests; name another blueprint, or leave out \
-            --blueprint"
+        "{name} {what} and takes no requests here; name another blueprint, or leave out --blueprint"
     )]
-    NotForUsers(String),
+    NotForUsers { name: String, what: &'static str },
 }
 
 /// The blueprints that a user's request may go to.
@@ -121,7 +120,14 @@ pub fn route_by_user(listed: BlueprintEntry) -> Result<Route, RouteError> {
             blueprint,
             by: ChosenBy::Person,
         }),
-        _ => Err(RouteError::NotForUsers(name)),
+        Some(blueprint) if blueprint.job == Job::Jobs => Err(RouteError::NotForUsers {
+            name,
+            what: "plans jobs (`watchkeeper job plan`)",
+        }),
+        _ => Err(RouteError::NotForUsers {
+            name,
+            what: "judges uncertain events",
+        }),
     }
 }
 

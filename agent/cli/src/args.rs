@@ -30,7 +30,7 @@ pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
-pub use self::job::{JobAction, JobOutput, JobPlanArgs, JobRunArgs};
+pub use self::job::{JobAction, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction};
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};

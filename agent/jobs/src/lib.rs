@@ -1,7 +1,8 @@
 //! Jobs: work on what was seen, as a plan of named steps.
 //!
 //! Owns the language of [`plan`]s with their check and repair, their [`run`] as a graph, the
-//! [`tools`] on pictures, and a [`planner`] for plain English.
+//! [`tools`] on pictures, a [`planner`] for plain English, and the plans that are kept for later
+//! requests ([`template_store`]).
 //!
 //! - A plan is data from outside, from a file, a template or a language model: it is checked whole,
 //!   and all its faults are reported together. Nothing of an invalid plan is run.
@@ -11,11 +12,13 @@
 //!
 //! Not here: the command line, language models, the runtime's API.
 
+mod addresses;
 pub mod plan;
 pub mod planner;
 pub mod run;
 mod spelling;
 mod target;
+pub mod template_store;
 pub mod tool;
 pub mod tools;
 
@@ -28,6 +31,7 @@ pub fn counted(number: usize, noun: &str) -> String {
     }
 }
 
+pub use addresses::{absent_folders, check_addresses};
 pub use plan::{Fault, Plan, Step};
 pub use target::{Target, TargetError};
 pub use tool::{Tool, Toolbox};

@@ -1,9 +1,16 @@
-//! Plans for requests in plain English, by templates.
+//! Plans for requests in plain English, by rules and by templates.
 //!
-//! - A request is planned only if every word of it is understood; what is not is named.
+//! - [`plan`] plans a request only if every word of it is understood; what is not is named.
 //! - The same words at the same time make the same plan.
+//! - A [`PlanTemplate`] is used only for a request that differs in slots, all of which it can fill.
+//!
+//! Not here: where templates are kept ([`crate::template_store`]), language models.
 
+mod pattern;
+mod refine;
 mod request;
+mod selection;
+mod template;
 mod words;
 
 use std::collections::BTreeMap;
@@ -12,17 +19,17 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
+pub use pattern::absolute_folders;
+pub use refine::Refinement;
 pub use request::NotUnderstood;
 use request::{Range, Request, Source};
+pub use selection::select_tools;
+pub use template::{NotReusable, PlanTemplate, template_name};
 
 use crate::plan::{Call, Plan, Retry, Step};
 
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
-
-/// Least sharpness of a picture that is not blurred. In the test data the sharp ones of a scene
-/// have at least 0.56, the blurred ones at most 0.19.
-const SHARP: f64 = 0.35;
 
 /// Plans a request such as `organise last week's deliveries by bay and keep the three best of
 /// each`; `now` is the local time.
@@ -30,14 +37,44 @@ const SHARP: f64 = 0.35;
 /// # Errors
 /// If a word is not understood, or it is not said which pictures are meant.
 pub fn plan(text: &str, now: DateTime) -> Result<Plan, NotUnderstood> {
-    // Fractions of a second mean nothing to a person, but the last one counts.
+    let request = Request::read(text, next_second(now))?;
+    Ok(build(text, &request))
+}
+
+/// Fractions of a second mean nothing to a person, but the last one counts.
+fn next_second(now: DateTime) -> DateTime {
     let whole = now.with().subsec_nanosecond(0).build().unwrap_or(now);
-    let next = match whole == now {
+    match whole == now {
         true => now,
         false => whole.saturating_add(SignedDuration::from_secs(1)),
-    };
-    let request = Request::read(text, next)?;
-    Ok(build(text, &request))
+    }
+}
+
+/// Plans the part of a request that is understood, if that says which pictures are meant and what
+/// is done with them. Returns the plan and the words that it leaves out.
+#[must_use]
+pub fn plan_in_part(text: &str, now: DateTime) -> Option<(Plan, Vec<String>)> {
+    let (request, left) = Request::read_in_part(text, next_second(now)).ok()?;
+    request.organises().then(|| (build(text, &request), left))
+}
+
+/// Plans a request of [`plan`] anew with refinements, each applied to the earlier ones. `now` is
+/// the time of the request, `title` the title of the album.
+///
+/// # Errors
+/// If a word is not understood.
+pub fn plan_refined(
+    text: &str,
+    refinements: &[String],
+    now: DateTime,
+    title: &str,
+) -> Result<Plan, NotUnderstood> {
+    let now = next_second(now);
+    let mut request = Request::read(text, now)?;
+    for words in refinements {
+        Refinement::read(words, now)?.apply(&mut request);
+    }
+    Ok(build(title, &request))
 }
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
@@ -114,8 +151,8 @@ fn build(text: &str, request: &Request) -> Plan {
         let camera = request.camera.as_deref().map(Value::from);
         conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
     }
-    if request.without_blurred {
-        conditions.insert("min_sharpness".to_owned(), json!(SHARP));
+    if let Some(sharpness) = request.min_sharpness {
+        conditions.insert("min_sharpness".to_owned(), json!(sharpness));
     }
     if !conditions.is_empty() {
         conditions.insert("pictures".to_owned(), json!(chain.pictures));
@@ -186,17 +223,21 @@ fn source(chain: &mut Chain, request: &Request) {
 
 fn needs_scores(request: &Request) -> bool {
     let by_score = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
-    request.without_blurred || request.best.is_some_and(by_score)
+    request.min_sharpness.is_some() || request.best.is_some_and(by_score)
 }
 
 /// The steps that write what was asked for; an album if nothing was.
 fn output(chain: &mut Chain, request: &Request, text: &str) {
+    let name = request.name.as_deref();
     if request.sheet {
-        let params = json!({"from": chain.collection(), "file": "sheet.jpg"});
+        let file = format!("{}.jpg", name.unwrap_or("sheet"));
+        let params = json!({"from": chain.collection(), "file": file});
         chain.add("sheet", "contact_sheet", params, "all at a glance");
     }
     if request.album || !request.sheet {
-        let params = json!({"from": chain.collection(), "name": "album", "title": text});
+        let title = name.unwrap_or(text);
+        let name = name.unwrap_or("album");
+        let params = json!({"from": chain.collection(), "name": name, "title": title});
         chain.add("album", "album", params, "a folder and a page to look at");
     }
 }

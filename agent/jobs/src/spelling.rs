@@ -6,7 +6,8 @@ use strsim::damerau_levenshtein;
 const LEAD: usize = 1;
 
 /// Returns the known name that differs by one letter, or by two from eight letters on, if no other
-/// name is as near. Short names, and names that differ in a digit, are never taken for another.
+/// name is as near. A name of up to three letters may differ in its case only, and names that
+/// differ in a digit are never taken for another.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
     let allowed = match lower.chars().count() {
@@ -47,6 +48,8 @@ mod tests {
     #[test]
     fn short_names_ties_and_numbers_are_not_guessed() {
         assert_eq!(nearest("c", ["a", "b"]), None);
+        assert_eq!(nearest("dya", ["day", "hour"]), None);
+        assert_eq!(nearest("DAY", ["day", "hour"]), Some("day"));
         assert_eq!(nearest("step3", ["step1", "step30"]), None);
         assert_eq!(nearest("gates", ["gated", "gatee"]), None);
         assert_eq!(nearest("gatse", ["gates", "gate1"]), Some("gates"));

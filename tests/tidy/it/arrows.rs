@@ -47,7 +47,8 @@ const ARROWS: [(&str, &[&str]); 27] = [
     (
         "assistant",
         &[
-            "archive", "client", "config", "contract", "engine", "http", "llm", "memory", "models",
+            "archive", "client", "config", "contract", "engine", "http", "jobs", "llm", "memory",
+            "models",
             "plain", "store", "vision",
         ],
     ),

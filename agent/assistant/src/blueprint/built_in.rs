@@ -12,6 +12,7 @@ pub const fn text(job: Job) -> &'static str {
         Job::Triage => include_str!("built_in/triage.md"),
         Job::Question => include_str!("built_in/question.md"),
         Job::Notes => include_str!("built_in/notes.md"),
+        Job::Jobs => include_str!("built_in/jobs.md"),
     }
 }
 

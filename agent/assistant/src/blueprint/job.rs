@@ -21,6 +21,8 @@ pub enum Job {
     Question,
     /// Makes lasting notes from the journal and the notes of days.
     Notes,
+    /// Plans jobs on pictures ([`crate::jobs`]).
+    Jobs,
 }
 
 /// Tools of the set-up, in the order of the prompt.
@@ -71,11 +73,19 @@ const NOTES: &[&str] = &[
     "memory_note",
     "keep_pattern",
 ];
+/// Tool of the plans of jobs. It answers with the faults of a plan.
+const JOBS: &[&str] = &["propose_plan"];
 /// Tool of the second opinion. The agent calls it in place of the model.
 const TRIAGE: &[&str] = &["get_event"];
 
 impl Job {
-    pub const ALL: [Self; 4] = [Self::SetUp, Self::Triage, Self::Question, Self::Notes];
+    pub const ALL: [Self; 5] = [
+        Self::SetUp,
+        Self::Triage,
+        Self::Question,
+        Self::Notes,
+        Self::Jobs,
+    ];
 
     /// The name, also of the built-in blueprint.
     #[must_use]
@@ -85,6 +95,7 @@ impl Job {
             Self::Triage => "triage",
             Self::Question => "question",
             Self::Notes => "notes",
+            Self::Jobs => "jobs",
         }
     }
 
@@ -102,15 +113,17 @@ impl Job {
             Self::Triage => TRIAGE,
             Self::Question => QUESTION,
             Self::Notes => NOTES,
+            Self::Jobs => JOBS,
         }
     }
 
-    /// The tool that the agent calls first, so that a job begins with the current state. Every
-    /// blueprint has it.
+    /// The tool that every blueprint has. But for `jobs` the agent calls it first, so that a job
+    /// begins with the current state.
     #[must_use]
     pub const fn first_tool(self) -> &'static str {
         match self {
             Self::Triage => "get_event",
+            Self::Jobs => "propose_plan",
             Self::SetUp | Self::Question | Self::Notes => "look_around",
         }
     }
@@ -123,6 +136,7 @@ impl Job {
             Self::SetUp => MAX_STEPS,
             Self::Triage => 2,
             Self::Question | Self::Notes => 12,
+            Self::Jobs => 8,
         }
     }
 
@@ -133,14 +147,14 @@ impl Job {
         Money(match self {
             Self::SetUp => 200 * CENT,
             Self::Triage => 10 * CENT,
-            Self::Question | Self::Notes => 100 * CENT,
+            Self::Question | Self::Notes | Self::Jobs => 100 * CENT,
         })
     }
 
-    /// Whether a user's request may start it.
+    /// Whether a request to set up, ask or archive may start it.
     #[must_use]
     pub const fn is_user_requestable(self) -> bool {
-        !matches!(self, Self::Triage)
+        !matches!(self, Self::Triage | Self::Jobs)
     }
 }
 
@@ -155,7 +169,7 @@ mod tests {
         for job in Job::ALL {
             assert!(job.tools().contains(&job.first_tool()), "{}", job.name());
             assert_eq!(Job::from_name(job.name()), Some(job));
-            if job == Job::Triage {
+            if [Job::Triage, Job::Jobs].contains(&job) {
                 continue;
             }
             let there = ToolSet::new(&ToolPermissions::unrestricted(Entrypoint::Ask), job.tools());

@@ -353,10 +353,11 @@ impl SetupRunner<'_> {
 
 /// Returns the class of the calls of a job. Only a set-up that a program asks for is below a user's
 /// requests, because it takes many calls; a question over the API takes few.
-const fn call_class(job: BlueprintJob, entrypoint: Entrypoint) -> CallClass {
+pub(crate) const fn call_class(job: BlueprintJob, entrypoint: Entrypoint) -> CallClass {
     match job {
-        BlueprintJob::SetUp if entrypoint.is_api() => CallClass::SetUp,
+        BlueprintJob::SetUp | BlueprintJob::Jobs if entrypoint.is_api() => CallClass::SetUp,
         BlueprintJob::SetUp
+        | BlueprintJob::Jobs
         | BlueprintJob::Triage
         | BlueprintJob::Question
         | BlueprintJob::Notes => CallClass::Person,

@@ -143,14 +143,15 @@ fn example() -> Value {
     example
 }
 
-/// The instructions of a job. Those of the triage are in `second_opinion` of `watchkeeper-agent`.
+/// The instructions of a job. Those of the triage are in `second_opinion` of `watchkeeper-agent`, those of
+/// `jobs` in [`crate::jobs`].
 #[must_use]
 pub fn instructions(job: Job) -> String {
     match job {
         Job::SetUp => format!("{SET_UP}\n{}\n{RULES}", example()),
         Job::Question => format!("{QUESTION}\n\n{DATA_RULES}"),
         Job::Notes => format!("{NOTES}\n\n{DATA_RULES}"),
-        Job::Triage => String::new(),
+        Job::Triage | Job::Jobs => String::new(),
     }
 }
 

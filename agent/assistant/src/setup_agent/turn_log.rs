@@ -170,7 +170,7 @@ impl TurnLog {
             let age = wanted.now.duration_since(head.at).as_secs();
             let resume_window = match spec.blueprint.job {
                 Job::Question => QUESTION_RESUME_WINDOW_S,
-                Job::SetUp | Job::Triage | Job::Notes => RESUME_WINDOW_S,
+                Job::SetUp | Job::Triage | Job::Notes | Job::Jobs => RESUME_WINDOW_S,
             };
             let fits = left.resumable.is_none()
                 && head.request == wanted.request

@@ -8,8 +8,23 @@ use clap::{Args, Subcommand};
 pub enum JobAction {
     /// Run a plan from a file; repairs what is clear and reports it.
     Run(JobRunArgs),
-    /// Plan a request in plain English by templates, and print the plan or run it.
+    /// Plan a request in plain English, and print the plan or run it.
     Plan(JobPlanArgs),
+    /// Run a job again with changes in plain English, such as "only the two best, by month".
+    Refine(JobRefineArgs),
+    /// Keep a job that is done as a template for later requests.
+    Keep {
+        /// ID of the job, or the begin of it.
+        id: String,
+        /// Name of the template [default: the first words of the request].
+        #[arg(long = "as", value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Manage the templates that you keep [default: list].
+    Templates {
+        #[command(subcommand)]
+        action: Option<TemplateAction>,
+    },
     /// Check a plan, list all its faults, and what a repair would change.
     Validate {
         /// Plan in YAML or JSON; - for standard input.
@@ -79,8 +94,39 @@ pub struct JobPlanArgs {
     /// Run the plan instead of printing it.
     #[arg(long)]
     pub run: bool,
+    /// Ask the language model even if it has planned such a request before.
+    #[arg(long)]
+    pub no_cache: bool,
     #[command(flatten)]
     pub output: JobOutput,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct JobRefineArgs {
+    /// What to change; before it perhaps the ID of the job [default: the latest job].
+    #[arg(required = true, value_name = "[ID] WORDS")]
+    pub words: Vec<String>,
+    /// Show what would change, and run nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: JobOutput,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum TemplateAction {
+    /// List the templates.
+    List,
+    /// Print the plan of a template.
+    Show {
+        /// Name of the template.
+        name: String,
+    },
+    /// Remove a template.
+    Forget {
+        /// Name of the template.
+        name: String,
+    },
 }
 
 #[derive(Debug, Clone, Args)]

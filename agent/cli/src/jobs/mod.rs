@@ -6,23 +6,30 @@
 //!   printed with all its faults.
 
 mod event_pictures;
+mod planning;
 mod progress;
+mod refine;
 mod show;
+mod templates;
 
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use watchkeeper_config::Config;
 use watchkeeper_jobs::plan::{
     CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, check, read, read_parts, read_text,
     repair, schema,
 };
-use watchkeeper_jobs::run::{Ended, JobFolder, JobFolderError, Jobs, RunError, Runner, trajectory};
+use watchkeeper_jobs::run::{
+    Ended, JobFolder, JobFolderError, Jobs, Planned, RunError, Runner, trajectory,
+};
+use watchkeeper_jobs::template_store::TemplateStore;
 use watchkeeper_jobs::tools::picture_tools;
-use watchkeeper_jobs::{Toolbox, counted, planner};
+use watchkeeper_jobs::{Toolbox, absent_folders, check_addresses, counted, planner};
 
 use super::args::{Global, JobAction, JobOutput, JobPlanArgs, JobRunArgs};
 use super::configuration;
@@ -30,17 +37,23 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
 use event_pictures::EventPictures;
+use planning::PlannedJob;
 use progress::Progress;
 
 /// Folder of all jobs below the user's state folder.
 const FOLDER: &str = "jobs";
+/// Folder of kept and cached plans, beside them.
+const TEMPLATES: &str = "job-templates";
 
 pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let commands = JobCommands::new(config.runtime_socket)?;
+    let commands = JobCommands::new(config)?;
     match action {
         JobAction::Run(args) => commands.run_file(args, out),
         JobAction::Plan(args) => commands.plan(args, out),
+        JobAction::Refine(args) => commands.refine(args, out),
+        JobAction::Keep { id, name } => commands.keep(&id, name, out),
+        JobAction::Templates { action } => commands.templates(action, out),
         JobAction::Validate { file } => commands.validate(&file, out),
         JobAction::Explain { what } => commands.explain(&what, out),
         JobAction::List => show::list(&commands.jobs, out),
@@ -54,7 +67,7 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
             let job = commands.jobs.open(&id)?;
             match show::is_done(&job)? {
                 true => show::done_before(&job, out),
-                false => commands.start(&job, out),
+                false => commands.run_to_end(job, out),
             }
         }
         JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
@@ -79,28 +92,47 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
     }
 }
 
-/// Runs a request in plain English that the planner understands, as `job plan --run` does.
-pub(super) fn answer(text: &str, socket: PathBuf, out: &Output) -> Result<(), Failure> {
+/// Returns whether a request is one for a job: the rules understand it, or the user keeps a template
+/// for it.
+pub(super) fn recognises(text: &str) -> bool {
+    let now = jiff::Zoned::now().datetime();
+    let kept = || {
+        let store = TemplateStore::new(state_folder().ok()?.join(TEMPLATES));
+        store.find_template(text).ok()?
+    };
+    planner::understands(text, now) || kept().is_some()
+}
+
+/// Runs a request in plain English that [`recognises`] accepts, as `job plan --run` does.
+pub(super) fn answer(text: &str, config: Config, out: &Output) -> Result<(), Failure> {
     let args = JobPlanArgs {
         words: vec![text.to_owned()],
         run: true,
+        no_cache: false,
         output: JobOutput { output: None },
     };
-    JobCommands::new(socket)?.plan(args, out)
+    JobCommands::new(config)?.plan(args, out)
 }
 
 /// Tools and jobs of this user.
 struct JobCommands {
     tools: Toolbox,
     jobs: Jobs,
+    templates: TemplateStore,
+    config: Config,
 }
 
 impl JobCommands {
-    fn new(socket: PathBuf) -> Result<Self, Failure> {
+    fn new(config: Config) -> Result<Self, Failure> {
         let mut tools = picture_tools();
-        tools.add(Arc::new(EventPictures::new(socket)));
-        let jobs = Jobs::new(state_folder()?.join(FOLDER));
-        Ok(Self { tools, jobs })
+        tools.add(Arc::new(EventPictures::new(config.runtime_socket.clone())));
+        let state = state_folder()?;
+        Ok(Self {
+            tools,
+            jobs: Jobs::new(state.join(FOLDER)),
+            templates: TemplateStore::new(state.join(TEMPLATES)),
+            config,
+        })
     }
 
     fn run_file(&self, args: JobRunArgs, out: &Output) -> Result<(), Failure> {
@@ -121,15 +153,14 @@ impl JobCommands {
             };
         }
         let origin = args.file.display().to_string();
-        self.create_and_run(plan, &origin, &args.output, out)
+        self.create_and_run(plan, &origin, None, &args.output, out)
     }
 
     fn plan(&self, args: JobPlanArgs, out: &Output) -> Result<(), Failure> {
         let text = args.words.join(" ");
-        let now = jiff::Zoned::now().datetime();
-        let plan = planner::plan(&text, now).map_err(|e| Failure::input(e.to_string()))?;
+        let PlannedJob { plan, planned } = self.plan_words(&text, !args.no_cache, out)?;
         if args.run {
-            return self.create_and_run(plan, &text, &args.output, out);
+            return self.create_and_run(plan, &text, Some(planned), &args.output, out);
         }
         out.object(&plan);
         if !out.is_json() {
@@ -140,21 +171,32 @@ impl JobCommands {
 
     fn create_and_run(
         &self,
-        mut plan: Plan,
+        plan: Plan,
         origin: &str,
+        planned: Option<Planned>,
         output: &JobOutput,
         out: &Output,
     ) -> Result<(), Failure> {
-        anchor(&mut plan, &self.tools)
-            .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))?;
-        let repaired = self.repair(plan, origin)?;
+        let repaired = self.repair(self.anchored(plan)?, origin)?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
         }
-        let job = self
-            .jobs
-            .create(&repaired.plan, origin, output.output.as_deref())?;
-        self.start(&job, out)
+        let plan = &repaired.plan;
+        let faults = check_addresses(plan.plan(), &self.jobs);
+        if !faults.is_empty() {
+            return Err(invalid(origin, &faults));
+        }
+        for folder in absent_folders(plan.plan(), &self.tools) {
+            out.note(format!("there is no folder {folder}"));
+        }
+        let output = output.output.as_deref();
+        let job = self.jobs.create_planned(plan, origin, output, planned)?;
+        self.run_to_end(job, out)
+    }
+
+    fn anchored(&self, mut plan: Plan) -> Result<Plan, Failure> {
+        anchor(&mut plan, &self.tools).map_err(no_current_folder)?;
+        Ok(plan)
     }
 
     fn repair(&self, plan: Plan, name: &str) -> Result<Repaired, Failure> {
@@ -167,8 +209,35 @@ impl JobCommands {
         })
     }
 
-    /// Runs a job in this process until it ends or Ctrl-C.
-    fn start(&self, job: &JobFolder, out: &Output) -> Result<(), Failure> {
+    /// Runs a job in this process until it ends or Ctrl-C. After a failed step the language model
+    /// that made the plan may revise the rest.
+    fn run_to_end(&self, mut job: JobFolder, out: &Output) -> Result<(), Failure> {
+        loop {
+            let ended = self.run_once(&job, out)?;
+            let id = &job.info().id;
+            match ended {
+                Ended::Done => {
+                    self.cache_plan(&job, out);
+                    return Ok(());
+                }
+                Ended::Failed => {
+                    let sentence = format!(
+                        "job {id} failed; `watchkeeper job resume {id}` tries the rest again"
+                    );
+                    if !self.revise(&mut job, out) {
+                        return Err(Failure::new(Exit::Failed, sentence));
+                    }
+                }
+                Ended::Cancelled => {
+                    let sentence =
+                        format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on");
+                    return Err(Failure::new(Exit::Failed, sentence));
+                }
+            }
+        }
+    }
+
+    fn run_once(&self, job: &JobFolder, out: &Output) -> Result<Ended, Failure> {
         let id = &job.info().id;
         out.object(&json!({"type": "job", "job": id, "output": job.info().output}));
         if !out.is_json() {
@@ -185,19 +254,7 @@ impl JobCommands {
         out.end_live_line();
         let ended = ended?;
         show::result(job, ended, out)?;
-        match ended {
-            Ended::Done => Ok(()),
-            Ended::Failed => {
-                let sentence =
-                    format!("job {id} failed; `watchkeeper job resume {id}` tries the rest again");
-                Err(Failure::new(Exit::Failed, sentence))
-            }
-            Ended::Cancelled => {
-                let sentence =
-                    format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on");
-                Err(Failure::new(Exit::Failed, sentence))
-            }
-        }
+        Ok(ended)
     }
 
     fn validate(&self, file: &Path, out: &Output) -> Result<(), Failure> {
@@ -205,8 +262,12 @@ impl JobCommands {
         let (plan, mut faults) = read_parts(&read_file(file)?);
         let number = plan.as_ref().map_or(0, |plan| plan.steps.len());
         let mut left = faults.clone();
-        let mut changes = Vec::new();
+        let (mut changes, mut absent) = (Vec::new(), Vec::new());
         if let Some(plan) = plan {
+            let addresses = check_addresses(&plan, &self.jobs);
+            left.extend(addresses.clone());
+            faults.extend(addresses);
+            absent = absent_folders(&plan, &self.tools);
             faults.extend(check(plan.clone(), &self.tools).err().unwrap_or_default());
             match repair(plan, &self.tools) {
                 Ok(repaired) => changes = repaired.changes,
@@ -217,10 +278,14 @@ impl JobCommands {
             }
         }
         if faults.is_empty() {
-            let done = json!({"valid": true, "steps": number});
+            let done = json!({"valid": true, "steps": number, "absent_folders": absent});
             out.both(&done, || {
                 format!("{name}: valid, {}", counted(number, "step"))
             });
+            if !out.is_json() {
+                let notes = absent.iter();
+                notes.for_each(|folder| out.note(format!("there is no folder {folder}")));
+            }
             return Ok(());
         }
         let texts =
@@ -288,6 +353,10 @@ fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(
     thread.spawn(watch).map(drop).map_err(failed)
 }
 
+fn no_current_folder(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("the current folder: {error}"))
+}
+
 fn read_plan(file: &Path) -> Result<Plan, Failure> {
     let name = file.display().to_string();
     read_text(&read_file(file)?).map_err(|faults| invalid(&name, &faults))
@@ -327,7 +396,9 @@ fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
 
 fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     let plan = read(&job.info().plan).map_err(|faults| invalid(&job.info().id, &faults))?;
-    for transition in trajectory(&job.log()?, plan.rewards) {
+    for mut transition in trajectory(&job.log()?, plan.rewards) {
+        let planned = job.info().planned.as_ref();
+        transition.state.predecessor = planned.and_then(|planned| planned.predecessor.clone());
         out.page(&serde_json::to_string(&transition).unwrap_or_default());
     }
     Ok(())

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::fault::{Fault, FaultKind};
 use super::graph::Graph;
 use super::reference::{self, INPUTS, Reference, Text};
-use super::{Call, MAX_STEPS, Plan, Step};
+use super::{Call, MAX_STEPS, Plan, Step, scores};
 use crate::spelling::nearest;
 use crate::tool::{Kind, ToolSpec, Toolbox};
 
@@ -65,7 +65,15 @@ pub fn check(plan: Plan, tools: &Toolbox) -> Result<CheckedPlan, Vec<Fault>> {
         faults.extend(names.map(|names| Fault::new("steps", FaultKind::Cycle(names))));
     }
     match order {
-        Some(order) if faults.is_empty() => Ok(ordered(plan, &order)),
+        Some(order) if faults.is_empty() => {
+            let plan = ordered(plan, &order);
+            let unscored = scores::unscored(plan.plan(), tools);
+            if unscored.is_empty() {
+                Ok(plan)
+            } else {
+                Err(unscored)
+            }
+        }
         _ => Err(faults),
     }
 }
@@ -317,7 +325,11 @@ impl<'a> Checker<'a> {
     }
 }
 
-fn unknown<'n>(what: &'static str, name: &str, known: impl Iterator<Item = &'n str>) -> FaultKind {
+pub(crate) fn unknown<'n>(
+    what: &'static str,
+    name: &str,
+    known: impl Iterator<Item = &'n str>,
+) -> FaultKind {
     let known: Vec<&str> = known.collect();
     FaultKind::Unknown {
         what,

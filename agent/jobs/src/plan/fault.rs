@@ -39,6 +39,8 @@ pub enum FaultKind {
     TooManySteps(usize),
     DuplicateStep,
     SelfDependency,
+    /// A step that orders or filters by scores and gets pictures without them.
+    Unscored,
     /// Steps that wait for each other, each for the next one.
     Cycle(Vec<String>),
     /// Two steps that write the same file.
@@ -49,14 +51,14 @@ pub enum FaultKind {
 }
 
 impl Fault {
-    pub(super) fn new(at: impl Into<String>, kind: FaultKind) -> Self {
+    pub(crate) fn new(at: impl Into<String>, kind: FaultKind) -> Self {
         Self {
             at: at.into(),
             kind,
         }
     }
 
-    pub(super) fn value(at: impl Into<String>, found: &Value, wanted: impl Into<String>) -> Self {
+    pub(crate) fn value(at: impl Into<String>, found: &Value, wanted: impl Into<String>) -> Self {
         let (found, wanted) = (shown(found), wanted.into());
         Self::new(at, FaultKind::Value { found, wanted })
     }
@@ -108,6 +110,10 @@ impl fmt::Display for Fault {
             }
             FaultKind::DuplicateStep => f.write_str("another step has this name; rename one"),
             FaultKind::SelfDependency => f.write_str("the step waits for itself"),
+            FaultKind::Unscored => f.write_str(
+                "the pictures have no scores; take those of a measure_quality step, or another \
+                 order",
+            ),
             FaultKind::Cycle(steps) => write!(
                 f,
                 "these steps wait for each other: {}; remove one of the references",

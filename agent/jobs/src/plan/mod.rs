@@ -9,13 +9,15 @@
 //! Not here: running, and what the tools do.
 
 mod anchor;
-mod check;
-mod fault;
+pub(crate) mod check;
+mod difference;
+pub(crate) mod fault;
 pub(crate) mod graph;
 mod read;
 pub(crate) mod reference;
 mod repair;
 mod schema;
+mod scores;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +29,11 @@ use serde_json::{Map, Value};
 
 pub use anchor::anchor;
 pub use check::{CheckedPlan, check};
+pub use difference::difference;
 pub use fault::{Fault, FaultKind};
 pub use read::{read, read_parts, read_text};
 pub use repair::{Change, Repaired, Unrepaired, repair};
-pub use schema::schema;
+pub use schema::{params_schema, schema};
 
 /// Most steps of a plan.
 pub const MAX_STEPS: usize = 1000;

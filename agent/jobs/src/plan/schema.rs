@@ -8,13 +8,14 @@ use crate::tool::{Kind, ToolSpec, Toolbox};
 /// Returns the schema (draft 2020-12) of the plans that these tools can run.
 #[must_use]
 pub fn schema(tools: &Toolbox) -> Value {
+    // YAML has null for a list or map of which only the key is written.
     let calls: Vec<Value> = tools.specs().map(call).collect();
     let retry = json!({
         "type": "object",
         "additionalProperties": false,
         "properties": {
             "tries": {"type": "integer", "minimum": 1, "maximum": MAX_TRIES},
-            "pauses_s": {"type": "array", "maxItems": MAX_TRIES,
+            "pauses_s": {"type": ["array", "null"], "maxItems": MAX_TRIES,
                 "items": {"type": "integer", "minimum": 0, "maximum": MAX_PAUSE_S}},
         },
     });
@@ -26,12 +27,12 @@ pub fn schema(tools: &Toolbox) -> Value {
             "name": {"type": "string", "pattern": "^[a-z][a-z0-9_-]{0,63}$",
                 "not": {"const": "inputs"}},
             "tool": {"type": "string"},
-            "params": {"type": "object"},
-            "depends_on": {"type": "array", "items": {"type": "string"}},
+            "params": {"type": ["object", "null"]},
+            "depends_on": {"type": ["array", "null"], "items": {"type": "string"}},
             "reason": {"type": "string", "description": "Why the step is needed."},
             "retry": retry,
             "timeout_s": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_S},
-            "alternatives": {"type": "array", "maxItems": MAX_TRIES,
+            "alternatives": {"type": ["array", "null"], "maxItems": MAX_TRIES,
                 "items": {"$ref": "#/$defs/call"}},
         },
         "oneOf": calls,
@@ -45,7 +46,7 @@ pub fn schema(tools: &Toolbox) -> Value {
         "properties": {
             "name": {"type": "string"},
             "description": {"type": "string"},
-            "inputs": {"type": "object"},
+            "inputs": {"type": ["object", "null"]},
             "steps": {"type": "array", "minItems": 1, "maxItems": MAX_STEPS, "items": step},
             "rewards": {
                 "type": "object",
@@ -58,14 +59,15 @@ pub fn schema(tools: &Toolbox) -> Value {
             "type": "object",
             "required": ["tool"],
             "additionalProperties": false,
-            "properties": {"tool": {"type": "string"}, "params": {"type": "object"}},
+            "properties": {"tool": {"type": "string"}, "params": {"type": ["object", "null"]}},
             "oneOf": calls,
         }},
     })
 }
 
-/// The part of the schema that ties a tool to its parameters.
-fn call(spec: &'static ToolSpec) -> Value {
+/// Returns the schema of a tool's parameters.
+#[must_use]
+pub fn params_schema(spec: &ToolSpec) -> Value {
     let mut properties = Map::new();
     for param in spec.params {
         let mut described = kind(param.kind);
@@ -76,7 +78,19 @@ fn call(spec: &'static ToolSpec) -> Value {
         .filter(|param| param.required)
         .map(|param| param.name)
         .collect();
-    let needed: &[&str] = if required.is_empty() {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": required,
+        "properties": properties,
+    })
+}
+
+/// The part of the schema that ties a tool to its parameters.
+fn call(spec: &'static ToolSpec) -> Value {
+    let mut params = params_schema(spec);
+    let needed: &[&str] = if spec.params.iter().all(|param| !param.required) {
+        params["type"] = json!(["object", "null"]);
         &[]
     } else {
         &["params"]
@@ -86,12 +100,7 @@ fn call(spec: &'static ToolSpec) -> Value {
         "required": needed,
         "properties": {
             "tool": {"const": spec.name},
-            "params": {
-                "type": "object",
-                "additionalProperties": false,
-                "required": required,
-                "properties": properties,
-            },
+            "params": params,
         },
     })
 }
@@ -100,7 +109,9 @@ fn kind(kind: Kind) -> Value {
     // Each value may be a reference instead.
     let or_reference = |own: Value| json!({"anyOf": [own, reference()]});
     match kind {
-        Kind::Text | Kind::Folder | Kind::Name | Kind::Time => json!({"type": "string"}),
+        Kind::Text | Kind::Folder | Kind::Name | Kind::Time => {
+            json!({"type": "string", "minLength": 1})
+        }
         Kind::Flag => or_reference(json!({"type": "boolean"})),
         Kind::Integer { min, max } => {
             or_reference(json!({"type": "integer", "minimum": min, "maximum": max}))

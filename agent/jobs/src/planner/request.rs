@@ -13,7 +13,11 @@ use super::words::{
 };
 
 /// Pictures that "the best" means where no number is given.
-const FEW: u64 = 10;
+pub(super) const FEW: u64 = 10;
+
+/// Least sharpness of a picture that is not blurred. In the test data the sharp ones of a scene
+/// have at least 0.56, the blurred ones at most 0.19.
+pub(super) const SHARP: f64 = 0.35;
 
 /// Why a request has no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,13 +73,28 @@ pub(super) struct Request {
     /// Pictures to keep, of each group where there are groups, and by what order.
     pub(super) best: Option<(u64, &'static str)>,
     pub(super) without_duplicates: bool,
-    pub(super) without_blurred: bool,
+    /// Least sharpness of a picture, from 0 to 1.
+    pub(super) min_sharpness: Option<f64>,
+    /// Name of the album or the contact sheet.
+    pub(super) name: Option<String>,
     pub(super) sheet: bool,
     pub(super) album: bool,
 }
 
 impl Request {
     pub(super) fn read(text: &str, now: DateTime) -> Result<Self, NotUnderstood> {
+        match Self::read_in_part(text, now) {
+            Ok((request, left)) if left.is_empty() => Ok(request),
+            Ok((_, left)) => Err(NotUnderstood::Words(left)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads what is understood, and returns the words that are not.
+    pub(super) fn read_in_part(
+        text: &str,
+        now: DateTime,
+    ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text);
         let folder = words.folder();
         let camera = words.camera();
@@ -86,49 +105,54 @@ impl Request {
         let album = words.take(&["album"]);
         let best = words.best();
         let by = words.grouping();
-        let left = words.left();
+        let mut left = words.left();
         let source = match (folder, range.since) {
-            (Some(folder), _) if left.is_empty() => Source::Folder(folder),
-            (None, Some(since)) if left.len() <= 1 && left.iter().all(|word| is_plural(word)) => {
-                Source::Events {
-                    what: left.into_iter().next().map(|word| singular(&word)),
-                    since,
-                }
+            (Some(folder), _) => Source::Folder(folder),
+            (None, Some(since)) => {
+                let mut plurals =
+                    (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
+                let what = match (plurals.next(), plurals.next()) {
+                    (Some(one), None) => Some(singular(&left.remove(one))),
+                    _ => None,
+                };
+                Source::Events { what, since }
             }
-            _ if !left.is_empty() => return Err(NotUnderstood::Words(left)),
-            _ => return Err(NotUnderstood::WhichPictures),
+            (None, None) if !left.is_empty() => return Err(NotUnderstood::Words(left)),
+            (None, None) => return Err(NotUnderstood::WhichPictures),
         };
-        Ok(Self {
+        let request = Self {
             source,
             range,
             camera,
             by,
             best,
             without_duplicates,
-            without_blurred,
+            min_sharpness: without_blurred.then_some(SHARP),
+            name: None,
             sheet,
             album,
-        })
+        };
+        Ok((request, left))
     }
 
     /// Returns whether it can only be a wish for files: "show me the latest event" is a question.
     pub(super) fn organises(&self) -> bool {
         let by_look = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
-        let cleans = self.without_duplicates || self.without_blurred;
+        let cleans = self.without_duplicates || self.min_sharpness.is_some();
         let selects = self.best.is_some_and(by_look);
         self.by.is_some() || selects || cleans || self.sheet || self.album
     }
 }
 
 /// The words of a request that no rule has used so far; a used one is `None`.
-struct Words(Vec<Option<String>>);
+pub(super) struct Words(Vec<Option<String>>);
 
 impl Words {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self(tokens(text).into_iter().map(Some).collect())
     }
 
-    fn get(&self, place: usize) -> Option<&str> {
+    pub(super) fn get(&self, place: usize) -> Option<&str> {
         self.0.get(place)?.as_deref()
     }
 
@@ -141,18 +165,18 @@ impl Words {
         })
     }
 
-    fn find(&self, phrase: &[&str]) -> Option<usize> {
+    pub(super) fn find(&self, phrase: &[&str]) -> Option<usize> {
         (0..self.0.len()).find(|place| self.stands(*place, phrase))
     }
 
-    fn use_up(&mut self, place: usize, number: usize) {
+    pub(super) fn use_up(&mut self, place: usize, number: usize) {
         for word in self.0.iter_mut().skip(place).take(number) {
             *word = None;
         }
     }
 
     /// Uses up a phrase; returns whether it was there.
-    fn take(&mut self, phrase: &[&str]) -> bool {
+    pub(super) fn take(&mut self, phrase: &[&str]) -> bool {
         let place = self.find(phrase);
         if let Some(place) = place {
             self.use_up(place, phrase.len());
@@ -171,7 +195,7 @@ impl Words {
     }
 
     /// `of camera gate`: a name that is no other word of the language.
-    fn camera(&mut self) -> Option<String> {
+    pub(super) fn camera(&mut self) -> Option<String> {
         for place in 0..self.0.len() {
             let before = ["of", "from", "by"]
                 .iter()
@@ -187,7 +211,7 @@ impl Words {
         None
     }
 
-    fn range(&mut self, now: DateTime) -> Range {
+    pub(super) fn range(&mut self, now: DateTime) -> Range {
         self.named_range(now)
             .or_else(|| self.last_units(now))
             .unwrap_or_else(|| self.dates())
@@ -279,7 +303,7 @@ impl Words {
         range
     }
 
-    fn without(&mut self, nouns: &[&str]) -> bool {
+    pub(super) fn without(&mut self, nouns: &[&str]) -> bool {
         for verb in ["without", "no", "not", "remove", "drop", "skip"] {
             for noun in nouns {
                 for middle in ["", "near", "the", "all"] {
@@ -295,7 +319,7 @@ impl Words {
     }
 
     /// `by day`, `of each day` or `per day`.
-    fn grouping(&mut self) -> Option<&'static str> {
+    pub(super) fn grouping(&mut self) -> Option<&'static str> {
         for place in 0..self.0.len() {
             let begins = ["by", "each", "per", "every"];
             if !begins.iter().any(|begin| self.stands(place, &[begin])) {
@@ -315,12 +339,18 @@ impl Words {
 
     /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
     fn best(&mut self) -> Option<(u64, &'static str)> {
+        let (count, order) = self.order_and_count()?;
+        Some((count.unwrap_or(FEW), order))
+    }
+
+    /// The order, and the number if one is given.
+    pub(super) fn order_and_count(&mut self) -> Option<(Option<u64>, &'static str)> {
         let order = ORDERS.iter().find_map(|(word, order)| {
             let place = self.find(&[word])?;
             Some((place, *order))
         });
         let Some((place, order)) = order else {
-            return self.kept_number();
+            return self.kept_number().map(|count| (Some(count), "quality"));
         };
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
@@ -334,34 +364,34 @@ impl Words {
         let count = match (before, number_before, number_after) {
             (Some(before), Some(number), _) => {
                 self.use_up(before, 1);
-                number
+                Some(number)
             }
             (_, None, Some(number)) if !is_one => {
                 self.use_up(place + 1, 1);
-                number
+                Some(number)
             }
-            _ if is_one => 1,
-            _ => FEW,
+            _ if is_one => Some(1),
+            _ => None,
         };
         Some((count, order))
     }
 
     /// `keep one picture of each day`: a number after a verb of choice.
-    fn kept_number(&mut self) -> Option<(u64, &'static str)> {
+    pub(super) fn kept_number(&mut self) -> Option<u64> {
         let verbs = ["keep", "pick", "choose", "select"];
         for place in 0..self.0.len() {
             let skipped = usize::from(self.stands(place + 1, &["only"]));
             let count = self.get(place + 1 + skipped).and_then(number);
             if let Some(count) = count.filter(|_| verbs.iter().any(|v| self.stands(place, &[v]))) {
                 self.use_up(place + 1 + skipped, 1);
-                return Some((count, "quality"));
+                return Some(count);
             }
         }
         None
     }
 
     /// Words that nothing has used.
-    fn left(self) -> Vec<String> {
+    pub(super) fn left(self) -> Vec<String> {
         let words = self.0.into_iter().flatten();
         let meant = words.filter(|word| {
             let word = word.to_lowercase();

@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_pictures::folder::JOB_MARKER;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
+use super::info::{JobId, JobInfo, Planned};
 use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
-use crate::plan::CheckedPlan;
+use crate::plan::{CheckedPlan, Plan};
 use crate::tool::is_name;
 
 const INFO: &str = "job.json";
@@ -41,23 +41,6 @@ const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Attempts to find an unused ID.
 const MAX_IDS: u32 = 100;
-
-/// ID of a job: time and three random letters, such as `20261128-141502-kxq`.
-pub type JobId = String;
-
-/// What is known of a job when it is created.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct JobInfo {
-    pub id: JobId,
-    /// Milliseconds since 1970.
-    pub created_ms: i64,
-    /// File, or words of a person.
-    pub origin: String,
-    /// Absolute path of the output folder.
-    pub output: PathBuf,
-    /// The plan after its repair.
-    pub plan: Value,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum JobFolderError {
@@ -111,6 +94,20 @@ impl Jobs {
         origin: &str,
         output: Option<&Path>,
     ) -> Result<JobFolder, JobFolderError> {
+        self.create_planned(plan, origin, output, None)
+    }
+
+    /// Creates a job as [`Jobs::create`] does, and stores how its plan was made.
+    ///
+    /// # Errors
+    /// If `output` is not empty, or the disk refuses.
+    pub fn create_planned(
+        &self,
+        plan: &CheckedPlan,
+        origin: &str,
+        output: Option<&Path>,
+        planned: Option<Planned>,
+    ) -> Result<JobFolder, JobFolderError> {
         let output = output.map(|path| std::path::absolute(path).map_err(io_error(path)));
         let output = output.transpose()?;
         if let Some(output) = &output {
@@ -135,6 +132,7 @@ impl Jobs {
             origin: origin.to_owned(),
             output,
             plan: serde_json::to_value(plan.plan()).map_err(damaged)?,
+            planned,
         };
         let results = path.join(RESULTS);
         fs::create_dir(&results).map_err(io_error(&results))?;
@@ -315,6 +313,25 @@ impl JobFolder {
             step: step.to_owned(),
         })?;
         self.load(step, &result.sha256)
+    }
+
+    /// Stores another plan for the steps that are not done, and counts the revision.
+    pub(super) fn replace_plan(&mut self, plan: &Plan) -> Result<(), JobFolderError> {
+        let _lock = self.lock_exclusive()?;
+        let file = self.path.join(INFO);
+        let damaged = |error: serde_json::Error| JobFolderError::Damaged {
+            path: file.clone(),
+            why: error.to_string(),
+        };
+        let mut info = self.info.clone();
+        info.plan = serde_json::to_value(plan).map_err(damaged)?;
+        if let Some(planned) = &mut info.planned {
+            planned.revisions += 1;
+        }
+        let text = serde_json::to_vec_pretty(&info).map_err(damaged)?;
+        durable::replace(&file, &text).map_err(io_error(&file))?;
+        self.info = info;
+        Ok(())
     }
 
     fn result_file(&self, step: &str) -> PathBuf {

@@ -6,14 +6,18 @@
 
 mod execution;
 mod folder;
+mod info;
 mod log;
+mod revise;
 mod runner;
 #[cfg(test)]
 mod tests;
 mod trajectory;
 
 pub use execution::Ended;
-pub use folder::{JobFolder, JobFolderError, JobId, JobInfo, Jobs};
+pub use folder::{JobFolder, JobFolderError, Jobs};
+pub use info::{JobId, JobInfo, Planned, PlannedBy};
 pub use log::{LogError, LogRecord, StepResult};
+pub use revise::RevisionError;
 pub use runner::{JobEvent, RunError, Runner};
 pub use trajectory::{Transition, trajectory};

@@ -24,8 +24,20 @@ pub struct Transition {
 /// What was known when the attempt began.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct State {
+    /// The job that this one refines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<String>,
     /// Steps that were done.
     pub done: Vec<String>,
+}
+
+impl State {
+    fn of(done: &[String]) -> Self {
+        Self {
+            predecessor: None,
+            done: done.to_vec(),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,7 +70,7 @@ pub fn trajectory(log: &[LogLine], rewards: Option<Rewards>) -> Vec<Transition> 
                 };
                 // An attempt that a crash interrupted has no end.
                 open.retain(|(other, _)| other.step != *step);
-                open.push((action, State { done: done.clone() }));
+                open.push((action, State::of(&done)));
                 continue;
             }
             LogRecord::Finished { step, result } => (step, &result.summary, true),

@@ -37,6 +37,14 @@ fn order(name: Option<&str>) -> Order {
     }
 }
 
+/// Whether the parameter `by` is an order by scores, as far as it is known before the run.
+fn orders_by_score(params: &Map<String, Value>) -> bool {
+    match params.get("by") {
+        None => true,
+        Some(by) => by.is_string() && matches!(order(by.as_str()), Order::Score(_)),
+    }
+}
+
 /// Refuses an order by scores that no picture has: the result would be one by name.
 fn require_scores(order: Order, pictures: &[Picture]) -> Result<(), ToolError> {
     let unmeasured = pictures.iter().all(|picture| picture.scores.is_none());
@@ -71,6 +79,10 @@ impl Tool for Rank {
             params: &[OF_PICTURES, BY],
             outputs: &[PICTURES, COUNT],
         }
+    }
+
+    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
+        orders_by_score(params)
     }
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
@@ -118,6 +130,10 @@ impl Tool for SelectBest {
             ],
             outputs: &[PICTURES, COUNT, GROUPS],
         }
+    }
+
+    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
+        orders_by_score(params)
     }
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
@@ -181,6 +197,12 @@ impl Tool for Filter {
             outputs: &[PICTURES, COUNT],
         };
         &SPEC
+    }
+
+    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
+        let bounds = ["min_quality", "min_sharpness"];
+        let is_set = |name: &&str| params.get(*name).is_some_and(|bound| !bound.is_null());
+        bounds.iter().any(is_set)
     }
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {

@@ -1,0 +1,121 @@
+//! `watchkeeper job refine`: a job again, with changes in plain English.
+//!
+//! - A request that the rules planned is planned again with the changes. Of another plan, values are
+//!   changed where one step is meant. All else goes to the language model.
+//! - The earlier job stays as it is; the new one names it as its predecessor.
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde_json::json;
+use watchkeeper_assistant::jobs::PlanTask;
+use watchkeeper_jobs::plan::{CheckedPlan, Plan, difference, read};
+use watchkeeper_jobs::planner::{Refinement, absolute_folders, plan_refined};
+use watchkeeper_jobs::run::{JobFolder, Planned, PlannedBy};
+
+use super::super::args::JobRefineArgs;
+use super::super::exit::Failure;
+use super::super::output::Output;
+use super::{JobCommands, PlannedJob, invalid, no_current_folder};
+
+/// Fewest letters of an ID before the words: "2 best" is a wish.
+const MIN_ID: usize = 8;
+
+impl JobCommands {
+    pub(super) fn refine(&self, args: JobRefineArgs, out: &Output) -> Result<(), Failure> {
+        let (job, words) = self.job_and_words(args.words)?;
+        let old = read(&job.info().plan).map_err(|faults| invalid(&job.info().id, &faults))?;
+        let refined = self.refined(&job, &old, &words, out)?;
+        let plan = self.anchored(refined.plan)?;
+        let changes = difference(&old, &plan);
+        if changes.is_empty() {
+            let sentence = format!("nothing changes: job {} has done so already", job.info().id);
+            return Err(Failure::input(sentence));
+        }
+        out.object(&json!({"type": "refined", "predecessor": job.info().id, "changes": changes}));
+        if !out.is_json() {
+            out.line(format!("job {} with these changes:", job.info().id));
+            changes
+                .iter()
+                .for_each(|change| out.line(format!("  {change}")));
+        }
+        if args.dry_run {
+            return Ok(());
+        }
+        let origin = format!("{}; {words}", job.info().origin);
+        self.create_and_run(plan, &origin, Some(refined.planned), &args.output, out)
+    }
+
+    /// The named job, or the latest one, and the words.
+    fn job_and_words(&self, mut words: Vec<String>) -> Result<(JobFolder, String), Failure> {
+        let first = words.first().filter(|word| word.len() >= MIN_ID);
+        let is_id = first.is_some_and(|word| word.bytes().take(MIN_ID).all(|b| b.is_ascii_digit()));
+        let job = match is_id && words.len() > 1 {
+            true => self.jobs.open(&words.remove(0))?,
+            false => {
+                let latest = self.jobs.ids()?.pop();
+                let none = || Failure::input("there is no job to refine; run one first");
+                self.jobs.open(&latest.ok_or_else(none)?)?
+            }
+        };
+        Ok((job, words.join(" ")))
+    }
+
+    fn refined(
+        &self,
+        job: &JobFolder,
+        old: &Plan,
+        words: &str,
+        out: &Output,
+    ) -> Result<PlannedJob, Failure> {
+        let words = absolute_folders(words).map_err(no_current_folder)?;
+        let info = job.info();
+        let now = Zoned::now();
+        let earlier = info.planned.clone();
+        let mut planned = earlier.clone().unwrap_or_else(|| Planned {
+            by: PlannedBy::Edited,
+            request: info.origin.clone(),
+            refinements: Vec::new(),
+            at_ms: info.created_ms,
+            predecessor: None,
+            revisions: 0,
+        });
+        planned.refinements.push(words.clone());
+        planned.predecessor = Some(info.id.clone());
+        planned.revisions = 0;
+        if planned.by == PlannedBy::Rules {
+            let at = Timestamp::from_millisecond(planned.at_ms).unwrap_or_default();
+            let at = at.to_zoned(TimeZone::system()).datetime();
+            let title = format!("{}; {words}", info.origin);
+            let plan = plan_refined(&planned.request, &planned.refinements, at, &title);
+            if let Ok(plan) = plan {
+                return Ok(PlannedJob { plan, planned });
+            }
+        }
+        let refinement = Refinement::read(&words, now.datetime());
+        let edited = refinement
+            .as_ref()
+            .ok()
+            .and_then(|refinement| refinement.edit(old));
+        if let Some(plan) = edited {
+            planned.by = PlannedBy::Edited;
+            return Ok(PlannedJob { plan, planned });
+        }
+        if self.config.llm.is_none() {
+            let why = refinement.err().map_or_else(
+                || "the plan has not exactly one step for this; change its file".to_owned(),
+                |error| error.to_string(),
+            );
+            return Err(Failure::input(why));
+        }
+        let task = PlanTask::Refine {
+            plan: old,
+            words: &words,
+        };
+        let accepts = |_: &CheckedPlan| Vec::new();
+        let made = self.ask_model(&planned.request, &now, &task, &accepts, out);
+        let made = made.map_err(|error| Failure::input(error.to_string()))?;
+        planned.by = PlannedBy::Model;
+        let plan = made.plan.plan().clone();
+        Ok(PlannedJob { plan, planned })
+    }
+}

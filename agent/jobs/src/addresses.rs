@@ -1,0 +1,86 @@
+//! What a plan names outside of itself: results of other jobs, and folders.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::plan::check::unknown;
+use crate::plan::reference::{Address, INPUTS, Text, parse};
+use crate::plan::{Call, Fault, Plan};
+use crate::run::{JobFolderError, Jobs};
+use crate::tool::{Kind, Toolbox};
+
+/// Returns a fault for each `job://` address whose job, step or key does not exist. An address
+/// whose job can't be read is left to the run.
+#[must_use]
+pub fn check_addresses(plan: &Plan, jobs: &Jobs) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    each_param(plan, &mut |at, _, _, value| {
+        if let Some(Text::Address(address)) = value.as_str().map(parse) {
+            faults.extend(check_address(&at, &address, jobs));
+        }
+    });
+    faults
+}
+
+fn check_address(at: &str, address: &Address, jobs: &Jobs) -> Option<Fault> {
+    let kind = match jobs.open_exact(&address.job) {
+        Err(JobFolderError::Unknown(_)) => {
+            let all = jobs.ids().ok()?;
+            unknown("job", &address.job, all.iter().rev().map(String::as_str))
+        }
+        Err(_) => return None,
+        Ok(job) => match job.result(&address.step) {
+            Err(JobFolderError::NotDone { .. }) => {
+                let steps = job.info().plan.get("steps").and_then(Value::as_array);
+                let names = steps.into_iter().flatten();
+                let names = names.filter_map(|step| step.get("name")?.as_str());
+                unknown("finished step", &address.step, names)
+            }
+            Err(_) => return None,
+            Ok(values) if values.contains_key(&address.key) => return None,
+            Ok(values) => unknown("result", &address.key, values.keys().map(String::as_str)),
+        },
+    };
+    Some(Fault::new(at, kind))
+}
+
+/// Returns the folders that a plan reads and that do not exist now.
+#[must_use]
+pub fn absent_folders(plan: &Plan, tools: &Toolbox) -> Vec<String> {
+    let mut absent = Vec::new();
+    each_param(plan, &mut |_, call, name, value| {
+        let spec = tools.spec(&call.tool);
+        let kind = spec
+            .and_then(|spec| spec.param(name))
+            .map(|param| param.kind);
+        if kind != Some(Kind::Folder) {
+            return;
+        }
+        let folder = match value.as_str().map(parse) {
+            Some(Text::Plain) => value.as_str(),
+            Some(Text::Reference(input)) if input.owner == INPUTS => {
+                plan.inputs.get(&input.key).and_then(Value::as_str)
+            }
+            _ => None,
+        };
+        if let Some(folder) = folder.filter(|folder| !Path::new(folder).is_dir())
+            && !absent.iter().any(|known| known == folder)
+        {
+            absent.push(folder.to_owned());
+        }
+    });
+    absent
+}
+
+/// Calls `visit` with the place, call, name and value of each parameter.
+fn each_param(plan: &Plan, visit: &mut dyn FnMut(String, &Call, &str, &Value)) {
+    for step in &plan.steps {
+        for call in step.calls() {
+            for (name, value) in &call.params {
+                let at = format!("steps.{}.params.{name}", step.name);
+                visit(at, call, name, value);
+            }
+        }
+    }
+}

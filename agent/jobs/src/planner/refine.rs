@@ -1,0 +1,338 @@
+//! Changes of a request or of a plan, in plain English: "only the two best, and by month".
+//!
+//! - Words that are not understood refuse the whole refinement; they are named.
+//! - A plan of another author is changed only where exactly one step has the parameter.
+
+use jiff::civil::DateTime;
+use serde_json::{Value, json};
+
+use super::request::{FEW, NotUnderstood, Range, Request, SHARP, Source, Words};
+use super::words::{is_single, number};
+use crate::plan::Plan;
+use crate::plan::reference::{INPUTS, Text, parse};
+
+/// Words of refinements without a meaning of their own.
+const FILLERS: [&str; 13] = [
+    "but", "instead", "now", "also", "only", "same", "be", "it", "just", "again", "use", "per",
+    "should",
+];
+
+/// What a refinement changes; everything else stays.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Refinement {
+    count: Option<u64>,
+    order: Option<&'static str>,
+    /// `Some(None)`: without groups.
+    by: Option<Option<&'static str>>,
+    name: Option<String>,
+    without_duplicates: Option<bool>,
+    /// `Some(None)`: blurred pictures too.
+    min_sharpness: Option<Option<f64>>,
+    range: Range,
+    camera: Option<String>,
+    sheet: bool,
+    album: bool,
+}
+
+impl Refinement {
+    /// Reads a refinement; `now` is the local time from which relative times count.
+    ///
+    /// # Errors
+    /// If a word is not understood, or nothing is to be changed.
+    pub fn read(text: &str, now: DateTime) -> Result<Self, NotUnderstood> {
+        let mut words = Words::new(text);
+        let mut refinement = Self {
+            name: name(&mut words),
+            min_sharpness: sharpness(&mut words),
+            without_duplicates: duplicates(&mut words),
+            range: words.range(now),
+            camera: words.camera(),
+            sheet: words.take(&["contact", "sheet"]),
+            album: words.take(&["album"]),
+            ..Self::default()
+        };
+        if let Some((count, order)) = words.order_and_count() {
+            (refinement.count, refinement.order) = (count, Some(order));
+        } else {
+            refinement.count = bare_count(&mut words);
+        }
+        let ungrouped = [
+            &["without", "groups"][..],
+            &["not", "grouped"],
+            &["ungrouped"],
+        ];
+        refinement.by = match ungrouped.iter().any(|phrase| words.take(phrase)) {
+            true => Some(None),
+            false => words.grouping().map(Some),
+        };
+        let mut left = words.left();
+        left.retain(|word| !FILLERS.contains(&word.to_lowercase().as_str()));
+        match left.is_empty() {
+            true if refinement != Self::default() => Ok(refinement),
+            _ => Err(NotUnderstood::Words(match left.is_empty() {
+                true => vec![text.to_owned()],
+                false => left,
+            })),
+        }
+    }
+
+    /// Changes a request that the rules have read.
+    pub(super) fn apply(self, request: &mut Request) {
+        if self.count.is_some() || self.order.is_some() {
+            let (count, order) = request.best.unwrap_or((FEW, "quality"));
+            request.best = Some((self.count.unwrap_or(count), self.order.unwrap_or(order)));
+        }
+        if let Some(by) = self.by {
+            request.by = by;
+        }
+        if let Some(without) = self.without_duplicates {
+            request.without_duplicates = without;
+        }
+        if let Some(sharpness) = self.min_sharpness {
+            request.min_sharpness = sharpness;
+        }
+        if let (Source::Events { since, .. }, Some(new)) = (&mut request.source, self.range.since) {
+            *since = new;
+        }
+        request.range.since = self.range.since.or(request.range.since);
+        request.range.until = self.range.until.or(request.range.until);
+        request.camera = self.camera.or(request.camera.take());
+        request.name = self.name.or(request.name.take());
+        request.sheet |= self.sheet;
+        request.album |= self.album;
+    }
+
+    /// Changes a plan of any author. `None` if it has not exactly one step for each change: then
+    /// only a person or a language model can say where it belongs.
+    #[must_use]
+    pub fn edit(&self, plan: &Plan) -> Option<Plan> {
+        let mut plan = plan.clone();
+        let mut rest = self.clone();
+        let mut changes: Vec<(&str, &str, Value)> = Vec::new();
+        if let Some(count) = rest.count.take() {
+            changes.push(("select_best", "count", json!(count)));
+        }
+        if let Some(order) = rest.order.take() {
+            changes.push(("select_best", "by", json!(order)));
+        }
+        if let Some(Some(by)) = rest.by {
+            rest.by = None;
+            changes.push(("group", "by", json!(by)));
+        }
+        if let Some(Some(sharpness)) = rest.min_sharpness {
+            rest.min_sharpness = None;
+            changes.push(("filter", "min_sharpness", json!(sharpness)));
+        }
+        if let Some(camera) = rest.camera.take() {
+            changes.push(("filter", "camera", json!(camera)));
+        }
+        if let Some(name) = rest.name.take() {
+            changes.push(("album", "name", json!(name)));
+        }
+        if rest != Self::default() {
+            return None;
+        }
+        for (tool, param, value) in changes {
+            set(&mut plan, tool, param, value)?;
+        }
+        Some(plan)
+    }
+}
+
+/// Sets a parameter of the only step with this tool, or the input that it takes.
+fn set(plan: &mut Plan, tool: &str, param: &str, value: Value) -> Option<()> {
+    let mut steps = plan.steps.iter_mut().filter(|step| step.call.tool == tool);
+    let (step, None) = (steps.next()?, steps.next()) else {
+        return None;
+    };
+    let old = step.call.params.get(param).and_then(Value::as_str);
+    match old.map(parse) {
+        None | Some(Text::Plain) => {
+            step.call.params.insert(param.to_owned(), value);
+        }
+        Some(Text::Reference(input)) if input.owner == INPUTS => {
+            *plan.inputs.get_mut(&input.key)? = value;
+        }
+        Some(_) => return None,
+    }
+    Some(())
+}
+
+/// `name it spring`, `call it "best of spring"` or `named spring`.
+fn name(words: &mut Words) -> Option<String> {
+    for phrase in [
+        &["name", "it"][..],
+        &["call", "it"],
+        &["named"],
+        &["called"],
+    ] {
+        let Some(place) = words.find(phrase) else {
+            continue;
+        };
+        let at = place + phrase.len();
+        let name = words.get(at)?.trim_matches('"').to_owned();
+        words.use_up(place, phrase.len() + 1);
+        return Some(name);
+    }
+    None
+}
+
+/// `without blurred ones`, `with blurred ones` or `sharpness at least 0.5`.
+fn sharpness(words: &mut Words) -> Option<Option<f64>> {
+    for phrase in [
+        &["sharpness", "at", "least"][..],
+        &["sharpness", "over"],
+        &["sharpness", "above"],
+        &["sharpness"],
+    ] {
+        let Some(place) = words.find(phrase) else {
+            continue;
+        };
+        let bound = words.get(place + phrase.len())?.parse::<f64>().ok();
+        let bound = bound.filter(|bound| (0.0..=1.0).contains(bound))?;
+        words.use_up(place, phrase.len() + 1);
+        return Some(Some(bound));
+    }
+    let nouns = ["blurred", "blurry", "unsharp"];
+    if words.without(&nouns) {
+        return Some(Some(SHARP));
+    }
+    let keeps = |words: &mut Words| nouns.iter().any(|noun| words.take(&["with", noun]));
+    keeps(words).then_some(None)
+}
+
+/// `without duplicates` or `with duplicates`.
+fn duplicates(words: &mut Words) -> Option<bool> {
+    let nouns = ["duplicates", "copies", "bursts"];
+    if words.without(&nouns) {
+        return Some(true);
+    }
+    let keeps = |words: &mut Words| nouns.iter().any(|noun| words.take(&["with", noun]));
+    keeps(words).then_some(false)
+}
+
+/// `keep 5`, `only 5` or `5 of each`: a number without an order.
+fn bare_count(words: &mut Words) -> Option<u64> {
+    if let Some(count) = words.kept_number() {
+        return Some(count);
+    }
+    let place = words.find(&["only"])?;
+    let count = words.get(place + 1).and_then(number)?;
+    let is_counted = |word: &str| is_single(word) || ["of", "pictures", "photos"].contains(&word);
+    if !words.get(place + 2).is_none_or(is_counted) {
+        return None;
+    }
+    words.use_up(place, 2);
+    Some(count)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::super::{plan, plan_refined};
+    use super::*;
+    use crate::plan::{check, difference};
+    use crate::tools::picture_tools;
+
+    fn now() -> DateTime {
+        "2026-11-28T15:00:00".parse().unwrap()
+    }
+
+    /// Difference that refinements make to a plan of the rules.
+    fn refined(request: &str, words: &[&str]) -> Vec<String> {
+        let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
+        let refined =
+            plan_refined(request, &words, now(), request).unwrap_or_else(|e| panic!("{e}"));
+        check(refined.clone(), &picture_tools()).unwrap();
+        difference(&plan(request, now()).unwrap(), &refined)
+    }
+
+    const REQUEST: &str = "organise ./a by day and keep the 3 best of each";
+
+    #[test]
+    fn refinements_change_what_they_name_and_nothing_else() {
+        for (words, expected) in [
+            (
+                "only the two best, and by month",
+                &[
+                    "step group: by: \"day\" → \"month\"",
+                    "step best: count: 3 → 2",
+                ][..],
+            ),
+            (
+                "the newest",
+                &[
+                    "step best: by: \"quality\" → \"newest\"",
+                    "- step measure",
+                    "x",
+                ],
+            ),
+            ("only 5", &["step best: count: 3 → 5"]),
+            (
+                "call it \"best of spring\"",
+                &["step album: name: \"album\" → \"best of spring\""],
+            ),
+            ("without blurred ones", &["+ step wanted: filter"]),
+            ("sharpness at least 0.5", &["+ step wanted: filter"]),
+            ("without groups", &["- step group"]),
+            ("since 2026-03-01", &["+ step wanted: filter"]),
+            (
+                "without duplicates",
+                &["+ step unique: find_duplicates", "- step measure"],
+            ),
+        ] {
+            let found = refined(REQUEST, &[words]);
+            for line in expected.iter().filter(|line| **line != "x") {
+                assert!(
+                    found.iter().any(|f| f.starts_with(line)),
+                    "{words}: {found:#?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn refinements_add_up_and_take_each_other_back() {
+        let same: [String; 0] = [];
+        assert_eq!(refined(REQUEST, &["only 5", "only 3"]), same);
+        assert_eq!(
+            refined(REQUEST, &["without duplicates", "with duplicates"]),
+            same
+        );
+        assert_eq!(
+            refined(REQUEST, &["without blurred ones", "with blurred ones"]),
+            same
+        );
+    }
+
+    #[test]
+    fn words_that_are_not_understood_are_named() {
+        for (words, named) in [
+            ("only the two best and by mood", "\"mood\""),
+            ("delete the rest", "\"delete\""),
+            ("only", "\"only\""),
+            ("sharpness at least 7", "\"sharpness\""),
+        ] {
+            let error = Refinement::read(words, now()).unwrap_err().to_string();
+            assert!(error.contains(named), "{words}: {error}");
+        }
+    }
+
+    #[test]
+    fn plan_of_another_author_is_changed_where_one_step_is_meant() {
+        let mut own = plan(REQUEST, now()).unwrap();
+        own.inputs.insert("count".to_owned(), json!(3));
+        own.steps[3].call.params["count"] = json!("${inputs.count}");
+        let edit = |words: &str| Refinement::read(words, now()).unwrap().edit(&own);
+        let edited = edit("only the two newest, by month").unwrap();
+        let expected = [
+            "input count: 3 → 2",
+            "step group: by: \"day\" → \"month\"",
+            "step best: by: \"quality\" → \"newest\"",
+        ];
+        assert_eq!(difference(&own, &edited), expected);
+        // No step filters, and a step that finds duplicates must be put somewhere.
+        assert_eq!(edit("without blurred ones"), None);
+        assert_eq!(edit("without duplicates"), None);
+    }
+}

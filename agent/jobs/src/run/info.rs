@@ -1,0 +1,62 @@
+//! What is known of a job when it is created, as `job.json` has it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// ID of a job: time and three random letters, such as `20261128-141502-kxq`.
+pub type JobId = String;
+
+/// What is known of a job when it is created.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobInfo {
+    pub id: JobId,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// File, or words of a person.
+    pub origin: String,
+    /// Absolute path of the output folder.
+    pub output: PathBuf,
+    /// The plan after its repair.
+    pub plan: Value,
+    /// How the plan was made, if it was made from a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Planned>,
+}
+
+/// How a plan was made from a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    pub by: PlannedBy,
+    /// The request, with absolute folders.
+    pub request: String,
+    /// Refinements of the request, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refinements: Vec<String>,
+    /// Milliseconds since 1970 from which relative times of the request count.
+    pub at_ms: i64,
+    /// The job that this one refines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub predecessor: Option<JobId>,
+    /// How often the rest of the plan was replaced after a failed step.
+    #[serde(default)]
+    pub revisions: u32,
+}
+
+/// The author of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlannedBy {
+    Rules,
+    /// A template that the user keeps.
+    Template,
+    /// A plan of a language model for an earlier request.
+    Cache,
+    /// A language model.
+    Model,
+    /// The rules changed values in the plan of an earlier job.
+    Edited,
+    /// The rules, which left out words that no language model could be asked about.
+    RulesInPart,
+}
