@@ -55,6 +55,7 @@ fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
         only_if_unanswered: false,
         decision: None,
         evidence: None,
+        links: Vec::new(),
     }
 }
 
@@ -83,6 +84,7 @@ fn of_model(verdict: Verdict) -> NewAssessment {
             asks: None,
         }),
         evidence: None,
+        links: Vec::new(),
     }
 }
 
