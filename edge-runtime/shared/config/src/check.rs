@@ -4,6 +4,7 @@
 //! depend on each other. An error in a source or a pipeline becomes a warning.
 
 mod agent;
+mod lookups;
 mod outside;
 mod privacy;
 mod values;
@@ -84,6 +85,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         mqtt,
         agent: agent_bounds(&values),
         look: agent::look(&values, &mut errors),
+        lookups: lookups::lookups(&values, &mut errors),
         memory: memory(&values, &models),
         agent_api,
         permissions: agent::permissions(&values),
