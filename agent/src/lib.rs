@@ -7,6 +7,7 @@
 //! - [`connectors`]: effects that workflows request outside the box.
 //! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
 //!   box.
+//! - [`evidence`]: chains of sources that decide about events.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
 //!
@@ -18,14 +19,18 @@
 
 pub mod api;
 pub mod connectors;
+pub mod evidence;
 #[cfg(test)]
 #[path = "../tests/it/mqtt_document/example.rs"]
 mod example;
 pub mod fleet;
+mod future_slot;
 pub mod heartbeat;
+mod journal_tail;
 pub mod log_limiter;
 pub mod notify;
 pub mod program;
+mod record_assessment;
 pub mod review_links;
 pub mod run;
 pub mod second_opinion;
