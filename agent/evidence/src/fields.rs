@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 use watchkeeper_config::lookups::is_field_name;
 
-use crate::source::{Finding, one_line};
+use crate::source::{SourceAnswer, one_line};
 
 pub const MAX_FIELDS: usize = 16;
 /// Most choices of a field.
@@ -120,14 +120,14 @@ impl Schema {
 
     /// Checks the answer of a model.
     #[must_use]
-    pub fn read(&self, answer: &str) -> Finding {
+    pub fn read(&self, answer: &str) -> SourceAnswer {
         match self.check(answer) {
-            Ok(finding) => finding,
-            Err(why) => Finding::failed(format!("the model's answer is invalid: {why}")),
+            Ok(answer) => answer,
+            Err(why) => SourceAnswer::failed(format!("the model's answer is invalid: {why}")),
         }
     }
 
-    fn check(&self, answer: &str) -> Result<Finding, String> {
+    fn check(&self, answer: &str) -> Result<SourceAnswer, String> {
         let answer: Map<String, Value> =
             serde_json::from_str(answer).map_err(|_| "it is not the requested JSON".to_owned())?;
         let is_known = |name: &String| {
@@ -143,7 +143,7 @@ impl Schema {
         let suspect = answer.get(SUSPECT).and_then(Value::as_bool);
         if suspect.ok_or("injection_suspected is neither true nor false")? {
             let note = "a text in the picture speaks to the model, so its fields do not count";
-            return Ok(Finding::Suspect {
+            return Ok(SourceAnswer::Suspect {
                 note: note.to_owned(),
             });
         }
@@ -159,10 +159,10 @@ impl Schema {
             }
         }
         if data.is_empty() {
-            return Ok(Finding::no_answer("the model could read no field"));
+            return Ok(SourceAnswer::no_answer("the model could read no field"));
         }
         let [unsure, clear] = LINK;
-        Ok(Finding::Answered {
+        Ok(SourceAnswer::Answered {
             confidence: unsure + (clear - unsure) * sure,
             note: format!(
                 "read {}",

@@ -7,7 +7,7 @@ use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
 
 use crate::fields::Schema;
 use crate::http::HttpSource;
-use crate::source::Finding;
+use crate::source::SourceAnswer;
 use crate::table::Table;
 
 /// A look-up that can be asked.
@@ -111,7 +111,7 @@ impl Lookup {
     }
 
     /// Looks `value` up in a service or table.
-    pub async fn look_up(&self, value: &str) -> Finding {
+    pub async fn look_up(&self, value: &str) -> SourceAnswer {
         match self {
             Self::Http(source, _) => source.look_up(value).await,
             Self::Table(table, _) => {
@@ -120,12 +120,13 @@ impl Lookup {
                     let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
                     table.look_up(&value)
                 });
-                let died =
-                    |error| Finding::failed(format!("the thread that looks it up died: {error}"));
+                let died = |error| {
+                    SourceAnswer::failed(format!("the thread that looks it up died: {error}"))
+                };
                 found.await.unwrap_or_else(died)
             }
-            Self::Fields(..) => Finding::failed("it reads pictures, not values"),
-            Self::Broken(problem) => Finding::failed(problem.clone()),
+            Self::Fields(..) => SourceAnswer::failed("it reads pictures, not values"),
+            Self::Broken(problem) => SourceAnswer::failed(problem.clone()),
         }
     }
 }

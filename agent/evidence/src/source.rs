@@ -11,7 +11,7 @@ const MAX_NOTE: usize = 300;
 /// What a source found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Finding {
+pub enum SourceAnswer {
     /// It has an answer, whose confidence counts.
     Answered {
         /// `0.0..=1.0`; below 0.5 it speaks against the event.
@@ -27,7 +27,7 @@ pub enum Finding {
     Failed { cause: String },
 }
 
-impl Finding {
+impl SourceAnswer {
     #[must_use]
     pub fn no_answer(note: impl Into<String>) -> Self {
         Self::NoAnswer { note: note.into() }
@@ -41,10 +41,10 @@ impl Finding {
     }
 }
 
-/// A finding with its time and cost.
+/// An answer with its time and cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SourceResult {
-    pub finding: Finding,
+    pub answer: SourceAnswer,
     /// When it was found.
     pub at: Wall,
     /// Milliseconds, pauses between tries included.
@@ -57,17 +57,19 @@ impl SourceResult {
     /// The link of this result in the evidence of an event.
     #[must_use]
     pub fn link(&self, source: &str, weight: f64) -> Evidence {
-        let (confidence, weight, note, data) = match &self.finding {
-            Finding::Answered {
+        let (confidence, weight, note, data) = match &self.answer {
+            SourceAnswer::Answered {
                 confidence,
                 note,
                 data,
             } => (in_unit(*confidence), weight, note, Some(bounded(data))),
-            Finding::NoAnswer { note } | Finding::Suspect { note } => (0.0, 0.0, note, None),
-            Finding::Failed { cause } => (0.0, weight, cause, None),
+            SourceAnswer::NoAnswer { note } | SourceAnswer::Suspect { note } => {
+                (0.0, 0.0, note, None)
+            }
+            SourceAnswer::Failed { cause } => (0.0, weight, cause, None),
         };
         Evidence {
-            failed: matches!(self.finding, Finding::Failed { .. }),
+            failed: matches!(self.answer, SourceAnswer::Failed { .. }),
             data: data.filter(|data| !data.is_null()),
             at: Some(self.at),
             took_ms: Some(self.took_ms),

@@ -1,6 +1,6 @@
 //! Asks one source of a chain.
 //!
-//! - Each question has a time limit and ends in a finding; nothing is left open.
+//! - Each question has a time limit and ends in an answer; nothing is left open.
 //! - A model sees a picture only where second opinions are turned on (`llm.second_opinion`).
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::event::Event;
 use watchkeeper_evidence::chain::{Chain, Source, SourceKind};
 use watchkeeper_evidence::lookup::{Lookup, Lookups};
-use watchkeeper_evidence::source::{Finding, SourceResult};
+use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::fields;
 use crate::second_opinion::verdict::Stance;
@@ -35,56 +35,67 @@ impl Sources {
         let started = Instant::now();
         let question = self.find(source, event, chain);
         let found = tokio::time::timeout(TIME_LIMIT, question).await;
-        let (finding, cost_usd) = found.unwrap_or_else(|_| {
+        let (answer, cost_usd) = found.unwrap_or_else(|_| {
             let limit = TIME_LIMIT.as_secs();
-            (Finding::failed(format!("no answer within {limit} s")), None)
+            (
+                SourceAnswer::failed(format!("no answer within {limit} s")),
+                None,
+            )
         });
         SourceResult {
-            finding,
+            answer,
             at: wall_now(),
             took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             cost_usd,
         }
     }
 
-    async fn find(&self, source: &Source, event: &Event, chain: &Chain) -> (Finding, Option<f64>) {
+    async fn find(
+        &self,
+        source: &Source,
+        event: &Event,
+        chain: &Chain,
+    ) -> (SourceAnswer, Option<f64>) {
         let name = &source.name;
         match (source.kind, self.lookups.get(name)) {
             (SourceKind::Model, _) => self.ask_model(event).await,
             (_, Some(Lookup::Fields(schema, question))) => match &self.asker {
                 Some(asker) => fields::read(asker, event, schema, question.as_deref()).await,
-                None => (Finding::failed(NO_MODEL), None),
+                None => (SourceAnswer::failed(NO_MODEL), None),
             },
             (_, Some(lookup)) => {
                 let value = lookup.value().map(|value| chain.facts().get(value));
-                let finding = match value {
+                let answer = match value {
                     Some(Ok(value)) => lookup.look_up(&value).await,
-                    Some(Err(why)) => Finding::no_answer(why),
+                    Some(Err(why)) => SourceAnswer::no_answer(why),
                     None => lookup.look_up("").await,
                 };
-                (finding, None)
+                (answer, None)
             }
-            (_, None) => (Finding::failed(format!("there is no look-up {name}")), None),
+            (_, None) => (
+                SourceAnswer::failed(format!("there is no look-up {name}")),
+                None,
+            ),
         }
     }
 
-    async fn ask_model(&self, event: &Event) -> (Finding, Option<f64>) {
+    async fn ask_model(&self, event: &Event) -> (SourceAnswer, Option<f64>) {
         let Some(asker) = &self.asker else {
-            return (Finding::failed(NO_MODEL), None);
+            return (SourceAnswer::failed(NO_MODEL), None);
         };
         match Arc::clone(asker).ask(Case::of(event)).await {
-            Ok(answer) => (finding_of(&answer), Some(answer.cost.dollars())),
-            Err(why) => (Finding::failed(why), None),
+            Ok(answer) => (answer_of(&answer), Some(answer.cost.dollars())),
+            Err(why) => (SourceAnswer::failed(why), None),
         }
     }
 }
 
-/// A second opinion as a finding: sure confirmations are near 1, sure refutations near 0.
-fn finding_of(answer: &Answer) -> Finding {
+/// A second opinion as an answer: sure confirmations are near 1, sure refutations near 0.
+fn answer_of(answer: &Answer) -> SourceAnswer {
     let opinion = &answer.opinion;
     if opinion.injection_suspected {
         let note = "a text in the picture speaks to the model, so its opinion does not count";
-        return Finding::Suspect {
+        return SourceAnswer::Suspect {
             note: note.to_owned(),
         };
     }
@@ -92,9 +103,9 @@ fn finding_of(answer: &Answer) -> Finding {
     let (word, confidence) = match opinion.verdict {
         Stance::Confirm => ("confirms", 0.5 + half),
         Stance::Refute => ("refutes", 0.5 - half),
-        Stance::Abstain => return Finding::no_answer(format!("{} abstains", answer.model)),
+        Stance::Abstain => return SourceAnswer::no_answer(format!("{} abstains", answer.model)),
     };
-    Finding::Answered {
+    SourceAnswer::Answered {
         confidence,
         note: format!("{} {word}: {}", answer.model, opinion.seen),
         data: serde_json::json!({"model": answer.model, "verdict": opinion.verdict,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use watchkeeper_contract::assessment::ChainResult;
-use watchkeeper_evidence::source::{Finding, SourceResult};
+use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 /// Most sources that are counted by name; further ones are counted together as `other`.
 const MAX_SOURCES: usize = 64;
@@ -58,8 +58,8 @@ impl Counts {
         let is_known = self.sources.contains_key(source) || self.sources.len() < MAX_SOURCES;
         let name = if is_known { source } else { "other" };
         let counts = self.sources.entry(name.to_owned()).or_default();
-        match &result.finding {
-            Finding::Answered { confidence, .. } => {
+        match &result.answer {
+            SourceAnswer::Answered { confidence, .. } => {
                 counts.answered += 1;
                 let tenth = (confidence.clamp(0.0, 1.0) * 10.0) as usize;
                 let last = counts.confidence.len() - 1;
@@ -67,8 +67,8 @@ impl Counts {
                     *bucket += 1;
                 }
             }
-            Finding::NoAnswer { .. } | Finding::Suspect { .. } => counts.no_answer += 1,
-            Finding::Failed { .. } => counts.failed += 1,
+            SourceAnswer::NoAnswer { .. } | SourceAnswer::Suspect { .. } => counts.no_answer += 1,
+            SourceAnswer::Failed { .. } => counts.failed += 1,
         }
         counts.total_ms = counts.total_ms.saturating_add(result.took_ms);
         counts.max_ms = counts.max_ms.max(result.took_ms);

@@ -123,17 +123,25 @@ pub fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
 
 async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receiver<()>) {
     let lookups = open(setup.lookups, &setup.counts).await;
-    let mut journal = JournalTail::new(runtime.clone(), setup.cursor, on_disk::cursor_op);
     let deps = Arc::new(Deps {
         sources: Sources {
             lookups: Arc::new(lookups),
             asker: setup.asker,
         },
-        runtime,
+        runtime: runtime.clone(),
         store: setup.store,
         trace: setup.trace,
         counts: setup.counts,
     });
+    let cursor = match setup.cursor {
+        Some(cursor) => cursor,
+        None => tokio::select! {
+            biased;
+            _ = &mut stopped => return,
+            cursor = deps.start_at_end() => cursor,
+        },
+    };
+    let mut journal = JournalTail::new(runtime, Some(cursor), on_disk::cursor_op);
     let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
     loop {
         queue.start_next();
@@ -283,6 +291,19 @@ struct Deps {
 }
 
 impl Deps {
+    /// Stores the end of the journal as the cursor of a new box: from here on no event is missed.
+    async fn start_at_end(&self) -> EventSeq {
+        let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
+        loop {
+            if let Ok(health) = self.runtime.health().await {
+                self.commit(vec![on_disk::cursor_op(health.last_seq)]).await;
+                tracing::info!(after = health.last_seq.0, "chains: following the journal");
+                return health.last_seq;
+            }
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
     /// Runs a chain to its end and reports it.
     async fn run_chain(&self, mut stored: StoredChain) {
         let id = stored.event.id;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::workspace::{Package, packages, read};
 
 /// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("contract", &[]),
     ("board", &["contract"]),
     ("store", &[]),
@@ -35,6 +35,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
             "config",
             "contract",
             "engine",
+            "evidence",
             "http",
             "llm",
             "memory",
@@ -42,6 +43,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
             "store",
         ],
     ),
+    ("evidence", &["client", "config", "contract"]),
     // The engine is sans-IO: a proposal is checked with it before a person is asked.
     (
         "assistant",
@@ -60,6 +62,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
             "config",
             "contract",
             "engine",
+            "evidence",
             "http",
             "jobs",
             "llm",
@@ -106,7 +109,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
 ];
 
 /// The crates that may use a library; no other may.
-const LIBRARIES: [(&str, &[&str]); 13] = [
+const LIBRARIES: [(&str, &[&str]); 14] = [
     ("gstreamer", &["runtime", "tests"]),
     ("gstreamer-app", &["runtime"]),
     ("gstreamer-video", &["runtime"]),
@@ -115,10 +118,14 @@ const LIBRARIES: [(&str, &[&str]); 13] = [
     ("libloading", &["trt"]),
     ("axum", &["agent", "runtime", "http"]),
     ("rumqttc-v4-next", &["agent", "tests"]),
-    ("reqwest", &["agent", "cli", "client", "llm", "tests"]),
+    (
+        "reqwest",
+        &["agent", "cli", "client", "evidence", "llm", "tests"],
+    ),
     ("lettre", &["agent"]),
     ("rusty-s3", &["agent"]),
     ("redb", &["store"]),
+    ("rusqlite", &["evidence"]),
     ("figment", &["config"]),
 ];
 

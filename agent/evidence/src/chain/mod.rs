@@ -30,7 +30,7 @@ use watchkeeper_contract::event::Evidence;
 use watchkeeper_contract::rule::{DecideSpec, Gates};
 use watchkeeper_contract::time::Wall;
 
-use crate::source::{Finding, SourceResult, in_unit};
+use crate::source::{SourceAnswer, SourceResult, in_unit};
 use crate::value::{EventFacts, ReadValue};
 pub use weigh::Final;
 
@@ -130,11 +130,11 @@ impl Chain {
             let Some(source) = self.sources.get(self.links.len()).cloned() else {
                 return Step::Done(self.weigh());
             };
-            let Some(finding) = self.own_finding(&source) else {
+            let Some(answer) = self.own_answer(&source) else {
                 return Step::Ask { source };
             };
             self.push(SourceResult {
-                finding,
+                answer,
                 at: now,
                 took_ms: 0,
                 cost_usd: None,
@@ -162,7 +162,7 @@ impl Chain {
             .filter(|_| self.is_asking);
         match asked.map(|source| source.kind.is_paid()) {
             Some(true) => self.answer(SourceResult {
-                finding: Finding::failed("the agent ended before it answered; not asked again"),
+                answer: SourceAnswer::failed("the agent ended before it answered; not asked again"),
                 at: now,
                 took_ms: 0,
                 cost_usd: None,
@@ -222,7 +222,7 @@ impl Chain {
 
     fn push(&mut self, mut result: SourceResult) {
         // What is no number can't be stored.
-        if let Finding::Answered { confidence, .. } = &mut result.finding {
+        if let SourceAnswer::Answered { confidence, .. } = &mut result.answer {
             *confidence = in_unit(*confidence);
         }
         let source = self.links.len();
@@ -230,7 +230,7 @@ impl Chain {
             .sources
             .get(source)
             .is_some_and(|s| s.kind == SourceKind::Fields);
-        if let (true, Finding::Answered { data, .. }) = (is_fields, &result.finding)
+        if let (true, SourceAnswer::Answered { data, .. }) = (is_fields, &result.answer)
             && let Some(fields) = data.as_object()
         {
             self.facts.fields.clone_from(fields);
@@ -240,7 +240,7 @@ impl Chain {
 
     /// The final state, if no further source is asked.
     fn done(&self) -> Option<Final> {
-        let is_suspect = |link: &Link| matches!(link.result.finding, Finding::Suspect { .. });
+        let is_suspect = |link: &Link| matches!(link.result.answer, SourceAnswer::Suspect { .. });
         let is_over = self.given_up.is_some()
             || self.links.iter().any(is_suspect)
             || self.next_kind() == Some(SourceKind::Person);
@@ -251,25 +251,25 @@ impl Chain {
         Some(self.sources.get(self.links.len())?.kind)
     }
 
-    /// The finding of a source that the event itself answers; `None` for others.
-    fn own_finding(&self, source: &Source) -> Option<Finding> {
+    /// The answer of a source that the event itself answers; `None` for others.
+    fn own_answer(&self, source: &Source) -> Option<SourceAnswer> {
         let read = |read: Result<ReadValue, String>| match read {
-            Ok(value) => Finding::Answered {
+            Ok(value) => SourceAnswer::Answered {
                 confidence: value.confidence,
                 note: format!("read {:?}", value.text),
                 data: json!({"read": value.text}),
             },
-            Err(why) => Finding::no_answer(why),
+            Err(why) => SourceAnswer::no_answer(why),
         };
         match (source.kind, source.name.as_str()) {
-            (SourceKind::Box, _) => Some(Finding::Answered {
+            (SourceKind::Box, _) => Some(SourceAnswer::Answered {
                 confidence: self.facts.confidence,
                 note: "what the box observed".to_owned(),
                 data: serde_json::Value::Null,
             }),
             (SourceKind::Reading, "code") => Some(read(self.facts.code())),
             (SourceKind::Reading, _) => Some(read(self.facts.text())),
-            (SourceKind::Unknown, name) => Some(Finding::failed(format!(
+            (SourceKind::Unknown, name) => Some(SourceAnswer::failed(format!(
                 "there is no look-up {name}; add a section [agent.lookups.{name}]"
             ))),
             _ => None,

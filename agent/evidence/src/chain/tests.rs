@@ -69,17 +69,17 @@ fn chain_of(names: &[&str], facts: EventFacts) -> Chain {
     Chain::new(&spec(names), Gates::default(), &lookups(), facts)
 }
 
-fn result(finding: Finding) -> SourceResult {
+fn result(answer: SourceAnswer) -> SourceResult {
     SourceResult {
-        finding,
+        answer,
         at: NOW,
         took_ms: 5,
         cost_usd: None,
     }
 }
 
-fn answered(confidence: f64) -> Finding {
-    Finding::Answered {
+fn answered(confidence: f64) -> SourceAnswer {
+    SourceAnswer::Answered {
         confidence,
         note: "found".to_owned(),
         data: json!({"plate": "AB 123"}),
@@ -87,7 +87,7 @@ fn answered(confidence: f64) -> Finding {
 }
 
 /// Runs a chain; `find` answers for the sources that are asked.
-fn run(chain: &mut Chain, find: impl Fn(&str) -> Finding) -> Final {
+fn run(chain: &mut Chain, find: impl Fn(&str) -> SourceAnswer) -> Final {
     loop {
         match chain.next(NOW) {
             Step::Done(done) => return done,
@@ -164,7 +164,7 @@ fn high_confidence_is_committed_and_middling_is_reviewed() {
 fn tool_failure_falls_through_and_stays_in_the_record() {
     let mut chain = chain_of(&["members", "suppliers"], text(1.0));
     let done = run(&mut chain, |name| match name {
-        "members" => Finding::failed("it answered 503"),
+        "members" => SourceAnswer::failed("it answered 503"),
         _ => answered(0.95),
     });
     let links = chain.links();
@@ -181,7 +181,7 @@ fn tool_failure_falls_through_and_stays_in_the_record() {
 #[test]
 fn all_sources_failing_is_unknown_and_a_person_decides() {
     let mut chain = chain_of(&["members", "suppliers", "model"], text(1.0));
-    let done = run(&mut chain, |_| Finding::failed("no network"));
+    let done = run(&mut chain, |_| SourceAnswer::failed("no network"));
     assert_eq!(done.result, ChainResult::Unknown);
     assert_eq!((done.verdict, done.confidence), (Verdict::Review, 0.0));
 }
@@ -189,7 +189,7 @@ fn all_sources_failing_is_unknown_and_a_person_decides() {
 #[test]
 fn reading_that_a_table_does_not_know_decides_nothing() {
     let mut chain = chain_of(&["text", "members"], text(1.0));
-    let done = run(&mut chain, |_| Finding::no_answer("no row"));
+    let done = run(&mut chain, |_| SourceAnswer::no_answer("no row"));
     assert_eq!(done.result, ChainResult::Unknown, "{done:?}");
     assert!(
         done.reason.contains("no source that can decide"),
@@ -214,7 +214,7 @@ fn model_alone_makes_no_event_certain() {
 fn text_that_addresses_the_model_leaves_the_event_to_a_person() {
     let mut chain = chain_of(&["model", "members"], text(1.0));
     let note = "a text speaks to the model".to_owned();
-    let done = run(&mut chain, |_| Finding::Suspect { note: note.clone() });
+    let done = run(&mut chain, |_| SourceAnswer::Suspect { note: note.clone() });
     assert_eq!(done.result, ChainResult::Unknown);
     assert_eq!(chain.asked(), ["model"]);
 }
@@ -250,13 +250,13 @@ fn paid_source_is_not_asked_again_after_a_restart() {
     assert!(again.links()[0].failed);
 }
 
-fn finding() -> impl Strategy<Value = Finding> {
+fn answer() -> impl Strategy<Value = SourceAnswer> {
     prop_oneof![
         (-0.5..1.5_f64).prop_map(answered),
         Just(answered(f64::NAN)),
-        Just(Finding::no_answer("nothing")),
-        Just(Finding::failed("no network")),
-        Just(Finding::Suspect {
+        Just(SourceAnswer::no_answer("nothing")),
+        Just(SourceAnswer::failed("no network")),
+        Just(SourceAnswer::Suspect {
             note: "speaks".to_owned()
         }),
     ]
@@ -279,7 +279,7 @@ proptest! {
     fn every_order_ends_in_one_final_state(
         order in Just(NAMES.to_vec()).prop_shuffle(),
         length in 1_usize..=9, has_person: bool,
-        findings in proptest::collection::vec(finding(), 12),
+        answers in proptest::collection::vec(answer(), 12),
         restarts in proptest::collection::vec(any::<bool>(), 40),
         give_up_at in proptest::option::of(0_usize..12),
         codes in 0_usize..3, score in proptest::option::of((0_u8..=4).prop_map(|n| f64::from(n) / 4.0)),
@@ -313,7 +313,7 @@ proptest! {
                         continue;
                     }
                     prop_assert!(!(source.kind.is_paid() && asked.contains(&source.name)));
-                    chain.answer(result(findings[asked.len()].clone()));
+                    chain.answer(result(answers[asked.len()].clone()));
                     asked.push(source.name);
                     if give_up_at == Some(asked.len()) {
                         chain.give_up("too late");

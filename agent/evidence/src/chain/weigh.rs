@@ -13,7 +13,7 @@ use watchkeeper_contract::assessment::ChainResult;
 use watchkeeper_contract::event::Verdict;
 
 use super::{Chain, Source, SourceKind};
-use crate::source::{Finding, SourceResult, in_unit};
+use crate::source::{SourceAnswer, SourceResult, in_unit};
 
 /// Final state of a chain.
 #[derive(Debug, Clone, PartialEq)]
@@ -129,8 +129,8 @@ impl Chain {
     fn left_to_person(&self) -> Option<String> {
         let suspect = self
             .asked_links()
-            .find_map(|(source, result)| match &result.finding {
-                Finding::Suspect { note } => Some(format!("{}: {note}", source.name)),
+            .find_map(|(source, result)| match &result.answer {
+                SourceAnswer::Suspect { note } => Some(format!("{}: {note}", source.name)),
                 _ => None,
             });
         let is_person = self.next_kind() == Some(SourceKind::Person) && !self.is_stopped();
@@ -149,14 +149,14 @@ impl Chain {
 }
 
 fn has_answered(result: &SourceResult) -> bool {
-    matches!(result.finding, Finding::Answered { .. })
+    matches!(result.answer, SourceAnswer::Answered { .. })
 }
 
 /// Confidence of a result that counts; `None` for one that does not.
 fn confidence_of(result: &SourceResult) -> Option<f64> {
-    match &result.finding {
-        Finding::Answered { confidence, .. } => Some(in_unit(*confidence)),
-        Finding::Failed { .. } => Some(0.0),
-        Finding::NoAnswer { .. } | Finding::Suspect { .. } => None,
+    match &result.answer {
+        SourceAnswer::Answered { confidence, .. } => Some(in_unit(*confidence)),
+        SourceAnswer::Failed { .. } => Some(0.0),
+        SourceAnswer::NoAnswer { .. } | SourceAnswer::Suspect { .. } => None,
     }
 }

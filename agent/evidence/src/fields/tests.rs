@@ -23,7 +23,7 @@ fn good() -> Value {
 #[test]
 fn fields_of_a_clear_picture_become_data() {
     let found = schema().read(&good().to_string());
-    let Finding::Answered {
+    let SourceAnswer::Answered {
         confidence, data, ..
     } = found
     else {
@@ -53,7 +53,7 @@ fn wrong_fields_are_a_failure() {
         answer[name] = value.clone();
         let found = schema().read(&answer.to_string());
         assert!(
-            matches!(found, Finding::Failed { .. }),
+            matches!(found, SourceAnswer::Failed { .. }),
             "{name} {value}: {found:?}"
         );
     }
@@ -61,7 +61,7 @@ fn wrong_fields_are_a_failure() {
     missing.as_object_mut().unwrap().remove("axles");
     assert!(matches!(
         schema().read(&missing.to_string()),
-        Finding::Failed { .. }
+        SourceAnswer::Failed { .. }
     ));
 }
 
@@ -71,7 +71,7 @@ fn suspected_injection_and_empty_answers_count_as_none() {
     suspect["injection_suspected"] = json!(true);
     assert!(matches!(
         schema().read(&suspect.to_string()),
-        Finding::Suspect { .. }
+        SourceAnswer::Suspect { .. }
     ));
     let mut empty = good();
     for name in ["plate", "axles", "colour"] {
@@ -79,7 +79,7 @@ fn suspected_injection_and_empty_answers_count_as_none() {
     }
     assert!(matches!(
         schema().read(&empty.to_string()),
-        Finding::NoAnswer { .. }
+        SourceAnswer::NoAnswer { .. }
     ));
 }
 
@@ -121,7 +121,7 @@ proptest! {
         let mut answer = good();
         answer["plate"] = Value::from(text);
         answer["confidence"] = json!(sure);
-        if let Finding::Answered { confidence, .. } = schema().read(&answer.to_string()) {
+        if let SourceAnswer::Answered { confidence, .. } = schema().read(&answer.to_string()) {
             prop_assert!((0.40..=0.85).contains(&confidence));
         }
     }

@@ -6,14 +6,14 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use crate::source::Finding;
+use crate::source::SourceAnswer;
 
 /// Answers by value.
 #[derive(Debug)]
 pub(super) struct Cache {
     entries: usize,
     kept_for: Duration,
-    answers: BTreeMap<String, (Instant, Finding)>,
+    answers: BTreeMap<String, (Instant, SourceAnswer)>,
     /// Values in the order in which they were stored.
     order: VecDeque<String>,
 }
@@ -28,18 +28,18 @@ impl Cache {
         }
     }
 
-    pub(super) fn get(&self, value: &str, now: Instant) -> Option<Finding> {
-        let (at, finding) = self.answers.get(value)?;
-        (now.duration_since(*at) < self.kept_for).then(|| finding.clone())
+    pub(super) fn get(&self, value: &str, now: Instant) -> Option<SourceAnswer> {
+        let (at, answer) = self.answers.get(value)?;
+        (now.duration_since(*at) < self.kept_for).then(|| answer.clone())
     }
 
-    pub(super) fn put(&mut self, value: &str, finding: Finding, now: Instant) {
+    pub(super) fn put(&mut self, value: &str, answer: SourceAnswer, now: Instant) {
         if self.entries == 0 || self.kept_for.is_zero() {
             return;
         }
         let is_known = self
             .answers
-            .insert(value.to_owned(), (now, finding))
+            .insert(value.to_owned(), (now, answer))
             .is_some();
         if is_known {
             self.order.retain(|known| known != value);
@@ -62,10 +62,10 @@ mod tests {
         let start = Instant::now();
         let mut cache = Cache::new(2, Duration::from_secs(10));
         for name in ["a", "b", "c"] {
-            cache.put(name, Finding::no_answer(name), start);
+            cache.put(name, SourceAnswer::no_answer(name), start);
         }
         assert_eq!(cache.get("a", start), None);
-        assert_eq!(cache.get("c", start), Some(Finding::no_answer("c")));
+        assert_eq!(cache.get("c", start), Some(SourceAnswer::no_answer("c")));
         assert_eq!(cache.get("c", start + Duration::from_secs(10)), None);
     }
 }

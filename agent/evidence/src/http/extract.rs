@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use watchkeeper_config::lookups::{AnswerKind, HttpLookup};
 
-use crate::source::{Finding, in_unit};
+use crate::source::{SourceAnswer, in_unit};
 
 /// Longest answer of the kind text, in characters.
 const MAX_CHARS: usize = 300;
@@ -12,7 +12,7 @@ const MAX_CHARS: usize = 300;
 ///
 /// # Errors
 /// A phrase after "the answer of HOST": what is missing, or of another type.
-pub(super) fn extract(config: &HttpLookup, body: &[u8]) -> Result<Finding, String> {
+pub(super) fn extract(config: &HttpLookup, body: &[u8]) -> Result<SourceAnswer, String> {
     let body: Value = serde_json::from_slice(body).map_err(|_| "is not JSON".to_owned())?;
     let extraction = &config.answer;
     let pointer = &extraction.pointer;
@@ -48,7 +48,7 @@ pub(super) fn extract(config: &HttpLookup, body: &[u8]) -> Result<Finding, Strin
         true => (confidence, "answered"),
         false => (1.0 - confidence, "answered against it:"),
     };
-    Ok(Finding::Answered {
+    Ok(SourceAnswer::Answered {
         confidence: in_unit(confidence),
         note: format!("{word} {found}"),
         data: json!({"answer": found}),

@@ -21,7 +21,7 @@ use reqwest::{Response, StatusCode, redirect};
 use url::{Host, Url};
 use watchkeeper_config::lookups::{HeaderValue, HttpLookup};
 
-use crate::source::{Finding, one_line};
+use crate::source::{SourceAnswer, one_line};
 use cache::Cache;
 use private::{PublicResolver, is_private};
 use rate::Rate;
@@ -117,23 +117,23 @@ impl HttpSource {
     }
 
     /// Asks for `value`: from the cache, else by requests.
-    pub async fn look_up(&self, value: &str) -> Finding {
+    pub async fn look_up(&self, value: &str) -> SourceAnswer {
         let known = lock(&self.cache).get(value, Instant::now());
-        if let Some(finding) = known {
-            return finding;
+        if let Some(answer) = known {
+            return answer;
         }
-        let finding = self.ask(value).await;
-        if !matches!(finding, Finding::Failed { .. }) {
-            lock(&self.cache).put(value, finding.clone(), Instant::now());
+        let answer = self.ask(value).await;
+        if !matches!(answer, SourceAnswer::Failed { .. }) {
+            lock(&self.cache).put(value, answer.clone(), Instant::now());
         }
-        finding
+        answer
     }
 
-    async fn ask(&self, value: &str) -> Finding {
+    async fn ask(&self, value: &str) -> SourceAnswer {
         let mut nth = 0;
         loop {
             let failure = match self.try_once(value).await {
-                Ok(finding) => return finding,
+                Ok(answer) => return answer,
                 Err(failure) => failure,
             };
             let is_last = nth + 1 >= self.config.tries as usize;
@@ -145,14 +145,14 @@ impl HttpSource {
                 } else {
                     String::new()
                 };
-                return Finding::failed(one_line(&format!("{}{tried}", failure.why)));
+                return SourceAnswer::failed(one_line(&format!("{}{tried}", failure.why)));
             };
             tokio::time::sleep(least.max(*pause).min(MAX_WAIT)).await;
             nth += 1;
         }
     }
 
-    async fn try_once(&self, value: &str) -> Result<Finding, Failure> {
+    async fn try_once(&self, value: &str) -> Result<SourceAnswer, Failure> {
         let wait = lock(&self.rate).take(Instant::now(), MAX_WAIT);
         let wait = wait.ok_or_else(|| {
             let most = self.config.per_minute;
@@ -216,10 +216,12 @@ impl HttpSource {
         Ok(headers)
     }
 
-    async fn read(&self, host: &str, mut response: Response) -> Result<Finding, Failure> {
+    async fn read(&self, host: &str, mut response: Response) -> Result<SourceAnswer, Failure> {
         let status = response.status();
         if status == StatusCode::NOT_FOUND {
-            return Ok(Finding::no_answer(format!("{host} knows nothing about it")));
+            return Ok(SourceAnswer::no_answer(format!(
+                "{host} knows nothing about it"
+            )));
         }
         if !status.is_success() {
             let after = response.headers().get(RETRY_AFTER);

@@ -85,9 +85,9 @@ const REFUSED: &str = "HTTP/1.1 401 No\r\nconnection: close\r\n\r\n";
 const UNKNOWN: &str = "HTTP/1.1 404 None\r\nconnection: close\r\n\r\n";
 const MOVED: &str = "HTTP/1.1 302 There\r\nlocation: http://10.0.0.1/\r\nconnection: close\r\n\r\n";
 
-fn confidence(finding: &Finding) -> Option<f64> {
-    match finding {
-        Finding::Answered { confidence, .. } => Some(*confidence),
+fn confidence(answer: &SourceAnswer) -> Option<f64> {
+    match answer {
+        SourceAnswer::Answered { confidence, .. } => Some(*confidence),
         _ => None,
     }
 }
@@ -118,7 +118,7 @@ async fn answer_that_is_not_expected_speaks_against_the_event() {
 async fn failing_service_is_tried_three_times_then_the_chain_falls_through() {
     let service = Service::start(&[AWAY]).await;
     let found = source(service.config()).look_up("A").await;
-    let Finding::Failed { cause } = &found else {
+    let SourceAnswer::Failed { cause } = &found else {
         panic!("{found:?}");
     };
     assert!(
@@ -142,7 +142,7 @@ async fn refusal_redirect_and_wrong_form_fail_at_once() {
         let service = Service::start(answer).await;
         let found = source(service.config()).look_up("A").await;
         assert!(
-            matches!(found, Finding::Failed { .. }),
+            matches!(found, SourceAnswer::Failed { .. }),
             "{answer:?}: {found:?}"
         );
         assert_eq!(service.count(), 1, "{answer:?}");
@@ -153,7 +153,7 @@ async fn refusal_redirect_and_wrong_form_fail_at_once() {
 async fn unknown_value_is_no_answer() {
     let service = Service::start(&[UNKNOWN]).await;
     let found = source(service.config()).look_up("A").await;
-    assert!(matches!(found, Finding::NoAnswer { .. }), "{found:?}");
+    assert!(matches!(found, SourceAnswer::NoAnswer { .. }), "{found:?}");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value, json};
 use watchkeeper_config::lookups::TableLookup;
 
-use crate::source::Finding;
+use crate::source::SourceAnswer;
 use near::Match;
 
 /// Most rows of a table.
@@ -90,12 +90,12 @@ impl Table {
     }
 
     /// Looks a value up. It reads files: call it on a blocking thread.
-    pub fn look_up(&mut self, value: &str) -> Finding {
+    pub fn look_up(&mut self, value: &str) -> SourceAnswer {
         let path = self.config.path.clone();
         let is_fuzzy = self.config.is_fuzzy;
         match self.index() {
-            Ok(index) => finding(index, value, is_fuzzy, &path),
-            Err(error) => Finding::failed(error.to_string()),
+            Ok(index) => answer(index, value, is_fuzzy, &path),
+            Err(error) => SourceAnswer::failed(error.to_string()),
         }
     }
 
@@ -124,11 +124,11 @@ fn stamp(path: &Path) -> Stamp {
     vec![of(path), of(Path::new(&log))]
 }
 
-fn finding(index: &near::Index, value: &str, is_fuzzy: bool, path: &Path) -> Finding {
+fn answer(index: &near::Index, value: &str, is_fuzzy: bool, path: &Path) -> SourceAnswer {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     match index.find(value, is_fuzzy) {
-        Match::None => Finding::no_answer(format!("{file} has no row for {value:?}")),
-        Match::Ambiguous { count } => Finding::no_answer(format!(
+        Match::None => SourceAnswer::no_answer(format!("{file} has no row for {value:?}")),
+        Match::Ambiguous { count } => SourceAnswer::no_answer(format!(
             "{file} has {count} rows that are equally near to {value:?}"
         )),
         Match::One {
@@ -138,7 +138,7 @@ fn finding(index: &near::Index, value: &str, is_fuzzy: bool, path: &Path) -> Fin
         } => {
             let cells = index.columns().iter().zip(&row.cells);
             let cells = cells.map(|(name, cell)| (name.clone(), Value::from(cell.as_str())));
-            Finding::Answered {
+            SourceAnswer::Answered {
                 confidence,
                 note: format!("{file}: {how} row of {:?} for {value:?}", row.key),
                 data: json!({

@@ -17,9 +17,9 @@ fn config(path: &Path) -> TableLookup {
     }
 }
 
-fn confidence(finding: &Finding) -> Option<f64> {
-    match finding {
-        Finding::Answered { confidence, .. } => Some(*confidence),
+fn confidence(answer: &SourceAnswer) -> Option<f64> {
+    match answer {
+        SourceAnswer::Answered { confidence, .. } => Some(*confidence),
         _ => None,
     }
 }
@@ -40,7 +40,7 @@ fn exact_key_ignores_case_and_spaces() {
     let (_dir, mut table) = csv(MEMBERS);
     let found = table.look_up("ab123cd");
     assert_eq!(confidence(&found), Some(0.95), "{found:?}");
-    let Finding::Answered { data, .. } = found else {
+    let SourceAnswer::Answered { data, .. } = found else {
         panic!("an answer");
     };
     assert_eq!(data["row"], json!({"owner": "Ada"}));
@@ -57,7 +57,7 @@ fn near_key_has_less_confidence_and_two_equally_near_are_no_answer() {
     for unknown in ["QQ555QQ", "", "AB1"] {
         let found = table.look_up(unknown);
         assert!(
-            matches!(found, Finding::NoAnswer { .. }),
+            matches!(found, SourceAnswer::NoAnswer { .. }),
             "{unknown}: {found:?}"
         );
     }
@@ -96,7 +96,7 @@ fn changed_file_is_read_again_and_a_missing_one_fails() {
     assert!(confidence(&table.look_up("NEW1")).is_some());
     std::fs::remove_file(&path).unwrap();
     let gone = table.look_up("NEW1");
-    assert!(matches!(gone, Finding::Failed { .. }), "{gone:?}");
+    assert!(matches!(gone, SourceAnswer::Failed { .. }), "{gone:?}");
     std::fs::write(&path, MEMBERS).unwrap();
     assert!(confidence(&table.look_up("AB123CD")).is_some());
 }
@@ -130,7 +130,7 @@ fn database_is_read_only_and_follows_its_changes() {
         ..config(&path)
     });
     let found = table.look_up("ab123");
-    let Finding::Answered { data, .. } = &found else {
+    let SourceAnswer::Answered { data, .. } = &found else {
         panic!("{found:?}");
     };
     assert_eq!(data["row"]["since"], "2019");

@@ -34,6 +34,11 @@ impl Compiler<'_> {
             let message = format!("must name 1 to {MAX_CHAIN} sources");
             self.error("decide.chain", chain.len(), message);
         }
+        let can_decide = |name: &String| name != "box" && name != "person";
+        if !chain.is_empty() && !chain.iter().any(can_decide) {
+            let message = "names no source that can decide; add code, text, model or a look-up";
+            self.error("decide.chain", chain.join(", "), message);
+        }
         let mut seen = BTreeSet::new();
         for (nth, name) in chain.iter().enumerate() {
             let field = format!("decide.chain[{nth}]");
