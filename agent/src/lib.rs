@@ -8,6 +8,7 @@
 //! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
 //!   box.
 //! - [`archive`]: what the agent's archive ingests, and events that enter by themselves.
+//! - [`evidence`]: chains of sources that decide about events.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
 //!
@@ -20,14 +21,18 @@
 pub mod api;
 pub mod archive;
 pub mod connectors;
+pub mod evidence;
 #[cfg(test)]
 #[path = "../tests/it/mqtt_document/example.rs"]
 mod example;
 pub mod fleet;
+mod future_slot;
 pub mod heartbeat;
+mod journal_tail;
 pub mod log_limiter;
 pub mod notify;
 pub mod program;
+mod record_assessment;
 pub mod review_links;
 pub mod run;
 pub mod second_opinion;

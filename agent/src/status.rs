@@ -6,6 +6,7 @@ use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use watchkeeper_contract::id::ChannelId;
 
+use crate::evidence;
 use crate::notify::health::ChannelHealth;
 use crate::second_opinion;
 
@@ -22,6 +23,7 @@ pub struct AgentStatus {
     /// Each channel, ordered by name.
     pub channels: Vec<ChannelStatus>,
     pub opinions: second_opinion::Counts,
+    pub chains: evidence::counts::Counts,
 }
 
 /// Status of one notification channel.

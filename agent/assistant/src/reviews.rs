@@ -1,7 +1,9 @@
 //! Reviews in words: the events that wait for a person, and a person's answer.
 
-use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, Person, Via};
-use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind, Verdict};
+use watchkeeper_contract::assessment::{
+    Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, Person, Via,
+};
+use watchkeeper_contract::event::{Event, EventBody, Evidence, Media, MediaKind, Verdict};
 use watchkeeper_contract::review::{
     NewAssessment, PipelineAnswers, Review, ReviewQueue, RuleAnswers,
 };
@@ -44,6 +46,7 @@ impl PersonAnswer {
             only_if_unanswered: false,
             decision: None,
             evidence: None,
+            links: Vec::new(),
         }
     }
 }
@@ -120,8 +123,33 @@ pub fn describe_record(event: &Event) -> String {
             (None, Some(why)) => format!("no second opinion: {why:?}"),
             (None, None) => "no second opinion".to_owned(),
         },
+        Assessor::Chain(details) => describe_chain(details, event),
     };
     format!("{text} ({})", verdict_name(event.decision.verdict))
+}
+
+/// Describes the result of a chain with its links, such as `decided by members 0.95: "row 7"`.
+fn describe_chain(details: &ChainDetails, event: &Event) -> String {
+    let of_chain = |link: &&Evidence| details.asked.contains(&link.source);
+    let links = event.evidence.iter().filter(of_chain).map(|link| {
+        let Evidence {
+            source,
+            confidence,
+            note,
+            ..
+        } = link;
+        match (link.failed, link.weight > 0.0) {
+            (true, _) => format!("{source} failed: {note:?}"),
+            (false, false) => format!("{source} has no answer: {note:?}"),
+            (false, true) => format!("{source} {confidence:.2}: {note:?}"),
+        }
+    });
+    let links = links.collect::<Vec<_>>().join(", ");
+    match details.result {
+        ChainResult::Decided => format!("decided by {links}"),
+        ChainResult::Person => format!("left to a person after {links}"),
+        ChainResult::Unknown => format!("no source answered: {links}"),
+    }
 }
 
 /// Describes how answers change the confidence of a pipeline's events, one rule a line.

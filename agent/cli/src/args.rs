@@ -166,6 +166,13 @@ pub enum OfflineCommand {
     },
     /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
+    /// Try a look-up of the configuration with a value, as the chain of a rule asks it.
+    Lookup {
+        /// Name of the look-up: [agent.lookups.NAME].
+        name: String,
+        /// Value, such as a number plate; for fields a picture file, which is only checked.
+        value: String,
+    },
     /// List, search and remove notes, such as observations and lessons [default: list].
     Memory(MemoryArgs),
     /// List the workflow blocks, or describe one.

@@ -18,6 +18,7 @@ use watchkeeper_contract::privacy::PrivacyMask;
 
 use super::args::{ConfigAction, Global};
 use super::exit::{Exit, Failure};
+use super::lookup_check;
 use super::output::Output;
 
 /// Site of a run's topics and client id, which keeps them apart from those of the box.
@@ -287,6 +288,9 @@ fn agent_section(config: &Config) -> Value {
     }
     if let Some(look) = &config.look {
         look_section(look, &mut section["heartbeat"]);
+    }
+    for found in &config.lookups {
+        section["lookups"][found.name.as_str()] = lookup_check::section(&found.kind);
     }
     if let Some(model) = &config.memory.model {
         section["memory"] = json!({"model": model});

@@ -8,6 +8,7 @@ mod channels;
 mod finding;
 mod hardware;
 mod llm;
+mod lookups;
 mod programs;
 mod runtime;
 mod state;
@@ -48,6 +49,7 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     let credentials = credentials_folder();
     findings.extend(channels::check(&config.channels, credentials.as_deref()));
     findings.extend(llm::check(config));
+    findings.extend(lookups::check(config));
     findings.push(notes(config));
     findings.extend(hardware::cameras(root));
     findings.push(hardware::wall_clock(root));

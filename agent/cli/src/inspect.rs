@@ -20,6 +20,7 @@ use watchkeeper_contract::source::{Pace, SourceSpec};
 use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
+use super::lookup_check;
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
 use watchkeeper_assistant::llm::catalogue;
@@ -49,6 +50,10 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     let addresses = config.channels.iter().filter_map(check_channel);
     findings.errors.extend(addresses);
     findings.errors.extend(check_llm(config));
+    let lookups = lookup_check::problems(config).into_iter();
+    let lookups = lookups.map(|(key, problem)| error(key, None, problem));
+    findings.errors.extend(lookups);
+    findings.errors.extend(check_chains(config));
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
         && let Err(problem) = model_facts(&zoo, model)
@@ -105,6 +110,23 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
         ));
     }
     errors
+}
+
+/// Checks that the sources in the chains of rules exist.
+fn check_chains(config: &Config) -> Vec<ConfigError> {
+    let unknown = config.pipelines.iter().flat_map(|spec| {
+        let rules = spec.rules.as_deref().unwrap_or_default();
+        let unknown = lookup_check::unknown_sources(rules, config).into_iter();
+        unknown.map(move |(field, name)| {
+            let problem = format!("is no source; add a section [agent.lookups.{name}]");
+            error(
+                format!("pipelines.{}.{field}", spec.id),
+                Some(name),
+                problem,
+            )
+        })
+    });
+    unknown.collect()
 }
 
 fn check_llm(config: &Config) -> Vec<ConfigError> {

@@ -31,6 +31,8 @@ mod inspect;
 mod jobs;
 mod local_cameras;
 mod look_rates;
+mod lookup;
+mod lookup_check;
 mod manual;
 mod memory;
 mod models;
@@ -153,6 +155,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         OfflineCommand::Audit(args) => audit::run(args, global, out),
         OfflineCommand::Blueprints(args) => blueprints::run(args, global, out),
         OfflineCommand::Job { action } => jobs::run(action, global, out),
+        OfflineCommand::Lookup { name, value } => lookup::run(&name, &value, global, out),
         OfflineCommand::Memory(args) => memory::run(args, global, out),
     }
 }

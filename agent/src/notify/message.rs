@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use watchkeeper_config::{ChannelConfig, ChannelKind};
+use watchkeeper_contract::assessment::{Assessor, ChainResult};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
 use watchkeeper_contract::event::{Clip, ClipState, Event, EventBody, MediaKind, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventSeq, SourceId};
@@ -198,7 +199,7 @@ pub fn event_notification(
         Phase::Clip => event.clip.is_some(),
         Phase::End => channel.notify_end && has_lasted(event),
         // Second opinions have notices of their own.
-        Phase::Assessed => false,
+        Phase::Assessed => is_decided_by_chain(event),
     };
     let is_certain = is_certain_for(channel, event);
     let is_named = match &event.body {
@@ -247,6 +248,12 @@ fn is_certain_for(channel: &ChannelConfig, event: &Event) -> bool {
     };
     let is_certain = event.decision.verdict == Verdict::Act && event.phase != Phase::Clip;
     is_certain && rule.on_act.contains(&channel.id)
+}
+
+/// Whether the record is of a chain that decided, which settles what channels reported as open.
+fn is_decided_by_chain(event: &Event) -> bool {
+    let by = event.assessment.as_ref().map(|given| &given.by);
+    matches!(by, Some(Assessor::Chain(details)) if details.result == ChainResult::Decided)
 }
 
 /// Whether the event has a duration; other events end when they start.
@@ -316,6 +323,9 @@ fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
     text.push_str(severity_prefix(event.severity));
     match event.phase {
         Phase::End => text.push_str("ended: "),
+        Phase::Assessed if is_decided_by_chain(event) => {
+            text.push_str("confirmed by its sources: ");
+        }
         Phase::Assessed => text.push_str("approved by a person: "),
         Phase::New | Phase::Update | Phase::Clip => {}
     }

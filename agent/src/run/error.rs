@@ -15,6 +15,9 @@ pub enum AgentError {
     /// The task that executes effects ended by itself.
     #[error("connectors: the task that executes effects died")]
     Connectors,
+    /// The task that runs chains ended by itself.
+    #[error("chains: the task that asks the sources of events died")]
+    Chains,
     /// A task that notifies a channel ended by itself.
     #[error("channels: the task of a notification channel died")]
     Channel,

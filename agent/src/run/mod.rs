@@ -32,6 +32,7 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
 
+use crate::evidence::service::SharedCounts;
 use crate::fleet::command::Outcome;
 use crate::fleet::mqtt::link::LinkEvent;
 use crate::status::{AgentStatus, StatusRequests};
@@ -90,6 +91,8 @@ pub struct Agent {
     heartbeat: Option<HeartbeatTask>,
     channels: Channels,
     monitor: RuntimeMonitor,
+    /// Counts of the task of chains.
+    chain_counts: SharedCounts,
     /// Taken by [`Agent::run`].
     tasks: Option<TaskSetup>,
     status_requests: StatusRequests,

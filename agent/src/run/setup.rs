@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig,
+    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig, LookupConfig,
     MemoryConfig, MqttConfig, PermissionsConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
@@ -35,6 +35,8 @@ pub struct Setup {
     pub channels: Vec<ChannelConfig>,
     /// Absent: no second opinions.
     pub opinions: Option<OpinionSetup>,
+    /// Look-ups for the chains of rules.
+    pub lookups: Vec<LookupConfig>,
     /// Absent: no API is served.
     pub api: Option<ApiSetup>,
     /// Absent: no heartbeat.
@@ -106,6 +108,7 @@ impl Setup {
                 llm: llm.clone(),
                 time: OPINION_TIMEOUT,
             }),
+            lookups: config.lookups.clone(),
             api: Some(ApiSetup {
                 config: config.agent_api.clone(),
                 policy: config.permissions.clone(),

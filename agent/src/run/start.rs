@@ -18,7 +18,7 @@ use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
-use watchkeeper_config::{AuditConfig, SinksConfig};
+use watchkeeper_config::{AuditConfig, LookupConfig, SinksConfig};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::Wall;
@@ -47,6 +47,9 @@ use crate::api::conversations::{ConversationDeps, OpenClient};
 use crate::archive::{ArchiveService, ArchiveSetup};
 use crate::connectors::secrets::credentials_folder;
 use crate::connectors::{self, Executor};
+use crate::evidence;
+use crate::evidence::on_disk::StoredChain;
+use crate::evidence::service::SharedCounts;
 use crate::fleet::command::{self, CommandBoard, Refusals};
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
@@ -83,6 +86,8 @@ struct Restored {
     sources: RetainedSources,
     opinions: Vec<(EventId, second_opinion::queue::Progress)>,
     assessments: PendingAssessments,
+    /// Chains with their cursor in the journal.
+    chains: (Vec<StoredChain>, Option<EventSeq>),
     /// Cursor of the journal's tail.
     tail_cursor: Option<EventSeq>,
     heartbeat: Option<heartbeat::on_disk::StoredHeartbeat>,
@@ -132,6 +137,14 @@ impl Agent {
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
         let queue = opinion_queue(asker.is_some(), restored.opinions, now, wall);
+        let chain_counts = SharedCounts::default();
+        let chains = chain_setup(
+            setup.lookups,
+            asker.clone(),
+            &shared,
+            restored.chains,
+            &chain_counts,
+        );
         let journal = match (&setup.broker, &asker) {
             (Some(_), _) => JournalReader::follow(&shared.runtime, outbox.cursor()),
             (None, Some(_)) => JournalReader::tail(&shared.runtime, restored.tail_cursor),
@@ -179,9 +192,10 @@ impl Agent {
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            tasks: Some(task_setup(setup.sinks, store, shared.trace.clone(), api)),
+            tasks: Some(task_setup(setup.sinks, &shared, api, chains)),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
+            chain_counts,
             status_requests: StatusRequests::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),
@@ -223,19 +237,38 @@ fn open_outbox(limits: outbox::Limits, restored: outbox::Restored, starts: u64) 
     outbox
 }
 
+fn chain_setup(
+    lookups: Vec<LookupConfig>,
+    asker: Option<Arc<Asker>>,
+    shared: &Shared,
+    (restored, cursor): (Vec<StoredChain>, Option<EventSeq>),
+    counts: &SharedCounts,
+) -> evidence::service::Setup {
+    evidence::service::Setup {
+        lookups,
+        asker,
+        store: Arc::clone(&shared.store),
+        restored,
+        cursor,
+        trace: shared.trace.clone(),
+        counts: Arc::clone(counts),
+    }
+}
+
 fn task_setup(
     sinks: SinksConfig,
-    store: Arc<dyn Store>,
-    trace: Trace,
+    shared: &Shared,
     api: Option<api::service::Setup>,
+    chains: evidence::service::Setup,
 ) -> TaskSetup {
     TaskSetup {
-        trace,
+        chains,
+        trace: shared.trace.clone(),
         effect_limits: connectors::queue::Limits {
             age: sinks.max_age,
             ..connectors::queue::Limits::default()
         },
-        executor: Executor::new(sinks, store),
+        executor: Executor::new(sinks, Arc::clone(&shared.store)),
         api,
     }
 }
@@ -248,6 +281,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
     let (sources, migrated) = RetainedSources::restore(store, folder)?;
     let opinions = second_opinion::on_disk::restore(store, folder)?;
     let assessments = PendingAssessments::restore(store, folder)?;
+    let chains = evidence::service::Setup::restore(store, folder)?;
     let tail_cursor = second_opinion::on_disk::stored_cursor(store)?;
     let heartbeat = heartbeat::on_disk::restore(store, folder)?;
     // Everything is readable from here on, so the store may be written.
@@ -268,6 +302,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
         sources,
         opinions,
         assessments,
+        chains,
         tail_cursor,
         heartbeat,
     })

@@ -42,6 +42,7 @@ pub fn new_assessment(
         only_if_unanswered: false,
         decision: Some(weighed.decision.clone()),
         evidence: weighed.evidence.clone(),
+        links: Vec::new(),
     }
 }
 

@@ -251,7 +251,8 @@ impl Queue {
     pub fn wants(&self, event: &Event) -> bool {
         let is_over = matches!(event.phase, Phase::End | Phase::Clip | Phase::Assessed);
         let asks = event.decision.verdict == Verdict::Escalate && !is_over;
-        let is_rule = matches!(event.body, EventBody::Rule(_));
+        // A chain asks the model itself, where it names one.
+        let is_rule = matches!(&event.body, EventBody::Rule(rule) if rule.decide.is_none());
         self.slots.contains_key(&event.id)
             || (self.is_on && asks && is_rule && !self.done.contains(&event.id))
     }

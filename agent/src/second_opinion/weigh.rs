@@ -113,12 +113,12 @@ fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
             ),
             asks: None,
         },
-        evidence: Some(Evidence {
-            source: SOURCE.to_owned(),
-            confidence: round(own),
-            weight: if weight > 0.0 { round(weight) } else { 1.0 },
-            note: opinion.seen.clone(),
-        }),
+        evidence: Some(Evidence::new(
+            SOURCE,
+            round(own),
+            if weight > 0.0 { round(weight) } else { 1.0 },
+            opinion.seen.clone(),
+        )),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the agent with a fake runtime on a Unix socket and mosquitto as the broker.
 
+mod chains;
 mod commands;
 mod delivery;
 mod execute;

@@ -1,7 +1,8 @@
 //! Adds assessments to the journal, as records of their events.
 //!
 //! - A person's answer replaces an earlier one. The same answer again adds no record.
-//! - An event gets one second opinion. A repeated one adds no record.
+//! - An event gets one second opinion, or one result of its rule's chain. A repeated one adds no
+//!   record.
 //! - The raw confidence of every assessment is that of the event's `new` record, whichever record
 //!   was named.
 
@@ -109,7 +110,7 @@ impl Journal {
                     .as_ref()
                     .filter(|old| old.answer == new.answer && old.label == new.label)
                     .map(|old| old.seq),
-                Assessor::SecondOpinion(_) => given.opinion,
+                Assessor::SecondOpinion(_) | Assessor::Chain(_) => given.opinion,
             })
         };
         found.map_or(Ok(None), |seq| self.event(EventSeq(seq)))
@@ -138,6 +139,7 @@ impl Journal {
             assessment,
             decision,
             evidence,
+            links,
             event: _,
             only_if_unanswered: _,
         } = new;
@@ -147,11 +149,16 @@ impl Journal {
                 decide_by_person(&assessment),
                 vec![evidence_of_person(&assessment)],
             ),
-            (Assessor::SecondOpinion(_), Some(decided)) => (decided.decision, decided.evidence),
-            (Assessor::SecondOpinion(_), None) => (
-                decision.unwrap_or_else(|| event.decision.clone()),
-                event.evidence.iter().cloned().chain(evidence).collect(),
-            ),
+            (Assessor::SecondOpinion(_) | Assessor::Chain(_), Some(decided)) => {
+                (decided.decision, decided.evidence)
+            }
+            (Assessor::SecondOpinion(_) | Assessor::Chain(_), None) => {
+                let own = event.evidence.iter().cloned();
+                (
+                    decision.unwrap_or_else(|| event.decision.clone()),
+                    own.chain(evidence).chain(links).collect(),
+                )
+            }
         };
         let mut record = Event {
             seq: EventSeq(0),
@@ -265,10 +272,7 @@ fn decide_by_person(assessment: &Assessment) -> Decision {
 
 fn evidence_of_person(assessment: &Assessment) -> Evidence {
     let is_approved = assessment.answer == AssessmentAnswer::Approve;
-    Evidence {
-        source: PERSON.to_owned(),
-        confidence: f64::from(u8::from(is_approved)),
-        weight: 1.0,
-        note: assessment.note.clone().unwrap_or_default(),
-    }
+    let confidence = f64::from(u8::from(is_approved));
+    let note = assessment.note.clone().unwrap_or_default();
+    Evidence::new(PERSON, confidence, 1.0, note)
 }

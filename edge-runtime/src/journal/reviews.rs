@@ -124,10 +124,10 @@ impl Outline {
         })
     }
 
-    /// Whether a second opinion is what the record adds.
+    /// Whether a second opinion or the result of a chain is what the record adds.
     pub(super) fn is_opinion(&self) -> bool {
         let by = self.assessment.as_ref().map(|given| &given.by);
-        matches!(by, Some(Assessor::SecondOpinion(_)))
+        matches!(by, Some(Assessor::SecondOpinion(_) | Assessor::Chain(_)))
     }
 }
 
@@ -151,7 +151,7 @@ pub(super) struct PersonGiven {
 /// Assessments of one event.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Given {
-    /// Number of the record of its second opinion.
+    /// Number of the record of its second opinion, or of the result of its chain.
     pub(super) opinion: Option<u64>,
     /// The last answer of a person.
     pub(super) person: Option<PersonGiven>,
@@ -217,7 +217,7 @@ impl Reviews {
                 });
                 true
             }
-            Assessor::SecondOpinion(_) => {
+            Assessor::SecondOpinion(_) | Assessor::Chain(_) => {
                 entry.opinion = Some(seq);
                 !is_doubtful
             }

@@ -55,11 +55,11 @@ fn decision() -> (Severity, Decision, Vec<Evidence>) {
             reason: "the runtime's own observation".to_owned(),
             asks: None,
         },
-        vec![Evidence {
-            source: "source_state".to_owned(),
-            confidence: 1.0,
-            weight: 1.0,
-            note: "observed, not inferred".to_owned(),
-        }],
+        vec![Evidence::new(
+            "source_state",
+            1.0,
+            1.0,
+            "observed, not inferred".to_owned(),
+        )],
     )
 }

@@ -84,6 +84,7 @@ fn value<'a>(execution: &'a Execution, slot: SlotId, kind: NeedKind) -> NeedValu
         NeedKind::Number => number(),
         NeedKind::Boolean => boolean(),
         NeedKind::NumberOrBoolean => number().or_else(boolean),
+        NeedKind::Text => execution.text(slot).map(NeedValue::Text),
     }
     .unwrap_or(NeedValue::Missing)
 }

@@ -36,6 +36,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "config",
             "contract",
             "engine",
+            "evidence",
             "http",
             "llm",
             "memory",
@@ -43,6 +44,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "store",
         ],
     ),
+    ("evidence", &["client", "config", "contract"]),
     // The engine is sans-IO: a proposal is checked with it before a person is asked.
     (
         "assistant",
@@ -63,6 +65,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "config",
             "contract",
             "engine",
+            "evidence",
             "http",
             "jobs",
             "llm",
@@ -121,12 +124,13 @@ const LIBRARIES: [(&str, &[&str]); 14] = [
     ("rumqttc-v4-next", &["agent", "tests"]),
     (
         "reqwest",
-        &["agent", "archive", "cli", "client", "llm", "tests"],
+        &["agent", "archive", "cli", "client", "evidence", "llm", "tests"],
     ),
     ("lettre", &["agent"]),
     ("async-memcached", &["archive"]),
     ("rusty-s3", &["agent", "archive"]),
     ("redb", &["store"]),
+    ("rusqlite", &["evidence"]),
     ("figment", &["config"]),
 ];
 

@@ -333,6 +333,9 @@ fn describe_doubt(rule: &RuleSpec) -> Vec<String> {
     if rule.gates != Gates::default() {
         parts.push(describe_gates(&rule.gates));
     }
+    if let Some(decide) = &rule.decide {
+        parts.push(format!("decided by {}", decide.chain.join(", then ")));
+    }
     if rule.below_gates == BelowGates::Review {
         parts.push("a person decides below the last gate".to_owned());
     }

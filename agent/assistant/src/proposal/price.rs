@@ -265,7 +265,7 @@ pub fn draws(spec: &PipelineSpec) -> bool {
 pub fn opinion_usd<'e>(records: impl Iterator<Item = &'e Event>) -> Result<f64, String> {
     let costs = records.filter_map(|event| match &event.assessment.as_ref()?.by {
         Assessor::SecondOpinion(details) => details.cost_usd,
-        Assessor::Person(_) => None,
+        Assessor::Person(_) | Assessor::Chain(_) => None,
     });
     let costs: Vec<f64> = costs.collect();
     match costs.len() {

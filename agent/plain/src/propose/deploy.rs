@@ -185,6 +185,7 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 second_opinion_may_lower: watch.second_opinion,
                 on_act: Vec::new(),
                 below_gates: BelowGates::default(),
+                decide: None,
                 calibrate: true,
                 notify: watch.notify.clone(),
                 clip: watch.clip,

@@ -17,8 +17,8 @@ use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
 
 use crate::api::app::App;
 use crate::api::conversations::ConversationDeps;
-use crate::second_opinion;
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
+use crate::{evidence, second_opinion};
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -308,6 +308,14 @@ pub(super) async fn opinions(
     State(app): State<App>,
 ) -> Result<Json<second_opinion::Counts>, Refusal> {
     Ok(Json(agent_status(&app).await?.opinions))
+}
+
+/// Chains of sources since the agent's start: results, and answers, failures and times by source.
+#[utoipa::path(get, path = "/chains", tag = "agent", responses((status = 200, body = evidence::counts::Counts)))]
+pub(super) async fn chains(
+    State(app): State<App>,
+) -> Result<Json<evidence::counts::Counts>, Refusal> {
+    Ok(Json(agent_status(&app).await?.chains))
 }
 
 /// Query of a search in the notes.

@@ -56,6 +56,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(heartbeat::get, heartbeat::put))
         .routes(routes!(about::cost))
         .routes(routes!(about::opinions))
+        .routes(routes!(about::chains))
         .routes(routes!(about::trace))
         .routes(routes!(openapi));
     OpenApiRouter::with_openapi(openapi::base()).nest("/v1", v1)

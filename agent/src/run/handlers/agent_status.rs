@@ -1,5 +1,6 @@
 //! Reports the agent's own status from its loop.
 
+use crate::evidence::service::lock;
 use crate::fleet::outbox::ClassStats;
 use crate::run::Agent;
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
@@ -29,6 +30,7 @@ impl Agent {
             },
             channels: channels.map(ChannelStatus::of).collect(),
             opinions: self.opinions.counts(),
+            chains: lock(&self.chain_counts).clone(),
         }
     }
 }

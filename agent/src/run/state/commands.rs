@@ -12,10 +12,10 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::command::{CommandReport, CommandStatus, Operation};
 
-use super::future_slot::take_output;
 use crate::fleet::command::{
     CommandBoard, CommandId, CommandKey, Input, Outcome, Refusals, Replies, Reply, execute,
 };
+use crate::future_slot::take_output;
 use crate::log_limiter::LogLimiter;
 
 /// Period in which at most one refused request is logged, however many arrive.

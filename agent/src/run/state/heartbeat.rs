@@ -16,7 +16,7 @@ use watchkeeper_config::LookConfig;
 use watchkeeper_contract::id::{ChannelId, EventSeq, SourceId};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-use super::future_slot::take_output;
+use crate::future_slot::take_output;
 use crate::heartbeat::asker::{Added, Asker};
 use crate::heartbeat::look::next_cameras;
 use crate::heartbeat::on_disk::StoredHeartbeat;

@@ -8,7 +8,8 @@ use watchkeeper_client::{EventFeed, FeedItem, RuntimeClient};
 use watchkeeper_contract::event::Event as Record;
 use watchkeeper_contract::id::EventSeq;
 
-use super::journal_tail::JournalTail;
+use crate::journal_tail::JournalTail;
+use crate::second_opinion::on_disk;
 
 /// Where records come from.
 pub(crate) enum JournalReader {
@@ -40,7 +41,11 @@ impl JournalReader {
 
     /// Reads for second opinions only, behind `cursor`.
     pub(crate) fn tail(runtime: &RuntimeClient, cursor: Option<EventSeq>) -> Self {
-        Self::Tail(Box::new(JournalTail::new(runtime.clone(), cursor)))
+        Self::Tail(Box::new(JournalTail::new(
+            runtime.clone(),
+            cursor,
+            on_disk::cursor_op,
+        )))
     }
 
     /// The next item; pending forever unless `wants_records`. Dropping this future loses nothing.

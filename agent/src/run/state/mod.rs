@@ -2,22 +2,20 @@
 //! [`Agent`](super::Agent).
 //!
 //! - [`outbox`]: the outbox, its store and the batch being committed with its owners.
-//! - [`journal`], [`journal_tail`]: position in the runtime's journal.
+//! - [`journal`]: position in the runtime's journal.
 //! - [`mqtt`]: session with the broker and everything retained there.
 //! - [`commands`], [`opinions`], [`assessments`], [`heartbeat`], [`channels`]: one core each, with
 //!   its work in progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
 //! - [`disk_report`]: what was reported of a disk that refuses.
-//! - [`tasks`]: what runs beside the loop. [`future_slot`]: awaits a future that may be absent.
+//! - [`tasks`]: what runs beside the loop.
 
 pub(crate) mod assessments;
 pub(crate) mod channels;
 pub(crate) mod commands;
 pub(crate) mod disk_report;
-pub(crate) mod future_slot;
 pub(crate) mod heartbeat;
 pub(crate) mod journal;
-pub(crate) mod journal_tail;
 pub(crate) mod mqtt;
 pub(crate) mod opinions;
 pub(crate) mod outbox;

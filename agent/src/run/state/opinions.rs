@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use serde_json::json;
 use watchkeeper_contract::id::EventId;
 
-use super::future_slot::take_output;
+use crate::future_slot::take_output;
 use crate::second_opinion::queue::{Input, Output};
 use crate::second_opinion::weigh::Weighed;
 use crate::second_opinion::{Answer, Asker, Case, Counts, Outcome, Queue};

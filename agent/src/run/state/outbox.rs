@@ -18,9 +18,9 @@ use tokio::task::{JoinError, JoinHandle};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError};
 
-use super::future_slot::take_output;
 use crate::fleet::command::CommandKey;
 use crate::fleet::outbox::{Change, Content, Input, Outbox, OutboxId, Output, store};
+use crate::future_slot::take_output;
 use crate::notify::pending::MAX_PENDING;
 use crate::notify::service::PendingNotice;
 

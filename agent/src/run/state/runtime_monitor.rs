@@ -9,10 +9,10 @@ use futures_util::future::BoxFuture;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::EventSeq;
 
-use super::future_slot::take_output;
 use super::retained_sources::RetainedSources;
 use super::runtime_status::{StatusQuery, StatusReport, query_status};
 use crate::fleet::outbox::TelemetryRing;
+use crate::future_slot::take_output;
 
 /// Interval of status queries.
 const STATUS_INTERVAL: Duration = Duration::from_secs(2);

@@ -1,4 +1,4 @@
-//! What runs beside the loop: the task that executes effects, and the thread of the API.
+//! What runs beside the loop: the tasks of effects and chains, and the thread of the API.
 
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
@@ -7,6 +7,7 @@ use crate::api::{self, StatusSender};
 use crate::connectors::Executor;
 use crate::connectors::queue::Limits;
 use crate::connectors::service::Service as EffectService;
+use crate::evidence;
 use crate::run::error::AgentError;
 
 /// What the tasks need to start.
@@ -16,6 +17,7 @@ pub(crate) struct TaskSetup {
     /// Records which effects were executed.
     pub(crate) trace: Trace,
     pub(crate) effect_limits: Limits,
+    pub(crate) chains: evidence::service::Setup,
     /// Absent where no API is configured.
     pub(crate) api: Option<api::service::Setup>,
 }
@@ -24,6 +26,7 @@ pub(crate) struct TaskSetup {
 #[derive(Debug)]
 pub(crate) struct Tasks {
     effects: EffectService,
+    chains: evidence::service::Service,
     api: Option<api::service::Service>,
 }
 
@@ -44,6 +47,7 @@ impl TaskSetup {
                 self.trace,
                 self.effect_limits,
             ),
+            chains: evidence::service::Service::spawn(runtime, self.chains),
             api: api.transpose().map_err(AgentError::ApiThread)?,
         })
     }
@@ -61,6 +65,7 @@ impl Tasks {
         tokio::select! {
             biased;
             () = self.effects.ended() => AgentError::Connectors,
+            () = self.chains.ended() => AgentError::Chains,
             () = api => AgentError::Api,
         }
     }
@@ -72,6 +77,6 @@ impl Tasks {
                 api.stop().await;
             }
         };
-        tokio::join!(self.effects.stop(), api);
+        tokio::join!(self.effects.stop(), self.chains.stop(), api);
     }
 }

@@ -46,6 +46,8 @@ pub(crate) fn example_event() -> Event {
             frame: 2604,
             pts_s: 104.16,
             held_back: 2,
+            readings: Vec::new(),
+            decide: None,
             on_act: Vec::new(),
             notify: Vec::new(),
         })),
@@ -56,12 +58,12 @@ pub(crate) fn example_event() -> Event {
             reason: "0.93 is at or above the gate to act (0.90)".to_owned(),
             asks: None,
         },
-        evidence: vec![Evidence {
-            source: "detector_score".to_owned(),
-            confidence: 0.91,
-            weight: 0.5,
-            note: "best score of the track".to_owned(),
-        }],
+        evidence: vec![Evidence::new(
+            "detector_score",
+            0.91,
+            0.5,
+            "best score of the track".to_owned(),
+        )],
         media: vec![Media {
             id: "01KDVDNA0000000000000001AB".to_owned(),
             kind: MediaKind::Clean,

@@ -50,6 +50,7 @@ impl EmbeddedAgent {
             sinks: watchkeeper_config::SinksConfig::default(),
             channels: Vec::new(),
             opinions: None,
+            lookups: Vec::new(),
             api: None,
             memory: Default::default(),
             heartbeat: None,

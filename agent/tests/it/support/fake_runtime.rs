@@ -440,6 +440,8 @@ pub(crate) fn crossing(severity: Severity) -> Event {
             frame: 12,
             pts_s: 0.5,
             held_back: 0,
+            readings: Vec::new(),
+            decide: None,
             on_act: Vec::new(),
             notify: Vec::new(),
         })),

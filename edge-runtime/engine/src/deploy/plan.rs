@@ -178,17 +178,20 @@ fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
 }
 
 fn selector_kind(kinds: KindSet) -> SelectorKind {
+    const CODES: [Kind; 2] = [Kind::QrCode, Kind::BarCode];
     const NUMBERS: [Kind; 3] = [Kind::Integer, Kind::Float, Kind::FloatZeroToOne];
     let (boxes, number, boolean) = (
-        BOXES.iter().any(|k| kinds.has(*k)),
+        BOXES.iter().chain(&CODES).any(|k| kinds.has(*k)),
         NUMBERS.iter().any(|k| kinds.has(*k)),
         kinds.has(Kind::Boolean),
     );
+    let is_text = kinds.has(Kind::Text);
     match (boxes, number, boolean) {
         _ if kinds.has(Kind::Any) => SelectorKind::Any,
         (true, false, false) => SelectorKind::Detections,
         (false, true, false) => SelectorKind::Number,
         (false, false, true) => SelectorKind::Boolean,
+        (false, false, false) if is_text => SelectorKind::Text,
         (false, false, false) => SelectorKind::Other,
         _ => SelectorKind::Any,
     }

@@ -2,6 +2,7 @@
 //!
 //! - The result of `compile` refers only to existing needs and holds only finite numbers.
 
+mod chain;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -68,8 +69,9 @@ pub(super) fn compile(
             c.error("name", &spec.name, "is already the name of another rule");
         }
         let awake = c.check_settings(spec);
+        let read = c.chain(spec);
         if let Some(watch) = c.watch(&spec.when) {
-            rules.push((spec.clone(), awake, watch));
+            rules.push((spec.clone(), awake, watch, read));
         }
     }
     if c.errors.is_empty() {
@@ -277,12 +279,33 @@ impl Compiler<'_> {
             Some(SelectorKind::Detections) => kind == NeedKind::Detections,
             Some(SelectorKind::Number) => kind == NeedKind::Number,
             Some(SelectorKind::Boolean) => kind == NeedKind::Boolean,
-            Some(SelectorKind::Other) => false,
+            Some(SelectorKind::Text | SelectorKind::Other) => false,
         };
         if !fits {
             self.error(field, selector, format!("is not {word}"));
             return None;
         }
+        Some(self.need(selector, kind))
+    }
+
+    /// Returns the need of a selector of texts, or of detections that hold one each.
+    fn reading(&mut self, field: &str, selector: &str) -> Option<usize> {
+        let facts = self.facts;
+        let kind = match (facts.kind_of)(selector) {
+            None => {
+                let message = "is not an output of any step of the workflow";
+                self.unknown(field, selector, message, &facts.selectors);
+                return None;
+            }
+            Some(SelectorKind::Detections) => NeedKind::Detections,
+            Some(SelectorKind::Text | SelectorKind::Any) => NeedKind::Text,
+            Some(SelectorKind::Number | SelectorKind::Boolean | SelectorKind::Other) => {
+                let message = "is neither text nor detections; name an output of a step that \
+                               reads codes or text";
+                self.error(field, selector, message);
+                return None;
+            }
+        };
         Some(self.need(selector, kind))
     }
 

@@ -11,6 +11,7 @@ use super::evidence::{EvidenceItem, of_track};
 use super::history::{History, Record};
 use super::life::{EventEmitter, Suppressed};
 use super::moment::Moment;
+use super::plan::ReadingNeeds;
 use super::schedule::ActiveSchedule;
 use super::stays::Stays;
 
@@ -34,13 +35,13 @@ pub(super) struct RuleContext {
 }
 
 impl RuleContext {
-    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>) -> Self {
+    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>, read: ReadingNeeds) -> Self {
         Self {
             name: spec.name.clone(),
             classes: spec.classes.clone(),
             band: spec.confidence,
             ignored_areas: spec.ignore.clone(),
-            emitter: EventEmitter::new(spec, active),
+            emitter: EventEmitter::new(spec, active, read),
         }
     }
 
@@ -109,6 +110,8 @@ impl RuleContext {
             frame: at.frame,
             pts_s: at.time_s,
             held_back: 0,
+            readings: Vec::new(),
+            decide: None,
             on_act: Vec::new(),
             notify: Vec::new(),
         }

@@ -66,6 +66,7 @@ fn rule(name: String, when: Condition) -> RuleSpec {
         second_opinion_may_lower: false,
         on_act: Vec::new(),
         below_gates: BelowGates::default(),
+        decide: None,
         calibrate: true,
         notify: Vec::new(),
         clip: None,

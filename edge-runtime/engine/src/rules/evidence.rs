@@ -124,12 +124,7 @@ impl EvidenceItem {
             Source::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
             Source::WorkflowValue => "computed by the workflow".to_owned(),
         };
-        Evidence {
-            source: self.name().to_owned(),
-            confidence: round(self.confidence),
-            weight: self.weight,
-            note,
-        }
+        Evidence::new(self.name(), round(self.confidence), self.weight, note)
     }
 }
 

@@ -40,6 +40,7 @@ pub enum SelectorKind {
     Detections,
     Number,
     Boolean,
+    Text,
     /// Known at run time only.
     Any,
     Other,

@@ -12,11 +12,13 @@ use watchkeeper_contract::event::{Asks, Decision, Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::pipeline::SuppressedCounts;
 use watchkeeper_contract::review::Calibration;
-use watchkeeper_contract::rule::{BelowGates, ClipSpec, Gates, RuleSpec, Severity};
+use watchkeeper_contract::rule::{BelowGates, ClipSpec, DecideSpec, Gates, RuleSpec, Severity};
 
 use super::decide::{calibrate, decide};
 use super::evidence::EvidenceItem;
 use super::moment::{Change, Moment};
+use super::plan::ReadingNeeds;
+use super::readings::Readings;
 use super::schedule::ActiveSchedule;
 
 /// Maximum seconds that a decision waits for more evidence.
@@ -110,6 +112,9 @@ pub(super) struct EventEmitter {
     notify: Vec<ChannelId>,
     on_act: Vec<ChannelId>,
     clip: Option<ClipSpec>,
+    pub(super) readings: Readings,
+    /// Chain that decides about its events.
+    sources: Option<Box<DecideSpec>>,
     cooldown_s: f64,
     shared_cooldown: bool,
     max_per_hour: Option<u32>,
@@ -126,7 +131,7 @@ pub(super) struct EventEmitter {
 }
 
 impl EventEmitter {
-    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>) -> Self {
+    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>, read: ReadingNeeds) -> Self {
         Self {
             severity: spec.severity,
             gates: spec.gates,
@@ -137,6 +142,8 @@ impl EventEmitter {
             notify: spec.notify.clone(),
             on_act: spec.on_act.clone(),
             clip: spec.clip,
+            readings: Readings::new(read),
+            sources: spec.decide.clone(),
             cooldown_s: spec.cooldown_s,
             shared_cooldown: spec.shared_cooldown,
             max_per_hour: spec.max_per_hour,
@@ -163,6 +170,10 @@ impl EventEmitter {
         let mut decision = decide(chain, &self.gates);
         if let Some(calibration) = &self.calibration {
             decision = calibrate(decision, &self.gates, self.severity, calibration);
+        }
+        if self.sources.is_some() && decision.verdict != Verdict::Discard {
+            decision.verdict = Verdict::Escalate;
+            decision.reason = format!("its chain decides; by the box alone {}", decision.reason);
         }
         if decision.verdict == Verdict::Escalate {
             decision.asks = Some(Asks {
@@ -358,6 +369,10 @@ impl EventEmitter {
     ) {
         event.notify.clone_from(&self.notify);
         event.on_act.clone_from(&self.on_act);
+        if phase == Phase::New && self.sources.is_some() {
+            event.readings = self.readings.latest(scene.clock);
+            event.decide.clone_from(&self.sources);
+        }
         scene.out.push(Change {
             id: open.id,
             phase,

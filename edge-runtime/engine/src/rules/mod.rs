@@ -23,6 +23,7 @@ mod level;
 mod life;
 pub mod moment;
 mod plan;
+mod readings;
 mod rule;
 mod schedule;
 mod set;

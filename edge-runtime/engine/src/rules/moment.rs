@@ -43,6 +43,8 @@ pub enum NeedKind {
     Boolean,
     /// One rule reads the value as a number, another as a boolean.
     NumberOrBoolean,
+    /// A text, or detections that hold one each.
+    Text,
 }
 
 /// The value of a need in one frame.
@@ -51,6 +53,7 @@ pub enum NeedValue<'a> {
     Detections(&'a Detections),
     Number(f64),
     Boolean(bool),
+    Text(&'a str),
     /// The step did not run in this frame, or failed. Unknown until the grace is over.
     Missing,
 }

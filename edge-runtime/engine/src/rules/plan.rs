@@ -63,6 +63,13 @@ pub(super) enum TrackKind {
     Stays { zone: String, for_s: f64 },
 }
 
+/// Needs whose values the events of a rule carry as readings.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ReadingNeeds {
+    pub(super) code: Option<usize>,
+    pub(super) text: Option<usize>,
+}
+
 /// The compiled rules of a pipeline.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -71,5 +78,5 @@ pub(super) struct Plan {
     pub(super) groups: Vec<Vec<usize>>,
     /// The zones of the workflow in their order, then the scopes of `appears` rules.
     pub(super) scopes: Vec<StayScope>,
-    pub(super) rules: Vec<(RuleSpec, Option<ActiveSchedule>, Watch)>,
+    pub(super) rules: Vec<(RuleSpec, Option<ActiveSchedule>, Watch, ReadingNeeds)>,
 }

@@ -13,7 +13,7 @@ use super::context::{RuleContext, View};
 use super::crossing::Crossing;
 use super::level::Level;
 use super::life::Scene;
-use super::plan::Watch;
+use super::plan::{ReadingNeeds, Watch};
 use super::schedule::ActiveSchedule;
 use super::track_rule::TrackRule;
 
@@ -31,8 +31,13 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn new(spec: &RuleSpec, active: Option<ActiveSchedule>, watch: Watch) -> Self {
-        let context = RuleContext::new(spec, active);
+    pub(super) fn new(
+        spec: &RuleSpec,
+        active: Option<ActiveSchedule>,
+        watch: Watch,
+        read: ReadingNeeds,
+    ) -> Self {
+        let context = RuleContext::new(spec, active, read);
         let watcher = match watch {
             Watch::Tracks(tracks) => Watcher::Tracks(TrackRule::new(tracks)),
             Watch::Crosses(crosses) => Watcher::Crossing(Crossing::new(crosses)),
@@ -42,6 +47,10 @@ impl Rule {
     }
 
     pub(super) fn observe(&mut self, scene: &mut Scene<'_>, view: &View<'_>) {
+        self.context
+            .emitter
+            .readings
+            .observe(view.inputs, scene.clock);
         match &mut self.watcher {
             Watcher::Tracks(w) => w.observe(&mut self.context, scene, view),
             Watcher::Crossing(w) => w.observe(&mut self.context, scene, view),

@@ -52,7 +52,7 @@ impl RuleSet {
         let rules = plan
             .rules
             .into_iter()
-            .map(|(spec, awake, watch)| Rule::new(&spec, awake, watch));
+            .map(|(spec, awake, watch, read)| Rule::new(&spec, awake, watch, read));
         Ok(Self {
             orders: plan.needs.iter().map(|_| BoxOrder::default()).collect(),
             needs: plan.needs,

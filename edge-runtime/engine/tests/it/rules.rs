@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use watchkeeper_contract::event::{Asks, Phase, Verdict};
+use watchkeeper_contract::event::{Asks, Phase, ReadingKind, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, TrackId};
 use watchkeeper_contract::pipeline::{Visit, ZoneVisits};
 use watchkeeper_contract::review::Calibration;
 use watchkeeper_contract::rule::{
-    Band, BelowGates, ClipSpec, Condition, CountBound, CrossDirection, Gates, RuleSpec, Schedule,
-    Severity, ValueTest, Weekday,
+    Band, BelowGates, ClipSpec, Condition, CountBound, CrossDirection, DecideSpec, Gates, RuleSpec,
+    Schedule, Severity, StopAt, ValueTest, Weekday,
 };
 use watchkeeper_engine::rules::calibration::apply;
 use watchkeeper_engine::rules::check::{MAX_CHANNELS, MAX_CLASSES, MAX_RULES, unknown_channels};
@@ -23,6 +23,9 @@ use watchkeeper_vision::geometry::BBox;
 
 const TRACKED: &str = "$steps.tracker.tracked_detections";
 const VALUE: &str = "$steps.expression.output";
+const READ: &str = "$steps.ocr.result";
+/// What the step of [`READ`] reads.
+const PLATE: &str = " AB\n123 ";
 const FPS: f64 = 10.0;
 
 fn kind_of(selector: &str) -> Option<SelectorKind> {
@@ -33,6 +36,7 @@ fn kind_of(selector: &str) -> Option<SelectorKind> {
         VALUE => Some(SelectorKind::Any),
         "$steps.gate.count_in" => Some(SelectorKind::Number),
         "$steps.note.text" => Some(SelectorKind::Other),
+        READ => Some(SelectorKind::Text),
         _ => None,
     }
 }
@@ -67,6 +71,7 @@ fn rule(when: Condition) -> RuleSpec {
         second_opinion_may_lower: false,
         on_act: Vec::new(),
         below_gates: BelowGates::default(),
+        decide: None,
         calibrate: true,
         notify: Vec::new(),
         clip: None,
@@ -227,6 +232,7 @@ impl Bench {
                     Some(v) => NeedValue::Number(v),
                     None => NeedValue::Missing,
                 },
+                READ => NeedValue::Text(PLATE),
                 other => panic!("unexpected need {other}"),
             })
             .collect();
@@ -1544,4 +1550,72 @@ proptest! {
         }
         b.finish();
     }
+}
+
+fn chain(names: &[&str]) -> Option<Box<DecideSpec>> {
+    Some(Box::new(DecideSpec {
+        chain: names.iter().map(|name| (*name).to_owned()).collect(),
+        stop_at: StopAt::Record,
+        code: None,
+        text: Some(READ.to_owned()),
+        weights: BTreeMap::new(),
+    }))
+}
+
+#[test]
+fn event_of_a_rule_with_a_chain_escalates_and_carries_what_was_read() {
+    let mut b = Bench::new(&[RuleSpec {
+        decide: chain(&["text", "members"]),
+        ..rule(enters())
+    }]);
+    b.stand(3.0, 1);
+    let began = b.changes.iter().find(|c| c.phase == Phase::New).unwrap();
+    assert_eq!(began.decision.verdict, Verdict::Escalate, "{began:?}");
+    assert!(began.decision.asks.is_some());
+    assert!(began.decision.reason.starts_with("its chain decides"));
+    let [reading] = began.event.readings.as_slice() else {
+        panic!("{began:?}");
+    };
+    assert_eq!(
+        (reading.kind, &*reading.value),
+        (ReadingKind::Text, "AB 123")
+    );
+    assert_eq!(began.event.decide, chain(&["text", "members"]));
+    let ended = b.changes.iter().find(|c| c.phase == Phase::End).unwrap();
+    assert!(ended.event.readings.is_empty() && ended.event.decide.is_none());
+}
+
+#[test]
+fn wrong_chain_is_refused_with_its_field() {
+    let check = |change: &dyn Fn(&mut DecideSpec)| {
+        let mut decide = chain(&["text", "members"]).unwrap();
+        change(&mut decide);
+        let spec = RuleSpec {
+            decide: Some(decide),
+            ..rule(enters())
+        };
+        let errors = RuleSet::new(&[spec], &facts()).err().unwrap_or_default();
+        errors.into_iter().map(|e| e.field).collect::<Vec<_>>()
+    };
+    let field = |change: &dyn Fn(&mut DecideSpec), field: &str| {
+        assert_eq!(check(change), [format!("rules[0].decide.{field}")]);
+    };
+    assert_eq!(check(&|_| {}), Vec::<String>::new());
+    field(&|d| d.chain.clear(), "chain");
+    field(&|d| d.chain[1] = "Members!".to_owned(), "chain[1]");
+    field(&|d| d.chain.push("text".to_owned()), "chain[2]");
+    field(&|d| d.chain.insert(0, "person".to_owned()), "chain[0]");
+    field(&|d| d.chain = vec!["box".to_owned()], "chain");
+    field(&|d| d.text = None, "text");
+    field(&|d| d.text = Some("$steps.note.text".to_owned()), "text");
+    field(&|d| d.text = Some("$steps.gone.text".to_owned()), "text");
+    field(&|d| d.chain.push("code".to_owned()), "code");
+    field(
+        &|d| drop(d.weights.insert("text".to_owned(), 0.0)),
+        "weights.text",
+    );
+    field(
+        &|d| drop(d.weights.insert("other".to_owned(), 0.5)),
+        "weights.other",
+    );
 }

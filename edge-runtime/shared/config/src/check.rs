@@ -5,6 +5,7 @@
 
 mod agent;
 mod archive;
+mod lookups;
 mod outside;
 mod privacy;
 mod values;
@@ -85,6 +86,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         mqtt,
         agent: agent_bounds(&values),
         look: agent::look(&values, &mut errors),
+        lookups: lookups::lookups(&values, &mut errors),
         memory: memory(&values, &models),
         agent_api,
         archive: archive::archive(&values, &mut errors),

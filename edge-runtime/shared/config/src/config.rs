@@ -17,6 +17,7 @@ use watchkeeper_contract::source::SourceSpec;
 use crate::archive::ArchiveConfig;
 use crate::channels::ChannelConfig;
 use crate::error::ConfigError;
+use crate::lookups::LookupConfig;
 use crate::permissions::PermissionsConfig;
 use crate::sinks::{SecretSource, SinksConfig};
 
@@ -66,6 +67,8 @@ pub struct Config {
     pub agent: AgentConfig,
     /// Absent: no frame is looked at.
     pub look: Option<LookConfig>,
+    /// Look-ups for the chains of rules, in the order of their names.
+    pub lookups: Vec<LookupConfig>,
     /// How the agent's notes are searched.
     pub memory: MemoryConfig,
     /// Where the agent serves its API.

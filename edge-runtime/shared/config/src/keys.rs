@@ -172,6 +172,13 @@ pub const SECTIONS: &[Section] = &[
                  What it sees becomes an observation in the notes and changes nothing.",
     },
     Section {
+        path: "agent.lookups.*",
+        effect: "One section for each look-up that the chain of a rule may name \
+                 ([evidence.md](../guide/evidence.md)): a service over HTTP, a table in a file, or \
+                 fields that a model reads from the picture. The agent asks; the runtime opens no \
+                 connection. `watchkeeper lookup NAME VALUE` tries one.",
+    },
+    Section {
         path: "agent.memory",
         effect: "How notes are searched: always by their words, and by meaning where a small \
                  sentence embedding model is installed \
@@ -995,6 +1002,218 @@ pub const KEYS: &[Key] = &[
         Some("67108864"),
         "bytes",
         "Most bytes of an audit log.",
+    ),
+    key(
+        "agent.lookups.*.kind",
+        Kind::Choice(&["http", "table", "fields"]),
+        None,
+        "",
+        "Where it looks: `http`, a service; `table`, a CSV file or an SQLite database; \
+         `fields`, the picture, by the language model of `[llm]`.",
+    ),
+    key(
+        "agent.lookups.*.value",
+        Kind::Text,
+        Some("read"),
+        "",
+        "`http`, `table`: what is looked up. `read`: the code, else the text, that the \
+         workflow read; `code`; `text`; `label`, the class; or `fields.NAME`, a field of the \
+         last look-up of the kind `fields`.",
+    ),
+    key(
+        "agent.lookups.*.url",
+        Kind::Text,
+        None,
+        "",
+        "`http`: address with `{value}`, which is percent-encoded. Redirects are not \
+         followed.",
+    ),
+    key(
+        "agent.lookups.*.method",
+        Kind::Choice(&["GET", "POST"]),
+        Some("GET"),
+        "",
+        "`http`: method.",
+    ),
+    key(
+        "agent.lookups.*.body",
+        Kind::Text,
+        None,
+        "",
+        "`http`: JSON body of a `POST`, with `{value}` inside a text.",
+    ),
+    key(
+        "agent.lookups.*.headers",
+        Kind::Structure,
+        None,
+        "",
+        "`http`: headers, such as `{ accept = \"application/json\", authorization_file = \
+         \"/etc/watchkeeper/token\" }`. The value of `NAME_file` is the first line of that \
+         file, read at each request and never printed.",
+    ),
+    key(
+        "agent.lookups.*.answer",
+        Kind::Text,
+        None,
+        "",
+        "`http`: JSON pointer of the answer in the response, such as `/status`. A response \
+         without it is a failure.",
+    ),
+    key(
+        "agent.lookups.*.answer_type",
+        Kind::Choice(&["text", "number", "bool", "choice"]),
+        Some("text"),
+        "",
+        "`http`: type of the answer. Another type is a failure. With `bool`, `true` supports \
+         the event and `false` speaks against it.",
+    ),
+    key(
+        "agent.lookups.*.choices",
+        Kind::Texts,
+        None,
+        "",
+        "`http`: possible answers with `choice`; another one is a failure.",
+    ),
+    key(
+        "agent.lookups.*.expect",
+        Kind::Texts,
+        None,
+        "",
+        "`http`: answers that support the event; another one speaks against it. Default: each \
+         supports it.",
+    ),
+    key(
+        "agent.lookups.*.confidence",
+        Kind::Number(0.0, 1.0),
+        Some("0.95"),
+        "",
+        "`http`: confidence of an answer.",
+    ),
+    key(
+        "agent.lookups.*.confidence_at",
+        Kind::Text,
+        None,
+        "",
+        "`http`: JSON pointer of a confidence of 0 to 1 in the response, in place of \
+         `confidence`.",
+    ),
+    key(
+        "agent.lookups.*.cache_s",
+        Kind::Number(0.0, 2_592_000.0),
+        Some("3600"),
+        "s",
+        "`http`: time that an answer is kept in memory and used again; 0: never.",
+    ),
+    key(
+        "agent.lookups.*.cache_entries",
+        Kind::Integer(1, 100_000),
+        Some("1000"),
+        "",
+        "`http`: most answers that are kept; the oldest makes room.",
+    ),
+    key(
+        "agent.lookups.*.per_minute",
+        Kind::Integer(1, 6_000),
+        Some("60"),
+        "",
+        "`http`: most requests a minute, repeated ones included. Above that a look-up waits \
+         up to ten seconds, then fails.",
+    ),
+    key(
+        "agent.lookups.*.tries",
+        Kind::Integer(1, 4),
+        Some("3"),
+        "",
+        "`http`: most tries, with pauses of 2, 5 and 10 seconds, where an error may pass: no \
+         connection, 408, 425, 429, 5xx.",
+    ),
+    key(
+        "agent.lookups.*.timeout_s",
+        Kind::Number(0.1, 60.0),
+        Some("10"),
+        "s",
+        "`http`: time limit of one try.",
+    ),
+    key(
+        "agent.lookups.*.max_bytes",
+        Kind::Integer(64, 1_048_576),
+        Some("65536"),
+        "bytes",
+        "`http`: longest response; a longer one is a failure.",
+    ),
+    key(
+        "agent.lookups.*.private",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "`http`: whether private and local addresses may be called.",
+    ),
+    key(
+        "agent.lookups.*.ca_file",
+        Kind::Path,
+        None,
+        "",
+        "`http`: PEM file with the authorities to trust. Default: the system's.",
+    ),
+    key(
+        "agent.lookups.*.path",
+        Kind::Path,
+        None,
+        "",
+        "`table`: CSV file with a header line, or SQLite database. It is read again when it \
+         changed, and never written.",
+    ),
+    key(
+        "agent.lookups.*.table",
+        Kind::Text,
+        None,
+        "",
+        "`table`: table or view of the database; required with one.",
+    ),
+    key(
+        "agent.lookups.*.key",
+        Kind::Text,
+        None,
+        "",
+        "`table`: column that is compared. Case and spaces do not count.",
+    ),
+    key(
+        "agent.lookups.*.columns",
+        Kind::Texts,
+        None,
+        "",
+        "`table`: columns that become the data of the evidence. Default: all.",
+    ),
+    key(
+        "agent.lookups.*.match",
+        Kind::Choice(&["exact", "fuzzy"]),
+        Some("exact"),
+        "",
+        "`table`: `fuzzy` also accepts near keys, with a confidence of 0.65 to 0.85. Two rows \
+         that are equally near are no answer.",
+    ),
+    key(
+        "agent.lookups.*.alike",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "`table`: whether `O` equals `0`, `I` and `L` equal `1`, `S` equals `5`, `B` equals \
+         `8` and `Z` equals `2`.",
+    ),
+    key(
+        "agent.lookups.*.schema",
+        Kind::Structure,
+        None,
+        "",
+        "`fields`: JSON Schema of the fields: an object of `string`, `number`, `boolean` and \
+         `enum`, at most 16.",
+    ),
+    key(
+        "agent.lookups.*.question",
+        Kind::Text,
+        None,
+        "",
+        "`fields`: addition to the instructions, such as what the fields mean here.",
     ),
     key(
         "agent.memory.model",

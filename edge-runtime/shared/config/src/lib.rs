@@ -22,6 +22,7 @@ mod error;
 pub mod keys;
 mod layers;
 mod lines;
+pub mod lookups;
 pub mod permissions;
 pub mod privacy;
 mod raw;
@@ -40,6 +41,7 @@ pub use config::{
 };
 pub use error::{ConfigError, Origin};
 pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
+pub use lookups::{LookupConfig, LookupKind, LookupValue};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 pub use privacy::PrivacyMasks;
 pub use sinks::{HostRule, SecretSource, SinksConfig};

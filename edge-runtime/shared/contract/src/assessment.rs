@@ -45,6 +45,34 @@ pub enum AssessmentAnswer {
 pub enum Assessor {
     Person(Person),
     SecondOpinion(Box<OpinionDetails>),
+    /// The sources of the rule's chain; the record's evidence has one link for each that was asked.
+    Chain(Box<ChainDetails>),
+}
+
+/// Details of the result of a chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChainDetails {
+    pub result: ChainResult,
+    /// Sources that were asked, in their order.
+    pub asked: Vec<String>,
+    /// Cost of all sources in US dollars.
+    pub cost_usd: f64,
+    /// Seconds from the first question to the result, without the time in which no agent ran.
+    pub took_s: f64,
+}
+
+/// Final state of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ChainResult {
+    /// The confidence of the answers reaches the gate `record` or `act`.
+    Decided,
+    /// A person decides: the chain came to one, or the answers do not reach the gate `record`.
+    Person,
+    /// No source answered; a person decides.
+    Unknown,
 }
 
 /// A person who answered a review.

@@ -1,6 +1,7 @@
 //! Events: what the box decided is worth reporting, with the evidence and the reason.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::assessment::Assessment;
 pub use crate::chain::{
@@ -9,7 +10,7 @@ pub use crate::chain::{
 };
 use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
 use crate::model::BackendChangeResult;
-use crate::rule::{BelowGates, Gates, Severity};
+use crate::rule::{BelowGates, DecideSpec, Gates, Severity};
 use crate::source::LossCause;
 use crate::time::Wall;
 
@@ -18,6 +19,12 @@ pub const EVENT_SCHEMA: u16 = 1;
 
 /// Most records of the journal that one request returns or checks.
 pub const MAX_PAGE: u32 = 1000;
+/// Most bytes of [`Evidence::data`] as JSON.
+pub const MAX_EVIDENCE_DATA: usize = 4096;
+/// Most readings of one event.
+pub const MAX_READINGS: usize = 8;
+/// Longest [`Reading::value`] in characters.
+pub const MAX_READING_CHARS: usize = 200;
 
 /// One record of the journal.
 ///
@@ -251,6 +258,36 @@ pub struct RuleEvent {
     /// more, the list is empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_act: Vec<ChannelId>,
+    /// Codes and texts that the workflow read, where the rule has a chain that names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readings: Vec<Reading>,
+    /// Chain of sources that decides about the event. Kept in the event, because the rule may have
+    /// changed when they answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decide: Option<Box<DecideSpec>>,
+}
+
+/// A code or text that the workflow read near the start of an event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Reading {
+    pub kind: ReadingKind,
+    /// One line, at most 200 characters. It comes from the scene, so nobody vouches for it.
+    pub value: String,
+    /// Score of the reader, `0.0..=1.0`; absent where it gives none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+/// Kind of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ReadingKind {
+    /// A barcode or two-dimensional code, such as QR.
+    Code,
+    /// Text in the picture.
+    Text,
 }
 
 /// What to do about an event.
@@ -313,8 +350,42 @@ pub struct Evidence {
     pub confidence: f64,
     /// Weight in the sum.
     pub weight: f64,
-    /// The observation in words.
+    /// The observation in words; of a failed source, the cause.
     pub note: String,
+    /// Whether the source failed. Its confidence is then 0, and its weight counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
+    /// What was read or answered, at most [`MAX_EVIDENCE_DATA`] bytes of JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub data: Option<Value>,
+    /// When the source answered or failed; absent for observations of the box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Wall>,
+    /// Milliseconds until the answer or the failure, pauses between tries included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_ms: Option<u64>,
+    /// Cost in US dollars; absent for sources that cost nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+impl Evidence {
+    /// An observation of the box, without data, time and cost.
+    #[must_use]
+    pub fn new(source: impl Into<String>, confidence: f64, weight: f64, note: String) -> Self {
+        Self {
+            source: source.into(),
+            confidence,
+            weight,
+            note,
+            failed: false,
+            data: None,
+            at: None,
+            took_ms: None,
+            cost_usd: None,
+        }
+    }
 }
 
 /// A picture that belongs to an event.

@@ -43,6 +43,9 @@ pub struct NewAssessment {
     /// The second opinion as evidence; absent where it does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// Links of a chain, one for each source that was asked; only with a chain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Evidence>,
 }
 
 /// An event that waits for a person.

@@ -4,6 +4,8 @@
 //! or one of its outputs, so a count on the screen, a number in a result and an event can't
 //! disagree.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::id::ChannelId;
@@ -78,6 +80,65 @@ pub struct RuleSpec {
     /// Clip that its events keep beside their pictures; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<ClipSpec>,
+    /// Sources that decide about its events, instead of the box alone and a second opinion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decide: Option<Box<DecideSpec>>,
+}
+
+/// Most sources in [`DecideSpec::chain`].
+pub const MAX_CHAIN: usize = 12;
+/// Longest name of a source in characters.
+pub const MAX_SOURCE_NAME: usize = 40;
+
+/// Chain of sources that decides about the events of a rule. The event is recorded at once with the
+/// verdict `escalate`; the agent asks the sources one after another and adds one assessment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DecideSpec {
+    /// Sources in the order in which they are asked: `box`, `code`, `text`, `model`, `person`, or
+    /// the name of a look-up (`[agent.lookups.NAME]` of the configuration). At most 12.
+    pub chain: Vec<String>,
+    /// Gate at which later sources are not asked. Default `record`.
+    #[serde(default, skip_serializing_if = "StopAt::is_default")]
+    pub stop_at: StopAt,
+    /// Selector of codes for the source `code`: detections that hold them, or a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Selector of text for the source `text`: a text, or detections whose class is their text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Weights of sources, more than 0 and at most 10, where they differ from the defaults: 0.45
+    /// for a code and for a look-up, 0.20 for the box, a text and a model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, f64>,
+}
+
+/// Gate at which a chain stops early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum StopAt {
+    Act,
+    #[default]
+    Record,
+    Review,
+}
+
+impl StopAt {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The confidence of this gate.
+    #[must_use]
+    pub fn of(self, gates: &Gates) -> f64 {
+        match self {
+            Self::Act => gates.act,
+            Self::Record => gates.record,
+            Self::Review => gates.review,
+        }
+    }
 }
 
 /// Extent of a clip around the start of its event, in source time. Both together are 1 to 120

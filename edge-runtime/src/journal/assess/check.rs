@@ -1,10 +1,12 @@
 //! Checks the fields of an assessment: what clients send is stored, published and shown.
 
 use watchkeeper_contract::assessment::{
-    AssessmentAnswer, Assessor, MAX_ASSESSMENT_LABEL, MAX_ASSESSMENT_TEXT, OpinionDetails,
+    AssessmentAnswer, Assessor, ChainDetails, ChainResult, MAX_ASSESSMENT_LABEL,
+    MAX_ASSESSMENT_TEXT, OpinionDetails,
 };
-use watchkeeper_contract::event::{Decision, Evidence, Verdict};
+use watchkeeper_contract::event::{Decision, Evidence, MAX_EVIDENCE_DATA, Verdict};
 use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_contract::rule::{MAX_CHAIN, MAX_SOURCE_NAME};
 
 /// Longest reason of a decision in characters.
 const MAX_REASON: usize = 1000;
@@ -43,6 +45,10 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
         let why = "belongs to the answer correct, which needs it: the class that it really was";
         return invalid("assessment.label", label, why);
     }
+    if !(new.links.is_empty() || matches!(given.by, Assessor::Chain(_))) {
+        let why = "belong to a chain; leave them out";
+        return invalid("links", String::new(), why);
+    }
     match &given.by {
         Assessor::Person(person) => {
             line(
@@ -66,10 +72,56 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
                 return invalid("assessment.answer", "correct".to_owned(), why);
             }
             check_details(details)?;
-            check_decision(new.decision.as_ref())?;
+            let decision = check_decision(new.decision.as_ref())?;
+            if decision.verdict == Verdict::Act {
+                let why = "must not be act: a second opinion makes no event certain";
+                return invalid("decision.verdict", "act".to_owned(), why);
+            }
             new.evidence.as_ref().map_or(Ok(()), check_evidence)
         }
+        Assessor::Chain(details) => {
+            let decision = check_decision(new.decision.as_ref())?;
+            check_chain(given.answer, details, decision, &new.links)
+        }
     }
+}
+
+/// Checks the result of a chain: it never discards, acts only if a link answered, and approves only
+/// what it decided.
+fn check_chain(
+    answer: AssessmentAnswer,
+    details: &ChainDetails,
+    decision: &Decision,
+    links: &[Evidence],
+) -> Result<(), InvalidField> {
+    let may_answer = match details.result {
+        ChainResult::Decided => answer == AssessmentAnswer::Approve,
+        ChainResult::Person | ChainResult::Unknown => answer == AssessmentAnswer::None,
+    };
+    if !may_answer {
+        let why = "must be approve where the chain decided, and none otherwise";
+        return invalid("assessment.answer", format!("{answer:?}"), why);
+    }
+    let has_answer = links.iter().any(|link| !link.failed && link.weight > 0.0);
+    let is_certain = matches!(decision.verdict, Verdict::Act | Verdict::Record);
+    if is_certain != (details.result == ChainResult::Decided) || (is_certain && !has_answer) {
+        let why = "must be act or record where links decided it, and review or escalate otherwise";
+        return invalid("decision.verdict", format!("{:?}", decision.verdict), why);
+    }
+    if decision.verdict == Verdict::Discard {
+        let why = "must not be discard: what a chain leaves open a person decides";
+        return invalid("decision.verdict", "discard".to_owned(), why);
+    }
+    if links.len() > MAX_CHAIN || details.asked.len() > MAX_CHAIN {
+        let why = format!("must be at most {MAX_CHAIN}");
+        return invalid("links", links.len().to_string(), &why);
+    }
+    for name in &details.asked {
+        line("assessment.by.asked", Some(name), MAX_SOURCE_NAME)?;
+    }
+    amount("assessment.by.cost_usd", details.cost_usd)?;
+    amount("assessment.by.took_s", details.took_s)?;
+    links.iter().try_for_each(check_evidence)
 }
 
 fn check_details(details: &OpinionDetails) -> Result<(), InvalidField> {
@@ -84,23 +136,36 @@ fn check_details(details: &OpinionDetails) -> Result<(), InvalidField> {
     amount("assessment.by.took_s", details.took_s.unwrap_or(0.0))
 }
 
-fn check_decision(decision: Option<&Decision>) -> Result<(), InvalidField> {
+fn check_decision(decision: Option<&Decision>) -> Result<&Decision, InvalidField> {
     let Some(decision) = decision else {
-        let why = "is required with a second opinion: what holds after it";
-        return invalid("decision", String::new(), why);
+        return Err(InvalidField {
+            field: "decision",
+            value: String::new(),
+            why: "is required with a second opinion or a chain: what holds after it".to_owned(),
+        });
     };
-    if decision.verdict == Verdict::Act {
-        let why = "must not be act: a second opinion makes no event certain";
-        return invalid("decision.verdict", "act".to_owned(), why);
-    }
     line("decision.reason", Some(&decision.reason), MAX_REASON)?;
-    share("decision.confidence", decision.confidence)
+    share("decision.confidence", decision.confidence)?;
+    Ok(decision)
 }
 
 fn check_evidence(evidence: &Evidence) -> Result<(), InvalidField> {
     line("evidence.source", Some(&evidence.source), MAX_NAME)?;
     line("evidence.note", Some(&evidence.note), MAX_ASSESSMENT_TEXT)?;
     share("evidence.confidence", evidence.confidence)?;
+    amount("evidence.cost_usd", evidence.cost_usd.unwrap_or(0.0))?;
+    if evidence.failed && evidence.confidence > 0.0 {
+        let value = evidence.confidence.to_string();
+        return invalid("evidence.confidence", value, "must be 0 where it failed");
+    }
+    let bytes = evidence
+        .data
+        .as_ref()
+        .map_or(0, |data| data.to_string().len());
+    if bytes > MAX_EVIDENCE_DATA {
+        let why = format!("must be at most {MAX_EVIDENCE_DATA} bytes of JSON");
+        return invalid("evidence.data", format!("{bytes} bytes"), &why);
+    }
     amount("evidence.weight", evidence.weight)
 }
 

@@ -1,9 +1,9 @@
 //! Reviews and assessments in the journal.
 
 use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, OpinionDetails, Person, Via,
+    Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, OpinionDetails, Person, Via,
 };
-use watchkeeper_contract::event::RuleEvent;
+use watchkeeper_contract::event::{Evidence, RuleEvent};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment};
 
@@ -55,6 +55,7 @@ fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
         only_if_unanswered: false,
         decision: None,
         evidence: None,
+        links: Vec::new(),
     }
 }
 
@@ -83,6 +84,7 @@ fn of_model(verdict: Verdict) -> NewAssessment {
             asks: None,
         }),
         evidence: None,
+        links: Vec::new(),
     }
 }
 
@@ -501,4 +503,110 @@ fn raw_confidence_is_unknown_once_the_new_record_is_deleted() {
     let last = journal.head().last;
     let given = journal.assess(last, answer, &stamp()).unwrap();
     assert_eq!(given.event.decision.raw_confidence, None);
+}
+
+fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
+    let details = ChainDetails {
+        result,
+        asked: vec!["code".to_owned(), "members".to_owned()],
+        cost_usd: 0.0,
+        took_s: 0.2,
+    };
+    let answer = match result {
+        ChainResult::Decided => AssessmentAnswer::Approve,
+        ChainResult::Person | ChainResult::Unknown => AssessmentAnswer::None,
+    };
+    let mut failed = Evidence::new("code", 0.0, 0.45, "unreadable".to_owned());
+    failed.failed = true;
+    let mut new = NewAssessment {
+        links: vec![
+            failed,
+            Evidence::new("members", 0.95, 0.45, "row 7".to_owned()),
+        ],
+        ..of_model(verdict)
+    };
+    new.assessment.by = Assessor::Chain(Box::new(details));
+    new.assessment.answer = answer;
+    new
+}
+
+#[test]
+fn chain_that_decides_settles_the_event_once_and_notifies_on_act() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let mut event = of_rule(Verdict::Escalate, Severity::Info);
+    if let EventBody::Rule(rule) = &mut event.body {
+        rule.on_act = vec![ChannelId::new("barrier").unwrap()];
+    }
+    journal.append(vec![event]).unwrap();
+    let new = of_chain(ChainResult::Decided, Verdict::Act);
+    let given = journal.assess(EventSeq(1), new.clone(), &stamp()).unwrap();
+    assert_eq!(given.event.decision.verdict, Verdict::Act);
+    assert_eq!(channels(&given.event).len(), 1, "the barrier opens");
+    let sources: Vec<&str> = given.event.evidence.iter().map(|e| &*e.source).collect();
+    assert!(sources.ends_with(&["code", "members"]), "{sources:?}");
+    assert_eq!(waiting(&journal), Vec::<u64>::new());
+    let again = journal.assess(EventSeq(1), new, &stamp()).unwrap();
+    assert!(!again.is_new, "one result for an event");
+}
+
+#[test]
+fn chain_that_leaves_the_event_to_a_person_keeps_it_in_the_queue() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    journal
+        .append(vec![of_rule(Verdict::Escalate, Severity::Info)])
+        .unwrap();
+    let new = of_chain(ChainResult::Unknown, Verdict::Review);
+    journal.assess(EventSeq(1), new, &stamp()).unwrap();
+    assert_eq!(waiting(&journal), [1]);
+    let queue = journal.reviews(MAX_REVIEWS).unwrap();
+    assert!(
+        queue.reviews[0].opinion.is_some(),
+        "the queue shows the result"
+    );
+}
+
+#[test]
+fn result_of_a_chain_that_does_not_fit_its_links_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    journal
+        .append(vec![of_rule(Verdict::Escalate, Severity::Info)])
+        .unwrap();
+    let refused = |change: &dyn Fn(&mut NewAssessment)| {
+        let mut new = of_chain(ChainResult::Decided, Verdict::Act);
+        change(&mut new);
+        let error = journal.assess(EventSeq(1), new, &stamp()).unwrap_err();
+        error.to_string()
+    };
+    let no_answer = refused(&|new| new.links.truncate(1));
+    assert!(no_answer.contains("decision.verdict"), "{no_answer}");
+    let discard = refused(&|new| {
+        *new = of_chain(ChainResult::Person, Verdict::Discard);
+    });
+    assert!(discard.contains("discard"), "{discard}");
+    let sure = refused(&|new| new.links[0].confidence = 0.5);
+    assert!(sure.contains("evidence.confidence"), "{sure}");
+    let long = refused(&|new| new.links[1].data = Some("x".repeat(5000).into()));
+    assert!(long.contains("evidence.data"), "{long}");
+    let of_model = refused(&|new| new.assessment.by = of_model(Verdict::Review).assessment.by);
+    assert!(of_model.contains("links"), "{of_model}");
+}
+
+#[test]
+fn record_of_an_older_version_reads_as_before() {
+    let old = serde_json::json!({
+        "source": "detector_score", "confidence": 0.9, "weight": 0.3, "note": "best 0.81",
+    });
+    let read: Evidence = serde_json::from_value(old.clone()).unwrap();
+    assert_eq!(
+        read,
+        Evidence::new("detector_score", 0.9, 0.3, "best 0.81".to_owned())
+    );
+    assert_eq!(
+        serde_json::to_value(&read).unwrap(),
+        old,
+        "and is written as before"
+    );
 }

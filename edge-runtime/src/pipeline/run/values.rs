@@ -25,5 +25,10 @@ pub(super) fn need_value(execution: &Execution, slot: SlotId, kind: NeedKind) ->
             (None, Some(n)) => NeedValue::Number(n),
             (None, None) => NeedValue::Missing,
         },
+        NeedKind::Text => match (execution.text(slot), execution.detections(slot)) {
+            (Some(text), _) => NeedValue::Text(text),
+            (None, Some(found)) => NeedValue::Detections(found),
+            (None, None) => NeedValue::Missing,
+        },
     }
 }

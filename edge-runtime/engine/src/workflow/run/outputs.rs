@@ -45,6 +45,14 @@ impl Execution {
     }
 
     #[must_use]
+    pub fn text(&self, slot: SlotId) -> Option<&str> {
+        match self.value(slot)? {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    #[must_use]
     pub fn boolean(&self, slot: SlotId) -> Option<bool> {
         match self.value(slot)? {
             Value::Bool(b) => Some(*b),

@@ -1,7 +1,8 @@
-//! Follows the journal for second opinions alone, where no broker is configured.
+//! Follows the journal behind a cursor of its own: for chains, and for second opinions where no
+//! broker is configured.
 //!
 //! Without a broker the outbox's cursor stands still, so that a broker configured later receives
-//! what the journal still holds. The tail therefore has a cursor of its own.
+//! what the journal still holds.
 //!
 //! Invariants:
 //! - What a record asks for is stored in one batch with the cursor behind it: no crash asks twice.
@@ -17,8 +18,7 @@ use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::Op;
 
-use super::future_slot::take_output;
-use crate::second_opinion::on_disk;
+use crate::future_slot::take_output;
 
 /// Records that ask for nothing, after which the cursor is stored all the same.
 const SAVE_EVERY: u64 = 256;
@@ -32,13 +32,19 @@ pub(crate) struct JournalTail {
     feed: Option<EventFeed>,
     cursor: EventSeq,
     stored_cursor: EventSeq,
+    /// Builds the operation that stores a cursor.
+    op: fn(EventSeq) -> Op,
     /// A question that must be answered before the next record is read.
     asking_health: Option<BoxFuture<'static, Result<Health, ClientError>>>,
 }
 
 impl JournalTail {
     /// Resumes behind `stored_cursor`, or starts at the end of the journal.
-    pub(crate) fn new(runtime: RuntimeClient, stored_cursor: Option<EventSeq>) -> Self {
+    pub(crate) fn new(
+        runtime: RuntimeClient,
+        stored_cursor: Option<EventSeq>,
+        op: fn(EventSeq) -> Op,
+    ) -> Self {
         let cursor = stored_cursor.unwrap_or_default();
         Self {
             feed: stored_cursor.map(|cursor| runtime.follow_events(cursor)),
@@ -48,11 +54,12 @@ impl JournalTail {
             runtime,
             cursor,
             stored_cursor: cursor,
+            op,
         }
     }
 
     /// The next record. Dropping this future loses nothing.
-    pub(super) async fn next(&mut self) -> Box<Record> {
+    pub(crate) async fn next(&mut self) -> Box<Record> {
         loop {
             if self.asking_health.is_some() {
                 let health = take_output(&mut self.asking_health).await;
@@ -90,7 +97,7 @@ impl JournalTail {
             return None;
         }
         self.stored_cursor = self.cursor;
-        Some(on_disk::cursor_op(self.cursor))
+        Some((self.op)(self.cursor))
     }
 
     fn on_health(&mut self, health: Result<Health, ClientError>) {
@@ -98,10 +105,7 @@ impl JournalTail {
             (Ok(health), None) => {
                 self.cursor = health.last_seq;
                 self.feed = Some(self.runtime.follow_events(self.cursor));
-                tracing::info!(
-                    after = self.cursor.0,
-                    "journal: following for second opinions"
-                );
+                tracing::info!(after = self.cursor.0, "journal: following from its end");
             }
             (Ok(health), Some(_)) if health.last_seq < self.cursor => {
                 tracing::warn!(

@@ -1,0 +1,58 @@
+//! Checks that tables of look-ups can be read, and that the hosts of services are reachable.
+
+use url::Url;
+use watchkeeper_config::{Config, LookupKind};
+use watchkeeper_evidence::http::fill_url;
+
+use super::finding::Finding;
+use super::tcp_probe::probe_tcp;
+use crate::lookup_check;
+
+/// Value that stands in an address while its host is checked; nothing is sent.
+const ANY_VALUE: &str = "x";
+
+/// Checks `[agent.lookups.NAME]`.
+pub(super) fn check(config: &Config) -> Vec<Finding> {
+    let problems = lookup_check::problems(config);
+    let found = config.lookups.iter().map(|of| {
+        let name = &of.name;
+        let key = format!("agent.lookups.{name}");
+        if let Some((_, problem)) = problems.iter().find(|(found, _)| *found == key) {
+            let remedy = format!("correct [{key}]; `watchkeeper lookup {name} VALUE` tries it");
+            return Finding::problem(format!("look-up {name}: {problem}"), remedy);
+        }
+        match &of.kind {
+            LookupKind::Http(http) => check_host(name, fill_url(&http.url, ANY_VALUE)),
+            LookupKind::Table(table) => Finding::ok(format!(
+                "look-up {name}: {} can be read",
+                table.path.display()
+            )),
+            LookupKind::Fields(_) => check_model(name, config),
+        }
+    });
+    found.collect()
+}
+
+fn check_host(name: &str, url: Result<Url, String>) -> Finding {
+    match url.and_then(|url| probe_tcp(&url)) {
+        Ok(place) => Finding::ok(format!("look-up {name}: {place} is reachable")),
+        Err(why) => Finding::problem(
+            format!("look-up {name}: {why}"),
+            format!(
+                "check the network and agent.lookups.{name}.url; chains fall through until then"
+            ),
+        ),
+    }
+}
+
+fn check_model(name: &str, config: &Config) -> Finding {
+    match config.llm.as_ref().is_some_and(|llm| llm.second_opinion) {
+        true => Finding::ok(format!(
+            "look-up {name}: the language model reads its fields"
+        )),
+        false => Finding::problem(
+            format!("look-up {name}: no language model may see pictures"),
+            "set [llm] provider, and llm.second_opinion = true",
+        ),
+    }
+}

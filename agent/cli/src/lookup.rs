@@ -1,0 +1,126 @@
+//! `watchkeeper lookup`: tries a look-up of the configuration. Needs no daemon.
+//!
+//! The answer is that of a chain, but for fields: their picture is only checked here, and the agent
+//! asks the model.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use watchkeeper_config::{LookupConfig, LookupKind};
+use watchkeeper_contract::problem::nearest;
+use watchkeeper_evidence::fields::Schema;
+use watchkeeper_evidence::lookup::{LookupError, Lookups};
+use watchkeeper_evidence::picture;
+use watchkeeper_evidence::source::{SourceAnswer, in_unit};
+
+use super::args::Global;
+use super::configuration;
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Result<(), Failure> {
+    let config = configuration::read_without_broker(global)?;
+    let Some(found) = config.lookups.iter().find(|lookup| lookup.name == name) else {
+        return Err(unknown(name, &config.lookups));
+    };
+    let (answer, took_ms) = match &found.kind {
+        LookupKind::Fields(fields) => (check_picture(&fields.schema, Path::new(value))?, 0),
+        LookupKind::Http(_) | LookupKind::Table(_) => ask(found, value)?,
+    };
+    out.both(&object(name, value, &answer, took_ms), || {
+        format!("{} ({took_ms} ms)", describe(&answer))
+    });
+    match answer {
+        SourceAnswer::Answered { .. } => Ok(()),
+        SourceAnswer::NoAnswer { .. }
+        | SourceAnswer::Suspect { .. }
+        | SourceAnswer::Failed { .. } => {
+            Err(Failure::new(Exit::Failed, "the look-up has no answer"))
+        }
+    }
+}
+
+fn unknown(name: &str, lookups: &[LookupConfig]) -> Failure {
+    let names: Vec<&str> = lookups.iter().map(|lookup| lookup.name.as_str()).collect();
+    let hint = match (nearest(name, names.iter().copied()), names.is_empty()) {
+        (Some(near), _) => format!("did you mean {near}?"),
+        (None, true) => "add a section [agent.lookups.NAME] to the configuration".to_owned(),
+        (None, false) => format!("there are {}", names.join(", ")),
+    };
+    Failure::input(format!("there is no look-up {name:?}; {hint}"))
+}
+
+fn ask(config: &LookupConfig, value: &str) -> Result<(SourceAnswer, u64), Failure> {
+    let (lookups, errors) = Lookups::open(std::slice::from_ref(config));
+    if let Some(error) = errors.first() {
+        return Err(Failure::input(sentence(error)));
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, format!("can't start: {error}")))?;
+    let started = std::time::Instant::now();
+    let found = runtime.block_on(async {
+        match lookups.get(&config.name) {
+            Some(lookup) => lookup.look_up(value).await,
+            None => SourceAnswer::failed("it is not open"),
+        }
+    });
+    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok((found, took_ms))
+}
+
+fn check_picture(
+    schema: &serde_json::Map<String, Value>,
+    file: &Path,
+) -> Result<SourceAnswer, Failure> {
+    let schema = Schema::parse(schema).map_err(Failure::input)?;
+    let wrong = |why: &dyn std::fmt::Display| Failure::input(format!("{}: {why}", file.display()));
+    let read = watchkeeper_config::bounded::read_up_to(file, picture::MAX_BYTES as u64);
+    let bytes = read.map_err(|error| wrong(&error))?;
+    picture::check(&[&bytes]).map_err(|error| wrong(&error))?;
+    Ok(SourceAnswer::Answered {
+        confidence: 0.0,
+        note: format!(
+            "the picture passes the checks; in a chain the agent asks the model for {}",
+            schema.names()
+        ),
+        data: schema.answer_schema(),
+    })
+}
+
+fn object(name: &str, value: &str, answer: &SourceAnswer, took_ms: u64) -> Value {
+    let (result, confidence, note, data) = match answer {
+        SourceAnswer::Answered {
+            confidence,
+            note,
+            data,
+        } => ("answered", in_unit(*confidence), note, data.clone()),
+        SourceAnswer::NoAnswer { note } | SourceAnswer::Suspect { note } => {
+            ("no_answer", 0.0, note, Value::Null)
+        }
+        SourceAnswer::Failed { cause } => ("failed", 0.0, cause, Value::Null),
+    };
+    json!({
+        "lookup": name, "value": value, "result": result, "confidence": confidence, "note": note,
+        "data": data, "took_ms": took_ms,
+    })
+}
+
+fn describe(answer: &SourceAnswer) -> String {
+    match answer {
+        SourceAnswer::Answered {
+            confidence,
+            note,
+            data,
+        } => format!("{confidence:.2}  {note}\n      {data}"),
+        SourceAnswer::NoAnswer { note } | SourceAnswer::Suspect { note } => {
+            format!("no answer: {note}")
+        }
+        SourceAnswer::Failed { cause } => format!("failed: {cause}"),
+    }
+}
+
+fn sentence(error: &LookupError) -> String {
+    format!("agent.lookups.{}: {}", error.name, error.problem)
+}

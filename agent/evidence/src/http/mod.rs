@@ -1,0 +1,312 @@
+//! Look-ups over HTTP: one request with a template, and a typed answer.
+//!
+//! - `{value}` is percent-encoded and can't change host or path segments.
+//! - Redirects are not followed, no proxy is used. Private addresses are called only if configured.
+//! - An answer of another form is a failure. The status 404 is no answer.
+//! - At most [`HttpLookup::tries`] requests with [`PAUSES`] between them, within the rate.
+//! - Secrets of headers are read at each use, and stand in no error.
+
+mod cache;
+mod extract;
+mod private;
+mod rate;
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, RETRY_AFTER};
+use reqwest::{Response, StatusCode, redirect};
+use url::{Host, Url};
+use watchkeeper_config::lookups::{HeaderValue, HttpLookup};
+
+use crate::source::{SourceAnswer, one_line};
+use cache::Cache;
+use private::{PublicResolver, is_private};
+use rate::Rate;
+
+/// Pauses before the second, third and fourth try.
+pub const PAUSES: [Duration; 3] = [
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(10),
+];
+/// Longest wait for the rate, and for a server that names one.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Characters that need no escape in a segment of a path or a value of a query.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+/// Most bytes of a header's file.
+const MAX_SECRET: u64 = 16_384;
+
+/// A service that is asked.
+#[derive(Debug)]
+pub struct HttpSource {
+    config: HttpLookup,
+    client: reqwest::Client,
+    pauses: [Duration; 3],
+    cache: Mutex<Cache>,
+    rate: Mutex<Rate>,
+}
+
+/// A failed try.
+struct Failure {
+    why: String,
+    /// Whether another try may succeed, not earlier than this.
+    retry: Option<Duration>,
+}
+
+impl Failure {
+    fn permanent(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            retry: None,
+        }
+    }
+
+    fn transient(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            retry: Some(Duration::ZERO),
+        }
+    }
+}
+
+/// Ignores poisoning: cache and rate stay usable if a holder panicked.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl HttpSource {
+    /// Prepares the client; it connects to nothing.
+    ///
+    /// # Errors
+    /// A sentence with the key, such as a `ca_file` that can't be read.
+    pub fn new(config: HttpLookup) -> Result<Self, String> {
+        watchkeeper_client::tls::install_provider();
+        let mut builder = reqwest::Client::builder()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .timeout(config.timeout)
+            .pool_max_idle_per_host(1)
+            .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
+        if !config.may_be_private {
+            builder = builder.dns_resolver(Arc::new(PublicResolver));
+        }
+        if let Some(path) = &config.ca_file {
+            let wrong = |why: String| format!("ca_file = {:?}: {why}", path.display());
+            let pem = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+            let roots = reqwest::Certificate::from_pem_bundle(&pem);
+            let roots = roots.map_err(|error| wrong(error.to_string()))?;
+            builder = builder.tls_certs_only(roots);
+        }
+        let client = builder.build().map_err(|error| error.to_string())?;
+        Ok(Self {
+            cache: Mutex::new(Cache::new(config.cache_entries, config.cache_for)),
+            rate: Mutex::new(Rate::new(config.per_minute)),
+            client,
+            pauses: PAUSES,
+            config,
+        })
+    }
+
+    /// The source with other pauses between tries, for tests.
+    #[must_use]
+    pub fn with_pauses(self, pauses: [Duration; 3]) -> Self {
+        Self { pauses, ..self }
+    }
+
+    /// Asks for `value`: from the cache, else by requests.
+    pub async fn look_up(&self, value: &str) -> SourceAnswer {
+        let known = lock(&self.cache).get(value, Instant::now());
+        if let Some(answer) = known {
+            return answer;
+        }
+        let answer = self.ask(value).await;
+        if !matches!(answer, SourceAnswer::Failed { .. }) {
+            lock(&self.cache).put(value, answer.clone(), Instant::now());
+        }
+        answer
+    }
+
+    async fn ask(&self, value: &str) -> SourceAnswer {
+        let mut nth = 0;
+        loop {
+            let failure = match self.try_once(value).await {
+                Ok(answer) => return answer,
+                Err(failure) => failure,
+            };
+            let is_last = nth + 1 >= self.config.tries as usize;
+            let (Some(least), Some(pause), false) = (failure.retry, self.pauses.get(nth), is_last)
+            else {
+                let tries = nth + 1;
+                let tried = if tries > 1 {
+                    format!(" ({tries} tries)")
+                } else {
+                    String::new()
+                };
+                return SourceAnswer::failed(one_line(&format!("{}{tried}", failure.why)));
+            };
+            tokio::time::sleep(least.max(*pause).min(MAX_WAIT)).await;
+            nth += 1;
+        }
+    }
+
+    async fn try_once(&self, value: &str) -> Result<SourceAnswer, Failure> {
+        let wait = lock(&self.rate).take(Instant::now(), MAX_WAIT);
+        let wait = wait.ok_or_else(|| {
+            let most = self.config.per_minute;
+            Failure::permanent(format!("the rate of {most} requests a minute is used up"))
+        })?;
+        tokio::time::sleep(wait).await;
+        let url = fill_url(&self.config.url, value).map_err(Failure::permanent)?;
+        self.refuse_private(&url)?;
+        let request = match self.config.is_post {
+            false => self.client.get(url.clone()),
+            true => {
+                let body = self.config.body.as_deref().unwrap_or("{}");
+                let request = self.client.post(url.clone());
+                request
+                    .header(CONTENT_TYPE, "application/json")
+                    .body(fill_json(body, value))
+            }
+        };
+        let request = request.headers(self.headers()?);
+        let host = host_of(&url);
+        let response = request.send().await.map_err(|error| {
+            let why = match error.is_timeout() {
+                true => "did not answer in time".to_owned(),
+                false => format!("can't be reached: {}", root_cause(&error)),
+            };
+            Failure::transient(format!("{host} {why}"))
+        })?;
+        self.read(&host, response).await
+    }
+
+    /// Refuses an address written as a number; names are checked where they are resolved.
+    fn refuse_private(&self, url: &Url) -> Result<(), Failure> {
+        let ip: Option<IpAddr> = match url.host() {
+            Some(Host::Ipv4(ip)) => Some(ip.into()),
+            Some(Host::Ipv6(ip)) => Some(ip.into()),
+            Some(Host::Domain(_)) | None => None,
+        };
+        match ip.filter(|ip| !self.config.may_be_private && is_private(*ip)) {
+            Some(ip) => Err(Failure::permanent(format!(
+                "{ip} is a private address; set private = true to allow it"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Failure> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in &self.config.headers {
+            let text = match value {
+                HeaderValue::Text(text) => text.clone(),
+                HeaderValue::File(path) => first_line(path).map_err(|why| {
+                    Failure::permanent(format!("header {name}: {}: {why}", path.display()))
+                })?,
+            };
+            let wrong = |part: &str| Failure::permanent(format!("header {name}: wrong {part}"));
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("name"))?;
+            let mut text = Value::from_str(&text).map_err(|_| wrong("value"))?;
+            text.set_sensitive(true);
+            headers.insert(name, text);
+        }
+        Ok(headers)
+    }
+
+    async fn read(&self, host: &str, mut response: Response) -> Result<SourceAnswer, Failure> {
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND {
+            return Ok(SourceAnswer::no_answer(format!(
+                "{host} knows nothing about it"
+            )));
+        }
+        if !status.is_success() {
+            let after = response.headers().get(RETRY_AFTER);
+            let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+            let may_pass = status.is_server_error() || [408, 425, 429].contains(&status.as_u16());
+            return Err(Failure {
+                why: format!("{host} answered {status}"),
+                retry: may_pass.then(|| Duration::from_secs(after.unwrap_or(0))),
+            });
+        }
+        let mut body = Vec::new();
+        loop {
+            let chunk = response.chunk().await;
+            let chunk = chunk.map_err(|error| {
+                Failure::transient(format!("{host} broke off: {}", root_cause(&error)))
+            })?;
+            let Some(chunk) = chunk else { break };
+            body.extend_from_slice(&chunk);
+            if body.len() > self.config.max_bytes {
+                let most = self.config.max_bytes;
+                let why = format!("{host} answered with more than {most} bytes");
+                return Err(Failure::permanent(why));
+            }
+        }
+        extract::extract(&self.config, &body)
+            .map_err(|why| Failure::permanent(format!("the answer of {host} {why}")))
+    }
+}
+
+/// Fills the template of an address.
+///
+/// # Errors
+/// A sentence, where the result is no address or another host.
+pub fn fill_url(template: &str, value: &str) -> Result<Url, String> {
+    // A segment of dots alone would change the path.
+    if value.trim().is_empty() || value.chars().all(|c| c == '.') {
+        return Err(format!("{value:?} can't stand in an address"));
+    }
+    let encoded = utf8_percent_encode(value, PLAIN).to_string();
+    let url = Url::parse(&template.replace("{value}", &encoded)).map_err(|e| e.to_string())?;
+    let model = Url::parse(&template.replace("{value}", "x")).map_err(|e| e.to_string())?;
+    match url.origin() == model.origin() {
+        true => Ok(url),
+        false => Err(format!("{value:?} would change the host")),
+    }
+}
+
+/// Fills the template of a JSON body; the value stands inside a text.
+fn fill_json(template: &str, value: &str) -> String {
+    let quoted = serde_json::Value::from(value).to_string();
+    let inner = quoted
+        .get(1..quoted.len().saturating_sub(1))
+        .unwrap_or_default();
+    template.replace("{value}", inner)
+}
+
+/// Host and port. The rest of an address is never shown: it holds what was read.
+fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("the server");
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+fn first_line(path: &std::path::Path) -> Result<String, String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
+    let read = file.take(MAX_SECRET).read_to_string(&mut text);
+    read.map_err(|error| error.to_string())?;
+    match text.lines().next().map(str::trim) {
+        Some(line) if !line.is_empty() => Ok(line.to_owned()),
+        _ => Err("its first line is empty".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests;

@@ -1,0 +1,97 @@
+//! Which addresses are private: those that the public internet does not route.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+/// Whether an address is of this machine, this network or otherwise not public.
+pub(super) fn is_private(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_private_v4(ip),
+        IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
+            Some(ip) => is_private_v4(ip),
+            None => is_private_v6(ip),
+        },
+    }
+}
+
+fn is_private_v4(ip: Ipv4Addr) -> bool {
+    let [first, second, ..] = ip.octets();
+    let is_shared = first == 100 && (64..128).contains(&second);
+    let is_benchmark = first == 198 && (18..20).contains(&second);
+    ip.is_private()
+        || ip.is_loopback()
+        || ip.is_link_local()
+        || ip.is_unspecified()
+        || ip.is_multicast()
+        || ip.is_broadcast()
+        || ip.is_documentation()
+        || is_shared
+        || is_benchmark
+        || first == 0
+        || first >= 240
+}
+
+fn is_private_v6(ip: Ipv6Addr) -> bool {
+    // Global unicast is 2000::/3; the prefixes within it that translate or tunnel are refused.
+    let [first, second, ..] = ip.segments();
+    let is_global = (0x2000..0x4000).contains(&first);
+    let is_tunnel = first == 0x2002 || (first == 0x2001 && second < 0x0200);
+    let is_documentation = first == 0x2001 && second == 0x0db8;
+    !is_global || is_tunnel || is_documentation
+}
+
+/// Resolves names to their public addresses only.
+#[derive(Debug)]
+pub(super) struct PublicResolver;
+
+impl Resolve for PublicResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let public: Vec<SocketAddr> = found.filter(|at| !is_private(at.ip())).collect();
+            if public.is_empty() {
+                let why = format!("{host} has private addresses only; set private = true");
+                return Err(why.into());
+            }
+            Ok(Box::new(public.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_addresses_are_public() {
+        for private in [
+            "127.0.0.1",
+            "10.0.0.1",
+            "172.16.1.1",
+            "192.168.0.9",
+            "169.254.169.254",
+            "0.0.0.0",
+            "100.64.0.1",
+            "224.0.0.1",
+            "::1",
+            "fe80::1",
+            "fd00::1",
+            "::ffff:127.0.0.1",
+            "2002:7f00:1::",
+            "255.255.255.255",
+        ] {
+            assert!(is_private(private.parse().unwrap()), "{private}");
+        }
+        for public in [
+            "1.1.1.1",
+            "93.184.216.34",
+            "2606:4700::1111",
+            "2a00:1450::1",
+        ] {
+            assert!(!is_private(public.parse().unwrap()), "{public}");
+        }
+    }
+}

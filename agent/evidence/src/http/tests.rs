@@ -1,0 +1,242 @@
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use watchkeeper_config::LookupValue;
+use watchkeeper_config::lookups::{AnswerKind, Extraction};
+
+use super::*;
+
+/// A service that gives these answers in turn, the last one for ever.
+struct Service {
+    port: u16,
+    requests: Arc<AtomicUsize>,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Service {
+    async fn start(answers: &'static [&'static str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (requests, heads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+        let (counted, seen) = (Arc::clone(&requests), Arc::clone(&heads));
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = vec![0; 8192];
+                let size = stream.read(&mut head).await.unwrap();
+                let text = String::from_utf8_lossy(&head[..size]).into_owned();
+                lock::<Vec<String>>(&seen).push(text);
+                let nth = counted.fetch_add(1, Ordering::SeqCst);
+                let answer = answers[nth.min(answers.len() - 1)];
+                stream.write_all(answer.as_bytes()).await.ok();
+            }
+        });
+        Self {
+            port,
+            requests,
+            heads,
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    fn config(&self) -> HttpLookup {
+        HttpLookup {
+            value: LookupValue::Read,
+            url: format!("http://127.0.0.1:{}/plates/{{value}}?k=1", self.port),
+            is_post: false,
+            body: None,
+            headers: BTreeMap::new(),
+            answer: Extraction {
+                pointer: "/status".to_owned(),
+                kind: AnswerKind::Choice(vec!["active".to_owned(), "blocked".to_owned()]),
+                expect: vec!["active".to_owned()],
+            },
+            confidence: 0.95,
+            confidence_at: None,
+            cache_for: Duration::from_secs(60),
+            cache_entries: 10,
+            per_minute: 60,
+            tries: 3,
+            timeout: Duration::from_secs(2),
+            max_bytes: 1000,
+            may_be_private: true,
+            ca_file: None,
+        }
+    }
+}
+
+fn source(config: HttpLookup) -> HttpSource {
+    let source = HttpSource::new(config).unwrap();
+    source.with_pauses([Duration::from_millis(1); 3])
+}
+
+const ACTIVE: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"status\":\"active\"}";
+const BLOCKED: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"status\":\"blocked\"}";
+const ODD: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"status\":\"odd\"}";
+const BARE: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}";
+const AWAY: &str = "HTTP/1.1 503 Away\r\nconnection: close\r\n\r\n";
+const LIMITED: &str = "HTTP/1.1 429 Slow down\r\nretry-after: 0\r\nconnection: close\r\n\r\n";
+const REFUSED: &str = "HTTP/1.1 401 No\r\nconnection: close\r\n\r\n";
+const UNKNOWN: &str = "HTTP/1.1 404 None\r\nconnection: close\r\n\r\n";
+const MOVED: &str = "HTTP/1.1 302 There\r\nlocation: http://10.0.0.1/\r\nconnection: close\r\n\r\n";
+
+fn confidence(answer: &SourceAnswer) -> Option<f64> {
+    match answer {
+        SourceAnswer::Answered { confidence, .. } => Some(*confidence),
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn answer_is_typed_and_kept() {
+    let service = Service::start(&[ACTIVE]).await;
+    let source = source(service.config());
+    let found = source.look_up("ÄB 12/3?").await;
+    assert_eq!(confidence(&found), Some(0.95), "{found:?}");
+    source.look_up("ÄB 12/3?").await;
+    assert_eq!(service.count(), 1, "the second answer is that of the cache");
+    let head = lock(&service.heads)[0].clone();
+    assert!(
+        head.starts_with("GET /plates/%C3%84B%2012%2F3%3F?k=1 "),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn answer_that_is_not_expected_speaks_against_the_event() {
+    let service = Service::start(&[BLOCKED]).await;
+    let found = source(service.config()).look_up("A").await;
+    assert_eq!(confidence(&found), Some(0.05), "{found:?}");
+}
+
+#[tokio::test]
+async fn failing_service_is_tried_three_times_then_the_chain_falls_through() {
+    let service = Service::start(&[AWAY]).await;
+    let found = source(service.config()).look_up("A").await;
+    let SourceAnswer::Failed { cause } = &found else {
+        panic!("{found:?}");
+    };
+    assert!(
+        cause.contains("503") && cause.contains("3 tries"),
+        "{cause}"
+    );
+    assert_eq!(service.count(), 3);
+}
+
+#[tokio::test]
+async fn service_that_recovers_answers_and_failures_are_not_kept() {
+    let service = Service::start(&[AWAY, LIMITED, ACTIVE]).await;
+    let found = source(service.config()).look_up("A").await;
+    assert_eq!(confidence(&found), Some(0.95), "{found:?}");
+    assert_eq!(service.count(), 3);
+}
+
+#[tokio::test]
+async fn refusal_redirect_and_wrong_form_fail_at_once() {
+    for answer in [&[REFUSED], &[MOVED], &[ODD], &[BARE]] {
+        let service = Service::start(answer).await;
+        let found = source(service.config()).look_up("A").await;
+        assert!(
+            matches!(found, SourceAnswer::Failed { .. }),
+            "{answer:?}: {found:?}"
+        );
+        assert_eq!(service.count(), 1, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn unknown_value_is_no_answer() {
+    let service = Service::start(&[UNKNOWN]).await;
+    let found = source(service.config()).look_up("A").await;
+    assert!(matches!(found, SourceAnswer::NoAnswer { .. }), "{found:?}");
+}
+
+#[tokio::test]
+async fn rate_limit_is_a_failure_without_a_request() {
+    let service = Service::start(&[ACTIVE]).await;
+    let source = source(HttpLookup {
+        per_minute: 2,
+        ..service.config()
+    });
+    for name in ["A", "B"] {
+        assert!(confidence(&source.look_up(name).await).is_some());
+    }
+    let found = source.look_up("C").await;
+    assert!(
+        format!("{found:?}").contains("rate of 2 requests"),
+        "{found:?}"
+    );
+    assert_eq!(service.count(), 2);
+}
+
+#[tokio::test]
+async fn private_address_is_refused_unless_configured() {
+    let service = Service::start(&[ACTIVE]).await;
+    for url in [
+        "http://127.0.0.1:1/{value}",
+        "http://[::1]/{value}",
+        "http://localhost/{value}",
+    ] {
+        let source = source(HttpLookup {
+            url: url.to_owned(),
+            may_be_private: false,
+            tries: 1,
+            ..service.config()
+        });
+        let found = source.look_up("A").await;
+        assert!(format!("{found:?}").contains("private"), "{url}: {found:?}");
+    }
+    assert_eq!(service.count(), 0);
+}
+
+#[tokio::test]
+async fn long_answer_and_secret_file() {
+    let service = Service::start(&[ACTIVE]).await;
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    let mut config = HttpLookup {
+        max_bytes: 4,
+        cache_entries: 1,
+        ..service.config()
+    };
+    let header = HeaderValue::File(file.clone());
+    config.headers.insert("authorization".to_owned(), header);
+    let source = source(config);
+    let missing = format!("{:?}", source.look_up("A").await);
+    assert!(missing.contains("token"), "{missing}");
+    std::fs::write(&file, "Bearer hunter2\n").unwrap();
+    let long = format!("{:?}", source.look_up("A").await);
+    assert!(
+        long.contains("more than 4 bytes") && !long.contains("hunter2"),
+        "{long}"
+    );
+    assert!(lock(&service.heads)[0].contains("authorization: Bearer hunter2"));
+}
+
+#[test]
+fn value_never_changes_the_host() {
+    for value in [
+        "..",
+        ".",
+        " ",
+        "@evil.example",
+        "//evil",
+        "a/../../b",
+        "#",
+        "%2e%2e",
+    ] {
+        if let Ok(url) = fill_url("https://good.example/{value}", value) {
+            assert_eq!(url.host_str(), Some("good.example"), "{value}");
+            assert_eq!(url.path_segments().unwrap().count(), 1, "{value}: {url}");
+        }
+    }
+    assert_eq!(
+        fill_json("{\"v\": \"{value}\"}", "a\"b\\"),
+        r#"{"v": "a\"b\\"}"#
+    );
+}

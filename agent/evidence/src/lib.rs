@@ -1,0 +1,22 @@
+//! Evidence from several sources: which are asked, what they answer, and what follows.
+//!
+//! - [`chain`]: order, weights and final state, sans-IO.
+//! - [`source`]: what one source found. [`value`]: what is looked up.
+//! - [`table`], [`http`]: look-ups in files and services. [`fields`]: fields that a model reads.
+//! - [`picture`]: checks of a picture before a model sees it.
+//!
+//! Invariants:
+//! - A source that fails is a link of its own with its cause; it is never left out.
+//! - Nothing is guessed: an answer that is ambiguous or of another form is no answer.
+//! - Text from cameras, files and services is data; it never becomes part of an address's host.
+//!
+//! Not here: the journal, the model, the store (`agent`).
+
+pub mod chain;
+pub mod fields;
+pub mod http;
+pub mod lookup;
+pub mod picture;
+pub mod source;
+pub mod table;
+pub mod value;

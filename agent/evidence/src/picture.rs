@@ -1,0 +1,129 @@
+//! Checks of pictures before a model sees one.
+//!
+//! - At least one picture; JPEG, PNG or WebP by its contents, whatever its name says.
+//! - At most [`MAX_BYTES`] and [`MAX_PIXELS`]; it can be decoded.
+
+use std::io::Cursor;
+
+use image::{ImageFormat, ImageReader, Limits};
+
+/// Largest picture in bytes.
+pub const MAX_BYTES: usize = 10 << 20;
+/// Most pixels of a picture.
+pub const MAX_PIXELS: u64 = 50_000_000;
+/// Longest side in pixels.
+const MAX_SIDE: u32 = 16_384;
+
+/// Why pictures are refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PictureError {
+    #[error("the event has no picture")]
+    None,
+    #[error("picture {nth} is empty")]
+    Empty { nth: usize },
+    #[error("picture {nth} has {bytes} bytes, more than {MAX_BYTES}")]
+    TooLarge { nth: usize, bytes: usize },
+    #[error("picture {nth} is neither JPEG, PNG nor WebP")]
+    Format { nth: usize },
+    #[error("picture {nth} has {width} x {height} pixels, more than {MAX_PIXELS}")]
+    TooManyPixels { nth: usize, width: u32, height: u32 },
+    #[error("picture {nth} can't be decoded: {why}")]
+    Unreadable { nth: usize, why: String },
+}
+
+/// Checks pictures, numbered from 1.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check(pictures: &[&[u8]]) -> Result<(), PictureError> {
+    if pictures.is_empty() {
+        return Err(PictureError::None);
+    }
+    let numbered = (1..).zip(pictures);
+    numbered
+        .into_iter()
+        .try_for_each(|(nth, bytes)| check_one(nth, bytes))
+}
+
+fn check_one(nth: usize, bytes: &[u8]) -> Result<(), PictureError> {
+    match bytes.len() {
+        0 => return Err(PictureError::Empty { nth }),
+        size if size > MAX_BYTES => return Err(PictureError::TooLarge { nth, bytes: size }),
+        _ => {}
+    }
+    let unreadable = |error: &dyn std::fmt::Display| PictureError::Unreadable {
+        nth,
+        why: error.to_string(),
+    };
+    let reader = || {
+        let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format();
+        reader.map_err(|error| unreadable(&error))
+    };
+    let known = [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP];
+    let found = reader()?;
+    if !found.format().is_some_and(|format| known.contains(&format)) {
+        return Err(PictureError::Format { nth });
+    }
+    let (width, height) = found
+        .into_dimensions()
+        .map_err(|error| unreadable(&error))?;
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+        return Err(PictureError::TooManyPixels { nth, width, height });
+    }
+    let mut decoding = reader()?;
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_SIDE);
+    limits.max_image_height = Some(MAX_SIDE);
+    decoding.limits(limits);
+    decoding.decode().map_err(|error| unreadable(&error))?;
+    Ok(())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use image::{DynamicImage, RgbImage};
+
+    use super::*;
+
+    fn picture(format: ImageFormat) -> Vec<u8> {
+        let mut bytes = Cursor::new(Vec::new());
+        let picture = DynamicImage::ImageRgb8(RgbImage::new(40, 30));
+        picture.write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    }
+
+    #[test]
+    fn image_validation_failure_names_what_is_wrong() {
+        let good = [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::WebP].map(picture);
+        let all: Vec<&[u8]> = good.iter().map(Vec::as_slice).collect();
+        assert_eq!(check(&all), Ok(()));
+        assert_eq!(check(&[]), Err(PictureError::None));
+        assert_eq!(check(&[&[]]), Err(PictureError::Empty { nth: 1 }));
+        let gif = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;";
+        assert_eq!(check(&[gif]), Err(PictureError::Format { nth: 1 }));
+        assert_eq!(check(&[b"<svg/>"]), Err(PictureError::Format { nth: 1 }));
+        let large = vec![0; MAX_BYTES + 1];
+        let is_large = matches!(check(&[&large]), Err(PictureError::TooLarge { .. }));
+        assert!(is_large);
+        let cut = &good[1][..good[1].len() / 2];
+        assert!(matches!(
+            check(&[&good[0], cut]),
+            Err(PictureError::Unreadable { nth: 2, .. })
+        ));
+    }
+
+    #[test]
+    fn picture_with_too_many_pixels_is_refused_before_it_is_decoded() {
+        // The header of a PNG that claims 60,000 x 60,000 pixels, with its check sum.
+        let mut png =
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\xea\x60\0\0\xea\x60\x08\x02\0\0\0".to_vec();
+        png.extend([0; 4]);
+        let found = check(&[&png]);
+        let is_refused = matches!(
+            found,
+            Err(PictureError::TooManyPixels { .. } | PictureError::Unreadable { .. })
+        );
+        assert!(is_refused, "{found:?}");
+    }
+}

@@ -1,0 +1,114 @@
+//! Asks one source of a chain.
+//!
+//! - Each question has a time limit and ends in an answer; nothing is left open.
+//! - A model sees a picture only where second opinions are turned on (`llm.second_opinion`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use watchkeeper_client::clock::wall_now;
+use watchkeeper_contract::event::Event;
+use watchkeeper_evidence::chain::{Chain, Source, SourceKind};
+use watchkeeper_evidence::lookup::{Lookup, Lookups};
+use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
+
+use super::fields;
+use crate::second_opinion::verdict::Stance;
+use crate::second_opinion::{Answer, Asker, Case};
+
+/// Longest question: four tries of a minute with their pauses.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
+/// Why a model is not asked.
+const NO_MODEL: &str = "no language model may see pictures; set llm.second_opinion = true";
+
+/// What questions need.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    pub lookups: Arc<Lookups>,
+    /// Absent where no model may see pictures.
+    pub asker: Option<Arc<Asker>>,
+}
+
+impl Sources {
+    /// Asks `source` about an event.
+    pub async fn ask(&self, source: &Source, event: &Event, chain: &Chain) -> SourceResult {
+        let started = Instant::now();
+        let question = self.find(source, event, chain);
+        let found = tokio::time::timeout(TIME_LIMIT, question).await;
+        let (answer, cost_usd) = found.unwrap_or_else(|_| {
+            let limit = TIME_LIMIT.as_secs();
+            (
+                SourceAnswer::failed(format!("no answer within {limit} s")),
+                None,
+            )
+        });
+        SourceResult {
+            answer,
+            at: wall_now(),
+            took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            cost_usd,
+        }
+    }
+
+    async fn find(
+        &self,
+        source: &Source,
+        event: &Event,
+        chain: &Chain,
+    ) -> (SourceAnswer, Option<f64>) {
+        let name = &source.name;
+        match (source.kind, self.lookups.get(name)) {
+            (SourceKind::Model, _) => self.ask_model(event).await,
+            (_, Some(Lookup::Fields(schema, question))) => match &self.asker {
+                Some(asker) => fields::read(asker, event, schema, question.as_deref()).await,
+                None => (SourceAnswer::failed(NO_MODEL), None),
+            },
+            (_, Some(lookup)) => {
+                let value = lookup.value().map(|value| chain.facts().get(value));
+                let answer = match value {
+                    Some(Ok(value)) => lookup.look_up(&value).await,
+                    Some(Err(why)) => SourceAnswer::no_answer(why),
+                    None => lookup.look_up("").await,
+                };
+                (answer, None)
+            }
+            (_, None) => (
+                SourceAnswer::failed(format!("there is no look-up {name}")),
+                None,
+            ),
+        }
+    }
+
+    async fn ask_model(&self, event: &Event) -> (SourceAnswer, Option<f64>) {
+        let Some(asker) = &self.asker else {
+            return (SourceAnswer::failed(NO_MODEL), None);
+        };
+        match Arc::clone(asker).ask(Case::of(event)).await {
+            Ok(answer) => (answer_of(&answer), Some(answer.cost.dollars())),
+            Err(why) => (SourceAnswer::failed(why), None),
+        }
+    }
+}
+
+/// A second opinion as an answer: sure confirmations are near 1, sure refutations near 0.
+fn answer_of(answer: &Answer) -> SourceAnswer {
+    let opinion = &answer.opinion;
+    if opinion.injection_suspected {
+        let note = "a text in the picture speaks to the model, so its opinion does not count";
+        return SourceAnswer::Suspect {
+            note: note.to_owned(),
+        };
+    }
+    let half = opinion.confidence / 2.0;
+    let (word, confidence) = match opinion.verdict {
+        Stance::Confirm => ("confirms", 0.5 + half),
+        Stance::Refute => ("refutes", 0.5 - half),
+        Stance::Abstain => return SourceAnswer::no_answer(format!("{} abstains", answer.model)),
+    };
+    SourceAnswer::Answered {
+        confidence,
+        note: format!("{} {word}: {}", answer.model, opinion.seen),
+        data: serde_json::json!({"model": answer.model, "verdict": opinion.verdict,
+            "seen": opinion.seen, "text_seen": opinion.text_seen}),
+    }
+}

@@ -1,0 +1,19 @@
+//! Chains: the sources that decide about the events of a rule.
+//!
+//! - [`service`]: follows the journal, runs chains, reports results. [`on_disk`]: stored form.
+//! - [`ask`]: asks one source. [`fields`]: fields that a model reads. [`report`]: the assessment.
+//! - [`counts`]: answers, failures and times by source.
+//!
+//! Invariants:
+//! - A chain is stored in one batch with the cursor behind its event.
+//! - A source is asked after "asking" is durable; a paid one is asked once, over crashes too.
+//! - Each event gets exactly one result, and stays with people where no source decides.
+//!
+//! Not here: order, weights and final states (`watchkeeper_evidence::chain`).
+
+pub mod ask;
+pub mod counts;
+mod fields;
+pub mod on_disk;
+mod report;
+pub mod service;

@@ -1,0 +1,379 @@
+//! The task that runs chains: follows the journal, asks sources, reports results.
+//!
+//! It runs beside the agent's loop and needs no broker. Invariants:
+//! - At most [`MAX_WAITING`] chains wait and [`MAX_ACTIVE`] are asked at a time, the most severe
+//!   first, among equals the oldest. Above that the least severe is left to a person.
+//! - A chain that is older than [`MAX_AGE`] asks no further source.
+//! - A result is computed from what is stored, and sent until the runtime has it; only then is the
+//!   chain deleted.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::backoff::Backoff;
+use watchkeeper_client::clock::{age, wall_now};
+use watchkeeper_config::LookupConfig;
+use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::rule::Gates;
+use watchkeeper_evidence::chain::{Chain, Final, Step};
+use watchkeeper_evidence::lookup::Lookups;
+use watchkeeper_evidence::value::EventFacts;
+use watchkeeper_store::{Batch, Op, Store, StoreError};
+
+use super::ask::Sources;
+use super::counts::Counts;
+use super::on_disk::{self, StoredChain};
+use super::report::new_assessment;
+use crate::journal_tail::JournalTail;
+use crate::record_assessment::record_assessment;
+use crate::second_opinion::Asker;
+
+/// Chains that wait or are asked.
+pub const MAX_WAITING: usize = 64;
+/// Chains that are asked at a time.
+pub const MAX_ACTIVE: usize = 4;
+/// Age of an event after which no source is asked any more.
+pub const MAX_AGE: Duration = Duration::from_secs(600);
+/// Pauses between tries to store.
+const RETRY_FIRST: Duration = Duration::from_millis(200);
+const RETRY_CEILING: Duration = Duration::from_secs(10);
+/// How long questions may take when the agent stops.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Counts that the task writes and the API reads.
+pub type SharedCounts = Arc<Mutex<Counts>>;
+
+/// What the task needs to start.
+#[derive(Debug)]
+pub struct Setup {
+    pub lookups: Vec<LookupConfig>,
+    /// Absent where no model may see pictures.
+    pub asker: Option<Arc<Asker>>,
+    pub store: Arc<dyn Store>,
+    /// Chains that the last run left.
+    pub restored: Vec<StoredChain>,
+    /// Where the last run was in the journal.
+    pub cursor: Option<EventSeq>,
+    pub trace: Trace,
+    pub counts: SharedCounts,
+}
+
+impl Setup {
+    /// Reads what the store in `folder` holds.
+    ///
+    /// # Errors
+    /// When the store fails, or holds a record of a newer version.
+    pub fn restore(
+        store: &dyn Store,
+        folder: &Path,
+    ) -> Result<(Vec<StoredChain>, Option<EventSeq>), StoreError> {
+        let chains = on_disk::restore(store, folder)?;
+        Ok((chains, on_disk::stored_cursor(store)?))
+    }
+}
+
+/// Handle of the task; see [`Service::stop`].
+#[derive(Debug)]
+pub struct Service {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Service {
+    /// Starts the task on the current tokio runtime.
+    #[must_use]
+    pub fn spawn(runtime: &RuntimeClient, setup: Setup) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(run(runtime.clone(), setup, stopped));
+        Self { stop, task }
+    }
+
+    /// Returns when the task has ended, which happens only after a panic.
+    pub async fn ended(&mut self) {
+        if let Err(error) = (&mut self.task).await {
+            tracing::error!(%error, "chains: task panicked; restart the agent");
+        }
+    }
+
+    /// Asks no more sources and waits for questions in progress, [`STOP_TIMEOUT`] at most.
+    pub async fn stop(self) {
+        let Self { stop, task } = self;
+        // A closed receiver means that the task has ended.
+        stop.send(()).ok();
+        if let Err(error) = task.await {
+            tracing::error!(%error, "chains: task panicked; restart the agent");
+        }
+    }
+}
+
+/// Locks the counts; plain data stays valid if a holder panicked.
+pub fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receiver<()>) {
+    let lookups = open(setup.lookups, &setup.counts).await;
+    let deps = Arc::new(Deps {
+        sources: Sources {
+            lookups: Arc::new(lookups),
+            asker: setup.asker,
+        },
+        runtime: runtime.clone(),
+        store: setup.store,
+        trace: setup.trace,
+        counts: setup.counts,
+    });
+    let cursor = match setup.cursor {
+        Some(cursor) => cursor,
+        None => tokio::select! {
+            biased;
+            _ = &mut stopped => return,
+            cursor = deps.start_at_end() => cursor,
+        },
+    };
+    let mut journal = JournalTail::new(runtime, Some(cursor), on_disk::cursor_op);
+    let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
+    loop {
+        queue.start_next();
+        tokio::select! {
+            biased;
+            _ = &mut stopped => break,
+            Some(done) = queue.active.join_next(), if !queue.active.is_empty() => {
+                queue.ended(done.is_ok());
+            }
+            record = journal.next(), if queue.has_room() => {
+                let added = queue.add(&record);
+                if let Some(op) = journal.cursor_op(added.is_some()) {
+                    let ops = added.into_iter().map(|stored| on_disk::save_op(&stored));
+                    deps.commit(ops.chain([op]).collect()).await;
+                }
+            }
+        }
+    }
+    let active = async { while queue.active.join_next().await.is_some() {} };
+    if tokio::time::timeout(STOP_TIMEOUT, active).await.is_err() {
+        tracing::info!("chains: interrupted by the stop; resumed after the next start");
+    }
+}
+
+/// Opens the look-ups; one that can't be used is logged, counted, and fails when it is asked.
+async fn open(configs: Vec<LookupConfig>, counts: &SharedCounts) -> Lookups {
+    let opened = tokio::task::spawn_blocking(move || Lookups::open(&configs)).await;
+    let (lookups, errors) = opened.unwrap_or_default();
+    for error in errors {
+        let text = format!("agent.lookups.{}: {}", error.name, error.problem);
+        tracing::error!("{text}");
+        lock(counts).problems.push(text);
+    }
+    lookups
+}
+
+/// Chains that wait, and those that are asked.
+struct Queue {
+    deps: Arc<Deps>,
+    waiting: BTreeMap<EventId, StoredChain>,
+    active: JoinSet<()>,
+}
+
+impl Queue {
+    fn new(deps: Arc<Deps>, restored: Vec<StoredChain>) -> Self {
+        let now = wall_now();
+        let restored = restored.into_iter().map(|mut stored| {
+            stored.chain.resume(now);
+            (stored.event.id, stored)
+        });
+        Self {
+            deps,
+            waiting: restored.collect(),
+            active: JoinSet::new(),
+        }
+    }
+
+    /// Adds the chain of the event that `record` begins, to be stored before it is asked.
+    fn add(&mut self, record: &Event) -> Option<StoredChain> {
+        let EventBody::Rule(rule) = &record.body else {
+            return None;
+        };
+        let is_open = matches!(record.decision.verdict, Verdict::Escalate | Verdict::Review);
+        let spec = rule.decide.as_ref()?;
+        if record.phase != Phase::New || !is_open {
+            return None;
+        }
+        let gates = record
+            .decision
+            .asks
+            .map_or_else(Gates::default, |asks| asks.gates);
+        let lookups = self.deps.sources.lookups.configs();
+        let stored = StoredChain {
+            chain: Chain::new(spec, gates, lookups, EventFacts::of(record)),
+            event: record.clone(),
+        };
+        self.waiting.insert(record.id, stored.clone());
+        self.give_up_surplus();
+        self.count_waiting();
+        Some(stored)
+    }
+
+    /// Whether more records may be read; those that are given up wait for their report too.
+    fn has_room(&self) -> bool {
+        self.waiting.len() < 2 * MAX_WAITING
+    }
+
+    fn give_up_surplus(&mut self) {
+        let open = self
+            .waiting
+            .values_mut()
+            .filter(|stored| !stored.chain.is_given_up());
+        let mut open: Vec<&mut StoredChain> = open.collect();
+        let Some(over) = open.len().checked_sub(MAX_WAITING) else {
+            return;
+        };
+        open.sort_by_key(|stored| (stored.event.severity, stored.event.seq));
+        for stored in open.into_iter().take(over) {
+            stored
+                .chain
+                .give_up("too many events wait for their sources");
+        }
+    }
+
+    /// Starts the most severe chains, among equals the oldest; those that were given up first.
+    fn start_next(&mut self) {
+        while self.active.len() < MAX_ACTIVE {
+            let order = |stored: &StoredChain| {
+                let is_given_up = stored.chain.is_given_up();
+                (
+                    Reverse(is_given_up),
+                    Reverse(stored.event.severity),
+                    stored.event.seq,
+                )
+            };
+            let next = self.waiting.values().min_by_key(|stored| order(stored));
+            let Some(id) = next.map(|stored| stored.event.id) else {
+                return;
+            };
+            if let Some(stored) = self.waiting.remove(&id) {
+                let deps = Arc::clone(&self.deps);
+                self.active
+                    .spawn(async move { deps.run_chain(stored).await });
+            }
+        }
+    }
+
+    fn ended(&self, is_done: bool) {
+        if !is_done {
+            tracing::error!("chains: a question panicked; resumed after the next start");
+        }
+        self.count_waiting();
+    }
+
+    fn count_waiting(&self) {
+        lock(&self.deps.counts).waiting = self.waiting.len() + self.active.len();
+    }
+}
+
+/// What the run of one chain needs.
+struct Deps {
+    sources: Sources,
+    runtime: RuntimeClient,
+    store: Arc<dyn Store>,
+    trace: Trace,
+    counts: SharedCounts,
+}
+
+impl Deps {
+    /// Stores the end of the journal as the cursor of a new box: from here on no event is missed.
+    async fn start_at_end(&self) -> EventSeq {
+        let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
+        loop {
+            if let Ok(health) = self.runtime.health().await {
+                self.commit(vec![on_disk::cursor_op(health.last_seq)]).await;
+                tracing::info!(after = health.last_seq.0, "chains: following the journal");
+                return health.last_seq;
+            }
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+
+    /// Runs a chain to its end and reports it.
+    async fn run_chain(&self, mut stored: StoredChain) {
+        let id = stored.event.id;
+        loop {
+            if age(stored.event.at, wall_now()) > MAX_AGE && !stored.chain.is_given_up() {
+                stored
+                    .chain
+                    .give_up("the event is too old to ask further sources");
+            }
+            let source = match stored.chain.next(wall_now()) {
+                Step::Done(done) => {
+                    self.report(&stored, &done).await;
+                    return;
+                }
+                Step::Ask { source } => source,
+            };
+            stored.chain.begin();
+            self.commit(vec![on_disk::save_op(&stored)]).await;
+            let result = self
+                .sources
+                .ask(&source, &stored.event, &stored.chain)
+                .await;
+            tracing::debug!(event = %id, source = source.name, ?result, "source asked");
+            lock(&self.counts).count_source(&source.name, &result);
+            stored.chain.answer(result);
+            self.commit(vec![on_disk::save_op(&stored)]).await;
+        }
+    }
+
+    /// Sends the result until the runtime has it, then forgets the chain.
+    async fn report(&self, stored: &StoredChain, done: &Final) {
+        // What the result is computed from, with answers of the event itself.
+        self.commit(vec![on_disk::save_op(stored)]).await;
+        let id = stored.event.id;
+        let new = new_assessment(&stored.event, &stored.chain, done);
+        tracing::info!(event = %id, result = ?done.result, reason = done.reason, "chain ended");
+        let details = json!({
+            "sentence": done.reason, "event": id, "links": new.links,
+            "verdict": done.verdict, "confidence": done.confidence,
+        });
+        record_assessment(self.runtime.clone(), stored.event.seq, new).await;
+        self.commit(vec![on_disk::delete_op(id)]).await;
+        lock(&self.counts).count(done.result);
+        let trace = self.trace.clone();
+        let written = tokio::task::spawn_blocking(move || {
+            trace.note_or_log(Timestamp::now(), "chain", details);
+        });
+        // A panic of the writer does not stop the chain.
+        written.await.ok();
+    }
+
+    /// Stores operations in one batch; repeats that while the disk refuses them.
+    async fn commit(&self, ops: Vec<Op>) {
+        let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
+        loop {
+            let (store, ops) = (Arc::clone(&self.store), ops.clone());
+            let stored = tokio::task::spawn_blocking(move || {
+                let mut batch = Batch::new();
+                ops.into_iter().for_each(|op| batch.push(op));
+                store.commit(batch)
+            });
+            let error = match stored.await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error.to_string(),
+                Err(died) => died.to_string(),
+            };
+            if backoff.attempts() == 0 {
+                tracing::warn!(error, "chains: not stored; retrying");
+            }
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! Checks the sections `[agent.lookups.NAME]`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::values::{Values, is_spoilt, origin};
+use crate::error::ConfigError;
+use crate::lookups::{
+    AnswerKind, Extraction, FieldsLookup, HeaderValue, HttpLookup, LookupConfig, LookupKind,
+    LookupValue, MAX_LOOKUPS, RESERVED_NAMES, TableLookup,
+};
+
+const SECTION: &str = "agent.lookups";
+/// Keys of each kind; a key of another kind has no effect, which is an error.
+const HTTP: &[&str] = &[
+    "value",
+    "url",
+    "method",
+    "body",
+    "headers",
+    "answer",
+    "answer_type",
+    "choices",
+    "expect",
+    "confidence",
+    "confidence_at",
+    "cache_s",
+    "cache_entries",
+    "per_minute",
+    "tries",
+    "timeout_s",
+    "max_bytes",
+    "private",
+    "ca_file",
+];
+const TABLE: &[&str] = &["value", "path", "table", "key", "columns", "match", "alike"];
+const FIELDS: &[&str] = &["schema", "question"];
+/// Ending of the name of a header whose value is the path of a file.
+const FILE_ENDING: &str = "_file";
+/// Most headers of a look-up.
+const MAX_HEADERS: usize = 16;
+
+/// Reads the look-ups, in the order of their names. One with an error is left out.
+pub(super) fn lookups(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<LookupConfig> {
+    let names: Vec<&str> = values.names(SECTION).collect();
+    let mut found = Vec::new();
+    for name in &names {
+        let mut section = Section {
+            values,
+            path: format!("{SECTION}.{name}"),
+            errors,
+        };
+        if let Some(kind) = section.read(name) {
+            let name = (*name).to_owned();
+            found.push(LookupConfig { name, kind });
+        }
+    }
+    if let Some(over) = names.get(MAX_LOOKUPS) {
+        let key = format!("{SECTION}.{over}");
+        let problem = format!("is too many: there are {} look-ups", names.len());
+        let error = ConfigError::new(key.clone(), problem, origin(values.read, &key));
+        errors.push(error.allowed(format!("{MAX_LOOKUPS} look-ups at most")));
+    }
+    found
+}
+
+/// One section with the errors that are found in it.
+struct Section<'a, 'r> {
+    values: &'a Values<'r>,
+    path: String,
+    errors: &'a mut Vec<ConfigError>,
+}
+
+impl Section<'_, '_> {
+    fn key(&self, last: &str) -> String {
+        format!("{}.{last}", self.path)
+    }
+
+    fn error(&mut self, last: &str, problem: &str, allowed: &str) {
+        let key = match last {
+            "" => self.path.clone(),
+            last => self.key(last),
+        };
+        let error = ConfigError::new(key.clone(), problem, origin(self.values.read, &key));
+        let shown = self
+            .values
+            .found(&key)
+            .and_then(|found| found.value.as_str());
+        let error = match shown {
+            Some(text) => error.found(text.chars().take(120).collect::<String>()),
+            None => error,
+        };
+        self.errors.push(error.allowed(allowed));
+    }
+
+    fn text(&self, last: &str) -> Option<String> {
+        self.values.text(&self.key(last))
+    }
+
+    fn required(&mut self, last: &str, allowed: &str) -> Option<String> {
+        let found = self.text(last);
+        if found.is_none() {
+            self.error(last, "is required and missing", allowed);
+        }
+        found
+    }
+
+    fn whole<T: TryFrom<u64> + Default>(&self, last: &str) -> T {
+        let whole = self.values.whole(&self.key(last));
+        whole.and_then(|n| T::try_from(n).ok()).unwrap_or_default()
+    }
+
+    fn seconds(&self, last: &str) -> Duration {
+        self.values.seconds(&self.key(last))
+    }
+
+    fn list(&mut self, last: &str) -> Vec<String> {
+        let key = self.key(last);
+        self.values
+            .texts(&key, self.errors, |text| Ok(text.to_owned()))
+    }
+
+    fn read(&mut self, name: &str) -> Option<LookupKind> {
+        if is_spoilt(&self.path, self.errors) {
+            return None;
+        }
+        let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
+        if name.len() > 40 || !name.bytes().all(is_word) {
+            self.error("", "is no name", "1 to 40 of a-z, 0-9, '-' and '_'");
+            return None;
+        }
+        if RESERVED_NAMES.contains(&name) {
+            let allowed = format!("any name but {}", RESERVED_NAMES.join(", "));
+            self.error("", "is the name of another source of chains", &allowed);
+            return None;
+        }
+        let before = self.errors.len();
+        let kind = match self.required("kind", "http, table, fields")?.as_str() {
+            "http" => {
+                self.refuse_others("http", HTTP);
+                self.http().map(|http| LookupKind::Http(Box::new(http)))
+            }
+            "table" => {
+                self.refuse_others("table", TABLE);
+                self.table().map(LookupKind::Table)
+            }
+            _ => {
+                self.refuse_others("fields", FIELDS);
+                self.fields().map(LookupKind::Fields)
+            }
+        };
+        kind.filter(|_| self.errors.len() == before)
+    }
+
+    fn refuse_others(&mut self, kind: &str, own: &[&str]) {
+        for last in HTTP.iter().chain(TABLE).chain(FIELDS) {
+            if !own.contains(last) && self.values.found(&self.key(last)).is_some() {
+                let problem = format!("has no effect with kind = \"{kind}\"; remove it");
+                self.error(last, &problem, &own.join(", "));
+            }
+        }
+    }
+
+    fn value(&mut self) -> Option<LookupValue> {
+        let text = self.text("value")?;
+        let value = LookupValue::parse(&text);
+        if value.is_none() {
+            let allowed = "read, code, text, label, fields.NAME";
+            self.error("value", "names nothing that an event has", allowed);
+        }
+        value
+    }
+
+    fn http(&mut self) -> Option<HttpLookup> {
+        let value = self.value();
+        let url = self.url();
+        let answer = self.extraction();
+        let confidence_at = self.text("confidence_at");
+        if confidence_at.as_deref().is_some_and(|at| !is_pointer(at)) {
+            self.error("confidence_at", "is no JSON pointer", "/NAME/NAME");
+        }
+        let is_post = self.text("method").as_deref() == Some("POST");
+        let body = self.text("body");
+        if body.is_some() && !is_post {
+            self.error("body", "has no effect without method = \"POST\"", "POST");
+        }
+        if let Some(body) = &body
+            && serde_json::from_str::<Value>(&body.replace("{value}", "x")).is_err()
+        {
+            let allowed = "JSON with {value} inside a text, such as {\"plate\": \"{value}\"}";
+            self.error("body", "is not JSON", allowed);
+        }
+        let headers = self.headers();
+        Some(HttpLookup {
+            value: value?,
+            url: url?,
+            is_post,
+            body,
+            headers,
+            answer: answer?,
+            confidence: self
+                .values
+                .number(&self.key("confidence"))
+                .unwrap_or_default(),
+            confidence_at,
+            cache_for: self.seconds("cache_s"),
+            cache_entries: self.whole("cache_entries"),
+            per_minute: self.whole("per_minute"),
+            tries: self.whole("tries"),
+            timeout: self.seconds("timeout_s"),
+            max_bytes: self.whole("max_bytes"),
+            may_be_private: self.values.switch(&self.key("private")),
+            ca_file: self.values.path(&self.key("ca_file")),
+        })
+    }
+
+    /// Reads the template of the address: `{value}` in path or query, and no login.
+    fn url(&mut self) -> Option<String> {
+        let allowed = "https://HOST/PATH/{value} or http://…, without a login";
+        let text = self.required("url", allowed)?;
+        let parse = |value: &str| Url::parse(&text.replace("{value}", value)).ok();
+        let [first, second] = ["x", "y"].map(parse);
+        let (Some(first), Some(second)) = (first, second) else {
+            self.error("url", "is no address", allowed);
+            return None;
+        };
+        let is_web = ["http", "https"].contains(&first.scheme()) && first.has_host();
+        let has_login = !first.username().is_empty() || first.password().is_some();
+        let braces = text.replace("{value}", "");
+        let problem = match () {
+            () if !is_web => "is not an address of the web",
+            () if has_login => "holds a login; write it as a header with _file",
+            () if braces.contains(['{', '}']) => "has another placeholder than {value}",
+            () if first.origin() != second.origin() => "has {value} in its host",
+            () if first == second && self.text("body").is_none() => "has no {value}",
+            () => return Some(text),
+        };
+        self.error("url", problem, allowed);
+        None
+    }
+
+    fn extraction(&mut self) -> Option<Extraction> {
+        let pointer = self.required("answer", "a JSON pointer, such as /status")?;
+        if !is_pointer(&pointer) {
+            self.error("answer", "is no JSON pointer", "/NAME/NAME");
+        }
+        let choices = self.list("choices");
+        let expect = self.list("expect");
+        let word = self.text("answer_type").unwrap_or_default();
+        let kind = match (word.as_str(), choices.is_empty()) {
+            ("choice", false) => AnswerKind::Choice(choices),
+            ("choice", true) => {
+                self.error(
+                    "choices",
+                    "is required with answer_type = \"choice\"",
+                    "a list",
+                );
+                return None;
+            }
+            (_, false) => {
+                let problem = "has no effect without answer_type = \"choice\"";
+                self.error("choices", problem, "choice");
+                return None;
+            }
+            ("number", true) => AnswerKind::Number,
+            ("bool", true) => AnswerKind::Bool,
+            (_, true) => AnswerKind::Text,
+        };
+        if let AnswerKind::Choice(choices) = &kind
+            && expect.iter().any(|text| !choices.contains(text))
+        {
+            let allowed = choices.join(", ");
+            self.error("expect", "names an answer that is not in choices", &allowed);
+        }
+        if matches!(kind, AnswerKind::Number | AnswerKind::Bool) && !expect.is_empty() {
+            self.error(
+                "expect",
+                "is for texts and choices; remove it",
+                "text, choice",
+            );
+        }
+        Some(Extraction {
+            pointer,
+            kind,
+            expect,
+        })
+    }
+
+    /// Reads the headers; `NAME_file` names the file of a value.
+    fn headers(&mut self) -> BTreeMap<String, HeaderValue> {
+        let key = self.key("headers");
+        let allowed = "a table of texts; NAME_file = \"PATH\" for a secret";
+        let Some(found) = self.values.found(&key) else {
+            return BTreeMap::new();
+        };
+        let table = found
+            .value
+            .as_object()
+            .filter(|table| table.len() <= MAX_HEADERS);
+        let Some(table) = table else {
+            self.error("headers", "is no table of at most 16 headers", allowed);
+            return BTreeMap::new();
+        };
+        let mut headers = BTreeMap::new();
+        for (name, value) in table {
+            let bare = name.strip_suffix(FILE_ENDING);
+            let is_token = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+            let is_name = bare.unwrap_or(name).bytes().all(is_token);
+            let value = value
+                .as_str()
+                .filter(|text| !text.chars().any(char::is_control));
+            match (value, bare) {
+                (Some(path), Some(bare)) if is_name => {
+                    let path = self.values.base.join(path);
+                    headers.insert(bare.to_owned(), HeaderValue::File(path));
+                }
+                (Some(text), None) if is_name => {
+                    headers.insert(name.clone(), HeaderValue::Text(text.to_owned()));
+                }
+                _ => self.error("headers", "holds a wrong name or value", allowed),
+            }
+        }
+        headers
+    }
+
+    fn table(&mut self) -> Option<TableLookup> {
+        let value = self.value();
+        let key = self.required("key", "the name of a column");
+        if self.text("path").is_none() {
+            self.error(
+                "path",
+                "is required and missing",
+                "a path of a CSV file or database",
+            );
+        }
+        Some(TableLookup {
+            value: value?,
+            path: self.values.path(&self.key("path"))?,
+            table: self.text("table"),
+            key: key?,
+            columns: self.list("columns"),
+            is_fuzzy: self.text("match").as_deref() == Some("fuzzy"),
+            is_alike: self.values.switch(&self.key("alike")),
+        })
+    }
+
+    fn fields(&mut self) -> Option<FieldsLookup> {
+        let allowed = "{ type = \"object\", properties = { NAME = { type = \"string\" } } }";
+        let schema = self.values.found(&self.key("schema"));
+        let schema: Option<Map<String, Value>> =
+            schema.and_then(|found| found.value.as_object().cloned());
+        if schema.is_none() {
+            self.error("schema", "is required: a table with a JSON Schema", allowed);
+        }
+        Some(FieldsLookup {
+            schema: schema?,
+            question: self.text("question"),
+        })
+    }
+}
+
+/// Whether a text is a JSON pointer (RFC 6901) to a member.
+fn is_pointer(text: &str) -> bool {
+    text.starts_with('/') && text.len() <= 200
+}

@@ -1,0 +1,157 @@
+//! Look-ups that the chain of a rule may name: `[agent.lookups.NAME]`, checked.
+//!
+//! Not here: opening a table, sending a request, asking a model (`agent/evidence`, `agent`).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// Most look-ups of a box.
+pub const MAX_LOOKUPS: usize = 32;
+/// Names that a look-up can't have, because chains use them for other sources.
+pub const RESERVED_NAMES: [&str; 6] = ["box", "code", "text", "model", "person", "reference"];
+
+/// One look-up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LookupConfig {
+    /// Name by which chains call it.
+    pub name: String,
+    pub kind: LookupKind,
+}
+
+/// Kind of a look-up.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LookupKind {
+    Http(Box<HttpLookup>),
+    Table(TableLookup),
+    Fields(FieldsLookup),
+}
+
+/// Value of the event that is looked up.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LookupValue {
+    /// The code where one was read, else the text.
+    Read,
+    Code,
+    Text,
+    /// Class of the object.
+    Label,
+    /// Field of the last look-up of the kind `fields` that answered.
+    Field(String),
+}
+
+impl LookupValue {
+    /// Parses a value as the configuration names it; `None` for any other word.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "read" => Some(Self::Read),
+            "code" => Some(Self::Code),
+            "text" => Some(Self::Text),
+            "label" => Some(Self::Label),
+            other => {
+                let field = other.strip_prefix("fields.")?;
+                is_field_name(field).then(|| Self::Field(field.to_owned()))
+            }
+        }
+    }
+}
+
+/// Whether `name` may name a field: 1 to 40 of `a-z`, `0-9`, `_`.
+#[must_use]
+pub fn is_field_name(name: &str) -> bool {
+    let is_part = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    (1..=40).contains(&name.len()) && name.bytes().all(is_part)
+}
+
+/// A look-up over HTTP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HttpLookup {
+    pub value: LookupValue,
+    /// Address with `{value}`, which is percent-encoded.
+    pub url: String,
+    pub is_post: bool,
+    /// Body of a `POST`, with `{value}` as JSON text without quotes.
+    pub body: Option<String>,
+    /// Headers by name.
+    pub headers: BTreeMap<String, HeaderValue>,
+    pub answer: Extraction,
+    /// Confidence of an answer, where none stands in it.
+    pub confidence: f64,
+    /// JSON pointer of the confidence in the answer.
+    pub confidence_at: Option<String>,
+    /// Time that an answer is kept; zero: none is kept.
+    pub cache_for: Duration,
+    /// Most answers that are kept.
+    pub cache_entries: usize,
+    /// Most requests a minute, repeated ones included.
+    pub per_minute: u32,
+    /// Most tries of one look-up.
+    pub tries: u32,
+    /// Time limit of one try.
+    pub timeout: Duration,
+    /// Longest answer in bytes.
+    pub max_bytes: usize,
+    /// Whether private addresses may be called.
+    pub may_be_private: bool,
+    /// PEM file with the authorities to trust; absent: the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Value of a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeaderValue {
+    Text(String),
+    /// First line of a file, read at each use and never printed.
+    File(PathBuf),
+}
+
+/// Which part of an answer counts, and as what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Extraction {
+    /// JSON pointer, such as `/vehicle/status`.
+    pub pointer: String,
+    pub kind: AnswerKind,
+    /// Answers that support the event; any other one speaks against it. Empty: each supports it.
+    pub expect: Vec<String>,
+}
+
+/// Type of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnswerKind {
+    Text,
+    Number,
+    /// `true` supports the event, `false` speaks against it.
+    Bool,
+    /// One of these texts.
+    Choice(Vec<String>),
+}
+
+/// A look-up in a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableLookup {
+    pub value: LookupValue,
+    /// CSV with a header line, or an SQLite database.
+    pub path: PathBuf,
+    /// Table or view of a database; absent for CSV.
+    pub table: Option<String>,
+    /// Column that is compared.
+    pub key: String,
+    /// Columns that become the data of the link; empty: all.
+    pub columns: Vec<String>,
+    /// Whether near keys count too, with less confidence.
+    pub is_fuzzy: bool,
+    /// Whether characters that readers confuse are alike: `O` and `0`, `I` and `1`, and so on.
+    pub is_alike: bool,
+}
+
+/// Fields that a model reads from the picture of the event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldsLookup {
+    /// JSON Schema of the fields: an object of texts, numbers, booleans and choices.
+    pub schema: Map<String, Value>,
+    /// Addition to the instructions, such as what the picture shows.
+    pub question: Option<String>,
+}
