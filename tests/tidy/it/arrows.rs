@@ -6,10 +6,11 @@ use std::path::Path;
 use crate::workspace::{Package, packages, read};
 
 /// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("contract", &[]),
     ("board", &["contract"]),
     ("store", &[]),
+    ("bundle", &["contract", "store"]),
     ("config", &["contract"]),
     ("http", &["config", "contract"]),
     ("models", &["board", "contract"]),
@@ -21,8 +22,8 @@ const ARROWS: [(&str, &[&str]); 26] = [
     (
         "runtime",
         &[
-            "board", "config", "contract", "demo", "detect", "engine", "http", "models", "store",
-            "vision",
+            "board", "bundle", "config", "contract", "demo", "detect", "engine", "http", "models",
+            "store", "vision",
         ],
     ),
     ("client", &["board", "contract"]),
@@ -56,6 +57,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
             "agent",
             "assistant",
             "board",
+            "bundle",
             "client",
             "config",
             "contract",
@@ -87,6 +89,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
         &[
             "agent",
             "assistant",
+            "bundle",
             "cli",
             "client",
             "config",
