@@ -14,6 +14,9 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
+use watchkeeper_contract::bundle::{
+    BoxKey, BundleFile, BundleSubject, MissingPart, SignedManifest,
+};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
@@ -33,7 +36,7 @@ use watchkeeper_vision::{jpeg, picture_file};
 use crate::backtest;
 use crate::board::BoardSampler;
 use crate::clock;
-use crate::coverage::SigningKey;
+use crate::coverage::{SigningError, SigningKey};
 use crate::dry_run;
 use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
@@ -66,6 +69,8 @@ pub struct Api {
     media: Arc<MediaStore>,
     board: Arc<BoardSampler>,
     signing: SigningKey,
+    /// Site and ID of the box.
+    name: String,
     config_warnings: Vec<String>,
     /// Counters of each source at the last encoding of the metrics.
     last_counters: Mutex<BTreeMap<SourceId, SourceCounters>>,
@@ -85,6 +90,7 @@ impl Api {
             media,
             board,
             signing,
+            name: format!("{}/{}", config.site, config.box_id),
             config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
             last_counters: Mutex::default(),
         }
@@ -386,9 +392,22 @@ impl Runtime for Api {
     }
 
     fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem> {
-        self.signing
-            .sign(report)
-            .map_err(|e| Problem::new(507, ProblemCode::Storage, e.to_string()))
+        self.signing.sign(report).map_err(not_signed)
+    }
+
+    fn sign_bundle(
+        &self,
+        subject: BundleSubject,
+        contents: (Vec<BundleFile>, Vec<MissingPart>),
+    ) -> Result<SignedManifest, Problem> {
+        let signed = self
+            .signing
+            .sign_bundle(self.name.clone(), subject, contents, clock::wall());
+        signed.map_err(not_signed)
+    }
+
+    fn box_key(&self) -> Result<BoxKey, Problem> {
+        self.signing.public_key().map_err(not_signed)
     }
 
     fn journal(&self) -> &Journal {
@@ -402,6 +421,11 @@ impl Runtime for Api {
     fn effects(&self) -> &Effects {
         &self.manager.parts().effects
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
+fn not_signed(error: SigningError) -> Problem {
+    Problem::new(507, ProblemCode::Storage, error.to_string())
 }
 
 /// Refuses a run of more than [`MAX_PICTURES`].

@@ -5,6 +5,8 @@ mod audit;
 mod backends;
 mod camera;
 mod coverage;
+mod event_export;
+mod evidence;
 mod frame;
 mod heartbeat;
 mod job;
@@ -28,6 +30,8 @@ pub use self::audit::{AuditAction, AuditArgs};
 pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
 pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
+pub use self::event_export::EventExportArgs;
+pub use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
 pub use self::job::{JobAction, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction};
@@ -114,6 +118,11 @@ pub enum OnlineCommand {
     Reviews(ReviewArgs),
     /// Show when cameras were watched, and what could have been told.
     Coverage(CoverageArgs),
+    /// Write an event or a job to one file that the box signs, and verify such files.
+    Evidence {
+        #[command(subcommand)]
+        action: EvidenceAction,
+    },
     /// Save the latest frame of a camera to a file, or keep it on the box.
     Frame {
         #[command(subcommand)]
@@ -322,6 +331,8 @@ pub struct EventArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum EventAction {
+    /// Write events to a folder for a person: pictures, clips, JSON and one page.
+    Export(EventExportArgs),
     /// Verify the hash chain of the journal and print its last hash, to compare with a saved one.
     Verify {
         /// Also verify a signed statement of `coverage --statement`: its signature, and that the

@@ -24,7 +24,9 @@ mod coverage;
 mod discovery;
 mod doctor;
 mod download;
+mod event_export;
 mod events;
+mod evidence;
 pub mod exit;
 mod heartbeat;
 mod inspect;
@@ -176,6 +178,7 @@ fn configuration_for(
         | OnlineCommand::Events(_)
         | OnlineCommand::Reviews(_)
         | OnlineCommand::Coverage(_)
+        | OnlineCommand::Evidence { .. }
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
         OnlineCommand::Ask(_)
@@ -207,6 +210,7 @@ async fn online(
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
         OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,
         OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,
+        OnlineCommand::Evidence { action } => evidence::run(action, &client, out).await,
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,

@@ -6,6 +6,7 @@
 //! - Agent, command line and tests share this client.
 
 pub mod backoff;
+mod bundles;
 mod catalogue;
 pub mod clock;
 mod deadlines;

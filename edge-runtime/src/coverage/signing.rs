@@ -1,6 +1,8 @@
 //! The key with which the box signs its statements: `<state>/signing.key`, Ed25519 in PKCS #8.
 //!
 //! - Made at the first statement; readable by the runtime's user only.
+//! - The key signs two kinds of statement, which no text can be both of: a report of coverage is
+//!   canonical JSON, the manifest of a bundle has [`DOMAIN`](signature::DOMAIN) before it.
 //! - A signature proves which box made a statement, and that nobody changed it afterwards. It
 //!   proves nothing to somebody who can read the key.
 
@@ -14,8 +16,14 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use parking_lot::Mutex;
 use ring::rand::SystemRandom;
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
+use watchkeeper_bundle::signature;
+use watchkeeper_contract::bundle::{
+    BUNDLE_FORMAT, BoxKey, BundleFile, BundleManifest, BundleSigner, BundleSubject, MissingPart,
+    SignedManifest,
+};
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
+use watchkeeper_contract::time::Wall;
 use watchkeeper_store::durable::sync_folder;
 
 /// Name of the file in the state folder.
@@ -57,16 +65,74 @@ impl SigningKey {
     /// When the key can't be read or made.
     pub fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, SigningError> {
         let text = canonical(&serde_json::to_value(&report)?);
+        let [key, signature] = self.with_pair(|pair| {
+            let signature = pair.sign(text.as_bytes());
+            [pair.public_key().as_ref(), signature.as_ref()].map(|bytes| BASE64.encode(bytes))
+        })?;
+        Ok(CoverageStatement {
+            report,
+            key,
+            signature,
+        })
+    }
+
+    /// Makes and signs the manifest of a bundle of the box `name`.
+    ///
+    /// # Errors
+    /// When the key can't be read or made.
+    pub fn sign_bundle(
+        &self,
+        name: String,
+        subject: BundleSubject,
+        (files, missing): (Vec<BundleFile>, Vec<MissingPart>),
+        at: Wall,
+    ) -> Result<SignedManifest, SigningError> {
+        let BoxKey { key, fingerprint } = self.public_key()?;
+        let manifest = BundleManifest {
+            format: BUNDLE_FORMAT,
+            subject,
+            signer: BundleSigner {
+                name,
+                key,
+                fingerprint,
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            },
+            at,
+            files,
+            missing,
+        };
+        let manifest = canonical(&serde_json::to_value(&manifest)?);
+        let signature = self.with_pair(|pair| {
+            let signed = pair.sign(&signature::signed_bytes(&manifest));
+            signature::text(pair.public_key().as_ref(), signed.as_ref())
+        })?;
+        Ok(SignedManifest {
+            manifest,
+            signature,
+        })
+    }
+
+    /// Returns the public key.
+    ///
+    /// # Errors
+    /// When the key can't be read or made.
+    pub fn public_key(&self) -> Result<BoxKey, SigningError> {
+        self.with_pair(|pair| {
+            let key = pair.public_key().as_ref();
+            BoxKey {
+                key: BASE64.encode(key),
+                fingerprint: signature::fingerprint(key),
+            }
+        })
+    }
+
+    fn with_pair<T>(&self, use_pair: impl FnOnce(&Ed25519KeyPair) -> T) -> Result<T, SigningError> {
         let mut pair = self.pair.lock();
         let pair = match &mut *pair {
             Some(pair) => pair,
             empty => empty.insert(self.load()?),
         };
-        Ok(CoverageStatement {
-            report,
-            key: BASE64.encode(pair.public_key().as_ref()),
-            signature: BASE64.encode(pair.sign(text.as_bytes()).as_ref()),
-        })
+        Ok(use_pair(pair))
     }
 
     fn load(&self) -> Result<Ed25519KeyPair, SigningError> {
@@ -114,7 +180,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use ring::signature::{ED25519, UnparsedPublicKey};
-    use watchkeeper_contract::time::{TimeQuality, Wall};
+    use watchkeeper_contract::bundle::JobSubject;
+    use watchkeeper_contract::time::TimeQuality;
 
     use super::*;
 
@@ -149,6 +216,32 @@ mod tests {
         assert!(is_valid(&statement));
         statement.report.to_ms = 10;
         assert!(!is_valid(&statement));
+    }
+
+    #[test]
+    fn statement_of_coverage_signs_no_bundle() {
+        let state = tempfile::tempdir().unwrap();
+        let key = SigningKey::of(state.path());
+        let statement = key.sign(report(9)).unwrap();
+        let public = BASE64.decode(&statement.key).unwrap();
+        let signed = BASE64.decode(&statement.signature).unwrap();
+        let text = canonical(&serde_json::to_value(&statement.report).unwrap());
+        signature::check(&signature::text(&public, &signed), &text).unwrap_err();
+
+        let subject = BundleSubject::Job(JobSubject {
+            id: "20261128-141502-kxq".to_owned(),
+            created_ms: 0,
+        });
+        let bundle = key.sign_bundle(
+            "s/b".to_owned(),
+            subject,
+            (Vec::new(), Vec::new()),
+            report(9).at,
+        );
+        let bundle = bundle.unwrap();
+        let signer = signature::check(&bundle.signature, &bundle.manifest).unwrap();
+        assert_eq!(signer, public);
+        signature::check(&bundle.signature, &format!("{} ", bundle.manifest)).unwrap_err();
     }
 
     #[test]

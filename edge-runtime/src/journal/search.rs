@@ -2,11 +2,20 @@
 //!
 //! - A record is parsed only where its text contains the id that is looked for.
 
-use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::EventSeq;
+use serde::Deserialize;
+use watchkeeper_contract::event::{Event, Phase};
+use watchkeeper_contract::id::{EventId, EventSeq};
 
 use super::error::JournalError;
+use super::record::StoredEvent;
 use super::{Journal, MAX_PAGE};
+
+/// What tells whether a record belongs to an event, also one of a newer version.
+#[derive(Deserialize)]
+struct Belonging {
+    id: EventId,
+    phase: Phase,
+}
 
 impl Journal {
     /// The latest record up to `last` that contains `id` and that `is_wanted` accepts, among
@@ -45,5 +54,44 @@ impl Journal {
     pub fn event_of_clip(&self, id: &str) -> Result<Option<Event>, JournalError> {
         let has_clip = |event: &Event| event.clip.as_ref().is_some_and(|clip| clip.id == id);
         self.find_back(self.head().last, usize::MAX, id, has_clip)
+    }
+
+    /// The records of an event in rising order: the latest `max` with at most `max_bytes` where
+    /// there are more.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn records_of(
+        &self,
+        id: EventId,
+        max: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<StoredEvent>, JournalError> {
+        let text = id.to_string();
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        let mut end = self.head().last.0;
+        while end > 0 {
+            let after = end.saturating_sub(MAX_PAGE as u64);
+            let page = self.read_after(EventSeq(after), MAX_PAGE)?;
+            let records = page.events.into_iter().rev();
+            let records = records.filter(|record| record.seq.0 <= end);
+            for record in records.filter(|record| record.canonical().contains(&text)) {
+                let read = serde_json::from_str::<Belonging>(record.canonical());
+                let Some(read) = read.ok().filter(|read| read.id == id) else {
+                    continue;
+                };
+                bytes += record.canonical().len();
+                if bytes <= max_bytes {
+                    found.push(record);
+                }
+                if read.phase == Phase::New || found.len() == max || bytes > max_bytes {
+                    found.reverse();
+                    return Ok(found);
+                }
+            }
+            end = after;
+        }
+        found.reverse();
+        Ok(found)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use watchkeeper_http::Refusal;
 
-use super::limits::{MAX_CALLS, MAX_FOLLOWERS, MAX_STATUS_CALLS, MAX_TRANSFERS};
+use super::limits::{MAX_BUNDLES, MAX_CALLS, MAX_FOLLOWERS, MAX_STATUS_CALLS, MAX_TRANSFERS};
 use super::refusal;
 use super::runtime::Runtime;
 
@@ -19,6 +19,8 @@ pub(super) struct App {
     pub(super) transfers: Arc<Semaphore>,
     /// One permit, for a run on still pictures or a dry run.
     pub(super) image_runs: Arc<Semaphore>,
+    /// Permits of bundles that are made or sent.
+    pub(super) bundles: Arc<Semaphore>,
     /// True once the server shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
 }
@@ -32,6 +34,7 @@ impl App {
             image_runs: Arc::new(Semaphore::new(1)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             transfers: Arc::new(Semaphore::new(MAX_TRANSFERS)),
+            bundles: Arc::new(Semaphore::new(MAX_BUNDLES)),
             closing,
         }
     }

@@ -32,13 +32,13 @@ use watchkeeper_http::refusal::full;
 use super::app::App;
 use super::limits::MAX_TRANSFERS;
 
-const PIECE_BYTES: u64 = 64 * 1024;
+pub(super) const PIECE_BYTES: u64 = 64 * 1024;
 
 /// Max pieces that wait for a client.
-const MAX_PIECES_AHEAD: usize = 2;
+pub(super) const MAX_PIECES_AHEAD: usize = 2;
 
 /// Longest time in which a client may take nothing. A paused player requests the rest as a range.
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An opened file that is about to be sent.
 #[derive(Debug)]
@@ -155,16 +155,12 @@ async fn respond_within(
     }
     let (pieces_tx, pieces) = mpsc::channel(MAX_PIECES_AHEAD);
     tokio::spawn(send_pieces(file.take(count), pieces_tx, timeout, permit));
-    let pieces = stream::unfold(pieces, |mut pieces| async move {
-        let piece = pieces.recv().await?;
-        Some((piece, pieces))
-    });
     let head = [
         (CONTENT_TYPE, HeaderValue::from_static(opened.content_type)),
         (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
         (CONTENT_LENGTH, HeaderValue::from(count)),
     ];
-    let mut response = (head, Body::from_stream(pieces)).into_response();
+    let mut response = (head, pieces_body(pieces)).into_response();
     if let Some(etag) = opened.etag {
         response.headers_mut().insert(ETAG, etag);
     }
@@ -176,6 +172,14 @@ async fn respond_within(
         }
     }
     Ok(response)
+}
+
+/// The body of a response whose pieces come from `pieces`.
+pub(super) fn pieces_body(pieces: mpsc::Receiver<std::io::Result<Vec<u8>>>) -> Body {
+    Body::from_stream(stream::unfold(pieces, |mut pieces| async move {
+        let piece = pieces.recv().await?;
+        Some((piece, pieces))
+    }))
 }
 
 /// Sends the pieces of a file; holds the permit meanwhile.

@@ -17,3 +17,10 @@ pub(super) const MAX_STATUS_CALLS: usize = 4;
 
 /// Max files that are sent at a time; one more is refused with status 429.
 pub const MAX_TRANSFERS: usize = 64;
+
+/// Max evidence bundles that are made or sent at a time; one more is refused with status 429. Each
+/// may hold 16 MiB of records.
+pub(super) const MAX_BUNDLES: usize = 2;
+
+/// Max bytes of the request to sign the bundle of a job.
+pub(super) const MAX_JOB_BUNDLE_BODY: usize = 8 << 20;

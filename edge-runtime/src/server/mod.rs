@@ -16,9 +16,11 @@
 
 mod about;
 mod app;
+mod bundles;
 mod catalogue;
 mod coverage;
 mod effects;
+mod event_bundle;
 mod events;
 mod file;
 mod limits;
@@ -40,6 +42,7 @@ use utoipa_axum::routes;
 use watchkeeper_http::MAX_DEFINITION_BODY;
 
 use self::app::App;
+use self::limits::MAX_JOB_BUNDLE_BODY;
 pub use self::limits::{MAX_CALLS, MAX_FOLLOWERS, MAX_PICTURES_BODY, MAX_TRANSFERS};
 pub use self::runtime::Runtime;
 pub use watchkeeper_http::{MAX_BODY, Server, SocketError};
@@ -68,6 +71,9 @@ fn api() -> OpenApiRouter<App> {
         .routes(routes!(reviews::list))
         .routes(routes!(reviews::assess))
         .routes(routes!(reviews::answers))
+        .routes(routes!(bundles::event))
+        .routes(routes!(bundles::job).layer(DefaultBodyLimit::max(MAX_JOB_BUNDLE_BODY)))
+        .routes(routes!(bundles::key))
         .routes(routes!(coverage::report))
         .routes(routes!(coverage::statement))
         .routes(routes!(effects::list))

@@ -11,6 +11,9 @@ use serde_json::Value;
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
+use watchkeeper_contract::bundle::{
+    BoxKey, BundleFile, BundleSubject, MissingPart, SignedManifest,
+};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::Media;
 use watchkeeper_contract::health::Health;
@@ -201,6 +204,22 @@ pub trait Runtime: Send + Sync + 'static {
     /// # Errors
     /// When the key can't be read or made.
     fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem>;
+
+    /// Makes and signs the manifest of a bundle with these files and missing parts, now.
+    ///
+    /// # Errors
+    /// When the key can't be read or made.
+    fn sign_bundle(
+        &self,
+        subject: BundleSubject,
+        contents: (Vec<BundleFile>, Vec<MissingPart>),
+    ) -> Result<SignedManifest, Problem>;
+
+    /// Returns the public key of the box.
+    ///
+    /// # Errors
+    /// When the key can't be read or made.
+    fn box_key(&self) -> Result<BoxKey, Problem>;
 
     /// Adds an assessment of the event of record `seq`; durable on return.
     ///

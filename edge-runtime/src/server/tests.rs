@@ -18,6 +18,9 @@ use watchkeeper_config::{HostRule, SinksConfig, bounded};
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
+use watchkeeper_contract::bundle::{
+    BoxKey, BundleFile, BundleSubject, MissingPart, SignedManifest,
+};
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
@@ -40,6 +43,7 @@ use watchkeeper_contract::workflow::{
 };
 
 use super::*;
+use crate::coverage::SigningKey;
 use crate::effects::{self as spool, Effects};
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{AssessError, Assessed, Journal, Limits, Stamp};
@@ -55,6 +59,7 @@ struct Little {
     journal: Journal,
     effects: Effects,
     media: MediaStore,
+    signing: SigningKey,
     metrics: Metrics,
     folder: PathBuf,
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
@@ -99,6 +104,19 @@ impl Runtime for Little {
             key: String::new(),
             signature: String::new(),
         })
+    }
+    fn sign_bundle(
+        &self,
+        subject: BundleSubject,
+        contents: (Vec<BundleFile>, Vec<MissingPart>),
+    ) -> Result<SignedManifest, Problem> {
+        Ok(self
+            .signing
+            .sign_bundle("s/b".to_owned(), subject, contents, NOW)
+            .unwrap())
+    }
+    fn box_key(&self) -> Result<BoxKey, Problem> {
+        Ok(self.signing.public_key().unwrap())
     }
     fn backtest(&self, _: &Backtest, _: &dyn Fn() -> bool) -> Result<BacktestReport, Problem> {
         Ok(BacktestReport::default())
@@ -410,6 +428,7 @@ impl Bench {
             journal,
             effects: Effects::open(folder.path(), &sinks, bounds).unwrap(),
             media: MediaStore::open(folder.path(), limits).unwrap(),
+            signing: SigningKey::of(folder.path()),
             metrics: Metrics::new(),
             folder: folder.path().to_owned(),
             sources: Mutex::default(),

@@ -13,6 +13,7 @@
 mod address;
 mod assessment;
 mod blueprint;
+mod bundle;
 mod config;
 mod contract;
 mod decoders;
@@ -49,6 +50,7 @@ pub const TARGETS: &[Target] = &[
     target("address", address::address),
     target("assessment", assessment::assessment),
     target("blueprint", blueprint::blueprint),
+    target("bundle", bundle::bundle),
     target("config", config::config),
     target("contract", contract::contract),
     target("decoders", decoders::decoders),

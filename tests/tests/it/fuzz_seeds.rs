@@ -67,6 +67,7 @@ replay! {
     addresses_never_show_a_password: "address",
     assessments_are_accepted_or_refused_with_reasons: "assessment",
     blueprints_stay_below_the_ceiling_of_their_job: "blueprint",
+    bundles_have_one_form: "bundle",
     configurations_are_valid_or_refused_with_reasons: "config",
     documents_of_the_contract_do_not_drift: "contract",
     network_outputs_become_valid_boxes_or_an_error: "decoders",

@@ -10,6 +10,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     ("contract", &[]),
     ("board", &["contract"]),
     ("store", &[]),
+    ("bundle", &["contract", "store"]),
     ("config", &["contract"]),
     ("http", &["config", "contract"]),
     ("models", &["board", "contract"]),
@@ -21,8 +22,8 @@ const ARROWS: [(&str, &[&str]); 27] = [
     (
         "runtime",
         &[
-            "board", "config", "contract", "demo", "detect", "engine", "http", "models", "store",
-            "vision",
+            "board", "bundle", "config", "contract", "demo", "detect", "engine", "http", "models",
+            "store", "vision",
         ],
     ),
     ("client", &["board", "contract"]),
@@ -61,6 +62,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "archive",
             "assistant",
             "board",
+            "bundle",
             "client",
             "config",
             "contract",
@@ -94,6 +96,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
         &[
             "agent",
             "assistant",
+            "bundle",
             "cli",
             "client",
             "config",

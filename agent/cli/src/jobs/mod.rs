@@ -114,6 +114,11 @@ pub(super) fn answer(text: &str, config: Config, out: &Output) -> Result<(), Fai
     JobCommands::new(config)?.plan(args, out)
 }
 
+/// The jobs of this user.
+pub(super) fn jobs_of_user() -> Result<Jobs, Failure> {
+    Ok(Jobs::new(state_folder()?.join(FOLDER)))
+}
+
 /// Tools and jobs of this user.
 struct JobCommands {
     tools: Toolbox,
@@ -126,11 +131,11 @@ impl JobCommands {
     fn new(config: Config) -> Result<Self, Failure> {
         let mut tools = picture_tools();
         tools.add(Arc::new(EventPictures::new(config.runtime_socket.clone())));
-        let state = state_folder()?;
+        let templates = state_folder()?.join(TEMPLATES);
         Ok(Self {
             tools,
-            jobs: Jobs::new(state.join(FOLDER)),
-            templates: TemplateStore::new(state.join(TEMPLATES)),
+            jobs: jobs_of_user()?,
+            templates: TemplateStore::new(templates),
             config,
         })
     }

@@ -15,7 +15,7 @@ mod tests;
 mod trajectory;
 
 pub use execution::Ended;
-pub use folder::{JobFolder, JobFolderError, Jobs};
+pub use folder::{INFO, JobFolder, JobFolderError, Jobs, LOG, RESULTS};
 pub use info::{JobId, JobInfo, Planned, PlannedBy};
 pub use log::{LogError, LogRecord, StepResult};
 pub use revise::RevisionError;

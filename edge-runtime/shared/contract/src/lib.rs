@@ -11,6 +11,7 @@ pub mod assessment;
 pub mod backend;
 pub mod backtest;
 pub mod board;
+pub mod bundle;
 pub mod camera_trial;
 pub mod canonical;
 pub mod chain;

@@ -1,0 +1,314 @@
+//! The contents of an event's bundle, gathered from journal, media, coverage and pipelines.
+//!
+//! - Everything is read and hashed here: the box signs no statement of a client about an event.
+//! - What belongs to the event and can't be added is stated with the reason.
+//! - Records are held in memory up to [`MAX_RECORD_BYTES`] and [`MAX_CHAIN_BYTES`]; media stay
+//!   files, which are open until they are sent.
+
+use axum::http::StatusCode;
+use watchkeeper_bundle::archive::media_name;
+use watchkeeper_bundle::write::{Bundle, Contents};
+use watchkeeper_bundle::{CHAIN, RECORDS, record_line};
+use watchkeeper_config::redact;
+use watchkeeper_contract::bundle::{BundleSubject, EventSubject};
+use watchkeeper_contract::canonical::canonical;
+use watchkeeper_contract::coverage::JournalHead;
+use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::pipeline::PipelineStatus;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::Refusal;
+
+use super::runtime::Runtime;
+use crate::journal::media::MediaError;
+use crate::journal::{Hash, Journal, JournalError, MAX_PAGE, StoredEvent};
+
+/// Most records of one event, the latest.
+const MAX_RECORDS: usize = 10_000;
+/// Most bytes of the records of one event.
+const MAX_RECORD_BYTES: usize = 8 << 20;
+/// Most bytes of the records that link them to the head.
+const MAX_CHAIN_BYTES: usize = 8 << 20;
+/// Most pictures and clips.
+const MAX_MEDIA: usize = 64;
+/// Time before and after the event for which coverage is stated, in milliseconds.
+const COVERAGE_MARGIN_MS: i64 = 60_000;
+
+/// Gathers the bundle of the event that record `seq` belongs to. With `to_head`, its records are
+/// linked to the newest one of the journal instead of the last one of the event.
+pub(super) fn prepare(
+    runtime: &dyn Runtime,
+    seq: EventSeq,
+    to_head: bool,
+) -> Result<Bundle, Refusal> {
+    let journal = runtime.journal();
+    let stored = records(journal, seq)?;
+    let events = stored.iter().map(StoredEvent::event);
+    let events: Vec<Event> = events.collect::<Result<_, _>>()?;
+    let (Some(first), Some(last)) = (events.first(), events.last()) else {
+        return Err(unknown(seq));
+    };
+    let mut contents = Contents::default();
+    contents.add_text(RECORDS, record_lines(journal, &stored)?);
+    state_absent_records(&events, &mut contents);
+    let own = JournalHead {
+        seq: last.seq,
+        hash: last.hash.clone(),
+    };
+    let head = match to_head {
+        true => journal.last_link()?.unwrap_or(own),
+        false => own,
+    };
+    match chain_lines(journal, &stored, head.seq)? {
+        Ok(lines) if lines.is_empty() => {}
+        Ok(lines) => contents.add_text(CHAIN, lines),
+        Err(why) => contents.add_missing(CHAIN, why),
+    }
+    add_media(runtime, &events, &mut contents);
+    add_coverage(runtime, [first, last], &mut contents);
+    add_pipeline(runtime, first, &mut contents);
+    let rule = match &first.body {
+        EventBody::Rule(rule) => Some(rule.rule.clone()),
+        _ => None,
+    };
+    let subject = BundleSubject::Event(EventSubject {
+        id: first.id,
+        source: first.source.clone(),
+        pipeline: first.pipeline.clone(),
+        rule,
+        began: first.at,
+        records: events.iter().map(|event| event.seq).collect(),
+        head,
+    });
+    let signed = runtime.sign_bundle(subject, contents.describe())?;
+    Ok(contents.sign(signed))
+}
+
+fn unknown(seq: EventSeq) -> Refusal {
+    let detail = format!(
+        "there is no record {seq} in the journal; retention may have deleted it, \
+         `watchkeeper events` lists what is there"
+    );
+    let refusal = Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail);
+    refusal.at("seq", seq.to_string())
+}
+
+/// The records of the event that record `seq` belongs to.
+fn records(journal: &Journal, seq: EventSeq) -> Result<Vec<StoredEvent>, Refusal> {
+    let Some(before) = seq.0.checked_sub(1) else {
+        return Err(unknown(seq));
+    };
+    let page = journal.read_after(EventSeq(before), 1)?;
+    let record = page.events.first().filter(|record| record.seq == seq);
+    let id = record.ok_or_else(|| unknown(seq))?.event()?.id;
+    Ok(journal.records_of(id, MAX_RECORDS, MAX_RECORD_BYTES)?)
+}
+
+/// Hash of the record before `seq`, if that is still stored.
+fn hash_before(journal: &Journal, seq: EventSeq) -> Result<Option<Hash>, JournalError> {
+    let before = seq.0.saturating_sub(1);
+    let Some(earlier) = before.checked_sub(1) else {
+        return Ok(Some(Hash::ZERO));
+    };
+    let page = journal.read_after(EventSeq(earlier), 1)?;
+    let record = page.events.first().filter(|record| record.seq.0 == before);
+    Ok(record.map(StoredEvent::hash))
+}
+
+fn record_lines(journal: &Journal, stored: &[StoredEvent]) -> Result<String, JournalError> {
+    let mut lines = String::new();
+    for record in stored {
+        let previous = hash_before(journal, record.seq)?;
+        lines += &record_line::line(record.hash(), previous, record.canonical());
+    }
+    Ok(lines)
+}
+
+/// States the parts of the event that its records do not have.
+fn state_absent_records(events: &[Event], contents: &mut Contents) {
+    if events
+        .first()
+        .is_some_and(|event| event.phase != Phase::New)
+    {
+        contents.add_missing(
+            "first records",
+            "the journal no longer has them, or too many",
+        );
+    }
+    if !events.iter().any(|event| event.phase == Phase::End) {
+        contents.add_missing("end", "the event had not ended when the bundle was made");
+    }
+}
+
+/// Lines of the other records from the first one of the event up to `head`, or why there are none.
+fn chain_lines(
+    journal: &Journal,
+    stored: &[StoredEvent],
+    head: EventSeq,
+) -> Result<Result<String, String>, JournalError> {
+    let own: Vec<EventSeq> = stored.iter().map(|record| record.seq).collect();
+    let Some(first) = own.first() else {
+        return Ok(Ok(String::new()));
+    };
+    let mut lines = String::new();
+    let (mut at, mut previous) = (EventSeq(first.0.saturating_sub(1)), None);
+    while at < head {
+        let page = journal.read_after(at, MAX_PAGE)?;
+        if page.events.is_empty() {
+            break;
+        }
+        for record in page.events.iter().take_while(|record| record.seq <= head) {
+            if record.seq.0 != at.0 + 1 {
+                let why = format!("the journal no longer has record {}", at.0 + 1);
+                return Ok(Err(why));
+            }
+            if own.binary_search(&record.seq).is_err() {
+                lines += &record_line::line(record.hash(), previous, record.canonical());
+            }
+            if lines.len() > MAX_CHAIN_BYTES {
+                let why =
+                    format!("the records up to {head} have more than {MAX_CHAIN_BYTES} bytes");
+                return Ok(Err(why));
+            }
+            (at, previous) = (record.seq, Some(record.hash()));
+        }
+        if page.next_after >= head {
+            break;
+        }
+    }
+    match at == head {
+        true => Ok(Ok(lines)),
+        false => Ok(Err(format!("the journal no longer has record {head}"))),
+    }
+}
+
+/// Adds pictures and clip as the records name them.
+fn add_media(runtime: &dyn Runtime, events: &[Event], contents: &mut Contents) {
+    for media in events.iter().flat_map(|event| &event.media) {
+        add_one(
+            runtime,
+            contents,
+            &media.id,
+            &media.content_type,
+            &media.sha256,
+        );
+    }
+    let clips = events.iter().filter_map(|event| event.clip.as_ref());
+    match clips.last().map(|clip| (clip, &clip.state)) {
+        None => {}
+        Some((
+            clip,
+            ClipState::Kept {
+                content_type,
+                sha256,
+                ..
+            },
+        )) => {
+            add_one(runtime, contents, &clip.id, content_type, sha256);
+        }
+        Some((_, ClipState::Filming)) => {
+            contents.add_missing(
+                "clip",
+                "it was still being recorded when the bundle was made",
+            );
+        }
+        Some((_, ClipState::Lost { message })) => {
+            contents.add_missing("clip", format!("it was lost: {message}"));
+        }
+    }
+}
+
+fn add_one(
+    runtime: &dyn Runtime,
+    contents: &mut Contents,
+    id: &str,
+    content_type: &str,
+    sha256: &str,
+) {
+    let Some(name) = media_name(id, content_type) else {
+        contents.add_missing(
+            id,
+            format!("{content_type:?} is no type of a picture or clip"),
+        );
+        return;
+    };
+    if contents.has(&name) || contents.is_missing(&name) {
+        return;
+    }
+    if contents.count() >= MAX_MEDIA {
+        contents.add_missing(name, format!("a bundle has at most {MAX_MEDIA} files"));
+        return;
+    }
+    let added = runtime.media().open_file(id).and_then(|opened| {
+        let added = contents.add_file(&name, opened.file, opened.bytes);
+        added.map_err(|source| MediaError::Io {
+            path: name.clone().into(),
+            source,
+        })
+    });
+    match added {
+        Ok(found) if found == sha256 => {}
+        Ok(_) => {
+            contents.remove(&name);
+            contents.add_missing(
+                name,
+                "the stored file is damaged: it has not the hash of its record",
+            );
+        }
+        Err(error) => contents.add_missing(name, error.to_string()),
+    }
+}
+
+/// Adds when its camera was watched around the event.
+fn add_coverage(runtime: &dyn Runtime, [first, last]: [&Event; 2], contents: &mut Contents) {
+    const NAME: &str = "coverage.json";
+    let from = first.at.unix_ms.saturating_sub(COVERAGE_MARGIN_MS);
+    let to = last
+        .at
+        .unix_ms
+        .max(first.at.unix_ms)
+        .saturating_add(COVERAGE_MARGIN_MS);
+    match runtime.coverage(from..to, first.source.as_ref()) {
+        Ok(report) => match serde_json::to_value(&report) {
+            Ok(report) => contents.add_text(NAME, canonical(&report) + "\n"),
+            Err(error) => contents.add_missing(NAME, error.to_string()),
+        },
+        Err(problem) => contents.add_missing(NAME, problem.detail),
+    }
+}
+
+/// Adds the pipeline, if it is the one that made the event.
+fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
+    const NAME: &str = "pipeline.json";
+    let Some(id) = &first.pipeline else {
+        return;
+    };
+    let status = match runtime.pipeline(id) {
+        Ok(status) => status,
+        Err(_) => return contents.add_missing(NAME, format!("pipeline {id} was deleted")),
+    };
+    let since = status.results.counting_since;
+    if since.is_some_and(|since| since.unix_ms > first.at.unix_ms) {
+        let why = format!(
+            "pipeline {id} was replaced or restarted from zero after the event; \
+             coverage.json has the rules and classes of the time"
+        );
+        return contents.add_missing(NAME, why);
+    }
+    match describe_pipeline(&status) {
+        Ok(text) => contents.add_text(NAME, text),
+        Err(error) => contents.add_missing(NAME, error.to_string()),
+    }
+}
+
+/// The specification without credentials, what detects, and since when.
+fn describe_pipeline(status: &PipelineStatus) -> serde_json::Result<String> {
+    let value = serde_json::json!({
+        "spec": redact::json(None, &serde_json::to_value(&status.spec)?),
+        "rules": status.rules,
+        "detector": status.detector,
+        "unchanged_since": status.results.counting_since,
+        "version": env!("CARGO_PKG_VERSION"),
+    });
+    Ok(canonical(&value) + "\n")
+}
