@@ -197,13 +197,21 @@ impl Archive {
     /// # Errors
     /// As [`Archive::ingest`], and if there are too many.
     pub async fn ingest_bytes(&self, content: Bytes, new: NewEntry) -> Result<Entry, ArchiveError> {
+        let sealed = self.stage_bytes(content).await?;
+        self.ingest(sealed, new).await
+    }
+
+    /// Writes bytes in memory as a content. Deleted unless it is ingested.
+    ///
+    /// # Errors
+    /// If there are too many or the disk refuses.
+    pub async fn stage_bytes(&self, content: Bytes) -> Result<Sealed, ArchiveError> {
         let stage = move |durable: &Durable| {
             let mut staged = durable.stage()?;
             staged.append(&content)?;
             staged.seal()
         };
-        let sealed = self.blocking(stage).await?;
-        self.ingest(sealed, new).await
+        self.blocking(stage).await
     }
 
     /// Adds references to media of the runtime, and the journal's cursor behind them.
@@ -325,7 +333,17 @@ impl Archive {
         Ok(Some(content))
     }
 
+    /// Gives a content to the fast tiers, unless its last entry was destroyed meanwhile.
     async fn fill(&self, hash: &ContentHash, content: Bytes, cost: Duration) {
+        self.fill_copies(hash, content, cost).await;
+        let wanted = *hash;
+        let is_gone = move |durable: &Durable| Ok(durable.index().blob(&wanted).is_none());
+        if self.blocking(is_gone).await.is_ok_and(|is_gone| is_gone) {
+            self.remove_copies(&[*hash]).await;
+        }
+    }
+
+    async fn fill_copies(&self, hash: &ContentHash, content: Bytes, cost: Duration) {
         self.fill_memory(hash, content.clone(), cost).await;
         if let Some(shared) = &self.0.shared
             && content.len() as u64 <= shared.max_bytes()

@@ -114,22 +114,6 @@ impl BlobFolder {
         }
     }
 
-    /// Hashes the file of a content without holding it.
-    pub(crate) fn is_sound(&self, hash: &ContentHash) -> bool {
-        let Ok(mut file) = self.open_file(hash) else {
-            return false;
-        };
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 128 << 10];
-        loop {
-            match file.read(&mut buffer) {
-                Ok(0) => return ContentHash::finish(hasher) == *hash,
-                Ok(read) => hasher.update(buffer.get(..read).unwrap_or_default()),
-                Err(_) => return false,
-            }
-        }
-    }
-
     /// Deletes a content. A failure leaves a file that a later start deletes.
     pub(crate) fn remove(&self, hash: &ContentHash) {
         let path = self.path(hash);

@@ -454,12 +454,6 @@ impl Durable {
         Ok(file.filter(has_size))
     }
 
-    /// Hashes the file of a content, to find damage.
-    #[must_use]
-    pub fn is_sound(&self, entry: &Entry) -> bool {
-        self.blobs.is_sound(&entry.sha256)
-    }
-
     /// Replaces a damaged file by a copy from another tier, if the content still has an entry.
     ///
     /// # Errors

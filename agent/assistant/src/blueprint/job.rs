@@ -59,8 +59,10 @@ const QUESTION: &[&str] = &[
     "memory_search",
     "get_observations",
     "start_setup",
+    "query_archive",
 ];
-/// Tools of the archive: they read pipelines and the journal, and write notes.
+/// Tools of the archive: they read pipelines and the journal, write notes, and copy media of
+/// events.
 const ARCHIVE: &[&str] = &[
     "look_around",
     "list_streams",
@@ -70,6 +72,8 @@ const ARCHIVE: &[&str] = &[
     "get_observations",
     "memory_note",
     "keep_pattern",
+    "query_archive",
+    "keep_event",
 ];
 /// Tool of the second opinion. The agent calls it in place of the model.
 const TRIAGE: &[&str] = &["get_event"];
