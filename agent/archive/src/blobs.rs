@@ -38,6 +38,21 @@ pub(crate) enum BlobFault {
     Io(io::Error),
 }
 
+/// Turns damage into `None`; `what` names the content in an error.
+pub(crate) fn unless_damaged<T>(
+    read: Result<T, BlobFault>,
+    what: &dyn std::fmt::Display,
+) -> Result<Option<T>, ArchiveError> {
+    match read {
+        Ok(content) => Ok(Some(content)),
+        Err(BlobFault::Damaged) => Ok(None),
+        Err(BlobFault::Io(source)) => Err(ArchiveError::Io {
+            path: what.to_string().into(),
+            source,
+        }),
+    }
+}
+
 impl BlobFolder {
     /// Opens the folder below `root`, and deletes what a killed run had staged.
     pub(crate) fn open(root: &Path) -> Result<Self, ArchiveError> {

@@ -99,10 +99,6 @@ impl ArchiveService {
         self.0.archive.get()
     }
 
-    pub(super) fn runtime(&self) -> &RuntimeClient {
-        &self.0.runtime
-    }
-
     async fn open(&self) -> Result<Archive, ArchiveError> {
         let config = &self.0.setup.config;
         let memcached = (!config.memcached.is_empty())
@@ -165,7 +161,7 @@ impl ArchiveService {
                 let entries = self
                     .0
                     .sources
-                    .ingest(archive, &self.0.runtime, ingest)
+                    .ingest(archive, &self.0.runtime, *ingest)
                     .await?;
                 Ok(Answer::Ingested { entries })
             }
@@ -253,7 +249,7 @@ impl ArchiveService {
         };
         let events = async {
             if self.0.setup.config.index_events {
-                follow::index_events(self, archive).await;
+                follow::index_events(&self.0.runtime, archive).await;
             }
         };
         tokio::join!(sweep, events, archive.serve_objects());

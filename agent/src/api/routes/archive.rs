@@ -203,7 +203,7 @@ pub(super) async fn ingest(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Json<Ingested>, Refusal> {
-    let ingest: Ingest = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
+    let ingest: Box<Ingest> = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
     match run(&app, Verb::Ingest(ingest)).await? {
         Answer::Ingested { entries } => Ok(Json(Ingested { entries })),
         _ => Err(mismatch()),

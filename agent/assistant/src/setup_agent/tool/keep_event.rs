@@ -44,7 +44,7 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         name: None,
         options: IngestOptions::default(),
     };
-    let answer = archive.run(Verb::Ingest(ingest)).await?;
+    let answer = archive.run(Verb::Ingest(Box::new(ingest))).await?;
     let entries = answer["entries"].as_array().into_iter().flatten();
     let names: Vec<_> = entries.map(|entry| &entry["name"]).collect();
     Ok(ToolOutcome::json(&json!({ "kept": names })))
