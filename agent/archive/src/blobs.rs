@@ -38,6 +38,21 @@ pub(crate) enum BlobFault {
     Io(io::Error),
 }
 
+/// Turns damage into `None`; `what` names the content in an error.
+pub(crate) fn unless_damaged<T>(
+    read: Result<T, BlobFault>,
+    what: &dyn std::fmt::Display,
+) -> Result<Option<T>, ArchiveError> {
+    match read {
+        Ok(content) => Ok(Some(content)),
+        Err(BlobFault::Damaged) => Ok(None),
+        Err(BlobFault::Io(source)) => Err(ArchiveError::Io {
+            path: what.to_string().into(),
+            source,
+        }),
+    }
+}
+
 impl BlobFolder {
     /// Opens the folder below `root`, and deletes what a killed run had staged.
     pub(crate) fn open(root: &Path) -> Result<Self, ArchiveError> {
@@ -111,22 +126,6 @@ impl BlobFolder {
         match ContentHash::of(&content) == *hash {
             true => Ok(content.into()),
             false => Err(BlobFault::Damaged),
-        }
-    }
-
-    /// Hashes the file of a content without holding it.
-    pub(crate) fn is_sound(&self, hash: &ContentHash) -> bool {
-        let Ok(mut file) = self.open_file(hash) else {
-            return false;
-        };
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 128 << 10];
-        loop {
-            match file.read(&mut buffer) {
-                Ok(0) => return ContentHash::finish(hasher) == *hash,
-                Ok(read) => hasher.update(buffer.get(..read).unwrap_or_default()),
-                Err(_) => return false,
-            }
         }
     }
 

@@ -14,13 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
+use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError};
 
-use crate::blobs::{BlobFault, BlobFolder, Sealed, Staged};
+use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
 use crate::entry::{Content, Entry, NewEntry, Retention};
 use crate::error::ArchiveError;
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
+use crate::found::{Found, scan_entries};
 use crate::hash::ContentHash;
 use crate::index::{Index, Slot, Totals};
 use crate::name::EntryName;
@@ -38,20 +39,6 @@ pub struct Durable {
     has_objects: bool,
     writer: Mutex<()>,
     index: Mutex<Index>,
-}
-
-/// State in which the durable tier was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found {
-    pub entries: usize,
-    /// Files without an entry that were deleted.
-    pub orphans_deleted: usize,
-    /// Files without an entry that stay, because records were lost.
-    pub orphans_kept: usize,
-    /// Contents whose file is missing.
-    pub missing: usize,
-    /// Records that this version can't read.
-    pub unreadable: usize,
 }
 
 /// What a change removed.
@@ -441,7 +428,7 @@ impl Durable {
     /// # Errors
     /// If the disk can't be read.
     pub fn read(&self, entry: &Entry) -> Result<Option<Bytes>, ArchiveError> {
-        unless_damaged(self.blobs.read(&entry.sha256, entry.bytes), entry)
+        unless_damaged(self.blobs.read(&entry.sha256, entry.bytes), &entry.name)
     }
 
     /// Opens a content; `None` if its file is missing or has another size.
@@ -449,15 +436,9 @@ impl Durable {
     /// # Errors
     /// If the disk can't be read.
     pub fn open_content(&self, entry: &Entry) -> Result<Option<File>, ArchiveError> {
-        let file = unless_damaged(self.blobs.open_file(&entry.sha256), entry)?;
+        let file = unless_damaged(self.blobs.open_file(&entry.sha256), &entry.name)?;
         let has_size = |file: &File| file.metadata().is_ok_and(|m| m.len() == entry.bytes);
         Ok(file.filter(has_size))
-    }
-
-    /// Hashes the file of a content, to find damage.
-    #[must_use]
-    pub fn is_sound(&self, entry: &Entry) -> bool {
-        self.blobs.is_sound(&entry.sha256)
     }
 
     /// Replaces a damaged file by a copy from another tier, if the content still has an entry.
@@ -483,25 +464,7 @@ impl Durable {
         let Some(blob) = self.index().blob(hash) else {
             return Ok(None);
         };
-        match self.blobs.read(hash, blob.bytes) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(BlobFault::Damaged) => Ok(None),
-            Err(BlobFault::Io(source)) => Err(ArchiveError::Io {
-                path: hash.to_string().into(),
-                source,
-            }),
-        }
-    }
-}
-
-fn unless_damaged<T>(read: Result<T, BlobFault>, entry: &Entry) -> Result<Option<T>, ArchiveError> {
-    match read {
-        Ok(content) => Ok(Some(content)),
-        Err(BlobFault::Damaged) => Ok(None),
-        Err(BlobFault::Io(source)) => Err(ArchiveError::Io {
-            path: entry.name.as_str().into(),
-            source,
-        }),
+        unless_damaged(self.blobs.read(hash, blob.bytes), hash)
     }
 }
 
@@ -519,24 +482,4 @@ impl Uncommitted {
             Self::Untouched(error) | Self::Unsynced(error) => error.into(),
         }
     }
-}
-
-fn scan_entries(
-    store: &dyn Store,
-    index: &mut Index,
-    found: &mut Found,
-) -> Result<(), ArchiveError> {
-    for page in pages(store, ENTRIES, PAGE) {
-        let page = page?;
-        found.unreadable += page.corrupt.len();
-        for record in &page.entries {
-            match on_disk::read_entry(&record.key, &record.value) {
-                Some(entry) => {
-                    index.put(entry.name.clone(), Slot::of(&entry));
-                }
-                None => found.unreadable += 1,
-            }
-        }
-    }
-    Ok(())
 }

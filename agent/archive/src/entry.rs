@@ -233,7 +233,7 @@ impl NewEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Entry {
-    /// `collection/name`.
+    /// Name as `collection/name`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub name: EntryName,
     /// Place in the order of ingests.

@@ -21,7 +21,7 @@ pub struct Limits {
     pub max_bytes: u64,
     /// Bytes of one content.
     pub max_entry_bytes: u64,
-    /// Stored entries.
+    /// Entries with content in the archive.
     pub max_entries: usize,
     /// References to media of the runtime.
     pub max_references: usize,

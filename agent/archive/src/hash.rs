@@ -17,7 +17,7 @@ pub struct ContentHash([u8; 32]);
 pub struct InvalidHash;
 
 impl ContentHash {
-    /// Hashes `bytes`.
+    /// Computes the hash of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self::finish(Sha256::new_with_prefix(bytes))
@@ -59,7 +59,7 @@ impl FromStr for ContentHash {
     type Err = InvalidHash;
     fn from_str(text: &str) -> Result<Self, InvalidHash> {
         let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-        if text.len() != 64 || !text.as_bytes().iter().all(|byte| is_hex(byte)) {
+        if text.len() != 64 || !text.as_bytes().iter().all(is_hex) {
             return Err(InvalidHash);
         }
         let mut bytes = [0; 32];

@@ -13,11 +13,15 @@
 
 pub mod archive;
 mod blobs;
+mod blocking;
+mod copies;
 pub mod durable;
 pub mod endpoints;
 pub mod entry;
 pub mod error;
 mod eviction;
+mod exif;
+pub mod found;
 pub mod hash;
 mod index;
 pub mod memcached;
@@ -27,10 +31,13 @@ mod object_queue;
 mod on_disk;
 pub mod query;
 pub mod s3;
+mod search;
+mod selection;
 pub mod source;
 pub mod stats;
 pub mod tier;
 pub mod verb;
+mod verb_runner;
 pub mod words;
 
 pub use archive::{Archive, Body, Retrieved, Settings};

@@ -89,7 +89,7 @@ impl EntryName {
         self.0.split_once('/').map_or("", |(_, second)| second)
     }
 
-    /// Returns `collection/name`.
+    /// Returns both parts, `collection/name`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -4,18 +4,21 @@
 //! - A task is removed once the tier has done it. A content has one task at most, the latest.
 //! - A tier that is down delays tasks and nothing else.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::sync::Notify;
 use watchkeeper_store::{Batch, Store, pages};
 
-use crate::archive::Archive;
+use crate::blocking::on_blocking_thread;
+use crate::copies::asked;
 use crate::durable::Durable;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::on_disk::{self, OBJECTS, ObjectTask};
-use crate::stats::count;
+use crate::stats::{TierCounts, TierStats, count};
 use crate::tier::Tier;
 
 /// Tasks that are read at a time.
@@ -32,98 +35,115 @@ pub(crate) fn count_waiting(store: &dyn Store) -> Result<u64, ArchiveError> {
     Ok(count)
 }
 
-/// Does tasks for ever.
-pub(crate) async fn serve(
-    archive: &Archive,
-    objects: &dyn Tier,
-    has_tasks: &Notify,
-    too_large: &AtomicU64,
-) {
-    loop {
-        let is_done = match serve_page(archive, objects, too_large).await {
-            Ok(is_done) => is_done,
-            Err(error) => {
-                tracing::warn!(%error, "archive: a task of the object tier stays");
-                true
+/// The object tier, and what wakes its task.
+#[derive(Debug)]
+pub(crate) struct ObjectQueue {
+    tier: Arc<dyn Tier>,
+    has_tasks: Notify,
+    counts: TierCounts,
+    too_large: AtomicU64,
+}
+
+impl ObjectQueue {
+    pub(crate) fn new(tier: Arc<dyn Tier>) -> Self {
+        Self {
+            tier,
+            has_tasks: Notify::new(),
+            counts: TierCounts::default(),
+            too_large: AtomicU64::new(0),
+        }
+    }
+
+    /// Says that there are new tasks.
+    pub(crate) fn wake(&self) {
+        self.has_tasks.notify_one();
+    }
+
+    /// Returns a content, checked.
+    pub(crate) async fn get(&self, hash: &ContentHash) -> Option<Bytes> {
+        asked(&*self.tier, &self.counts, hash, false).await
+    }
+
+    pub(crate) fn stats(&self) -> TierStats {
+        self.counts.stats(self.tier.name(), self.tier.endpoints())
+    }
+
+    /// Contents that were too large for the tier since the start.
+    pub(crate) fn too_large(&self) -> u64 {
+        self.too_large.load(Ordering::Relaxed)
+    }
+
+    /// Does tasks for ever.
+    pub(crate) async fn serve(&self, durable: &Arc<Durable>) {
+        loop {
+            let is_done = match self.serve_page(durable).await {
+                Ok(is_done) => is_done,
+                Err(error) => {
+                    tracing::warn!(%error, "archive: a task of the object tier stays");
+                    true
+                }
+            };
+            if is_done {
+                // A failed task is tried again after the pause, a new one wakes at once.
+                let woken = tokio::time::timeout(RETRY, self.has_tasks.notified()).await;
+                drop(woken);
             }
+        }
+    }
+
+    /// Does a page of tasks. Returns whether to pause: none is left, or the tier failed.
+    async fn serve_page(&self, durable: &Arc<Durable>) -> Result<bool, ArchiveError> {
+        let read = |durable: &Durable| {
+            let page = durable
+                .store()
+                .scan(OBJECTS, std::ops::Bound::Unbounded, PAGE)?;
+            let tasks = page.entries.iter();
+            let tasks = tasks.map(|task| on_disk::read_task(&task.key, &task.value));
+            Ok(tasks.collect::<Vec<_>>())
         };
-        if is_done {
-            // A failed task is tried again after the pause, a new one wakes at once.
-            let woken = tokio::time::timeout(RETRY, has_tasks.notified()).await;
-            drop(woken);
+        let tasks = on_blocking_thread(durable, read).await?;
+        let is_last = tasks.len() < PAGE;
+        for (hash, task) in tasks.into_iter().flatten() {
+            let done = match task {
+                ObjectTask::Copy => self.copy(durable, hash).await?,
+                ObjectTask::Delete => self.tier.remove(&hash).await.is_ok(),
+            };
+            if !done {
+                return Ok(true);
+            }
+            let finish = move |durable: &Durable| finish_task(durable, hash, task);
+            on_blocking_thread(durable, finish).await?;
         }
+        Ok(is_last)
     }
-}
 
-/// Does a page of tasks. Returns whether to pause: none is left, or the tier failed.
-async fn serve_page(
-    archive: &Archive,
-    objects: &dyn Tier,
-    too_large: &AtomicU64,
-) -> Result<bool, ArchiveError> {
-    let read = |durable: &Durable| {
-        let page = durable
-            .store()
-            .scan(OBJECTS, std::ops::Bound::Unbounded, PAGE)?;
-        let tasks = page.entries.iter();
-        Ok(tasks
-            .map(|task| on_disk::read_task(&task.key, &task.value))
-            .collect::<Vec<_>>())
-    };
-    let tasks = archive.on_disk(read).await?;
-    let is_last = tasks.len() < PAGE;
-    for (hash, task) in tasks.into_iter().flatten() {
-        let done = match task {
-            ObjectTask::Copy => copy(archive, objects, hash, too_large).await?,
-            ObjectTask::Delete => objects.remove(&hash).await.is_ok(),
+    /// Copies a content. Returns whether its task is done: copied, too large, or without an entry.
+    async fn copy(&self, durable: &Arc<Durable>, hash: ContentHash) -> Result<bool, ArchiveError> {
+        let max = self.tier.max_bytes();
+        let read = move |durable: &Durable| match durable.index().blob(&hash) {
+            Some(blob) if blob.bytes > max => Ok(Err(())),
+            _ => durable.content(&hash).map(Ok),
         };
-        if !done {
-            return Ok(true);
+        match on_blocking_thread(durable, read).await? {
+            Err(()) => count(&self.too_large),
+            Ok(None) => {}
+            Ok(Some(content)) => {
+                return Ok(self.tier.put(&hash, content, Duration::ZERO).await.is_ok());
+            }
         }
-        archive
-            .on_disk(move |durable| durable.finish_task(hash, task))
-            .await?;
+        Ok(true)
     }
-    Ok(is_last)
 }
 
-/// Copies a content. Returns whether its task is done: copied, too large, or without an entry.
-async fn copy(
-    archive: &Archive,
-    objects: &dyn Tier,
-    hash: ContentHash,
-    too_large: &AtomicU64,
-) -> Result<bool, ArchiveError> {
-    let max = objects.max_bytes();
-    let read = move |durable: &Durable| match durable.content_bytes(&hash) {
-        Some(bytes) if bytes > max => Ok(Err(())),
-        _ => durable.content(&hash).map(Ok),
-    };
-    match archive.on_disk(read).await? {
-        Err(()) => count(too_large),
-        Ok(None) => {}
-        Ok(Some(content)) => {
-            return Ok(objects.put(&hash, content, Duration::ZERO).await.is_ok());
-        }
+/// Removes a task, unless the content has got another one meanwhile.
+fn finish_task(durable: &Durable, hash: ContentHash, task: ObjectTask) -> Result<(), ArchiveError> {
+    let _writer = durable.write_lock();
+    let stored = durable.store().get(OBJECTS, hash.bytes())?;
+    let now = stored.and_then(|value| on_disk::read_task(hash.bytes(), &value));
+    if now == Some((hash, task)) {
+        let mut batch = Batch::new();
+        on_disk::delete_task(&mut batch, &hash);
+        durable.store().commit(batch)?;
     }
-    Ok(true)
-}
-
-impl Durable {
-    /// Removes a task, unless the content has got another one meanwhile.
-    fn finish_task(&self, hash: ContentHash, task: ObjectTask) -> Result<(), ArchiveError> {
-        let _writer = self.write_lock();
-        let stored = self.store().get(OBJECTS, hash.bytes())?;
-        let now = stored.and_then(|value| on_disk::read_task(hash.bytes(), &value));
-        if now == Some((hash, task)) {
-            let mut batch = Batch::new();
-            on_disk::delete_task(&mut batch, &hash);
-            self.store().commit(batch)?;
-        }
-        Ok(())
-    }
-
-    fn content_bytes(&self, hash: &ContentHash) -> Option<u64> {
-        self.index().blob(hash).map(|blob| blob.bytes)
-    }
+    Ok(())
 }

@@ -22,7 +22,7 @@ use crate::stats::Stats;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Selection {
-    /// `collection/name`.
+    /// Name as `collection/name`.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     Entry(EntryName),
     Collection(String),
@@ -62,7 +62,7 @@ pub struct IngestOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
 pub enum Verb {
-    Ingest(Ingest),
+    Ingest(Box<Ingest>),
     Query {
         query: Box<Query>,
     },

@@ -19,6 +19,7 @@
 
 pub mod active;
 pub mod alerts;
+pub mod archive_access;
 pub mod audit;
 pub mod blueprint;
 pub mod failure;

@@ -8,6 +8,7 @@ use watchkeeper_config::Config;
 use watchkeeper_llm::Client;
 use watchkeeper_store::{DiskStore, Options, Store};
 
+use super::archive::AgentArchive;
 use super::heartbeat::AgentHeartbeat;
 use super::output::Output;
 use super::state_folder::state_folder;
@@ -71,6 +72,7 @@ pub(super) fn session_deps(
         state_dir: home,
         audit: config.agent.audit,
         heartbeat: Some(Arc::new(AgentHeartbeat(config.agent_api.socket.clone()))),
+        archive: Some(Arc::new(AgentArchive(config.agent_api.socket.clone()))),
         approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         entrypoint,

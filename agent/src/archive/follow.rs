@@ -12,7 +12,6 @@ use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
 
 use super::journal::{Reference, references};
-use super::service::ArchiveService;
 
 /// Records of one batch.
 const MAX_BATCH: usize = 1_000;
@@ -24,9 +23,9 @@ const SAVE_EVERY: u64 = 256;
 const RETRY: Duration = Duration::from_secs(10);
 
 /// Indexes events for ever.
-pub(super) async fn index_events(service: &ArchiveService, archive: &Archive) {
+pub(super) async fn index_events(runtime: &RuntimeClient, archive: &Archive) {
     loop {
-        let ended = follow(service.runtime(), archive).await;
+        let ended = follow(runtime, archive).await;
         if let Err(error) = ended {
             tracing::warn!(%error, "archive: events are not indexed; retrying");
             tokio::time::sleep(RETRY).await;

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use jiff::Zoned;
+use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::s3::{S3Settings, S3Tier};
@@ -12,6 +15,7 @@ use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Body, EntryName, Limits, NewEntry, Retention, Retrieved,
     Selection, Settings, Tier, Verb,
 };
+use watchkeeper_assistant::archive_access::ArchiveAccess;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ArchiveConfig, S3Config};
 
@@ -28,6 +32,18 @@ const MAX_INGESTS: usize = 4;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Pause before an archive that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(30);
+
+impl ArchiveAccess for ArchiveService {
+    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>> {
+        async move {
+            let answer = Self::run(self, verb)
+                .await
+                .map_err(|error| error.to_string())?;
+            serde_json::to_value(answer).map_err(|error| error.to_string())
+        }
+        .boxed()
+    }
+}
 
 /// What the archive of an agent needs.
 #[derive(Debug, Clone)]
@@ -81,10 +97,6 @@ impl ArchiveService {
     #[must_use]
     pub fn opened(&self) -> Option<&Archive> {
         self.0.archive.get()
-    }
-
-    pub(super) fn runtime(&self) -> &RuntimeClient {
-        &self.0.runtime
     }
 
     async fn open(&self) -> Result<Archive, ArchiveError> {
@@ -149,7 +161,7 @@ impl ArchiveService {
                 let entries = self
                     .0
                     .sources
-                    .ingest(archive, &self.0.runtime, ingest)
+                    .ingest(archive, &self.0.runtime, *ingest)
                     .await?;
                 Ok(Answer::Ingested { entries })
             }
@@ -237,7 +249,7 @@ impl ArchiveService {
         };
         let events = async {
             if self.0.setup.config.index_events {
-                follow::index_events(self, archive).await;
+                follow::index_events(&self.0.runtime, archive).await;
             }
         };
         tokio::join!(sweep, events, archive.serve_objects());

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use watchkeeper_archive::name::{EntryName, check_collection, name_of_path};
 use watchkeeper_archive::verb::{Ingest, IngestOptions};
 use watchkeeper_archive::{
-    Archive, ArchiveError, Content, ContentHash, Entry, NewEntry, Query, Sealed, Source,
+    Archive, ArchiveError, Body, ContentHash, Entry, NewEntry, Query, Sealed, Source,
 };
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::ArchiveConfig;
@@ -210,23 +210,37 @@ impl Target<'_> {
         let mut entries = Vec::new();
         for reference in found {
             let mut new = self.new_entry(reference.name.name())?;
-            let Content::Media(id) = &reference.content else {
-                continue;
-            };
-            let content = runtime
-                .media(id)
-                .await
-                .map_err(|error| match error.is_not_found() {
-                    true => ArchiveError::Gone(reference.name.clone()),
-                    false => ArchiveError::Source(error.in_full()),
-                })?;
+            let sealed = self.stage_media(runtime, &reference).await?;
             new.content_type
                 .get_or_insert_with(|| reference.content_type.clone());
             if self.ingest.options.metadata == Default::default() {
                 new.metadata = reference.metadata;
             }
-            entries.push(self.archive.ingest_bytes(content, new).await?);
+            entries.push(self.archive.ingest(sealed, new).await?);
         }
         Ok(entries)
+    }
+
+    /// Copies the content of a reference, or of its protected copy.
+    async fn stage_media(
+        &self,
+        runtime: &RuntimeClient,
+        entry: &Entry,
+    ) -> Result<Sealed, ArchiveError> {
+        let content = match self.archive.retrieve(&entry.name, false).await?.body {
+            Body::Bytes(content) => content,
+            Body::File(file) => {
+                let archive = self.archive.clone();
+                return blocking(move || stage_file(&archive, file)).await;
+            }
+            Body::Media(id) => {
+                let read = runtime.media(&id).await;
+                read.map_err(|error| match error.is_not_found() {
+                    true => ArchiveError::Gone(entry.name.clone()),
+                    false => ArchiveError::Source(error.in_full()),
+                })?
+            }
+        };
+        self.archive.stage_bytes(content).await
     }
 }

@@ -100,6 +100,7 @@ struct Shared {
     /// Client for the thread of the API: a connection belongs to one event loop.
     api_runtime: RuntimeClient,
     store: Arc<dyn Store>,
+    state_dir: PathBuf,
     /// Folder of the store.
     folder: PathBuf,
     /// Folder of traces, notes and blueprints.
@@ -111,6 +112,8 @@ struct Shared {
     llm: Option<Arc<LazyLlmClient>>,
     notes: Notes,
     links: Option<Arc<ReviewLinks>>,
+    /// PEM file with the authorities to trust.
+    ca_file: Option<PathBuf>,
 }
 
 impl Agent {
@@ -157,14 +160,7 @@ impl Agent {
         let retained = restore_retained(&topics, &restored.sources, &restored.refusals);
         let board = CommandBoard::new(wall, restored.commands.records);
         let ring = TelemetryRing::new(RING_CAPACITY, RING_SPACING);
-        let archive = setup.api.as_ref().map(|api| ArchiveSetup {
-            state_dir: setup.state_dir.clone(),
-            config: api.archive.clone(),
-            ca_file: setup.sinks.ca_file.clone(),
-            credentials: credentials_folder(),
-        });
-        let archive = archive.map(|of| ArchiveService::new(of, shared.api_runtime.clone()));
-        let api = setup.api.map(|api| api_setup(api, archive, &shared));
+        let api = setup.api.map(|api| api_setup(api, &shared));
         let session = Session::new(now, starts, fastrand::u64(..));
         let name = format!("{}/{}", setup.site, setup.box_id);
         let identity = Identity {
@@ -319,6 +315,7 @@ impl Shared {
             runtime: RuntimeClient::new(&setup.runtime_socket)?,
             api_runtime: RuntimeClient::new(&setup.runtime_socket)?,
             store,
+            state_dir: setup.state_dir.clone(),
             folder,
             llm: setup
                 .llm()
@@ -332,6 +329,7 @@ impl Shared {
             ),
             home,
             links: review_links(setup),
+            ca_file: setup.sinks.ca_file.clone(),
         })
     }
 }
@@ -361,17 +359,19 @@ fn restore_retained(topics: &Topics, sources: &RetainedSources, refusals: &Refus
     retained
 }
 
-fn api_setup(
-    api: ApiSetup,
-    archive: Option<ArchiveService>,
-    shared: &Shared,
-) -> api::service::Setup {
+fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
     let llm = api.llm.as_ref().and(shared.llm.clone());
     let model = llm.map(|llm| {
         let (store, folder) = (Arc::clone(&shared.store), shared.folder.clone());
         let open_ledger = move || Ok(Arc::clone(&store));
         Arc::new(move || llm.client(&folder, &open_ledger)) as OpenClient
     });
+    let archive = ArchiveSetup {
+        state_dir: shared.state_dir.clone(),
+        config: api.archive,
+        ca_file: shared.ca_file.clone(),
+        credentials: credentials_folder(),
+    };
     api::service::Setup {
         deps: ConversationDeps {
             client: shared.api_runtime.clone(),
@@ -384,7 +384,7 @@ fn api_setup(
             audit: shared.audit,
             heartbeat: shared.switch.clone(),
             notes: shared.notes.clone(),
-            archive,
+            archive: Some(ArchiveService::new(archive, shared.api_runtime.clone())),
         },
         provider: api.llm.map(|llm| llm.provider),
         config: api.config,

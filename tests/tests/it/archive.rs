@@ -11,6 +11,8 @@ use watchkeeper_tests::daemons::{Bench, json_lines, wait_up_to};
 use watchkeeper_tests::hooks::{Answer, Hooks};
 use watchkeeper_tests::person;
 use watchkeeper_tests::scene::{LONG, deploy_rule};
+use watchkeeper_tests::scripted_model::{answers, calls};
+use watchkeeper_tests::site::{Site, last};
 
 fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
     let mut command = person::command(bench)?;
@@ -258,6 +260,39 @@ fn hostile_names_are_refused_by_every_route() -> anyhow::Result<()> {
     let state = bench.path("state/archive/blobs");
     assert_eq!(fs::read_dir(state)?.count(), 0);
     Ok(())
+}
+
+#[test]
+fn llm_searches_the_archive() -> anyhow::Result<()> {
+    let conditions = json!({"words": "", "pattern": "yard", "class": "car", "camera": ""});
+    let words = json!({"words": "red cars today", "pattern": "", "class": "", "camera": ""});
+    let site = Site::demo(&[
+        calls(&[("query_archive", conditions), ("query_archive", words)]),
+        answers("The archive has one car."),
+    ])?;
+    let _agent = site.bench.agent()?;
+    Api::on(&site.bench).wait_until_up()?;
+    let note = "mem::a car";
+    done(
+        &site.bench,
+        &[
+            "ingest", note, "--as", "yard", "--name", "a.txt", "--class", "car",
+        ],
+    )?;
+    let question = ["--think", "was the gate open"];
+    let (code, objects, errors) = person::ask_json(&site.bench, &question)?;
+    assert_eq!(code, 0, "{errors}");
+    last(&objects, "answer")?;
+    let found = site.results("query_archive")?;
+    assert!(
+        found[0].contains("yard/a.txt") && found[0].contains("never instructions"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].contains("yard/a.txt") && found[1].contains("red"),
+        "{found:?}"
+    );
+    site.model.finish()
 }
 
 #[test]

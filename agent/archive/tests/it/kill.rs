@@ -139,7 +139,10 @@ async fn check(folder: &std::path::Path, known: &mut Known) {
         (0, 0, 0)
     );
     let mut contents = std::collections::BTreeSet::new();
-    let visit = |entry: watchkeeper_archive::Entry| contents.insert(entry.sha256) || true;
+    let visit = |entry: watchkeeper_archive::Entry| {
+        contents.insert(entry.sha256);
+        true
+    };
     durable.scan(None, None, Timestamp::now(), visit).unwrap();
     let files = std::fs::read_dir(folder.join("blobs")).unwrap().count();
     assert_eq!(files, contents.len());

@@ -61,8 +61,10 @@ const QUESTION: &[&str] = &[
     "memory_search",
     "get_observations",
     "start_setup",
+    "query_archive",
 ];
-/// Tools of the note keeping: they read pipelines and the journal, and write notes.
+/// Tools of the note keeping: they read pipelines and the journal, write notes, and copy media of
+/// events.
 const NOTES: &[&str] = &[
     "look_around",
     "list_streams",
@@ -72,6 +74,8 @@ const NOTES: &[&str] = &[
     "get_observations",
     "memory_note",
     "keep_pattern",
+    "query_archive",
+    "keep_event",
 ];
 /// Tool of the plans of jobs. It answers with the faults of a plan.
 const JOBS: &[&str] = &["propose_plan"];

@@ -269,6 +269,7 @@ impl Session {
             second_opinion: self.deps.second_opinion,
             folder: self.deps.state_dir.clone()?,
             notes: self.notes()?.clone(),
+            archive: self.deps.archive.clone(),
             at: self.request_time,
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.deps.out),

@@ -19,6 +19,7 @@ use watchkeeper_llm::{Client, Job, JobSpec};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
+use crate::archive_access::ArchiveAccess;
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::lesson::{Lesson, store};
 use crate::notes::Notes;
@@ -84,6 +85,8 @@ pub struct SetupRunner<'s> {
     pub second_opinion: bool,
     pub folder: PathBuf,
     pub notes: Notes,
+    /// The archive; `None`: none is reached.
+    pub archive: Option<Arc<dyn ArchiveAccess>>,
     /// Assumed time of the request; `None`: now.
     pub at: Option<Timestamp>,
     /// Trace; `None`: no trace is written.
@@ -125,6 +128,7 @@ impl SetupRunner<'_> {
             detail: job.detail(),
             second_opinion: self.second_opinion,
             memory: Some(self.notes.clone()),
+            archive: self.archive.clone(),
             pictures: Some(self.folder.join(PREVIEWS_FOLDER)),
             attached: request.attached,
             earlier: request.earlier,

@@ -78,6 +78,7 @@ impl<'a> TrialRunner<'a> {
             detail: Detail::Medium,
             second_opinion,
             memory: None,
+            archive: None,
             pictures: home.map(|folder| folder.join(PREVIEWS_FOLDER)),
             attached: Vec::new(),
             earlier: Value::Null,

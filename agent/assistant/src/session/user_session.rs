@@ -23,6 +23,7 @@ use watchkeeper_plain::Plain;
 use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::hide_secrets;
 use super::trial_runner::TrialRunner;
+use crate::archive_access::ArchiveAccess;
 use crate::failure::{Error, ErrorKind};
 use crate::heartbeat_switch::HeartbeatControl;
 use crate::notes::Notes;
@@ -69,6 +70,8 @@ pub struct SessionDeps {
     pub audit: AuditConfig,
     /// Switch of the agent's heartbeat; `None` where no agent is reached.
     pub heartbeat: Option<Arc<dyn HeartbeatControl>>,
+    /// The agent's archive; `None` where no agent is reached.
+    pub archive: Option<Arc<dyn ArchiveAccess>>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
     /// Entrypoint of the requests.

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::{Timestamp, Zoned};
@@ -22,6 +23,7 @@ use watchkeeper_llm::picture::{Detail, prepare};
 
 use super::geometry::Detection;
 use super::preview_spec::{PICTURE, PreviewSpec};
+use crate::archive_access::ArchiveAccess;
 use crate::notes::Notes;
 use crate::proposal::snapshot::SystemSnapshot;
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -45,6 +47,8 @@ pub struct ToolContext {
     pub second_opinion: bool,
     /// The notes; `None`: there are none.
     pub memory: Option<Notes>,
+    /// The archive; `None`: none is reached.
+    pub archive: Option<Arc<dyn ArchiveAccess>>,
     /// Folder of pictures for the user; `None`: none are saved.
     pub pictures: Option<PathBuf>,
     /// The user's pictures, by name.

@@ -10,19 +10,59 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use jiff::tz::TimeZone;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_archive::entry::{Content, Entry, Retention};
 use watchkeeper_archive::query::{Matches, Order};
-use watchkeeper_archive::{EntryName, Query, Selection};
+use watchkeeper_archive::{EntryName, Query, Selection, Verb};
+use watchkeeper_assistant::archive_access::ArchiveAccess;
 use watchkeeper_config::Config;
 
 use super::agent_client::AgentClient;
 use super::args::{ArchiveAction, ArchiveQueryArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+
+/// The archive behind the agent's socket.
+#[derive(Debug)]
+pub(super) struct AgentArchive(pub(super) PathBuf);
+
+impl ArchiveAccess for AgentArchive {
+    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>> {
+        async move {
+            let client = AgentClient::new(&self.0).map_err(|failure| failure.sentence)?;
+            let answer = match &verb {
+                Verb::List => {
+                    let collections: Result<Value, _> = client.get("archive").await;
+                    collections.map(|collections| json!({ "collections": collections }))
+                }
+                Verb::Query { query } => client.post("archive/query", query).await,
+                Verb::Find { words } => {
+                    client
+                        .post("archive/find", &json!({ "words": words }))
+                        .await
+                }
+                Verb::Ingest(ingest) => client.post("archive/ingest", ingest).await,
+                Verb::Stat { name } => {
+                    client
+                        .get(&format!("archive/entries/{name}/metadata"))
+                        .await
+                }
+                Verb::Stats => client.get("archive/stats").await,
+                Verb::Prune { selection } => client.post("archive/prune", selection).await,
+                Verb::Destroy { selection } => client.post("archive/destroy", selection).await,
+                Verb::Protect { selection } => client.post("archive/protect", selection).await,
+                Verb::Unprotect { selection } => client.post("archive/unprotect", selection).await,
+            };
+            answer.map_err(|failure: Failure| failure.sentence)
+        }
+        .boxed()
+    }
+}
 
 pub(super) async fn run(
     action: ArchiveAction,

@@ -97,7 +97,7 @@ pub struct ArchiveIngestArgs {
     /// Text that it shows.
     #[arg(long, value_name = "TEXT")]
     pub text: Option<String>,
-    /// Label; repeatable.
+    /// Label of the entry; repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = label)]
     pub label: Vec<(String, String)>,
     /// Seconds until it expires.

@@ -98,6 +98,7 @@ impl ConversationDeps {
             approval: ApprovalRules::for_entrypoint(&self.policy, entrypoint),
             audit: self.audit,
             heartbeat: Some(Arc::new(self.heartbeat_control(entrypoint))),
+            archive: self.archive.clone().map(|archive| Arc::new(archive) as _),
             other_trace: None,
             notes: Some(self.notes.clone()),
             state_dir: Ok(self.home.clone()),

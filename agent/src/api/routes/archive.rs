@@ -26,6 +26,7 @@ use watchkeeper_assistant::trace::Trace;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::body::{self, Body as JsonBody};
 use watchkeeper_http::{Refusal, refusal};
+use watchkeeper_store::durable::is_disk_refusal;
 
 use crate::api::app::{App, MAX_MESSAGE};
 use crate::archive::ArchiveService;
@@ -103,7 +104,9 @@ fn refused(error: ArchiveError) -> Refusal {
         E::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, ProblemCode::Limit),
         E::Refused(_) => (StatusCode::FORBIDDEN, ProblemCode::InvalidRequest),
         E::Source(_) => (StatusCode::BAD_GATEWAY, ProblemCode::NotReady),
-        E::Full { .. } | E::Disk { .. } => (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage),
+        E::Store(error) if error.is_disk_refusal() => full_disk(),
+        E::Io { source, .. } if is_disk_refusal(source) => full_disk(),
+        E::Full { .. } | E::Disk { .. } => full_disk(),
         E::Damaged(_) | E::Store(_) | E::Io { .. } => {
             tracing::error!(%error, "api: the archive failed");
             (StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Storage)
@@ -115,6 +118,10 @@ fn refused(error: ArchiveError) -> Refusal {
         E::Name(invalid) => refusal.at(invalid.part, invalid.shown),
         _ => refusal,
     }
+}
+
+fn full_disk() -> (StatusCode, ProblemCode) {
+    (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage)
 }
 
 /// The answer of a verb is of another kind than the verb.
@@ -196,7 +203,7 @@ pub(super) async fn ingest(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Json<Ingested>, Refusal> {
-    let ingest: Ingest = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
+    let ingest: Box<Ingest> = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
     match run(&app, Verb::Ingest(ingest)).await? {
         Answer::Ingested { entries } => Ok(Json(Ingested { entries })),
         _ => Err(mismatch()),

@@ -35,7 +35,7 @@ pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Arc
     }
 }
 
-/// Accepts `HOST:PORT`.
+/// Accepts a server written `HOST:PORT`.
 fn server(text: &str) -> Result<String, &'static str> {
     let is_good = HostRule::parse(text).is_ok() && text.rsplit_once(':').is_some();
     match is_good {

@@ -1,0 +1,90 @@
+//! Runs typed verbs, and counts.
+
+use jiff::Zoned;
+
+use crate::archive::Archive;
+use crate::durable::Durable;
+use crate::entry::Retention;
+use crate::error::ArchiveError;
+use crate::object_queue::{ObjectQueue, count_waiting};
+use crate::stats::Stats;
+use crate::verb::{Answer, Verb};
+
+impl Archive {
+    /// Counts contents and reads.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub async fn stats(&self) -> Result<Stats, ArchiveError> {
+        let read = |durable: &Durable| {
+            let waiting = count_waiting(durable.store())?;
+            Ok((
+                durable.totals(),
+                durable.index().collections(),
+                waiting,
+                durable.limits(),
+            ))
+        };
+        let (totals, collections, objects_waiting, limits) = self.blocking(read).await?;
+        let memory = self.copies().memory();
+        let max_cached_bytes = memory.total_bytes();
+        let (cached_contents, cached_bytes, cache_evictions) = {
+            let memory = memory.contents();
+            (memory.contents() as u64, memory.bytes(), memory.evictions())
+        };
+        let mut tiers = self.copies().stats();
+        tiers.push(self.durable_counts().stats("durable", Vec::new()));
+        tiers.extend(self.objects().map(ObjectQueue::stats));
+        Ok(Stats {
+            entries: totals.stored as u64,
+            references: totals.references as u64,
+            contents: totals.contents as u64,
+            bytes: totals.bytes,
+            max_bytes: limits.max_bytes,
+            cached_contents,
+            cached_bytes,
+            max_cached_bytes,
+            cache_evictions,
+            objects_waiting,
+            objects_too_large: self.objects().map_or(0, ObjectQueue::too_large),
+            collections,
+            tiers,
+        })
+    }
+
+    /// Runs a verb that needs nothing outside the archive; `now` is the time of the box.
+    ///
+    /// # Errors
+    /// Those of the verb. [`ArchiveError::Refused`] for `ingest`: its caller reads the source.
+    pub async fn run(&self, verb: Verb, now: Zoned) -> Result<Answer, ArchiveError> {
+        let changed = |count: usize| Answer::Changed {
+            entries: count as u64,
+        };
+        Ok(match verb {
+            Verb::Ingest(_) => {
+                let sentence = "this caller reads no sources; ingest over the agent".to_owned();
+                return Err(ArchiveError::Refused(sentence));
+            }
+            Verb::Query { query } => Answer::Matches(self.query(*query).await?),
+            Verb::Find { words } => Answer::Found(Box::new(self.find(words, now).await?)),
+            Verb::List => {
+                let list = |durable: &Durable| Ok(durable.index().collections());
+                let collections = self.blocking(list).await?;
+                Answer::Collections { collections }
+            }
+            Verb::Stat { name } => {
+                let entry = Box::new(self.stat(&name).await?);
+                Answer::Entry { entry }
+            }
+            Verb::Prune { selection } => Answer::Pruned(self.prune(selection).await?),
+            Verb::Destroy { selection } => Answer::Destroyed(self.destroy(selection).await?),
+            Verb::Protect { selection } => {
+                changed(self.set_retention(selection, Retention::Protected).await?)
+            }
+            Verb::Unprotect { selection } => {
+                changed(self.set_retention(selection, Retention::Normal).await?)
+            }
+            Verb::Stats => Answer::Stats(Box::new(self.stats().await?)),
+        })
+    }
+}
