@@ -212,40 +212,40 @@ impl JobCommands {
     /// Runs a job in this process until it ends or Ctrl-C. After a failed step the language model
     /// that made the plan may revise the rest.
     fn run_to_end(&self, mut job: JobFolder, out: &Output) -> Result<(), Failure> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let on_signal = Arc::clone(&cancelled);
+        watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
         loop {
-            let ended = self.run_once(&job, out)?;
-            let id = &job.info().id;
-            match ended {
+            let ended = self.run_once(&job, &cancelled, out)?;
+            let id = job.info().id.clone();
+            let sentence = match ended {
                 Ended::Done => {
                     self.cache_plan(&job, out);
                     return Ok(());
                 }
+                Ended::Failed if self.revise(&mut job, out) => continue,
                 Ended::Failed => {
-                    let sentence = format!(
-                        "job {id} failed; `watchkeeper job resume {id}` tries the rest again"
-                    );
-                    if !self.revise(&mut job, out) {
-                        return Err(Failure::new(Exit::Failed, sentence));
-                    }
+                    format!("job {id} failed; `watchkeeper job resume {id}` tries the rest again")
                 }
                 Ended::Cancelled => {
-                    let sentence =
-                        format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on");
-                    return Err(Failure::new(Exit::Failed, sentence));
+                    format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on")
                 }
-            }
+            };
+            return Err(Failure::new(Exit::Failed, sentence));
         }
     }
 
-    fn run_once(&self, job: &JobFolder, out: &Output) -> Result<Ended, Failure> {
+    fn run_once(
+        &self,
+        job: &JobFolder,
+        cancelled: &AtomicBool,
+        out: &Output,
+    ) -> Result<Ended, Failure> {
         let id = &job.info().id;
         out.object(&json!({"type": "job", "job": id, "output": job.info().output}));
         if !out.is_json() {
             out.note(format!("job {id}"));
         }
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let on_signal = Arc::clone(&cancelled);
-        watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
         let runner = Runner::new(self.tools.clone(), self.jobs.clone());
         let mut progress = Progress::new(out);
         let ended = runner.run(job, &mut |event| progress.show(&event), &|| {
