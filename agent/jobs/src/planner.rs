@@ -58,7 +58,7 @@ pub fn plan_in_part(text: &str, now: DateTime) -> Option<(Plan, Vec<String>)> {
     request.organises().then(|| (build(text, &request), left))
 }
 
-/// Plans a request of [`plan`] anew with refinements, each applied to the earlier ones. `now` is
+/// Plans a request of [`plan`] again with refinements, each applied to the earlier ones. `now` is
 /// the time of the request, `title` the title of the album.
 ///
 /// # Errors

@@ -20,6 +20,7 @@ print(json.dumps([validator.is_valid(plan) for plan in given['plans']]))
 ";
 
 /// Whether each plan is valid by Python's `jsonschema`; `None` if that is not installed.
+#[expect(clippy::print_stdout, reason = "says what is skipped")]
 fn by_schema(plans: &[Value]) -> Option<Vec<bool>> {
     let mut probe = Command::new("python3");
     let probe = probe.args(["-c", "import jsonschema"]).output();

@@ -16,7 +16,7 @@ use watchkeeper_tests::scene::{LONG, STREET, door_workflow};
 const KILLS: usize = 8;
 const MANY_KILLS: usize = 100;
 
-fn job(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Command> {
+pub(crate) fn job(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Command> {
     let mut command = person::command(bench)?;
     command.arg("job").args(arguments).arg("--json");
     command.current_dir(bench.path(""));
@@ -25,23 +25,24 @@ fn job(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Command> {
 
 fn ended(out: &Output) -> anyhow::Result<Vec<Value>> {
     let errors = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{errors}");
+    let said = String::from_utf8_lossy(&out.stdout);
+    ensure!(out.status.success(), "{errors}{said}");
     json_lines(&out.stdout).with_context(|| errors.into_owned())
 }
 
 /// ID of the job that a run has begun.
-fn id_of(objects: &[Value]) -> anyhow::Result<String> {
+pub(crate) fn id_of(objects: &[Value]) -> anyhow::Result<String> {
     let begun = objects.iter().find(|object| object["type"] == "job");
     let id = begun.and_then(|begun| begun["job"].as_str());
     Ok(id.context("no job")?.to_owned())
 }
 
-fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
+pub(crate) fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
     ended(&job(bench, arguments)?.output()?)
 }
 
 /// Pictures of squares; larger squares look blurred to nobody, but each size is another picture.
-fn write_pictures(folder: &Path, number: u32) -> anyhow::Result<()> {
+pub(crate) fn write_pictures(folder: &Path, number: u32) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     for n in 0..number {
         let picture = image::RgbImage::from_fn(480, 360, |x, y| {
@@ -225,7 +226,7 @@ fn pictures_of_events_are_brought_with_camera_class_and_zone() -> anyhow::Result
 }
 
 /// Prints a value of a job; it is one JSON document over several lines.
-fn run_value(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Value> {
+pub(crate) fn run_value(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Value> {
     let out = job(bench, arguments)?.output()?;
     ensure!(
         out.status.success(),

@@ -43,6 +43,7 @@ mod holding;
 mod hostile_models;
 mod injection;
 mod jobs;
+mod jobs_planning;
 mod lessons;
 mod memory;
 mod metrics;

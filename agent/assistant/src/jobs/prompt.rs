@@ -30,8 +30,9 @@ the whole plan again.
 
 Rules
 - Do what the user asks and no more. Use only the tools below.
-- ${step.key} is a result of another step, ${inputs.key} an input of the plan. A step runs when all
-  steps that it refers to are done; depends_on is for an order that no result needs.
+- ${step.key} is a result of another step, ${inputs.key} an input of the plan: a reference. Any
+  parameter may have a reference as its whole value. A step runs when all steps that it refers to
+  are done; depends_on is for an order that no result needs.
 - Folders are those that the user names, spelt as the user spells them. Put folders and numbers
   that the user names into inputs.
 - Files are written into the job's own folder only; a name of a file or folder is one plain name.
@@ -63,12 +64,31 @@ fn describe_tools(tools: &[&'static ToolSpec]) -> String {
             })
             .collect();
         let tool = json!({
-            "tool": spec.name, "about": spec.about, "params": params_schema(spec),
+            "tool": spec.name, "about": spec.about, "params": brief(params_schema(spec)),
             "results": results,
         });
         tool.to_string()
     });
     format!("Tools\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// A schema without the pattern of references, which the instructions describe once.
+fn brief(schema: Value) -> Value {
+    match schema {
+        Value::Object(mut fields) => {
+            if let Some(Value::Array(choices)) = fields.remove("anyOf") {
+                // The other choice is a reference.
+                let own = choices.into_iter().next().unwrap_or_default();
+                fields.extend(own.as_object().cloned().unwrap_or_default());
+            }
+            if fields.remove("pattern").is_some() {
+                fields.insert("format".to_owned(), json!("reference"));
+            }
+            let fields = fields.into_iter().map(|(key, value)| (key, brief(value)));
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
 }
 
 /// The schema of a proposal. Parameters are checked by us, so that each provider accepts it.
@@ -115,8 +135,8 @@ pub fn conversation(
     let tool = Tool::new(PROPOSE, about, schema, false).map_err(|e| e.to_string())?;
     let mut system = vec![INSTRUCTIONS.to_owned(), describe_tools(tools)];
     system.extend(own(blueprint));
-    let day = now.strftime("%A");
-    let mut text = format!("{request}\n\n(Local time: {now}, {day}.)");
+    let now = now.strftime("%Y-%m-%dT%H:%M, %A");
+    let mut text = format!("{request}\n\n(Local time: {now}.)");
     if let PlanTask::Refine { words, .. } = task {
         text = format!("{text}\n\nThe plan for this has run. Now I want this changed:\n{words}");
     }

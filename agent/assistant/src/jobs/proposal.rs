@@ -71,25 +71,34 @@ pub fn check_proposal(
         return Err(texts(faults));
     };
     if !faults.is_empty() {
-        // The form must be right before anything is repaired, but all faults are told at once.
+        // The form must be right before anything is repaired, but all faults are reported at once.
         faults.extend(check(plan, tools).err().unwrap_or_default());
         return Err(bounded(texts(faults)));
     }
     request.clone_into(&mut plan.description);
     plan.rewards = None;
-    let mut repaired = repair(plan, tools).map_err(|left| bounded(texts(left.faults)))?;
-    repaired.changes.truncate(MAX_FAULTS);
+    let changed = |plan: &Plan, done: &Step| {
+        let same = plan.steps.iter().find(|step| step.name == done.name);
+        same.is_none_or(|step| step.call != done.call).then(|| {
+            let name = &done.name;
+            format!(
+                "steps.{name}: the step is done; leave its tool and params exactly as they were"
+            )
+        })
+    };
+    // What a repair may yet correct is no change of a done step.
+    let lost = |done: &&Step| plan.steps.iter().all(|step| step.name != done.name);
+    let done = task.done();
+    let lost: Vec<&Step> = done.iter().copied().filter(lost).collect();
+    let lost: Vec<String> = lost
+        .iter()
+        .filter_map(|step| changed(&plan, step))
+        .collect();
+    let repaired = repair(plan, tools)
+        .map_err(|left| bounded(lost.into_iter().chain(texts(left.faults)).collect()))?;
     let checked = repaired.plan.plan();
     let mut faults = foreign(checked, request, task, tools);
-    for done in task.done() {
-        let same = checked.steps.iter().find(|step| step.name == done.name);
-        if same.is_none_or(|step| step.call != done.call) {
-            faults.push(format!(
-                "steps.{}: the step is done; leave its tool and its params exactly as they were",
-                done.name
-            ));
-        }
-    }
+    faults.extend(done.iter().filter_map(|step| changed(checked, step)));
     faults.extend(accepts(&repaired.plan));
     match faults.is_empty() {
         true => Ok(repaired),

@@ -143,8 +143,8 @@ fn example() -> Value {
     example
 }
 
-/// The instructions of a job. Those of the triage are in `second_opinion` of `watchkeeper-agent`, those of
-/// `jobs` in [`crate::jobs`].
+/// The instructions of a job. Those of the triage are in `second_opinion` of `watchkeeper-agent`,
+/// those of `jobs` in [`crate::jobs`].
 #[must_use]
 pub fn instructions(job: Job) -> String {
     match job {

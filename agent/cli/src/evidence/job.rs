@@ -18,7 +18,7 @@ use watchkeeper_jobs::run::{INFO, JobFolder, LOG, LogRecord, RESULTS, trajectory
 use watchkeeper_pictures::folder::JOB_MARKER;
 
 use super::super::exit::{Exit, Failure};
-use super::super::jobs::jobs_of_user;
+use crate::jobs::jobs_of_user;
 
 /// Deepest folder below the output folder.
 const MAX_DEPTH: usize = 8;

@@ -5,7 +5,9 @@
 //! - A plan is repaired before it is run, and each change is printed. A plan that stays invalid is
 //!   printed with all its faults.
 
+mod commands;
 mod event_pictures;
+mod execution;
 mod planning;
 mod progress;
 mod refine;
@@ -15,35 +17,22 @@ mod templates;
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use watchkeeper_config::Config;
 use watchkeeper_jobs::plan::{
-    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, check, read, read_parts, read_text,
-    repair, schema,
+    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, check, read, read_parts, read_text, repair, schema,
 };
-use watchkeeper_jobs::run::{
-    Ended, JobFolder, JobFolderError, Jobs, Planned, RunError, Runner, trajectory,
-};
-use watchkeeper_jobs::template_store::TemplateStore;
-use watchkeeper_jobs::tools::picture_tools;
-use watchkeeper_jobs::{Toolbox, absent_folders, check_addresses, counted, planner};
+use watchkeeper_jobs::run::{JobFolder, JobFolderError, trajectory};
+use watchkeeper_jobs::{absent_folders, check_addresses, counted, planner};
 
 use super::args::{Global, JobAction, JobOutput, JobPlanArgs, JobRunArgs};
 use super::configuration;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
-use super::state_folder::state_folder;
-use event_pictures::EventPictures;
+pub(super) use commands::jobs_of_user;
+use commands::{JobCommands, invalid, user_templates};
 use planning::PlannedJob;
-use progress::Progress;
-
-/// Folder of all jobs below the user's state folder.
-const FOLDER: &str = "jobs";
-/// Folder of kept and cached plans, beside them.
-const TEMPLATES: &str = "job-templates";
 
 pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
@@ -92,14 +81,11 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
     }
 }
 
-/// Returns whether a request is one for a job: the rules understand it, or the user keeps a template
-/// for it.
+/// Returns whether a request is one for a job: the rules understand it, or the user keeps a
+/// template for it.
 pub(super) fn recognises(text: &str) -> bool {
     let now = jiff::Zoned::now().datetime();
-    let kept = || {
-        let store = TemplateStore::new(state_folder().ok()?.join(TEMPLATES));
-        store.find_template(text).ok()?
-    };
+    let kept = || user_templates().ok()?.find_template(text).ok()?;
     planner::understands(text, now) || kept().is_some()
 }
 
@@ -114,32 +100,7 @@ pub(super) fn answer(text: &str, config: Config, out: &Output) -> Result<(), Fai
     JobCommands::new(config)?.plan(args, out)
 }
 
-/// The jobs of this user.
-pub(super) fn jobs_of_user() -> Result<Jobs, Failure> {
-    Ok(Jobs::new(state_folder()?.join(FOLDER)))
-}
-
-/// Tools and jobs of this user.
-struct JobCommands {
-    tools: Toolbox,
-    jobs: Jobs,
-    templates: TemplateStore,
-    config: Config,
-}
-
 impl JobCommands {
-    fn new(config: Config) -> Result<Self, Failure> {
-        let mut tools = picture_tools();
-        tools.add(Arc::new(EventPictures::new(config.runtime_socket.clone())));
-        let templates = state_folder()?.join(TEMPLATES);
-        Ok(Self {
-            tools,
-            jobs: jobs_of_user()?,
-            templates: TemplateStore::new(templates),
-            config,
-        })
-    }
-
     fn run_file(&self, args: JobRunArgs, out: &Output) -> Result<(), Failure> {
         let mut plan = read_plan(&args.file)?;
         for (key, value) in args.inputs {
@@ -172,94 +133,6 @@ impl JobCommands {
             out.page(show::yaml(&plan)?.trim_end());
         }
         Ok(())
-    }
-
-    fn create_and_run(
-        &self,
-        plan: Plan,
-        origin: &str,
-        planned: Option<Planned>,
-        output: &JobOutput,
-        out: &Output,
-    ) -> Result<(), Failure> {
-        let repaired = self.repair(self.anchored(plan)?, origin)?;
-        for change in &repaired.changes {
-            out.note(format!("repaired: {change}"));
-        }
-        let plan = &repaired.plan;
-        let faults = check_addresses(plan.plan(), &self.jobs);
-        if !faults.is_empty() {
-            return Err(invalid(origin, &faults));
-        }
-        for folder in absent_folders(plan.plan(), &self.tools) {
-            out.note(format!("there is no folder {folder}"));
-        }
-        let output = output.output.as_deref();
-        let job = self.jobs.create_planned(plan, origin, output, planned)?;
-        self.run_to_end(job, out)
-    }
-
-    fn anchored(&self, mut plan: Plan) -> Result<Plan, Failure> {
-        anchor(&mut plan, &self.tools).map_err(no_current_folder)?;
-        Ok(plan)
-    }
-
-    fn repair(&self, plan: Plan, name: &str) -> Result<Repaired, Failure> {
-        repair(plan, &self.tools).map_err(|left| {
-            let repairs = left
-                .changes
-                .iter()
-                .map(|change| format!("repair: {change}"));
-            invalid(name, &left.faults).with(repairs)
-        })
-    }
-
-    /// Runs a job in this process until it ends or Ctrl-C. After a failed step the language model
-    /// that made the plan may revise the rest.
-    fn run_to_end(&self, mut job: JobFolder, out: &Output) -> Result<(), Failure> {
-        loop {
-            let ended = self.run_once(&job, out)?;
-            let id = &job.info().id;
-            match ended {
-                Ended::Done => {
-                    self.cache_plan(&job, out);
-                    return Ok(());
-                }
-                Ended::Failed => {
-                    let sentence = format!(
-                        "job {id} failed; `watchkeeper job resume {id}` tries the rest again"
-                    );
-                    if !self.revise(&mut job, out) {
-                        return Err(Failure::new(Exit::Failed, sentence));
-                    }
-                }
-                Ended::Cancelled => {
-                    let sentence =
-                        format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on");
-                    return Err(Failure::new(Exit::Failed, sentence));
-                }
-            }
-        }
-    }
-
-    fn run_once(&self, job: &JobFolder, out: &Output) -> Result<Ended, Failure> {
-        let id = &job.info().id;
-        out.object(&json!({"type": "job", "job": id, "output": job.info().output}));
-        if !out.is_json() {
-            out.note(format!("job {id}"));
-        }
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let on_signal = Arc::clone(&cancelled);
-        watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
-        let runner = Runner::new(self.tools.clone(), self.jobs.clone());
-        let mut progress = Progress::new(out);
-        let ended = runner.run(job, &mut |event| progress.show(&event), &|| {
-            cancelled.load(Ordering::Relaxed)
-        });
-        out.end_live_line();
-        let ended = ended?;
-        show::result(job, ended, out)?;
-        Ok(ended)
     }
 
     fn validate(&self, file: &Path, out: &Output) -> Result<(), Failure> {
@@ -326,42 +199,6 @@ impl JobCommands {
     }
 }
 
-/// Calls `on_interrupt` at the first Ctrl-C or SIGTERM. A second one ends the process: a tool may
-/// hang.
-fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
-    use tokio::signal::unix::{Signal, SignalKind, signal};
-
-    async fn either(interrupt: &mut Signal, terminate: &mut Signal) {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    let failed =
-        |error: std::io::Error| Failure::new(Exit::Failed, format!("can't start: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let signals = runtime.block_on(async {
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok((interrupt, signal(SignalKind::terminate())?))
-    });
-    let (mut interrupt, mut terminate) = signals.map_err(failed)?;
-    let watch = move || {
-        runtime.block_on(either(&mut interrupt, &mut terminate));
-        on_interrupt();
-        runtime.block_on(either(&mut interrupt, &mut terminate));
-        std::process::exit(Exit::Failed.code().into());
-    };
-    let thread = std::thread::Builder::new().name("signals".to_owned());
-    thread.spawn(watch).map(drop).map_err(failed)
-}
-
-fn no_current_folder(error: std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("the current folder: {error}"))
-}
-
 fn read_plan(file: &Path) -> Result<Plan, Failure> {
     let name = file.display().to_string();
     read_text(&read_file(file)?).map_err(|faults| invalid(&name, &faults))
@@ -383,11 +220,6 @@ fn read_file(file: &Path) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn invalid(name: &str, faults: &[Fault]) -> Failure {
-    let number = counted(faults.len(), "fault");
-    Failure::input(format!("{name}: {number}")).with(faults.iter().map(ToString::to_string))
-}
-
 fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     let id = &job.info().id;
     let was_running = job.cancel()?;
@@ -407,23 +239,4 @@ fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
         out.page(&serde_json::to_string(&transition).unwrap_or_default());
     }
     Ok(())
-}
-
-impl From<JobFolderError> for Failure {
-    fn from(error: JobFolderError) -> Self {
-        let exit = match error {
-            JobFolderError::Unknown(_)
-            | JobFolderError::Ambiguous { .. }
-            | JobFolderError::NotEmpty(_)
-            | JobFolderError::NotText(_) => Exit::BadInput,
-            _ => Exit::Failed,
-        };
-        Self::new(exit, error.to_string())
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        Self::new(Exit::Failed, error.to_string())
-    }
 }

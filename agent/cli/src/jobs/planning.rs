@@ -1,7 +1,7 @@
 //! Plans requests: by the rules, by templates of the user, by the cache, by a language model.
 //!
 //! - The first that has a plan for the whole request serves it, and the user is told which.
-//! - If the language model fails, the rules plan what they understand, and name what they leave out.
+//! - If the language model fails, the rules plan what they understand, and name the other words.
 //! - A plan of a model is cached once its job is done. If its job fails, the model may revise it.
 
 use jiff::Zoned;
@@ -19,7 +19,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::super::state_folder::state_folder;
 use super::super::user_llm;
-use super::{JobCommands, no_current_folder};
+use super::commands::{JobCommands, invalid, no_current_folder};
 
 /// Most times that a language model replaces the rest of a plan.
 pub(super) const MAX_REVISIONS: u32 = 2;
@@ -186,7 +186,7 @@ impl JobCommands {
             return Ok(false);
         }
         let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Failed, error.to_string());
-        let old = read(&job.info().plan).map_err(|faults| super::invalid("job", &faults))?;
+        let old = read(&job.info().plan).map_err(|faults| invalid("job", &faults))?;
         let task = PlanTask::Revise(failed_job(job, &old)?);
         let accepts = |plan: &CheckedPlan| -> Vec<String> {
             let refused = job.check_revision(plan, &self.tools).err();

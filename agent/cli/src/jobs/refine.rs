@@ -1,7 +1,7 @@
 //! `watchkeeper job refine`: a job again, with changes in plain English.
 //!
-//! - A request that the rules planned is planned again with the changes. Of another plan, values are
-//!   changed where one step is meant. All else goes to the language model.
+//! - A request that the rules planned is planned again with the changes. In another plan, values
+//!   are changed where one step is meant. All else goes to the language model.
 //! - The earlier job stays as it is; the new one names it as its predecessor.
 
 use jiff::tz::TimeZone;
@@ -15,7 +15,8 @@ use watchkeeper_jobs::run::{JobFolder, Planned, PlannedBy};
 use super::super::args::JobRefineArgs;
 use super::super::exit::Failure;
 use super::super::output::Output;
-use super::{JobCommands, PlannedJob, invalid, no_current_folder};
+use super::commands::{JobCommands, invalid, no_current_folder};
+use super::planning::PlannedJob;
 
 /// Fewest letters of an ID before the words: "2 best" is a wish.
 const MIN_ID: usize = 8;

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use watchkeeper_assistant::wording::{cut, local_time};
-use watchkeeper_jobs::Toolbox;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
-use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogRecord};
+use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogRecord, Planned, PlannedBy};
+use watchkeeper_jobs::{Toolbox, counted};
 
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
@@ -114,7 +114,8 @@ fn whole(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     let log = job.log()?;
     out.object(
         &json!({"job": info.id, "created_ms": info.created_ms, "state": state,
-        "done": done, "steps": all, "origin": info.origin, "output": info.output, "log": log}),
+        "done": done, "steps": all, "origin": info.origin, "output": info.output,
+        "planned": info.planned, "log": log}),
     );
     if out.is_json() {
         return Ok(());
@@ -125,6 +126,9 @@ fn whole(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     ));
     out.line(format!("  from    {}", info.origin));
     out.line(format!("  output  {}", info.output.display()));
+    if let Some(planned) = &info.planned {
+        out.line(format!("  planned {}", planned_by(planned)));
+    }
     let rows = log.iter().filter_map(|line| {
         let (step, what) = match &line.record {
             LogRecord::Opened | LogRecord::Claimed { .. } => return None,
@@ -140,6 +144,25 @@ fn whole(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     });
     out.table(&["time", "step", "what"], rows);
     Ok(())
+}
+
+/// How a plan was made, in one line.
+fn planned_by(planned: &Planned) -> String {
+    let by = match planned.by {
+        PlannedBy::Rules => "by rules",
+        PlannedBy::Template => "by a template",
+        PlannedBy::Cache => "by a language model, for an earlier request",
+        PlannedBy::Model => "by a language model",
+        PlannedBy::Edited => "by rules that changed values",
+        PlannedBy::RulesInPart => "by rules, in part",
+    };
+    let revised = match planned.revisions {
+        0 => String::new(),
+        number => format!(", revised {}", counted(number as usize, "time")),
+    };
+    let after = planned.predecessor.as_ref();
+    let after = after.map_or_else(String::new, |job| format!(", refines job {job}"));
+    format!("{by}{revised}{after}")
 }
 
 pub(super) fn is_done(job: &JobFolder) -> Result<bool, Failure> {

@@ -9,7 +9,8 @@ use watchkeeper_jobs::template_store::TemplateStoreError;
 use super::super::args::TemplateAction;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
-use super::{JobCommands, invalid, show};
+use super::commands::{JobCommands, invalid};
+use super::show;
 
 /// Longest request in the table, in characters.
 const MAX_REQUEST: usize = 70;

@@ -245,6 +245,13 @@ steps:
 }
 
 #[test]
+fn text_beyond_the_bound_is_no_plan() {
+    let long = format!("{GOOD}# {}", "x".repeat(MAX_PLAN_BYTES));
+    let found = faults(&long);
+    assert!(found[0].contains("are more than the 1048576"), "{found:?}");
+}
+
+#[test]
 fn thousand_steps_are_the_most() {
     let step =
         |n| json!({"name": format!("s{n}"), "tool": "list_pictures", "params": {"folder": "/a"}});

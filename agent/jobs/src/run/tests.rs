@@ -530,3 +530,26 @@ fn pictures_of_a_folder_become_an_album() {
     let log = serde_json::to_string(&job.log().unwrap()).unwrap();
     assert!(log.contains("1 can't be read"), "{log}");
 }
+
+#[test]
+fn revised_plan_keeps_done_steps_and_survives_a_restart() {
+    let bench = Bench::new();
+    bench.fail("b", &[permanent()]);
+    let mut job = bench.create(chain());
+    assert_eq!(bench.run(&job), Ended::Failed);
+    bench.calls();
+    let mut changed = chain();
+    changed[0]["params"]["text"] = json!("other");
+    let refused = job.revise(&bench.plan(changed), &bench.tools).unwrap_err();
+    assert_eq!(refused.to_string(), "step a is done; leave it as it is");
+    let mut dropped = chain();
+    dropped.as_array_mut().unwrap().remove(2);
+    assert!(job.revise(&bench.plan(dropped), &bench.tools).is_err());
+    let mut revised = chain();
+    revised[1]["params"]["text"] = json!("instead of ${a.text}");
+    job.revise(&bench.plan(revised), &bench.tools).unwrap();
+    let again = bench.jobs().open(&job.info().id).unwrap();
+    assert_eq!(again.info(), job.info());
+    assert_eq!(bench.run(&again), Ended::Done);
+    assert_eq!(bench.calls(), ["instead of hello you"]);
+}
