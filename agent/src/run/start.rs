@@ -20,7 +20,7 @@ use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_config::{AuditConfig, LookupConfig, SinksConfig};
 use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::id::{BoxId, EventId, EventSeq, SiteId};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{
     Batch, LateStore, Op, OpenOutcome, OpenReport, Options, Store, StoreError,
@@ -140,14 +140,7 @@ impl Agent {
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
         let queue = opinion_queue(asker.is_some(), restored.opinions, now, wall);
-        let chain_counts = SharedCounts::default();
-        let chains = chain_setup(
-            setup.lookups,
-            asker.clone(),
-            &shared,
-            restored.chains,
-            &chain_counts,
-        );
+        let chains = chain_setup(setup.lookups, asker.clone(), &shared, restored.chains);
         let journal = match (&setup.broker, &asker) {
             (Some(_), _) => JournalReader::follow(&shared.runtime, outbox.cursor()),
             (None, Some(_)) => JournalReader::tail(&shared.runtime, restored.tail_cursor),
@@ -163,11 +156,7 @@ impl Agent {
         let api = setup.api.map(|api| api_setup(api, &shared));
         let session = Session::new(now, starts, fastrand::u64(..));
         let name = format!("{}/{}", setup.site, setup.box_id);
-        let identity = Identity {
-            site: setup.site,
-            box_id: setup.box_id,
-            boot_id: ulid::Ulid::new().to_string(),
-        };
+        let identity = identity(setup.site, setup.box_id);
         let mut outbox = DurableOutbox::new(outbox, Arc::clone(&store));
         if let Some(op) = unstored_start {
             outbox.stage(op);
@@ -188,16 +177,24 @@ impl Agent {
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
+            chain_counts: Arc::clone(&chains.counts),
             tasks: Some(task_setup(setup.sinks, &shared, api, chains)),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
-            chain_counts,
             status_requests: StatusRequests::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),
             disk: DiskReport::default(),
             is_stopping: false,
         })
+    }
+}
+
+fn identity(site: SiteId, box_id: BoxId) -> Identity {
+    Identity {
+        site,
+        box_id,
+        boot_id: ulid::Ulid::new().to_string(),
     }
 }
 
@@ -238,7 +235,6 @@ fn chain_setup(
     asker: Option<Arc<Asker>>,
     shared: &Shared,
     (restored, cursor): (Vec<StoredChain>, Option<EventSeq>),
-    counts: &SharedCounts,
 ) -> evidence::service::Setup {
     evidence::service::Setup {
         lookups,
@@ -247,7 +243,7 @@ fn chain_setup(
         restored,
         cursor,
         trace: shared.trace.clone(),
-        counts: Arc::clone(counts),
+        counts: SharedCounts::default(),
     }
 }
 

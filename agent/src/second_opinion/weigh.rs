@@ -63,9 +63,18 @@ fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Weighed {
     }
     match opinion.verdict {
         Stance::Abstain => stands(case, "the second opinion abstains"),
-        Stance::Confirm => weigh_stance(case, opinion, true),
-        Stance::Refute => weigh_stance(case, opinion, false),
+        Stance::Confirm => with_effort(weigh_stance(case, opinion, true), answer),
+        Stance::Refute => with_effort(weigh_stance(case, opinion, false), answer),
     }
+}
+
+/// Adds time and cost of the answer to its link.
+fn with_effort(mut weighed: Weighed, answer: &Result<Answer, String>) -> Weighed {
+    if let (Some(link), Ok(answer)) = (&mut weighed.evidence, answer) {
+        link.took_ms = u64::try_from(answer.took.as_millis()).ok();
+        link.cost_usd = Some(answer.cost.dollars());
+    }
+    weighed
 }
 
 /// Weighs a confirmation or a refutation.

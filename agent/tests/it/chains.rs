@@ -342,6 +342,39 @@ async fn agent_killed_while_a_model_is_asked_pays_once_and_reports_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn random_kills_leave_one_result_an_event_and_no_second_paid_call() {
+    const EVENTS: usize = 8;
+    let model = model((0..EVENTS).map(|_| opinion_step("confirm", 0.9)).collect()).await;
+    let service = LookupService::start(&[(200, "{\"status\":\"active\"}")]);
+    let sections = format!("{}{MEMBERS}{}", service.section(), llm_section(&model));
+    let mut fixture = Fixture::start(&sections).await;
+    let mut random = fastrand::Rng::with_seed(57);
+    for _ in 0..EVENTS {
+        fixture.runtime.append(event(&["model", "registry", "members", "person"], CODE));
+        for _ in 0..random.usize(1..=3) {
+            tokio::time::sleep(Duration::from_millis(random.u64(0..400))).await;
+            fixture.agent.crash_and_restart();
+        }
+    }
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while fixture.runtime.assessments().len() < EVENTS {
+        assert!(Instant::now() < until, "{} assessments", fixture.runtime.assessments().len());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut of: Vec<usize> = fixture.runtime.assessments().iter().map(|(seq, _)| *seq).collect();
+    of.sort_unstable();
+    assert_eq!(of, (1..=EVENTS).collect::<Vec<_>>(), "one for each event");
+    let paid = model.requests().len();
+    assert!(paid <= EVENTS, "{paid} paid calls for {EVENTS} events");
+    for (_, new) in fixture.runtime.assessments() {
+        let asked = new["assessment"]["by"]["asked"].as_array().map(Vec::len);
+        let links = new["links"].as_array().map(Vec::len);
+        assert_eq!(asked, links, "a link for each source: {new:#}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn agent_killed_between_sources_asks_the_free_one_again() {
     let service = LookupService::start(&[(200, "{\"status\":\"active\"}")]);
     let mut fixture = Fixture::start(&format!("{}{MEMBERS}", service.section())).await;

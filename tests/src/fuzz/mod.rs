@@ -20,6 +20,7 @@ mod decoders;
 mod discovery;
 mod download;
 mod effect;
+mod evidence;
 mod history;
 mod hostile;
 mod journal;
@@ -57,6 +58,7 @@ pub const TARGETS: &[Target] = &[
     target("discovery", discovery::discovery),
     target("download", download::download),
     target("effect", effect::effect),
+    target("evidence", evidence::evidence),
     target("history", history::history),
     target("journal", journal::journal),
     target("manifest", manifest::manifest),

@@ -1,546 +1,146 @@
-//! Evidence bundles of real daemons, checked by the command and by an independent program.
+//! A chain of sources from end to end: the real runtime reads a code, the real agent looks it up in
+//! a table, and the journal has one assessment with a link for each source.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
-use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_bundle::verify::{ExpectedKey, verify};
-use watchkeeper_bundle::{CHAIN, MANIFEST, RECORDS, SIGNATURE, archive};
-use watchkeeper_contract::bundle::{BundleFile, BundleManifest};
-use watchkeeper_runtime::coverage::SigningKey;
-use watchkeeper_store::chain::Hash;
-use watchkeeper_tests::daemons::{Bench, Process, wait_up_to};
-use watchkeeper_tests::person;
-use watchkeeper_tests::scene::{LONG, TRACKED, deploy_rules};
+use watchkeeper_tests::daemons::{Bench, json_lines, program, wait_up_to};
+use watchkeeper_tests::scene::{LONG, STREET};
 
-/// Tampered bundles of the suite.
-const TAMPERED: usize = 200;
+const MEMBERS: &str = "[agent.lookups.members]\nkind = \"table\"\npath = \"members.csv\"\n\
+                       key = \"plate\"\n";
 
-type Files = BTreeMap<String, Vec<u8>>;
-
-fn evidence(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
-    let mut command = person::command(bench)?;
-    Ok(command.arg("evidence").args(arguments).output()?)
+/// A box whose table has the plate `AB 123 CD`.
+fn bench() -> anyhow::Result<Bench> {
+    let bench = Bench::new(MEMBERS)?;
+    std::fs::write(bench.path("members.csv"), "plate,owner\nAB 123 CD,Ada\n")?;
+    Ok(bench)
 }
 
-fn text(out: &Output) -> String {
-    let [out, errors] = [&out.stdout, &out.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    format!("{out}{errors}")
-}
-
-/// Exports to a file of the bench, and returns its path.
-fn export(bench: &Bench, what: &str, name: &str, more: &[&str]) -> anyhow::Result<PathBuf> {
-    let path = bench.path(name);
-    let target = path.display().to_string();
-    let out = evidence(
-        bench,
-        &[&["export", what, "--output", &target], more].concat(),
-    )?;
-    ensure!(out.status.success(), "{}", text(&out));
-    Ok(path)
-}
-
-/// Public key of the box and its fingerprint.
-fn key(bench: &Bench) -> anyhow::Result<(String, String)> {
-    let key = bench.get("/v1/evidence/key")?;
-    let member = |name: &str| key[name].as_str().map(str::to_owned).context("no key");
-    Ok((member("key")?, member("fingerprint")?))
-}
-
-/// Runs the independent verifier. Returns whether it finds each bundle sound.
-fn python(bundles: &[PathBuf], fingerprint: &str) -> anyhow::Result<Vec<bool>> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/bundle/verify.py");
-    let mut command = Command::new("python3");
-    let command = command
-        .arg("-B")
-        .arg(script)
-        .args(["--fingerprint", fingerprint]);
-    let out = command.args(bundles).output()?;
-    ensure!(out.stderr.is_empty(), "{}", text(&out));
-    let lines = String::from_utf8(out.stdout)?;
-    let verdicts = bundles.iter().map(|bundle| {
-        let begin = format!("{}: ", bundle.display());
-        let verdict = lines.lines().find_map(|line| line.strip_prefix(&begin));
-        let verdict = verdict.with_context(|| format!("no verdict: {lines}"))?;
-        Ok(verdict.starts_with("sound: "))
+/// Deploys a pipeline that reads a code of this text, and whose rule asks the table about it.
+fn deploy(bench: &Bench, id: &str, text: &str) -> anyhow::Result<()> {
+    let source = json!({"id": "street", "uri": STREET, "pace": "native"});
+    bench.json("PUT", "/v1/sources/street", Some(&source))?;
+    let workflow = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+                "images": "$inputs.image", "model_id": "motion"},
+            {"type": "roboflow_core/qr_code_generator@v1", "name": "made", "text": text},
+            {"type": "roboflow_core/qr_code_detector@v1", "name": "codes",
+                "images": "$steps.made.qr_code"},
+        ],
+        "outputs": [],
     });
-    let verdicts = verdicts.collect::<anyhow::Result<Vec<bool>>>()?;
-    ensure!(out.status.success() == verdicts.iter().all(|sound| *sound));
-    Ok(verdicts)
-}
-
-/// Whether each verifier finds a bundle sound: ours, and the independent one.
-fn is_sound(bench: &Bench, bundle: &[u8], fingerprint: &str) -> anyhow::Result<[bool; 2]> {
-    let path = bench.path("checked.tar");
-    fs::write(&path, bundle)?;
-    let others = python(&[path], fingerprint)?;
-    Ok([is_sound_for_us(bundle, fingerprint)?, others == [true]])
-}
-
-fn is_sound_for_us(bundle: &[u8], fingerprint: &str) -> anyhow::Result<bool> {
-    let expected = ExpectedKey::by_fingerprint(fingerprint).context("a fingerprint")?;
-    Ok(verify(&mut &*bundle, Some(&expected)).is_ok())
-}
-
-fn unpack(bundle: &[u8]) -> anyhow::Result<Files> {
-    let mut files = Files::new();
-    for entry in tar::Archive::new(bundle).entries()? {
-        let mut entry = entry?;
-        let name = entry.path()?.display().to_string();
-        entry.read_to_end(files.entry(name).or_default())?;
-    }
-    Ok(files)
-}
-
-fn pack<'a>(files: impl IntoIterator<Item = (&'a String, &'a Vec<u8>)>) -> anyhow::Result<Vec<u8>> {
-    let mut out = Vec::new();
-    for (name, content) in files {
-        archive::write_file(
-            &mut out,
-            name,
-            content.len() as u64,
-            &mut content.as_slice(),
-        )?;
-    }
-    archive::write_end(&mut out)?;
-    Ok(out)
-}
-
-/// Makes the manifest list the files as they are, without a new signature.
-fn hash_again(files: &mut Files) -> anyhow::Result<BundleManifest> {
-    let mut manifest: BundleManifest =
-        serde_json::from_slice(files.get(MANIFEST).context("a manifest")?)?;
-    let known = std::mem::take(&mut manifest.files).into_iter();
-    let known: BTreeMap<_, _> = known.map(|file| (file.name, file.original)).collect();
-    let listed = files
-        .iter()
-        .filter(|(name, _)| ![MANIFEST, SIGNATURE].contains(&name.as_str()));
-    let listed = listed.map(|(name, content)| BundleFile {
-        name: name.clone(),
-        bytes: content.len() as u64,
-        sha256: Hash::of(content).to_string(),
-        original: known.get(name).cloned().flatten(),
+    let rule = json!({
+        "name": "arrival", "cooldown_s": 3600,
+        "when": {"kind": "count", "detections": "$steps.model.predictions",
+            "bound": {"over": 0}, "for_s": 2},
+        "decide": {"chain": ["code", "members", "person"],
+            "code": "$steps.codes.predictions"},
     });
-    manifest.files = listed.collect();
-    let value = serde_json::to_value(&manifest)?;
-    let text = watchkeeper_contract::canonical::canonical(&value);
-    files.insert(MANIFEST.to_owned(), text.into_bytes());
-    Ok(manifest)
-}
-
-/// Lists the files as they are and signs that by a key in the folder `state`.
-fn sign_again(files: &mut Files, state: &Path) -> anyhow::Result<()> {
-    let BundleManifest {
-        subject,
-        at,
-        files: listed,
-        missing,
-        ..
-    } = hash_again(files)?;
-    let name = "test/bench".to_owned();
-    let signed = SigningKey::of(state).sign_bundle(name, subject, (listed, missing), at)?;
-    files.insert(MANIFEST.to_owned(), signed.manifest.into_bytes());
-    files.insert(SIGNATURE.to_owned(), signed.signature.into_bytes());
+    let spec = json!({"id": id, "source": "street", "workflow": workflow, "rules": [rule]});
+    bench.json("POST", "/v1/pipelines", Some(&spec))?;
     Ok(())
 }
 
-/// A box with an event of the rule `somebody` that has ended and whose clip is kept, and the number
-/// of its first record. Records of the rule `crowd` come in between.
-fn watched() -> anyhow::Result<(Bench, Process, u64)> {
-    let bench = Bench::new("")?;
-    let runtime = bench.runtime()?;
-    let rule = |name: &str, clip: Value| {
-        let mut rule = json!({"name": name, "when": {"kind": "appears", "detections": TRACKED}});
-        rule["clip"] = clip;
-        rule
-    };
-    let rules = [
-        rule("somebody", json!({"before_s": 1, "after_s": 2})),
-        rule("crowd", Value::Null),
-    ];
-    deploy_rules(&bench, &rules)?;
-    let seq = wait_up_to(LONG, "an event with its clip", || {
+/// Waits for the assessment of the event of this pipeline.
+fn assessed(bench: &Bench, pipeline: &str) -> anyhow::Result<Value> {
+    let found = wait_up_to(LONG, "the result of the chain", || {
         let events = bench.events().ok()?;
-        let ended = |phase: &str| -> BTreeSet<String> {
-            let events = events.iter().filter(|event| event["phase"] == phase);
-            events.map(|event| event["id"].to_string()).collect()
-        };
-        let (end, clip) = (ended("end"), ended("clip"));
-        let is_whole = |event: &&Value| {
-            let id = event["id"].to_string();
-            event["phase"] == "new"
-                && event["body"]["rule"] == "somebody"
-                && end.contains(&id)
-                && clip.contains(&id)
-        };
-        events.iter().find(is_whole)?["seq"].as_u64()
+        let is_it = |e: &&Value| e["phase"] == "assessed" && e["pipeline"] == pipeline;
+        let mut assessed = events.iter().filter(is_it);
+        assessed.next().cloned()
     })?;
-    Ok((bench, runtime, seq))
+    let events = bench.events()?;
+    let of_event = events
+        .iter()
+        .filter(|e| e["id"] == found["id"] && e["phase"] == "assessed");
+    assert_eq!(of_event.count(), 1, "one assessment");
+    let new = events
+        .iter()
+        .find(|e| e["id"] == found["id"] && e["phase"] == "new");
+    let new = new.unwrap_or(&Value::Null);
+    assert_eq!(new["decision"]["verdict"], "escalate", "{new:#}");
+    assert_eq!(new["body"]["readings"][0]["kind"], "code", "{new:#}");
+    Ok(found)
 }
 
 #[test]
-fn event_bundle_is_sound_for_both_verifiers() -> anyhow::Result<()> {
-    let (bench, runtime, seq) = watched()?;
-    let path = export(&bench, &seq.to_string(), "event.tar", &[])?;
-    let whole = export(&bench, &seq.to_string(), "whole.tar", &["--to-head"])?;
-    let (public, fingerprint) = key(&bench)?;
-    let file = path.display().to_string();
-
-    let again = evidence(&bench, &["export", &seq.to_string(), "--output", &file])?;
-    assert_eq!(again.status.code(), Some(2), "{}", text(&again));
-    assert!(text(&again).contains("exists"), "{}", text(&again));
-
-    // No runtime is needed to verify.
-    runtime.kill()?;
-    let open = text(&evidence(&bench, &["verify", &file])?);
-    assert!(open.contains("NOT proven: whose key"), "{open}");
-    let pinned = evidence(&bench, &["verify", &file, "--key", &public])?;
-    assert_eq!(pinned.status.code(), Some(0), "{}", text(&pinned));
-    let pinned = text(&pinned);
-    assert!(
-        pinned.contains("signed with the key that you named"),
-        "{pinned}"
-    );
-    assert!(!pinned.contains("missing:"), "{pinned}");
-    let other = evidence(
-        &bench,
-        &["verify", &file, "--fingerprint", &"ab".repeat(32)],
-    )?;
-    assert_eq!(other.status.code(), Some(1), "{}", text(&other));
-
-    let bundle = fs::read(&path)?;
-    assert_eq!(is_sound(&bench, &bundle, &fingerprint)?, [true, true]);
-    assert_eq!(
-        is_sound(&bench, &fs::read(whole)?, &fingerprint)?,
-        [true, true]
-    );
-    let files = unpack(&bundle)?;
-    let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    for wanted in [RECORDS, "coverage.json", "pipeline.json"] {
-        assert!(names.contains(&wanted), "{names:?}");
-    }
-    let media = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).count();
-    assert!(
-        media(".jpg") >= 1 && media(".mp4") + media(".webm") == 1,
-        "{names:?}"
-    );
-    Ok(())
-}
-
-#[test]
-fn each_of_200_tampered_bundles_is_found() -> anyhow::Result<()> {
-    let (bench, runtime, seq) = watched()?;
-    let bundle = fs::read(export(&bench, &seq.to_string(), "event.tar", &[])?)?;
-    let (_, fingerprint) = key(&bench)?;
-    runtime.kill()?;
-    let cases = tampered(&bundle, &bench.path("state"), &bench.path("other"))?;
-    assert!(cases.len() >= TAMPERED, "{} cases", cases.len());
-    let folder = bench.path("cases");
-    fs::create_dir(&folder)?;
-    let mut unseen = Vec::new();
-    let mut paths = Vec::new();
-    for (n, (name, tampered)) in cases.iter().enumerate() {
-        ensure!(*tampered != bundle, "{name} changes nothing");
-        if is_sound_for_us(tampered, &fingerprint)? {
-            unseen.push(format!("{name}: by ours"));
-        }
-        let path = folder.join(format!("{n}.tar"));
-        fs::write(&path, tampered)?;
-        paths.push(path);
-    }
-    let verdicts = python(&paths, &fingerprint)?;
-    let believed = verdicts.iter().zip(&cases).filter(|(sound, _)| **sound);
-    unseen.extend(believed.map(|(_, (name, _))| format!("{name}: by Python's")));
-    assert!(unseen.is_empty(), "found sound: {unseen:#?}");
-    Ok(())
-}
-
-/// Tampered forms of a bundle, each with its description.
-fn tampered(bundle: &[u8], state: &Path, other: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let mut rng = fastrand::Rng::with_seed(58);
-    let files = unpack(bundle)?;
-    let mut cases = Vec::new();
-    for n in 0..90 {
-        let mut flipped = bundle.to_vec();
-        let at = rng.usize(..bundle.len());
-        flipped[at] ^= 1 << rng.u8(..8);
-        cases.push((format!("flip {n} at {at}"), flipped));
-    }
-    let mut at = 0;
-    for (name, content) in &files {
-        let end = at + 512 + content.len().next_multiple_of(512);
-        for (part, from, to) in [("header", at, at + 512), ("content", at + 512, end)] {
-            for _ in 0..4 {
-                let mut flipped = bundle.to_vec();
-                flipped[rng.usize(from..to)] ^= 1 << rng.u8(..8);
-                cases.push((format!("flip in {part} of {name}"), flipped));
-            }
-        }
-        at = end;
-        let mut removed = files.clone();
-        removed.remove(name);
-        cases.push((format!("{name} removed"), pack(&removed)?));
-    }
-    for n in 0..12 {
-        let cut = rng.usize(..bundle.len());
-        cases.push((format!("cut {n} at {cut}"), bundle[..cut].to_vec()));
-        let longer = [bundle, &vec![0; rng.usize(1..1024)]].concat();
-        cases.push((format!("longer {n}"), longer));
-    }
-    for name in ["a.txt", "media/00000000000000000000000000.jpg", "zz"] {
-        let mut added = files.clone();
-        added.insert(name.to_owned(), Vec::new());
-        cases.push((format!("{name} added"), pack(&added)?));
-    }
-    let names: Vec<&String> = files.keys().collect();
-    for n in 1..names.len() {
-        let mut swapped: Vec<_> = files.iter().collect();
-        let (a, b) = (swapped[n - 1].1, swapped[n].1);
-        (swapped[n - 1].1, swapped[n].1) = (b, a);
-        cases.push((format!("{} swapped", names[n]), pack(swapped)?));
-        let mut reordered: Vec<_> = files.iter().collect();
-        reordered.swap(n - 1, n);
-        cases.push((format!("{} reordered", names[n]), pack(reordered)?));
-        let twice = files.iter().take(n).chain(files.iter().skip(n - 1));
-        cases.push((format!("{} twice", names[n - 1]), pack(twice)?));
-    }
-    cases.extend(rewritten(&files, state, other)?);
-    Ok(cases)
-}
-
-/// Bundles that were changed and listed again: without a key, with another key, and with the key of
-/// the box, where the records contradict each other.
-fn rewritten(files: &Files, state: &Path, other: &Path) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    fs::create_dir_all(other)?;
-    let records = String::from_utf8(files[RECORDS].clone())?;
-    let chain = files.get(CHAIN).cloned().unwrap_or_default();
-    let lines: Vec<&str> = records.split_inclusive('\n').collect();
-    let clip = files
-        .keys()
-        .find(|name| name.ends_with(".mp4") || name.ends_with(".webm"));
-    let clip = clip.context("a clip")?.clone();
-    let reversed: String = lines.iter().rev().copied().collect();
-    let edits: Vec<(&str, String, Vec<u8>)> = vec![
-        (
-            "a word",
-            RECORDS.to_owned(),
-            records.replacen("somebody", "nobody12", 1).into(),
-        ),
-        ("reordered records", RECORDS.to_owned(), reversed.into()),
-        (
-            "a record less",
-            RECORDS.to_owned(),
-            lines[1..].concat().into(),
-        ),
-        (
-            "a record twice",
-            RECORDS.to_owned(),
-            [lines[0], &records].concat().into(),
-        ),
-        ("no records", RECORDS.to_owned(), Vec::new()),
-        (
-            "other links",
-            CHAIN.to_owned(),
-            [&chain[..], lines[0].as_bytes()].concat(),
-        ),
-        ("another clip", clip.clone(), b"another clip".to_vec()),
-    ];
-    let mut cases = Vec::new();
-    for (what, name, content) in edits {
-        let mut edited = files.clone();
-        edited.insert(name, content);
-        hash_again(&mut edited)?;
-        cases.push((format!("{what}, listed again"), pack(&edited)?));
-        sign_again(&mut edited, state)?;
-        cases.push((format!("{what}, signed by the box"), pack(&edited)?));
-    }
-    let mut hidden = files.clone();
-    hidden.remove(&clip);
-    sign_again(&mut hidden, state)?;
-    cases.push((
-        "the clip hidden, signed by the box".to_owned(),
-        pack(&hidden)?,
-    ));
-    let mut foreign = files.clone();
-    sign_again(&mut foreign, other)?;
-    cases.push(("signed by another key".to_owned(), pack(&foreign)?));
-    let mut mixed = files.clone();
-    mixed.insert(SIGNATURE.to_owned(), foreign[SIGNATURE].clone());
-    cases.push(("signature of another key".to_owned(), pack(&mixed)?));
-    Ok(cases)
-}
-
-#[test]
-fn exported_folder_has_a_page_with_pictures_and_clips() -> anyhow::Result<()> {
-    let (bench, _runtime, seq) = watched()?;
-    let folder = bench.path("for people");
-    let target = folder.display().to_string();
-    let export = |arguments: &[&str]| -> anyhow::Result<Output> {
-        let mut command = person::command(&bench)?;
-        command.args(["events", "export"]).args(arguments);
-        Ok(command.args(["--output", &target]).output()?)
-    };
-    let nothing = export(&["--rule", "nobody"])?;
-    assert_eq!(nothing.status.code(), Some(2), "{}", text(&nothing));
-    let unknown = export(&["999999"])?;
-    assert!(
-        text(&unknown).contains("there is no event 999999"),
-        "{}",
-        text(&unknown)
-    );
-    assert!(!folder.exists());
-
-    let out = export(&["--from", "1h", "--camera", "street", "--rule", "somebody"])?;
-    assert!(out.status.success(), "{}", text(&out));
-    let again = export(&[&seq.to_string()])?;
-    assert!(text(&again).contains("exists"), "{}", text(&again));
-
-    let page = fs::read_to_string(folder.join("index.html"))?;
-    assert!(!page.contains("http"), "the page refers to the network");
-    let (mut events, mut clips) = (0, 0);
-    for entry in fs::read_dir(&folder)? {
-        let entry = entry?;
-        if !entry.file_type()?.is_dir() {
-            continue;
-        }
-        events += 1;
-        let name = entry.file_name().into_string().ok().context("a name")?;
-        assert!(name.contains(" street somebody"), "{name}");
-        let records = fs::read(entry.path().join("event.json"))?;
-        let records: Value = serde_json::from_slice(&records)?;
-        let first = &records["records"][0];
-        assert_eq!(first["body"]["rule"], "somebody", "{records:#}");
-        let picture = fs::read(entry.path().join("picture.jpg"))?;
-        assert_eq!(Hash::of(&picture).to_string(), first["media"][0]["sha256"]);
-        clips += usize::from(entry.path().join("clip.mp4").exists());
-    }
-    assert!(events >= 1 && clips >= 1, "{events} events, {clips} clips");
-    assert_eq!(page.matches("<section>").count(), events);
-    Ok(())
-}
-
-#[test]
-fn bundle_states_media_and_pipeline_that_are_gone() -> anyhow::Result<()> {
-    let (bench, _runtime, seq) = watched()?;
-    for day in fs::read_dir(bench.path("state/media"))? {
-        for file in fs::read_dir(day?.path())? {
-            fs::remove_file(file?.path())?;
-        }
-    }
-    bench.json("DELETE", "/v1/pipelines/watch", None)?;
-    let path = export(&bench, &seq.to_string(), "event.tar", &[])?;
-    let (_, fingerprint) = key(&bench)?;
-    assert_eq!(
-        is_sound(&bench, &fs::read(&path)?, &fingerprint)?,
-        [true, true]
-    );
-    let shown = text(&evidence(&bench, &["verify", &path.display().to_string()])?);
-    assert!(shown.matches("missing: media/").count() >= 2, "{shown}");
-    assert!(
-        shown.contains("missing: pipeline.json: pipeline watch was deleted"),
-        "{shown}"
-    );
-
-    let unknown = evidence(&bench, &["export", "999999", "--output", "/nonexistent/x"])?;
-    assert_eq!(unknown.status.code(), Some(1), "{}", text(&unknown));
-    let target = bench.path("unknown.tar").display().to_string();
-    let unknown = evidence(&bench, &["export", "999999", "--output", &target])?;
-    assert!(
-        text(&unknown).contains("no record 999999"),
-        "{}",
-        text(&unknown)
-    );
-    assert!(!bench.path("unknown.tar").exists());
-    Ok(())
-}
-
-const PLAN: &str = r#"
-name: best-of-a-folder
-steps:
-  - {name: list, tool: list_pictures, params: {folder: photos}}
-  - {name: sheet, tool: contact_sheet, params: {from: "${list.pictures}", file: "all pictures.jpg"}}
-"#;
-
-#[test]
-fn job_bundle_holds_plan_log_results_and_files() -> anyhow::Result<()> {
-    let bench = Bench::new("")?;
+fn code_that_a_table_knows_is_decided_and_another_one_waits_for_a_person() -> anyhow::Result<()> {
+    let bench = bench()?;
     let _runtime = bench.runtime()?;
-    fs::create_dir(bench.path("photos"))?;
-    for n in 0..3_u8 {
-        let picture = image::RgbImage::from_pixel(64, 48, image::Rgb([n * 80, 20, 90]));
-        picture.save(bench.path("photos").join(format!("{n}.jpg")))?;
-    }
-    fs::write(bench.path("plan.yaml"), PLAN)?;
-    let mut command = person::command(&bench)?;
-    command
-        .args(["job", "run", "plan.yaml", "--json"])
-        .current_dir(bench.path(""));
-    let out = command.output()?;
-    ensure!(out.status.success(), "{}", text(&out));
-    let begun = watchkeeper_tests::daemons::json_lines(&out.stdout)?;
-    let job = begun.iter().find_map(|object| object["job"].as_str());
-    let path = export(&bench, job.context("a job")?, "job.tar", &[])?;
-
-    let (_, fingerprint) = key(&bench)?;
-    let bundle = fs::read(&path)?;
-    assert_eq!(is_sound(&bench, &bundle, &fingerprint)?, [true, true]);
-    let shown = text(&evidence(&bench, &["verify", &path.display().to_string()])?);
-    assert!(shown.contains("2 results of steps"), "{shown}");
-    assert!(
-        shown.contains("NOT proven: how the files came about"),
-        "{shown}"
-    );
-    let files = unpack(&bundle)?;
-    for name in [
-        "job.json",
-        "log.jsonl",
-        "trajectory.jsonl",
-        "results/sheet.json",
-    ] {
-        assert!(files.contains_key(name), "{:?}", files.keys());
-    }
-    let manifest: BundleManifest = serde_json::from_slice(&files[MANIFEST])?;
-    let sheet = manifest.files.iter().find(|file| file.original.is_some());
-    let sheet = sheet.context("a file of the output folder")?;
-    assert_eq!(sheet.original.as_deref(), Some("all pictures.jpg"));
-
-    let mut forged = files.clone();
-    forged.insert(sheet.name.clone(), b"another picture".to_vec());
+    let agent = bench.agent()?;
+    // From its first cursor on the agent misses no event.
+    wait_up_to(LONG, "the agent at the journal", || {
+        agent
+            .log_text()
+            .contains("chains: following the journal")
+            .then_some(())
+    })?;
+    deploy(&bench, "member", "ab123cd")?;
+    let known = assessed(&bench, "member")?;
+    assert_eq!(known["decision"]["verdict"], "act", "{known:#}");
+    let links = known["evidence"].as_array().cloned().unwrap_or_default();
+    let link = links.iter().find(|link| link["source"] == "members");
+    let link = link.unwrap_or(&Value::Null);
+    assert_eq!(link["data"]["row"]["owner"], "Ada", "{known:#}");
+    assert_eq!(link["confidence"], 0.95, "{known:#}");
+    // Killed before the next event, the agent continues behind its cursor.
+    agent.kill()?;
+    bench.json("DELETE", "/v1/pipelines/member", None)?;
+    deploy(&bench, "stranger", "ZZ 999")?;
+    wait_up_to(LONG, "the stranger", || {
+        let events = bench.events().ok()?;
+        events
+            .iter()
+            .any(|e| e["pipeline"] == "stranger")
+            .then_some(())
+    })?;
+    let _agent = bench.agent()?;
+    let unknown = assessed(&bench, "stranger")?;
+    assert_eq!(unknown["decision"]["verdict"], "review", "{unknown:#}");
     assert_eq!(
-        is_sound(&bench, &pack(&forged)?, &fingerprint)?,
-        [false, false]
+        unknown["assessment"]["by"]["result"], "unknown",
+        "{unknown:#}"
     );
-    forged.insert("results/sheet.json".to_owned(), b"{}".to_vec());
-    sign_again(&mut forged, &bench.path("state"))?;
-    assert_eq!(
-        is_sound(&bench, &pack(&forged)?, &fingerprint)?,
-        [false, false]
-    );
+    let reviews = bench.get("/v1/reviews")?;
+    assert_eq!(reviews["waiting"], 1, "{reviews:#}");
+    let checked = bench.get("/v1/events/verify")?;
+    assert_eq!(checked["broken"], Value::Null, "{checked:#}");
     Ok(())
 }
 
+/// Runs the command with the configuration of the box; returns its success and both outputs.
+fn command(bench: &Bench, arguments: &[&str]) -> anyhow::Result<(bool, Vec<u8>, String)> {
+    let out = Command::new(program("watchkeeper")?)
+        .arg("--config")
+        .arg(bench.config())
+        .args(arguments)
+        .output()?;
+    let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+    Ok((out.status.success(), out.stdout, errors))
+}
+
 #[test]
-fn box_signs_descriptions_of_jobs_only() -> anyhow::Result<()> {
-    let bench = Bench::new("")?;
-    let _runtime = bench.runtime()?;
-    let file = |name: &str, sha256: &str| json!({"name": name, "bytes": 1, "sha256": sha256});
-    let hash = "ab".repeat(32);
-    let bodies = [
-        json!({"report": {}}),
-        json!({"id": "j", "created_ms": 0, "files": [file("../x", &hash)], "missing": []}),
-        json!({"id": "j", "created_ms": 0, "files": [file("x", "zz")], "missing": []}),
-        json!({"id": "j", "created_ms": 0, "files": [file(MANIFEST, &hash)], "missing": []}),
-        json!({"id": "a/../b", "created_ms": 0, "files": [], "missing": []}),
-        json!({"id": "j", "created_ms": 0, "files": [], "missing": [], "subject": {"kind": "event"}}),
-    ];
-    for body in bodies {
-        let (status, answer) = bench.request("POST", "/v1/evidence/jobs", Some(&body))?;
-        let answer = String::from_utf8_lossy(&answer);
-        assert!((400..500).contains(&status), "{body}: {status} {answer}");
-    }
+fn look_up_is_tried_and_checked_on_the_command_line() -> anyhow::Result<()> {
+    let bench = bench()?;
+    let (is_found, out, errors) = command(&bench, &["lookup", "members", "AB123CD", "--json"])?;
+    assert!(is_found, "{errors}");
+    let answer = &json_lines(&out)?[0];
+    assert_eq!(answer["result"], "answered", "{answer:#}");
+    assert_eq!(answer["data"]["row"]["owner"], "Ada", "{answer:#}");
+    let (is_found, _, _) = command(&bench, &["lookup", "members", "QQ"])?;
+    assert!(!is_found, "no row is no answer");
+    let (_, _, errors) = command(&bench, &["lookup", "member", "QQ"])?;
+    assert!(errors.contains("did you mean members?"), "{errors}");
+    let (_, shown, errors) = command(&bench, &["config", "show"])?;
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(shown.contains("[agent.lookups.members]"), "{shown}{errors}");
+    std::fs::write(bench.path("members.csv"), "number,owner\n")?;
+    let (is_valid, _, errors) = command(&bench, &["config", "check"])?;
+    let names_it = errors.contains("key = \"plate\"") && errors.contains("number, owner");
+    assert!(!is_valid && names_it, "{errors}");
     Ok(())
 }

@@ -74,6 +74,7 @@ replay! {
     found_cameras_are_bounded_and_without_credentials: "discovery",
     downloads_are_installed_only_with_the_right_bytes: "download",
     effects_are_refused_unless_configured: "effect",
+    sources_of_a_chain_answer_within_bounds: "evidence",
     detection_histories_are_read_up_to_the_damage: "history",
     journal_records_survive_and_damage_is_detected: "journal",
     manifests_keep_their_promises_or_are_refused: "manifest",

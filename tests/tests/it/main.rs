@@ -16,6 +16,7 @@ mod bad_input;
 mod bare_box;
 mod blueprints;
 mod broker_access;
+mod bundles;
 mod calibration;
 mod capture_http;
 mod capture_rtsp;

@@ -143,6 +143,10 @@ impl Schemas {
             Some("integer") => "a whole number".to_owned(),
             Some("number") => "a number".to_owned(),
             Some("boolean") => "true or false".to_owned(),
+            Some("object") if schema["additionalProperties"].is_object() => {
+                let value = self.value(&schema["additionalProperties"]);
+                format!("a table: name = {value}")
+            }
             _ => "a table, see below".to_owned(),
         }
     }
@@ -227,6 +231,7 @@ declare. `rules = []` says that there shall be none: then the pipeline counts, b
         ("confidence", "Band"),
         ("gates", "Gates"),
         ("clip", "ClipSpec"),
+        ("decide", "DecideSpec"),
     ] {
         put(
             &mut out,
@@ -343,6 +348,10 @@ moment of the event.
     }
     out.push_str(
         "
+With `decide` the sources of its chain decide instead: a code or text that was read, a table, a
+service, a language model, a person. The event begins with `escalate`, and one assessment follows:
+[evidence.md](../guide/evidence.md).
+
 `severity` is something else: how much the matter matters, not how sure the box is. The journal
 keeps `critical` events longest.
 

@@ -104,6 +104,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "demo",
             "detect",
             "engine",
+            "evidence",
             "llm",
             "memory",
             "models",

@@ -11,7 +11,6 @@ use crate::lookup_check;
 /// Value that stands in an address while its host is checked; nothing is sent.
 const ANY_VALUE: &str = "x";
 
-/// Checks `[agent.lookups.NAME]`.
 pub(super) fn check(config: &Config) -> Vec<Finding> {
     let problems = lookup_check::problems(config);
     let found = config.lookups.iter().map(|of| {

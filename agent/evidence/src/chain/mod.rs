@@ -19,55 +19,23 @@
 //! - The box and readings that a look-up reads do not decide; a model alone makes nothing `act`.
 //! - A chain discards nothing.
 
+mod sources;
 mod weigh;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
+use watchkeeper_config::LookupConfig;
 use watchkeeper_contract::event::Evidence;
 use watchkeeper_contract::rule::{DecideSpec, Gates};
 use watchkeeper_contract::time::Wall;
 
 use crate::source::{SourceAnswer, SourceResult, in_unit};
 use crate::value::{EventFacts, ReadValue};
+pub use sources::{Source, SourceKind};
+use weigh::Asked;
 pub use weigh::Final;
-
-/// Kind of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SourceKind {
-    Box,
-    /// A code or text that later look-ups read, or that they do not.
-    Reading,
-    /// A service or table.
-    Lookup,
-    /// Fields that a model reads.
-    Fields,
-    Model,
-    Person,
-    /// A name that the configuration does not have.
-    Unknown,
-}
-
-impl SourceKind {
-    /// Whether an answer costs money, so that it is not asked twice.
-    #[must_use]
-    pub fn is_paid(self) -> bool {
-        matches!(self, Self::Fields | Self::Model)
-    }
-}
-
-/// One source of a chain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Source {
-    pub name: String,
-    pub kind: SourceKind,
-    pub weight: f64,
-    /// Whether its answer may decide; not where it is only read by a later look-up.
-    pub can_decide: bool,
-}
 
 /// What has to be done.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,7 +79,7 @@ impl Chain {
         facts: EventFacts,
     ) -> Self {
         Self {
-            sources: sources(spec, lookups),
+            sources: sources::sources(spec, lookups),
             stop_at: spec.stop_at.of(&gates),
             gates,
             facts,
@@ -194,7 +162,7 @@ impl Chain {
     pub fn links(&self) -> Vec<Evidence> {
         let links = self.asked_links();
         links
-            .map(|(source, result)| result.link(&source.name, source.weight))
+            .map(|asked| asked.result.link(&asked.source.name, asked.source.weight))
             .collect()
     }
 
@@ -202,7 +170,7 @@ impl Chain {
     #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked_links()
-            .map(|(source, _)| source.name.clone())
+            .map(|asked| asked.source.name.clone())
             .collect()
     }
 
@@ -215,9 +183,13 @@ impl Chain {
         })
     }
 
-    fn asked_links(&self) -> impl Iterator<Item = (&Source, &SourceResult)> {
+    fn asked_links(&self) -> impl Iterator<Item = Asked<'_>> {
         let links = self.links.iter();
-        links.filter_map(|link| Some((self.sources.get(link.source)?, &link.result)))
+        links.filter_map(|link| {
+            let source = self.sources.get(link.source)?;
+            let result = &link.result;
+            Some(Asked { source, result })
+        })
     }
 
     fn push(&mut self, mut result: SourceResult) {
@@ -240,11 +212,22 @@ impl Chain {
 
     /// The final state, if no further source is asked.
     fn done(&self) -> Option<Final> {
-        let is_suspect = |link: &Link| matches!(link.result.answer, SourceAnswer::Suspect { .. });
+        let asked: Vec<Asked<'_>> = self.asked_links().collect();
         let is_over = self.given_up.is_some()
-            || self.links.iter().any(is_suspect)
+            || weigh::suspicion(&asked).is_some()
             || self.next_kind() == Some(SourceKind::Person);
-        (is_over || self.is_stopped()).then(|| self.weigh())
+        (is_over || weigh::is_enough(&asked, self.stop_at)).then(|| self.weigh())
+    }
+
+    fn weigh(&self) -> Final {
+        let asked: Vec<Asked<'_>> = self.asked_links().collect();
+        let is_person =
+            self.next_kind() == Some(SourceKind::Person) && !weigh::is_enough(&asked, self.stop_at);
+        let person = is_person.then(|| "the chain came to a person".to_owned());
+        let left = weigh::suspicion(&asked)
+            .or_else(|| self.given_up.clone())
+            .or(person);
+        weigh::weigh(&asked, &self.gates, left)
     }
 
     fn next_kind(&self) -> Option<SourceKind> {
@@ -274,68 +257,6 @@ impl Chain {
             ))),
             _ => None,
         }
-    }
-}
-
-/// The sources of a chain with their weights.
-fn sources(spec: &DecideSpec, lookups: &BTreeMap<String, LookupConfig>) -> Vec<Source> {
-    let mut lookups_before = 0;
-    let names = spec.chain.iter().enumerate();
-    let sources = names.map(|(nth, name)| {
-        let kind = kind_of(name, lookups);
-        let is_read_later = || {
-            let later = spec.chain.iter().skip(nth + 1);
-            let mut values = later.filter_map(|later| value_of(lookups.get(later)?));
-            values.any(|value| is_read_by(name, kind, value))
-        };
-        let can_decide = match kind {
-            SourceKind::Box | SourceKind::Person | SourceKind::Unknown => false,
-            SourceKind::Reading | SourceKind::Fields => !is_read_later(),
-            SourceKind::Lookup | SourceKind::Model => true,
-        };
-        let weight = spec.weights.get(name).copied();
-        let weight = weight.unwrap_or_else(|| weigh::default_weight(kind, name, lookups_before));
-        lookups_before += usize::from(matches!(kind, SourceKind::Lookup | SourceKind::Unknown));
-        Source {
-            name: name.clone(),
-            kind,
-            weight,
-            can_decide,
-        }
-    });
-    sources.collect()
-}
-
-fn kind_of(name: &str, lookups: &BTreeMap<String, LookupConfig>) -> SourceKind {
-    match name {
-        "box" => SourceKind::Box,
-        "code" | "text" => SourceKind::Reading,
-        "model" => SourceKind::Model,
-        "person" => SourceKind::Person,
-        other => match lookups.get(other).map(|lookup| &lookup.kind) {
-            Some(LookupKind::Http(_) | LookupKind::Table(_)) => SourceKind::Lookup,
-            Some(LookupKind::Fields(_)) => SourceKind::Fields,
-            None => SourceKind::Unknown,
-        },
-    }
-}
-
-fn value_of(lookup: &LookupConfig) -> Option<&LookupValue> {
-    match &lookup.kind {
-        LookupKind::Http(http) => Some(&http.value),
-        LookupKind::Table(table) => Some(&table.value),
-        LookupKind::Fields(_) => None,
-    }
-}
-
-/// Whether a look-up of `value` reads what the source `name` found.
-fn is_read_by(name: &str, kind: SourceKind, value: &LookupValue) -> bool {
-    match value {
-        LookupValue::Read => kind == SourceKind::Reading,
-        LookupValue::Code => name == "code",
-        LookupValue::Text => name == "text",
-        LookupValue::Label => false,
-        LookupValue::Field(_) => kind == SourceKind::Fields,
     }
 }
 

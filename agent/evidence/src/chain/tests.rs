@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 use watchkeeper_config::lookups::{FieldsLookup, TableLookup};
+use watchkeeper_config::{LookupKind, LookupValue};
 use watchkeeper_contract::assessment::ChainResult;
 use watchkeeper_contract::event::{Reading, ReadingKind, Verdict};
 use watchkeeper_contract::rule::StopAt;

@@ -1,20 +1,24 @@
 //! The typed answer in a response.
 
 use serde_json::{Value, json};
-use watchkeeper_config::lookups::{AnswerKind, HttpLookup};
+use watchkeeper_config::lookups::{AnswerKind, Extraction};
 
 use crate::source::{SourceAnswer, in_unit};
 
 /// Longest answer of the kind text, in characters.
 const MAX_CHARS: usize = 300;
 
-/// Reads the answer that `config` names.
+/// Reads the answer that `extraction` names, with its confidence at `confidence_at` or as given.
 ///
 /// # Errors
 /// A phrase after "the answer of HOST": what is missing, or of another type.
-pub(super) fn extract(config: &HttpLookup, body: &[u8]) -> Result<SourceAnswer, String> {
+pub(super) fn extract(
+    extraction: &Extraction,
+    confidence: f64,
+    confidence_at: Option<&str>,
+    body: &[u8],
+) -> Result<SourceAnswer, String> {
     let body: Value = serde_json::from_slice(body).map_err(|_| "is not JSON".to_owned())?;
-    let extraction = &config.answer;
     let pointer = &extraction.pointer;
     let found = body
         .pointer(pointer)
@@ -36,8 +40,8 @@ pub(super) fn extract(config: &HttpLookup, body: &[u8]) -> Result<SourceAnswer, 
             return Err(of_type(&format!("text of {}", choices.join(", "))));
         }
     };
-    let confidence = match &config.confidence_at {
-        None => config.confidence,
+    let confidence = match confidence_at {
+        None => confidence,
         Some(at) => {
             let number = body.pointer(at).and_then(Value::as_f64);
             let number = number.filter(|c| (0.0..=1.0).contains(c));

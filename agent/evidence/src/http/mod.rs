@@ -19,7 +19,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, RETRY_AFTER};
 use reqwest::{Response, StatusCode, redirect};
 use url::{Host, Url};
-use watchkeeper_config::lookups::{HeaderValue, HttpLookup};
+use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup};
 
 use crate::source::{SourceAnswer, one_line};
 use cache::Cache;
@@ -246,9 +246,28 @@ impl HttpSource {
                 return Err(Failure::permanent(why));
             }
         }
-        extract::extract(&self.config, &body)
-            .map_err(|why| Failure::permanent(format!("the answer of {host} {why}")))
+        extract::extract(
+            &self.config.answer,
+            self.config.confidence,
+            self.config.confidence_at.as_deref(),
+            &body,
+        )
+        .map_err(|why| Failure::permanent(format!("the answer of {host} {why}")))
     }
+}
+
+/// Reads the text answer at `pointer` in the body of a response, for the fuzz target.
+///
+/// # Errors
+/// A phrase: what is missing, or of another type.
+#[doc(hidden)]
+pub fn extract_answer(pointer: &str, body: &[u8]) -> Result<SourceAnswer, String> {
+    let answer = Extraction {
+        pointer: pointer.to_owned(),
+        kind: AnswerKind::Text,
+        expect: Vec::new(),
+    };
+    extract::extract(&answer, 0.95, None, body)
 }
 
 /// Fills the template of an address.

@@ -7,7 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use watchkeeper_config::lookups::TableLookup;
 
-use super::{MAX_BYTES, MAX_ROWS, Row, Rows, TableError};
+use super::rows::{MAX_BYTES, MAX_ROWS, Row, Rows, TableError};
 
 /// First bytes of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";

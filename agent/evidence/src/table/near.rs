@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Row, Rows};
+use super::rows::{Row, Rows};
 
 /// Least similarity of a near key, as 1 − edits / length.
 const MIN_SIMILARITY: f64 = 0.75;

@@ -251,6 +251,11 @@ pub(super) fn sections() -> Vec<Section> {
                     "events that the cool-down suppressed since the last event",
                 ),
                 (
+                    "readings",
+                    "codes and texts that the workflow read, where a chain decides (docs/guide/evidence.md): `kind` \
+                     (`code`, `text`), `value`, `score`; only in the phase `new`",
+                ),
+                (
                     "cause",
                     "`source_outage`: the cause; absent if frames arrive and do not show what they should",
                 ),
@@ -291,7 +296,8 @@ pub(super) fn sections() -> Vec<Section> {
                 ),
                 (
                     "evidence",
-                    "evidence of the decision; omitted if the message would be too large",
+                    "evidence of the decision: `source`, `confidence`, `weight`, `note`; of asked sources also `failed`, `data`, \
+                     `at`, `took_ms`, `cost_usd`; omitted if the message would be too large",
                 ),
                 (
                     "media",

@@ -2,7 +2,7 @@
 
 use watchkeeper_contract::event::{
     Clip, ClipState, Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Media, MediaKind, Phase,
-    RuleEvent, Verdict,
+    Reading, ReadingKind, RuleEvent, Verdict,
 };
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
 use watchkeeper_contract::rule::Severity;
@@ -46,7 +46,11 @@ pub(crate) fn example_event() -> Event {
             frame: 2604,
             pts_s: 104.16,
             held_back: 2,
-            readings: Vec::new(),
+            readings: vec![Reading {
+                kind: ReadingKind::Text,
+                value: "AB 123 CD".to_owned(),
+                score: Some(0.97),
+            }],
             decide: None,
             on_act: Vec::new(),
             notify: Vec::new(),

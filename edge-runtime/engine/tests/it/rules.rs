@@ -1602,6 +1602,8 @@ fn wrong_chain_is_refused_with_its_field() {
     };
     assert_eq!(check(&|_| {}), Vec::<String>::new());
     field(&|d| d.chain.clear(), "chain");
+    let many = |d: &mut DecideSpec| d.chain.extend((0..12).map(|nth| format!("table{nth}")));
+    field(&many, "chain");
     field(&|d| d.chain[1] = "Members!".to_owned(), "chain[1]");
     field(&|d| d.chain.push("text".to_owned()), "chain[2]");
     field(&|d| d.chain.insert(0, "person".to_owned()), "chain[0]");

@@ -13,7 +13,6 @@ pub const MAX_LOOKUPS: usize = 32;
 /// Names that a look-up can't have, because chains use them for other sources.
 pub const RESERVED_NAMES: [&str; 6] = ["box", "code", "text", "model", "person", "reference"];
 
-/// One look-up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookupConfig {
     /// Name by which chains call it.

@@ -1,4 +1,4 @@
-//! Assessments: what a person or a second opinion says about an event of the journal.
+//! Assessments: what a person, a second opinion or a chain says about an event of the journal.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub enum AssessmentAnswer {
     Reject,
     /// Something happened, with an object of another class.
     Correct,
-    /// It could not be decided; only of a second opinion.
+    /// It could not be decided; only of a second opinion or a chain.
     None,
 }
 

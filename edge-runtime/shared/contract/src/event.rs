@@ -63,8 +63,8 @@ pub struct Event {
     /// Pictures that were kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub media: Vec<Media>,
-    /// Only in `assessed`: what a person or a second opinion says. `decision` and `evidence` take
-    /// it into account.
+    /// Only in `assessed`: what a person, a second opinion or a chain says. `decision` and
+    /// `evidence` take it into account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assessment: Option<Box<Assessment>>,
     /// Clip that its rule keeps: announced by `new`, complete or lost by `clip`.
@@ -88,7 +88,7 @@ pub enum Phase {
     End,
     /// Its clip is complete, or lost. It may come after `end` and changes nothing about the event.
     Clip,
-    /// A person or a second opinion assessed it. It may come after `end`.
+    /// A person, a second opinion or a chain assessed it. It may come after `end`.
     Assessed,
 }
 

@@ -37,7 +37,7 @@ pub struct NewAssessment {
     /// again, such as a retry, returns the record that is there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_if_unanswered: bool,
-    /// Decision after a second opinion; required for one, refused for a person.
+    /// Decision after a second opinion or a chain; required for them, refused for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
     /// The second opinion as evidence; absent where it does not count.

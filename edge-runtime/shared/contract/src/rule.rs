@@ -109,7 +109,7 @@ pub struct DecideSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Weights of sources, more than 0 and at most 10, where they differ from the defaults: 0.45
-    /// for a code and for a look-up, 0.20 for the box, a text and a model.
+    /// for a code and the first look-up, 0.25 for later look-ups, 0.20 for all others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub weights: BTreeMap<String, f64>,
 }

@@ -6,7 +6,7 @@
 use serde::Serialize;
 use watchkeeper_contract::assessment::Assessment;
 use watchkeeper_contract::event::{
-    Clip, Decision, Event, EventBody, Evidence, Media, Phase, RuleEvent,
+    Clip, Decision, Event, EventBody, Evidence, Media, Phase, Reading, RuleEvent,
 };
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
 use watchkeeper_contract::model::BackendChangeResult;
@@ -76,6 +76,9 @@ pub struct EventMessage<'a> {
     /// Events suppressed by the cool-down.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_back: Option<u32>,
+    /// Codes and texts that the workflow read.
+    #[serde(skip_serializing_if = "<[Reading]>::is_empty")]
+    pub readings: &'a [Reading],
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<LossCause>,
     /// Length of the outage or failure, at its end.
@@ -162,6 +165,7 @@ impl<'a> EventMessage<'a> {
             frame: None,
             pts_s: None,
             held_back: None,
+            readings: &[],
             cause: None,
             lasted_s: None,
             tries: None,
@@ -284,6 +288,7 @@ impl<'a> EventMessage<'a> {
         self.frame = Some(rule.frame);
         self.pts_s = Some(rule.pts_s);
         self.held_back = (rule.held_back > 0).then_some(rule.held_back);
+        self.readings = &rule.readings;
     }
 }
 

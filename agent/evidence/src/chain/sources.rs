@@ -1,0 +1,122 @@
+//! The sources of a chain, by their names.
+//!
+//! | source | weight | why |
+//! |---|---|---|
+//! | `code` | 0.45 | a code has a check sum, so it is read rightly or not at all |
+//! | first look-up | 0.45 | the primary register |
+//! | later look-ups | 0.25 | a supplement, often filled by others |
+//! | `text` | 0.20 | readers confuse characters |
+//! | `model`, fields | 0.20 | a model may be wrong with confidence |
+//! | `box` | 0.20 | it says that something happened, not what it was |
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
+use watchkeeper_contract::rule::DecideSpec;
+
+/// Kind of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceKind {
+    Box,
+    /// A code or text that later look-ups read, or that they do not.
+    Reading,
+    /// A service or table.
+    Lookup,
+    /// Fields that a model reads.
+    Fields,
+    Model,
+    Person,
+    /// A name that the configuration does not have.
+    Unknown,
+}
+
+impl SourceKind {
+    /// Whether an answer costs money, so that it is not asked twice.
+    #[must_use]
+    pub fn is_paid(self) -> bool {
+        matches!(self, Self::Fields | Self::Model)
+    }
+}
+
+/// One source of a chain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Source {
+    pub name: String,
+    pub kind: SourceKind,
+    pub weight: f64,
+    /// Whether its answer may decide; not where it is only read by a later look-up.
+    pub can_decide: bool,
+}
+
+/// The sources of a chain with their weights.
+pub(super) fn sources(spec: &DecideSpec, lookups: &BTreeMap<String, LookupConfig>) -> Vec<Source> {
+    let mut lookups_before = 0;
+    let names = spec.chain.iter().enumerate();
+    let sources = names.map(|(nth, name)| {
+        let kind = kind_of(name, lookups);
+        let is_read_later = || {
+            let later = spec.chain.iter().skip(nth + 1);
+            let mut values = later.filter_map(|later| value_of(lookups.get(later)?));
+            values.any(|value| is_read_by(name, kind, value))
+        };
+        let can_decide = match kind {
+            SourceKind::Box | SourceKind::Person | SourceKind::Unknown => false,
+            SourceKind::Reading | SourceKind::Fields => !is_read_later(),
+            SourceKind::Lookup | SourceKind::Model => true,
+        };
+        let weight = spec.weights.get(name).copied();
+        let weight = weight.unwrap_or_else(|| default_weight(kind, name, lookups_before));
+        lookups_before += usize::from(matches!(kind, SourceKind::Lookup | SourceKind::Unknown));
+        Source {
+            name: name.clone(),
+            kind,
+            weight,
+            can_decide,
+        }
+    });
+    sources.collect()
+}
+
+fn kind_of(name: &str, lookups: &BTreeMap<String, LookupConfig>) -> SourceKind {
+    match name {
+        "box" => SourceKind::Box,
+        "code" | "text" => SourceKind::Reading,
+        "model" => SourceKind::Model,
+        "person" => SourceKind::Person,
+        other => match lookups.get(other).map(|lookup| &lookup.kind) {
+            Some(LookupKind::Http(_) | LookupKind::Table(_)) => SourceKind::Lookup,
+            Some(LookupKind::Fields(_)) => SourceKind::Fields,
+            None => SourceKind::Unknown,
+        },
+    }
+}
+
+fn value_of(lookup: &LookupConfig) -> Option<&LookupValue> {
+    match &lookup.kind {
+        LookupKind::Http(http) => Some(&http.value),
+        LookupKind::Table(table) => Some(&table.value),
+        LookupKind::Fields(_) => None,
+    }
+}
+
+/// Whether a look-up of `value` reads what the source `name` found.
+fn is_read_by(name: &str, kind: SourceKind, value: &LookupValue) -> bool {
+    match value {
+        LookupValue::Read => kind == SourceKind::Reading,
+        LookupValue::Code => name == "code",
+        LookupValue::Text => name == "text",
+        LookupValue::Label => false,
+        LookupValue::Field(_) => kind == SourceKind::Fields,
+    }
+}
+
+/// Default weight of a source, after `lookups_before` look-ups of the chain.
+fn default_weight(kind: SourceKind, name: &str, lookups_before: usize) -> f64 {
+    match (kind, name, lookups_before) {
+        (SourceKind::Reading, "code", _) | (SourceKind::Lookup | SourceKind::Unknown, _, 0) => 0.45,
+        (SourceKind::Lookup | SourceKind::Unknown, _, _) => 0.25,
+        _ => 0.20,
+    }
+}
