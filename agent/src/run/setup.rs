@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig, LookupConfig,
-    MemoryConfig, MqttConfig, PermissionsConfig, SinksConfig,
+    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig,
+    LookupConfig, MemoryConfig, MqttConfig, PermissionsConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
