@@ -13,19 +13,19 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_pictures::folder::JOB_MARKER;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
+use super::info::{JobId, JobInfo, Provenance};
 use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
 use crate::plan::CheckedPlan;
 use crate::tool::is_name;
 
 const INFO: &str = "job.json";
-const LOG: &str = "log.jsonl";
+pub(super) const LOG: &str = "log.jsonl";
 const RESULTS: &str = "results";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
@@ -41,23 +41,6 @@ const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Attempts to find an unused ID.
 const MAX_IDS: u32 = 100;
-
-/// ID of a job: time and three random letters, such as `20261128-141502-kxq`.
-pub type JobId = String;
-
-/// What is known of a job when it is created.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct JobInfo {
-    pub id: JobId,
-    /// Milliseconds since 1970.
-    pub created_ms: i64,
-    /// File, or words of a person.
-    pub origin: String,
-    /// Absolute path of the output folder.
-    pub output: PathBuf,
-    /// The plan after its repair.
-    pub plan: Value,
-}
 
 #[derive(Debug, thiserror::Error)]
 pub enum JobFolderError {
@@ -83,7 +66,7 @@ pub enum JobFolderError {
     JobLog(#[from] LogError),
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {
     let path = path.to_owned();
     move |source| JobFolderError::Io { path, source }
 }
@@ -111,6 +94,20 @@ impl Jobs {
         origin: &str,
         output: Option<&Path>,
     ) -> Result<JobFolder, JobFolderError> {
+        self.create_from(plan, origin, output, Provenance::default())
+    }
+
+    /// Creates a job for somebody else than a user of the command line, as [`Self::create`] does.
+    ///
+    /// # Errors
+    /// Those of [`Self::create`].
+    pub fn create_from(
+        &self,
+        plan: &CheckedPlan,
+        origin: &str,
+        output: Option<&Path>,
+        from: Provenance,
+    ) -> Result<JobFolder, JobFolderError> {
         let output = output.map(|path| std::path::absolute(path).map_err(io_error(path)));
         let output = output.transpose()?;
         if let Some(output) = &output {
@@ -135,6 +132,7 @@ impl Jobs {
             origin: origin.to_owned(),
             output,
             plan: serde_json::to_value(plan.plan()).map_err(damaged)?,
+            from,
         };
         let results = path.join(RESULTS);
         fs::create_dir(&results).map_err(io_error(&results))?;
@@ -271,7 +269,7 @@ fn own(output: &Path, id: &str) -> Result<(), JobFolderError> {
 /// One job on disk, run or not.
 #[derive(Debug)]
 pub struct JobFolder {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     info: JobInfo,
 }
 
@@ -353,10 +351,8 @@ impl JobFolder {
 
     /// Locks the job for this process and opens its log.
     pub(crate) fn begin(&self) -> Result<(RunLock, JobLog, Vec<LogLine>), JobFolderError> {
-        let output = &self.info.output;
-        let owner = fs::read_to_string(output.join(JOB_MARKER)).unwrap_or_default();
-        if owner != self.info.id {
-            return Err(JobFolderError::NotOwned(output.clone()));
+        if !self.owns_output() {
+            return Err(JobFolderError::NotOwned(self.info.output.clone()));
         }
         let mut file = self.lock_exclusive()?;
         let run: String = (0..12).map(|_| fastrand::lowercase()).collect();
@@ -368,6 +364,12 @@ impl JobFolder {
         let (log, lines) = JobLog::open(&self.path.join(LOG))?;
         durable::sync_folder(&self.path).map_err(io_error(&self.path))?;
         Ok((RunLock { _file: file, run }, log, lines))
+    }
+
+    /// Whether the marker in the output folder names this job.
+    pub(super) fn owns_output(&self) -> bool {
+        let owner = fs::read_to_string(self.info.output.join(JOB_MARKER));
+        owner.is_ok_and(|owner| owner == self.info.id)
     }
 
     fn lock_file(&self) -> Result<File, JobFolderError> {
@@ -382,7 +384,7 @@ impl JobFolder {
         file.map_err(io_error(&path))
     }
 
-    fn lock_exclusive(&self) -> Result<File, JobFolderError> {
+    pub(super) fn lock_exclusive(&self) -> Result<File, JobFolderError> {
         let file = self.lock_file()?;
         for _ in 0..LOCK_ATTEMPTS {
             match file.try_lock() {
