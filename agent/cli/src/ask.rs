@@ -18,7 +18,6 @@ use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
 use watchkeeper_assistant::session::user_session::Session;
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_jobs::planner;
 
 pub(super) async fn run(
     args: &AskArgs,
@@ -27,7 +26,7 @@ pub(super) async fn run(
     out: &Output,
 ) -> Result<(), Failure> {
     let text = args.text.join(" ");
-    if is_plain(args) && planner::understands(&text, jiff::Zoned::now().datetime()) {
+    if is_plain(args) && jobs::understands(&text) {
         return organise(text, config, out).await;
     }
     let mut ask = Ask::new(client, config, out)?;
@@ -54,8 +53,8 @@ fn is_plain(args: &AskArgs) -> bool {
 
 /// Runs a request to organise pictures as a job. It changes nothing that watches.
 async fn organise(text: String, config: &Config, out: &Output) -> Result<(), Failure> {
-    let (socket, out) = (config.runtime_socket.clone(), out.clone());
-    let job = tokio::task::spawn_blocking(move || jobs::answer(&text, socket, &out)).await;
+    let (config, out) = (config.clone(), out.clone());
+    let job = tokio::task::spawn_blocking(move || jobs::answer(&text, &config, &out)).await;
     job.unwrap_or_else(|error| {
         Err(Failure::new(
             Exit::Failed,

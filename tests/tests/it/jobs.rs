@@ -41,7 +41,7 @@ fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Pictures of squares; larger squares look blurred to nobody, but each size is another picture.
-fn write_pictures(folder: &Path, number: u32) -> anyhow::Result<()> {
+pub(crate) fn write_pictures(folder: &Path, number: u32) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     for n in 0..number {
         let picture = image::RgbImage::from_fn(480, 360, |x, y| {
@@ -58,7 +58,7 @@ fn write_pictures(folder: &Path, number: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-const PLAN: &str = r#"
+pub(crate) const PLAN: &str = r#"
 name: best-of-a-folder
 inputs: {folder: photos}
 steps:
@@ -70,7 +70,7 @@ steps:
 "#;
 
 /// Every file below a folder with its content.
-fn content(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
+pub(crate) fn content(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
     while let Some(here) = open.pop() {

@@ -1,61 +1,79 @@
 //! `watchkeeper job`: plans, runs and results of jobs.
 //!
 //! - Jobs lie below the user's state folder and need no daemon; only the tool `event_pictures` asks
-//!   the runtime.
+//!   the runtime. With `--agent` they are the agent's.
+//! - The bounds of stored jobs hold after each new one.
 //! - A plan is repaired before it is run, and each change is printed. A plan that stays invalid is
 //!   printed with all its faults.
 
-mod event_pictures;
+mod of_agent;
 mod progress;
 mod show;
 
 use std::fs;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+use watchkeeper_agent::jobs::{job_trace, toolbox};
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_config::Config;
 use watchkeeper_jobs::plan::{
     CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, check, read, read_parts, read_text,
     repair, schema,
 };
-use watchkeeper_jobs::run::{Ended, JobFolder, JobFolderError, Jobs, RunError, Runner, trajectory};
-use watchkeeper_jobs::tools::picture_tools;
+use watchkeeper_jobs::run::{
+    Ended, JobEvent, JobFolder, JobFolderError, JobLimits, JobState, Jobs, RunError, Runner,
+    trajectory,
+};
 use watchkeeper_jobs::{Toolbox, counted, planner};
 
-use super::args::{Global, JobAction, JobOutput, JobPlanArgs, JobRunArgs};
+use super::args::{Global, JobAction, JobArgs, JobOutput, JobPlanArgs, JobRunArgs};
 use super::configuration;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
-use event_pictures::EventPictures;
+use of_agent::AgentJobs;
 use progress::Progress;
+
+/// The `channel` of jobs of the command itself in the trace.
+const CHANNEL: &str = "job";
 
 /// Folder of all jobs below the user's state folder.
 const FOLDER: &str = "jobs";
 
-pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<(), Failure> {
+pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let commands = JobCommands::new(config.runtime_socket)?;
-    match action {
+    let commands = JobCommands::of(&config)?;
+    if args.agent {
+        return AgentJobs::new(config.agent_api.socket)?.run(args.action, &commands, out);
+    }
+    match args.action {
         JobAction::Run(args) => commands.run_file(args, out),
         JobAction::Plan(args) => commands.plan(args, out),
         JobAction::Validate { file } => commands.validate(&file, out),
         JobAction::Explain { what } => commands.explain(&what, out),
         JobAction::List => show::list(&commands.jobs, out),
-        JobAction::Show { id, step, key } => show::job(
-            &commands.jobs.open(&id)?,
-            step.as_deref(),
-            key.as_deref(),
-            out,
-        ),
+        JobAction::Show { id, step, key } => {
+            let job = commands.jobs.open(&id)?;
+            show::job(&job, step.as_deref(), key.as_deref(), out)
+        }
         JobAction::Resume { id } => {
             let job = commands.jobs.open(&id)?;
-            match show::is_done(&job)? {
-                true => show::done_before(&job, out),
-                false => commands.start(&job, out),
+            match job.summary()?.state {
+                JobState::Done => show::done_before(&job, out),
+                _ => commands.start(&job, out),
             }
+        }
+        JobAction::Prune => {
+            let removed = commands.prune()?;
+            out.both(&json!({"removed": removed}), || {
+                format!("Removed {}", counted(removed.len(), "job"))
+            });
+            Ok(())
         }
         JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
         JobAction::Delete { id } => {
@@ -79,31 +97,83 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
     }
 }
 
+/// Whether a text is a request for a job, which needs no session.
+pub(super) fn understands(text: &str) -> bool {
+    planner::understands(text, jiff::Zoned::now().datetime())
+}
+
+/// Runs a request of the chat as a job until it ends or `is_cancelled` is set: shows its plan, its
+/// progress and its files.
+pub(super) fn answer_in_chat(
+    text: &str,
+    config: &Config,
+    is_cancelled: &AtomicBool,
+    out: &Output,
+) -> Result<(), Failure> {
+    let mut commands = JobCommands::of(config)?;
+    commands.trace = trace(Entrypoint::Chat.name(), config)?;
+    let plan = plan_words(text)?;
+    let steps = plan.steps.iter().map(|step| step.call.tool.clone());
+    let steps: Vec<String> = steps.collect();
+    out.object(&json!({"type": "plan", "plan": plan}));
+    out.line(format!("Plan: {}", steps.join(", ")));
+    let job = commands.create(plan, text, None, out)?;
+    commands.run_until(&job, &|| is_cancelled.load(Ordering::Relaxed), out)
+}
+
+/// The user's trace, as a channel writes it.
+fn trace(channel: &'static str, config: &Config) -> Result<Trace, Failure> {
+    Ok(Trace::new(&state_folder()?, channel).with_audit_limits(config.agent.audit))
+}
+
 /// Runs a request in plain English that the planner understands, as `job plan --run` does.
-pub(super) fn answer(text: &str, socket: PathBuf, out: &Output) -> Result<(), Failure> {
+pub(super) fn answer(text: &str, config: &Config, out: &Output) -> Result<(), Failure> {
     let args = JobPlanArgs {
         words: vec![text.to_owned()],
         run: true,
         output: JobOutput { output: None },
     };
-    JobCommands::new(socket)?.plan(args, out)
+    let mut commands = JobCommands::of(config)?;
+    commands.trace = trace(Entrypoint::Ask.name(), config)?;
+    commands.plan(args, out)
 }
 
 /// Tools and jobs of this user.
 struct JobCommands {
     tools: Toolbox,
     jobs: Jobs,
+    limits: JobLimits,
+    trace: Trace,
 }
 
 impl JobCommands {
-    fn new(socket: PathBuf) -> Result<Self, Failure> {
-        let mut tools = picture_tools();
-        tools.add(Arc::new(EventPictures::new(socket)));
-        let jobs = Jobs::new(state_folder()?.join(FOLDER));
-        Ok(Self { tools, jobs })
+    fn of(config: &Config) -> Result<Self, Failure> {
+        let limits = config.agent.job_limits;
+        Ok(Self {
+            tools: toolbox(&config.runtime_socket),
+            jobs: Jobs::new(state_folder()?.join(FOLDER)),
+            limits: JobLimits {
+                max_jobs: limits.max_jobs,
+                max_bytes: limits.max_bytes,
+                max_days: limits.max_days,
+            },
+            trace: trace(CHANNEL, config)?,
+        })
+    }
+
+    fn prune(&self) -> Result<Vec<String>, Failure> {
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        Ok(self.jobs.prune(&self.limits, now_ms)?)
     }
 
     fn run_file(&self, args: JobRunArgs, out: &Output) -> Result<(), Failure> {
+        let origin = args.file.display().to_string();
+        let output = args.output.clone();
+        self.create_and_run(Self::plan_of_file(args)?, &origin, &output, out)
+    }
+
+    /// Reads a plan and replaces its inputs.
+    fn plan_of_file(args: JobRunArgs) -> Result<Plan, Failure> {
         let mut plan = read_plan(&args.file)?;
         for (key, value) in args.inputs {
             let Some(input) = plan.inputs.get_mut(&key) else {
@@ -120,14 +190,12 @@ impl JobCommands {
                 _ => serde_json::from_str(&value).unwrap_or(Value::String(value)),
             };
         }
-        let origin = args.file.display().to_string();
-        self.create_and_run(plan, &origin, &args.output, out)
+        Ok(plan)
     }
 
     fn plan(&self, args: JobPlanArgs, out: &Output) -> Result<(), Failure> {
         let text = args.words.join(" ");
-        let now = jiff::Zoned::now().datetime();
-        let plan = planner::plan(&text, now).map_err(|e| Failure::input(e.to_string()))?;
+        let plan = plan_words(&text)?;
         if args.run {
             return self.create_and_run(plan, &text, &args.output, out);
         }
@@ -140,21 +208,44 @@ impl JobCommands {
 
     fn create_and_run(
         &self,
-        mut plan: Plan,
+        plan: Plan,
         origin: &str,
         output: &JobOutput,
         out: &Output,
     ) -> Result<(), Failure> {
-        anchor(&mut plan, &self.tools)
-            .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))?;
+        let job = self.create(plan, origin, output.output.as_deref(), out)?;
+        self.start(&job, out)
+    }
+
+    /// Repairs a plan and creates its job.
+    fn create(
+        &self,
+        mut plan: Plan,
+        origin: &str,
+        output: Option<&Path>,
+        out: &Output,
+    ) -> Result<JobFolder, Failure> {
+        self.anchor(&mut plan)?;
         let repaired = self.repair(plan, origin)?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
         }
-        let job = self
-            .jobs
-            .create(&repaired.plan, origin, output.output.as_deref())?;
-        self.start(&job, out)
+        let job = self.jobs.create(&repaired.plan, origin, output)?;
+        job_trace::submitted(&self.trace, job.info()).map_err(|error| {
+            let sentence = format!("the audit log can't be written: {error}; free disk space");
+            Failure::new(Exit::Failed, sentence)
+        })?;
+        // The new job counts, but is the last to go.
+        let removed = self.prune()?;
+        if !removed.is_empty() {
+            out.note(format!("removed old jobs: {}", removed.join(", ")));
+        }
+        Ok(job)
+    }
+
+    fn anchor(&self, plan: &mut Plan) -> Result<(), Failure> {
+        anchor(plan, &self.tools)
+            .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))
     }
 
     fn repair(&self, plan: Plan, name: &str) -> Result<Repaired, Failure> {
@@ -169,20 +260,33 @@ impl JobCommands {
 
     /// Runs a job in this process until it ends or Ctrl-C.
     fn start(&self, job: &JobFolder, out: &Output) -> Result<(), Failure> {
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let on_signal = Arc::clone(&cancelled);
+        watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
+        self.run_until(job, &|| cancelled.load(Ordering::Relaxed), out)
+    }
+
+    /// Runs a job in this process until it ends or is cancelled.
+    fn run_until(
+        &self,
+        job: &JobFolder,
+        is_cancelled: &dyn Fn() -> bool,
+        out: &Output,
+    ) -> Result<(), Failure> {
         let id = &job.info().id;
         out.object(&json!({"type": "job", "job": id, "output": job.info().output}));
         if !out.is_json() {
             out.note(format!("job {id}"));
         }
-        let cancelled = Arc::new(AtomicBool::new(false));
-        let on_signal = Arc::clone(&cancelled);
-        watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
         let runner = Runner::new(self.tools.clone(), self.jobs.clone());
         let mut progress = Progress::new(out);
-        let ended = runner.run(job, &mut |event| progress.show(&event), &|| {
-            cancelled.load(Ordering::Relaxed)
-        });
+        let mut report = |event: JobEvent<'_>| {
+            job_trace::step(&self.trace, id, &event);
+            progress.show(&event);
+        };
+        let ended = runner.run(job, &mut report, is_cancelled);
         out.end_live_line();
+        job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
         show::result(job, ended, out)?;
         match ended {
@@ -286,6 +390,11 @@ fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(
     };
     let thread = std::thread::Builder::new().name("signals".to_owned());
     thread.spawn(watch).map(drop).map_err(failed)
+}
+
+fn plan_words(text: &str) -> Result<Plan, Failure> {
+    let now = jiff::Zoned::now().datetime();
+    planner::plan(text, now).map_err(|error| Failure::input(error.to_string()))
 }
 
 fn read_plan(file: &Path) -> Result<Plan, Failure> {
