@@ -7,6 +7,7 @@
 //! - [`connectors`]: effects that workflows request outside the box.
 //! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
 //!   box.
+//! - [`jobs`]: plans that organise pictures, submitted or due by a schedule.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
 //!
@@ -23,6 +24,7 @@ pub mod connectors;
 mod example;
 pub mod fleet;
 pub mod heartbeat;
+pub mod jobs;
 pub mod log_limiter;
 pub mod notify;
 pub mod program;

@@ -28,7 +28,9 @@ pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
-pub use self::job::{JobAction, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction};
+pub use self::job::{
+    JobAction, JobArgs, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction,
+};
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
@@ -153,10 +155,7 @@ pub enum OfflineCommand {
     Audit(AuditArgs),
     /// Organise pictures of events and folders by plans: check, run, resume and show them.
     #[command(visible_alias = "jobs")]
-    Job {
-        #[command(subcommand)]
-        action: JobAction,
-    },
+    Job(JobArgs),
     /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
     /// List, search and remove notes, such as observations and lessons [default: list].

@@ -11,7 +11,8 @@ use std::path::Path;
 
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    Config, ConfigError, Findings, Origin, SecretSource, SinksConfig, SkippedSections, redact,
+    Config, ConfigError, Findings, Origin, ScheduledWork, SecretSource, SinksConfig,
+    SkippedSections, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::{Pace, SourceSpec};
@@ -20,6 +21,7 @@ use watchkeeper_models::{MOTION, Zoo};
 
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
+use watchkeeper_agent::jobs;
 use watchkeeper_assistant::llm::catalogue;
 use watchkeeper_assistant::notes;
 
@@ -45,6 +47,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     }
     findings.errors.extend(check_sinks(&config.sinks));
     findings.errors.extend(check_llm(config));
+    findings.errors.extend(check_schedules(config));
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
         && let Err(problem) = model_facts(&zoo, model)
@@ -99,6 +102,23 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
             shown(&config.state_dir),
             problem,
         ));
+    }
+    errors
+}
+
+fn check_schedules(config: &Config) -> Vec<ConfigError> {
+    let tools = jobs::toolbox(&config.runtime_socket);
+    let mut errors = Vec::new();
+    for schedule in &config.jobs {
+        let (last, found) = match &schedule.work {
+            ScheduledWork::Plan(file) => ("plan", file.display().to_string()),
+            ScheduledWork::Request(text) => ("request", text.clone()),
+        };
+        let faults = jobs::scheduled_plan::check(schedule, &tools).err();
+        for fault in faults.into_iter().flatten() {
+            let key = format!("agent.jobs.{}.{last}", schedule.name);
+            errors.push(error(key, Some(found.clone()), fault));
+        }
     }
     errors
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig, MemoryConfig,
-    MqttConfig, PermissionsConfig, SinksConfig,
+    AgentApiConfig, AuditConfig, ChannelConfig, Config, JobLimitsConfig, LlmConfig, LookConfig,
+    MemoryConfig, MqttConfig, PermissionsConfig, ScheduleConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -43,6 +43,10 @@ pub struct Setup {
     pub memory: MemoryConfig,
     /// Retention of the audit log.
     pub audit: AuditConfig,
+    /// Retention of jobs.
+    pub job_limits: JobLimitsConfig,
+    /// Schedules of jobs.
+    pub schedules: Vec<ScheduleConfig>,
 }
 
 /// Setup of the heartbeat.
@@ -117,6 +121,8 @@ impl Setup {
             }),
             memory: config.memory.clone(),
             audit: agent.audit,
+            job_limits: agent.job_limits,
+            schedules: config.jobs.clone(),
         }
     }
 

@@ -34,6 +34,7 @@ use super::state::channels::Channels;
 use super::state::commands::Commands;
 use super::state::disk_report::DiskReport;
 use super::state::heartbeat::{HeartbeatParts, HeartbeatTask};
+use super::state::job_notices::JobNotices;
 use super::state::journal::JournalReader;
 use super::state::mqtt::{Identity, Mqtt};
 use super::state::opinions::Opinions;
@@ -51,6 +52,8 @@ use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
 use crate::heartbeat;
+use crate::jobs::JobService;
+use crate::jobs::scheduler::SchedulerSetup;
 use crate::notify;
 use crate::review_links::ReviewLinks;
 use crate::second_opinion::pending::PendingAssessments;
@@ -105,6 +108,7 @@ struct Shared {
     llm: Option<Arc<LazyLlmClient>>,
     notes: Notes,
     links: Option<Arc<ReviewLinks>>,
+    jobs: JobService,
 }
 
 impl Agent {
@@ -127,6 +131,11 @@ impl Agent {
         let unstored_start = commit_unless_refused(&*store, start_op)?;
         let outbox = open_outbox(setup.limits, restored.outbox, starts);
         let shared = Shared::open(&setup, Arc::clone(&store), folder)?;
+        let scheduler = SchedulerSetup {
+            schedules: setup.schedules,
+            home: shared.home.clone(),
+            runtime: RuntimeClient::new(&setup.runtime_socket)?,
+        };
         let asker = setup
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
@@ -171,10 +180,11 @@ impl Agent {
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            tasks: Some(task_setup(setup.sinks, store, shared.trace.clone(), api)),
+            tasks: Some(task_setup(setup.sinks, store, &shared, api, scheduler)),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
+            job_notices: JobNotices::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),
             disk: DiskReport::default(),
@@ -218,11 +228,14 @@ fn open_outbox(limits: outbox::Limits, restored: outbox::Restored, starts: u64) 
 fn task_setup(
     sinks: SinksConfig,
     store: Arc<dyn Store>,
-    trace: Trace,
+    shared: &Shared,
     api: Option<api::service::Setup>,
+    scheduler: SchedulerSetup,
 ) -> TaskSetup {
     TaskSetup {
-        trace,
+        trace: shared.trace.clone(),
+        jobs: shared.jobs.clone(),
+        scheduler,
         effect_limits: connectors::queue::Limits {
             age: sinks.max_age,
             ..connectors::queue::Limits::default()
@@ -287,8 +300,9 @@ impl Shared {
                 &home,
                 setup.heartbeat.as_ref().map(|heartbeat| heartbeat.every),
             ),
-            home,
             links: review_links(setup),
+            jobs: JobService::new(&home, &setup.runtime_socket, setup.audit, setup.job_limits),
+            home,
         })
     }
 }
@@ -337,6 +351,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             audit: shared.audit,
             heartbeat: shared.switch.clone(),
             notes: shared.notes.clone(),
+            jobs: Some(shared.jobs.clone()),
         },
         provider: api.llm.map(|llm| llm.provider),
         config: api.config,

@@ -21,6 +21,8 @@ use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
+use crate::jobs::JobService;
+
 /// Limits of conversations.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
@@ -71,6 +73,8 @@ pub struct ConversationDeps {
     /// Pauses and resumes the heartbeat.
     pub heartbeat: HeartbeatSwitch,
     pub notes: Notes,
+    /// Absent in tests of conversations alone.
+    pub jobs: Option<JobService>,
 }
 
 impl std::fmt::Debug for ConversationDeps {

@@ -2,11 +2,12 @@
 //!
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
-//!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`about`] and
-//!   [`observations`]: read-only routes.
+//!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`jobs`]: plans that
+//!   the agent runs. [`about`] and [`observations`]: read-only routes.
 
 mod about;
 mod heartbeat;
+mod jobs;
 mod observations;
 mod problem;
 mod proposals;
@@ -37,6 +38,13 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(proposals::refuse))
         .routes(routes!(reviews::list))
         .routes(routes!(reviews::answer))
+        .routes(routes!(jobs::list))
+        .routes(routes!(jobs::submit).layer(DefaultBodyLimit::max(jobs::MAX_SUBMISSION)))
+        .routes(routes!(jobs::get, jobs::delete))
+        .routes(routes!(jobs::result))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::resume))
+        .routes(routes!(jobs::stream))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))

@@ -7,6 +7,7 @@
 //! - [`commands`], [`opinions`], [`assessments`], [`heartbeat`], [`channels`]: one core each, with
 //!   its work in progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
+//! - [`job_notices`]: failed jobs of schedules.
 //! - [`disk_report`]: what was reported of a disk that refuses.
 //! - [`tasks`]: what runs beside the loop. [`future_slot`]: awaits a future that may be absent.
 
@@ -16,6 +17,7 @@ pub(crate) mod commands;
 pub(crate) mod disk_report;
 pub(crate) mod future_slot;
 pub(crate) mod heartbeat;
+pub(crate) mod job_notices;
 pub(crate) mod journal;
 pub(crate) mod journal_tail;
 pub(crate) mod mqtt;

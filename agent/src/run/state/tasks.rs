@@ -1,5 +1,7 @@
-//! What runs beside the loop: the task that executes effects, and the thread of the API.
+//! What runs beside the loop: the task that executes effects, the threads of the API, of schedules
+//! and of jobs.
 
+use tokio::sync::mpsc;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
@@ -7,6 +9,9 @@ use crate::api::{self, StatusSender};
 use crate::connectors::Executor;
 use crate::connectors::queue::Limits;
 use crate::connectors::service::Service as EffectService;
+use crate::jobs::JobService;
+use crate::jobs::scheduler::{Scheduler, SchedulerSetup};
+use crate::notify::message::Notice;
 use crate::run::error::AgentError;
 
 /// What the tasks need to start.
@@ -18,6 +23,8 @@ pub(crate) struct TaskSetup {
     pub(crate) effect_limits: Limits,
     /// Absent where no API is configured.
     pub(crate) api: Option<api::service::Setup>,
+    pub(crate) jobs: JobService,
+    pub(crate) scheduler: SchedulerSetup,
 }
 
 /// The running tasks.
@@ -25,6 +32,8 @@ pub(crate) struct TaskSetup {
 pub(crate) struct Tasks {
     effects: EffectService,
     api: Option<api::service::Service>,
+    jobs: JobService,
+    scheduler: Scheduler,
 }
 
 impl TaskSetup {
@@ -33,11 +42,15 @@ impl TaskSetup {
         self,
         runtime: &RuntimeClient,
         status_requests: StatusSender,
+        job_notices: mpsc::Sender<Notice>,
     ) -> Result<Tasks, AgentError> {
         let api = self
             .api
             .map(|api| api::service::Service::spawn(api, status_requests));
+        let scheduler = Scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
         Ok(Tasks {
+            jobs: self.jobs,
+            scheduler: scheduler.map_err(AgentError::SchedulerThread)?,
             effects: EffectService::spawn(
                 runtime.clone(),
                 self.executor,
@@ -62,11 +75,14 @@ impl Tasks {
             biased;
             () = self.effects.ended() => AgentError::Connectors,
             () = api => AgentError::Api,
+            () = self.scheduler.ended() => AgentError::Scheduler,
         }
     }
 
     /// Stops all tasks; each bounds its own time.
     pub(crate) async fn stop(self) {
+        self.scheduler.close();
+        self.jobs.close();
         let api = async {
             if let Some(api) = self.api {
                 api.stop().await;

@@ -18,6 +18,7 @@ mod check;
 mod config;
 pub mod demo;
 mod error;
+pub mod jobs;
 pub mod keys;
 mod layers;
 mod lines;
@@ -32,11 +33,12 @@ use std::path::PathBuf;
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
-    DeclaredSections, InferenceConfig, JournalConfig, LlmConfig, LookConfig, LookedAt,
-    MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft, Precision,
-    RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
+    DeclaredSections, InferenceConfig, JobLimitsConfig, JournalConfig, LlmConfig, LookConfig,
+    LookedAt, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft,
+    Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
+pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
 pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 pub use privacy::PrivacyMasks;
