@@ -9,6 +9,7 @@
 //!   box.
 //! - [`archive`]: what the agent's archive ingests, and events that enter by themselves.
 //! - [`evidence`]: chains of sources that decide about events.
+//! - [`jobs`]: plans that organise pictures, submitted or due by a schedule.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
 //!
@@ -28,6 +29,7 @@ mod example;
 pub mod fleet;
 mod future_slot;
 pub mod heartbeat;
+pub mod jobs;
 mod journal_tail;
 pub mod log_limiter;
 pub mod notify;

@@ -64,7 +64,7 @@ pub enum Role {
 /// | role | entries |
 /// |---|---|
 /// | decision | `confirmed`, `policy` that confirmed, `done`, `failed`, `monitoring`, `archive` |
-/// | activity | `effect`, `effect_failed`; calls of a model that cost money |
+/// | activity | `effect`, `effect_failed`; jobs of the agent; calls of a model that cost money |
 /// | debug | all others; `cost`, which repeats the sum of calls |
 #[must_use]
 pub fn role(what: &str, details: &Value) -> Role {
@@ -74,6 +74,7 @@ pub fn role(what: &str, details: &Value) -> Role {
         "confirmed" | "done" | "failed" | "monitoring" | "archive" => Role::Decision,
         "policy" if is_confirmed() => Role::Decision,
         "effect" | "effect_failed" => Role::Activity,
+        "job_submitted" | "job_resumed" | "job_ended" => Role::Activity,
         "model" | "model_away" | "reworded" | "not_reworded" if costs_money() => Role::Activity,
         _ => Role::Debug,
     }

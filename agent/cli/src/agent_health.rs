@@ -6,6 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_agent::program::NAME as AGENT;
@@ -37,6 +39,51 @@ struct Shown {
     /// An agent that is older than this field does not send it.
     #[serde(default)]
     heartbeat: Option<HeartbeatStatus>,
+    #[serde(default)]
+    jobs: Jobs,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Jobs {
+    running: u64,
+    waiting: u64,
+    #[serde(default)]
+    schedules: Vec<Schedule>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Schedule {
+    name: String,
+    #[serde(default)]
+    next: Option<Timestamp>,
+    #[serde(default)]
+    last: Option<Timestamp>,
+    #[serde(default)]
+    job: Option<String>,
+    #[serde(default)]
+    state: Option<String>,
+}
+
+impl Schedule {
+    /// One line: its last job and its next time.
+    fn line(&self) -> String {
+        let time = |at: Timestamp| {
+            at.to_zoned(TimeZone::system())
+                .strftime("%F %R %:z")
+                .to_string()
+        };
+        let last = match (self.last, &self.job, &self.state) {
+            (Some(at), Some(job), Some(state)) => format!("last {}, {state} (job {job})", time(at)),
+            (Some(at), ..) => format!("last {}", time(at)),
+            (None, ..) => "not run yet".to_owned(),
+        };
+        let next = self.next.map(|at| format!("; next {}", time(at)));
+        format!(
+            "  schedule {}: {last}{}",
+            self.name,
+            next.unwrap_or_default()
+        )
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,6 +136,12 @@ impl AgentHealth {
         if let Some(heartbeat) = shown.heartbeat.filter(|heartbeat| heartbeat.paused) {
             lines.push(format!("  {}", heartbeat.sentence()));
         }
+        let jobs = &shown.jobs;
+        if jobs.running + jobs.waiting > 0 {
+            let (running, waiting) = (jobs.running, jobs.waiting);
+            lines.push(format!("  jobs: {running} running, {waiting} waiting"));
+        }
+        lines.extend(jobs.schedules.iter().map(Schedule::line));
         if shown.mqtt.refused_requests > 0 {
             let refused = shown.mqtt.refused_requests;
             lines.push(format!(

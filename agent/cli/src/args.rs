@@ -34,7 +34,9 @@ pub use self::event_export::EventExportArgs;
 pub use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
-pub use self::job::{JobAction, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction};
+pub use self::job::{
+    JobAction, JobArgs, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction,
+};
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
@@ -169,10 +171,7 @@ pub enum OfflineCommand {
     Audit(AuditArgs),
     /// Organise pictures of events and folders by plans: check, run, resume and show them.
     #[command(visible_alias = "jobs")]
-    Job {
-        #[command(subcommand)]
-        action: JobAction,
-    },
+    Job(JobArgs),
     /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
     /// Try a look-up of the configuration with a value, as the chain of a rule asks it.

@@ -26,7 +26,7 @@ pub(super) async fn run(
     out: &Output,
 ) -> Result<(), Failure> {
     let text = args.text.join(" ");
-    if is_plain(args) && jobs::recognises(&text) {
+    if is_plain(args) && jobs::understands(&text) {
         return organise(text, config, out).await;
     }
     let mut ask = Ask::new(client, config, out)?;
@@ -54,7 +54,7 @@ fn is_plain(args: &AskArgs) -> bool {
 /// Runs a request to organise pictures as a job. It changes nothing that watches.
 async fn organise(text: String, config: &Config, out: &Output) -> Result<(), Failure> {
     let (config, out) = (config.clone(), out.clone());
-    let job = tokio::task::spawn_blocking(move || jobs::answer(&text, config, &out)).await;
+    let job = tokio::task::spawn_blocking(move || jobs::answer(&text, &config, &out)).await;
     job.unwrap_or_else(|error| {
         Err(Failure::new(
             Exit::Failed,

@@ -12,7 +12,7 @@ use std::path::Path;
 use secrecy::ExposeSecret as _;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    ChannelConfig, Config, ConfigError, Findings, Origin, SecretSource, SinksConfig,
+    ChannelConfig, Config, ConfigError, Findings, Origin, ScheduledWork, SecretSource, SinksConfig,
     SkippedSections, channels, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
@@ -23,6 +23,7 @@ use watchkeeper_models::{MOTION, Zoo};
 use super::lookup_check;
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
+use watchkeeper_agent::jobs;
 use watchkeeper_assistant::llm::catalogue;
 use watchkeeper_assistant::notes;
 
@@ -54,6 +55,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     let lookups = lookups.map(|(key, problem)| error(key, None, problem));
     findings.errors.extend(lookups);
     findings.errors.extend(check_chains(config));
+    findings.errors.extend(check_schedules(config));
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
         && let Err(problem) = model_facts(&zoo, model)
@@ -127,6 +129,23 @@ fn check_chains(config: &Config) -> Vec<ConfigError> {
         })
     });
     unknown.collect()
+}
+
+fn check_schedules(config: &Config) -> Vec<ConfigError> {
+    let tools = jobs::toolbox(&config.runtime_socket);
+    let mut errors = Vec::new();
+    for schedule in &config.jobs {
+        let (last, found) = match &schedule.work {
+            ScheduledWork::Plan(file) => ("plan", file.display().to_string()),
+            ScheduledWork::Request(text) => ("request", text.clone()),
+        };
+        let faults = jobs::scheduled_plan::check(schedule, &tools).err();
+        for fault in faults.into_iter().flatten() {
+            let key = format!("agent.jobs.{}.{last}", schedule.name);
+            errors.push(error(key, Some(found.clone()), fault));
+        }
+    }
+    errors
 }
 
 fn check_llm(config: &Config) -> Vec<ConfigError> {

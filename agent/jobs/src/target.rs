@@ -26,7 +26,7 @@ impl Target {
     /// Removes what an earlier attempt has left.
     pub(crate) fn new(output: &Path, name: &str) -> Result<Self, TargetError> {
         let target = Self {
-            part: output.join(format!(".{name}.part")),
+            part: part(output, name),
             path: output.join(name),
         };
         for old in [&target.part, &target.path] {
@@ -61,6 +61,11 @@ impl Target {
     }
 }
 
+/// Place in the output folder where the content of `name` is made.
+pub(crate) fn part(output: &Path, name: &str) -> PathBuf {
+    output.join(format!(".{name}.part"))
+}
+
 fn failed(path: &Path, what: &'static str, source: io::Error) -> TargetError {
     TargetError {
         path: path.to_owned(),
@@ -69,7 +74,8 @@ fn failed(path: &Path, what: &'static str, source: io::Error) -> TargetError {
     }
 }
 
-fn remove(path: &Path) -> io::Result<()> {
+/// Removes a file or folder, if it is there.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

@@ -13,6 +13,7 @@
 
 mod deps;
 mod handle;
+mod organise;
 mod task;
 
 use std::collections::BTreeMap;

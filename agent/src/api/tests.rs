@@ -37,6 +37,7 @@ fn here(bounds: Bounds) -> Here {
         audit: Default::default(),
         heartbeat: HeartbeatSwitch::new(&dir.path().join("home"), None),
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
+        jobs: None,
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(deps, bounds, closing);

@@ -35,6 +35,7 @@ use watchkeeper_store::StoreError;
 use crate::evidence::service::SharedCounts;
 use crate::fleet::command::Outcome;
 use crate::fleet::mqtt::link::LinkEvent;
+use crate::notify::message::Notice;
 use crate::status::{AgentStatus, StatusRequests};
 pub use error::AgentError;
 pub use report::Report;
@@ -46,6 +47,7 @@ use state::channels::Channels;
 use state::commands::Commands;
 use state::disk_report::DiskReport;
 use state::heartbeat::{HeartbeatEvent, HeartbeatTask};
+use state::job_notices::JobNotices;
 use state::journal::{JournalItem, JournalReader};
 use state::mqtt::Mqtt;
 use state::opinions::{Answered, Opinions};
@@ -71,6 +73,8 @@ enum Event {
     /// The runtime recorded an assessment, or refused it for good.
     AssessmentSent(EventId),
     Heartbeat(HeartbeatEvent),
+    /// The job of a schedule failed.
+    JobFailed(Box<Notice>),
     Journal(JournalItem),
     /// The task of a channel ended.
     ChannelFailed(Option<StoreError>),
@@ -96,6 +100,7 @@ pub struct Agent {
     /// Taken by [`Agent::run`].
     tasks: Option<TaskSetup>,
     status_requests: StatusRequests,
+    job_notices: JobNotices,
     watchdog: Watchdog,
     reports: Reports,
     disk: DiskReport,
@@ -163,10 +168,10 @@ impl Agent {
 
     fn spawn_tasks(&mut self) -> Result<Option<Tasks>, AgentError> {
         self.channels.spawn(&self.runtime, self.outbox.store())?;
-        let sender = self.status_requests.sender();
+        let (sender, notices) = (self.status_requests.sender(), self.job_notices.sender());
         let setup = self.tasks.take();
         setup
-            .map(|setup| setup.spawn(&self.runtime, sender))
+            .map(|setup| setup.spawn(&self.runtime, sender, notices))
             .transpose()
     }
 
@@ -184,6 +189,7 @@ impl Agent {
             answered = self.opinions.answered() => Event::OpinionAnswered(answered),
             id = self.assessments.sent() => Event::AssessmentSent(id),
             event = HeartbeatTask::next_event(&mut self.heartbeat) => Event::Heartbeat(event),
+            notice = self.job_notices.next() => Event::JobFailed(Box::new(notice)),
             item = self.journal.next(wants_records) => Event::Journal(item),
             error = self.channels.failed() => Event::ChannelFailed(error),
             () = tokio::time::sleep_until(deadline) => Event::Timer,
@@ -231,6 +237,10 @@ impl Agent {
                 self.request_change()
             }
             Event::Heartbeat(event) => self.on_heartbeat(event),
+            Event::JobFailed(notice) => {
+                self.channels.stage(*notice, &mut self.outbox);
+                self.request_change()
+            }
             Event::Journal(item) => self.on_journal(item),
             Event::ChannelFailed(Some(error)) => Err(error.into()),
             Event::ChannelFailed(None) => Err(AgentError::Channel),

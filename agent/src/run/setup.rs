@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, LlmConfig, LookConfig,
-    LookupConfig, MemoryConfig, MqttConfig, PermissionsConfig, SinksConfig,
+    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, JobLimitsConfig, LlmConfig,
+    LookConfig, LookupConfig, MemoryConfig, MqttConfig, PermissionsConfig, ScheduleConfig,
+    SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -45,6 +46,10 @@ pub struct Setup {
     pub memory: MemoryConfig,
     /// Retention of the audit log.
     pub audit: AuditConfig,
+    /// Retention of jobs.
+    pub job_limits: JobLimitsConfig,
+    /// Schedules of jobs.
+    pub schedules: Vec<ScheduleConfig>,
 }
 
 /// Setup of the heartbeat.
@@ -123,6 +128,8 @@ impl Setup {
             }),
             memory: config.memory.clone(),
             audit: agent.audit,
+            job_limits: agent.job_limits,
+            schedules: config.jobs.clone(),
         }
     }
 

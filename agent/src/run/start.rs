@@ -34,6 +34,7 @@ use super::state::channels::Channels;
 use super::state::commands::Commands;
 use super::state::disk_report::DiskReport;
 use super::state::heartbeat::{HeartbeatParts, HeartbeatTask};
+use super::state::job_notices::JobNotices;
 use super::state::journal::JournalReader;
 use super::state::mqtt::{Identity, Mqtt};
 use super::state::opinions::Opinions;
@@ -55,6 +56,8 @@ use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
 use crate::heartbeat;
+use crate::jobs::JobService;
+use crate::jobs::scheduler::SchedulerSetup;
 use crate::notify;
 use crate::review_links::ReviewLinks;
 use crate::second_opinion::pending::PendingAssessments;
@@ -114,6 +117,7 @@ struct Shared {
     links: Option<Arc<ReviewLinks>>,
     /// PEM file with the authorities to trust.
     ca_file: Option<PathBuf>,
+    jobs: JobService,
 }
 
 impl Agent {
@@ -136,6 +140,11 @@ impl Agent {
         let unstored_start = commit_unless_refused(&*store, start_op)?;
         let outbox = open_outbox(setup.limits, restored.outbox, starts);
         let shared = Shared::open(&setup, Arc::clone(&store), folder)?;
+        let scheduler = SchedulerSetup {
+            schedules: setup.schedules,
+            home: shared.home.clone(),
+            runtime: RuntimeClient::new(&setup.runtime_socket)?,
+        };
         let asker = setup
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
@@ -178,10 +187,17 @@ impl Agent {
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
             chain_counts: Arc::clone(&chains.counts),
-            tasks: Some(task_setup(setup.sinks, &shared, api, chains)),
+            tasks: Some(task_setup(
+                setup.sinks,
+                store,
+                &shared,
+                api,
+                (chains, scheduler),
+            )),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
+            job_notices: JobNotices::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),
             disk: DiskReport::default(),
@@ -249,13 +265,16 @@ fn chain_setup(
 
 fn task_setup(
     sinks: SinksConfig,
+    store: Arc<dyn Store>,
     shared: &Shared,
     api: Option<api::service::Setup>,
-    chains: evidence::service::Setup,
+    (chains, scheduler): (evidence::service::Setup, SchedulerSetup),
 ) -> TaskSetup {
     TaskSetup {
         chains,
         trace: shared.trace.clone(),
+        jobs: shared.jobs.clone(),
+        scheduler,
         effect_limits: connectors::queue::Limits {
             age: sinks.max_age,
             ..connectors::queue::Limits::default()
@@ -323,9 +342,10 @@ impl Shared {
                 &home,
                 setup.heartbeat.as_ref().map(|heartbeat| heartbeat.every),
             ),
-            home,
             links: review_links(setup),
             ca_file: setup.sinks.ca_file.clone(),
+            jobs: JobService::new(&home, &setup.runtime_socket, setup.audit, setup.job_limits),
+            home,
         })
     }
 }
@@ -381,6 +401,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             heartbeat: shared.switch.clone(),
             notes: shared.notes.clone(),
             archive: Some(ArchiveService::new(archive, shared.api_runtime.clone())),
+            jobs: Some(shared.jobs.clone()),
         },
         provider: api.llm.map(|llm| llm.provider),
         config: api.config,

@@ -59,7 +59,7 @@ pub(crate) fn write_pictures(folder: &Path, number: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-const PLAN: &str = r#"
+pub(crate) const PLAN: &str = r#"
 name: best-of-a-folder
 inputs: {folder: photos}
 steps:
@@ -71,7 +71,7 @@ steps:
 "#;
 
 /// Every file below a folder with its content.
-fn content(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
+pub(crate) fn content(folder: &Path) -> anyhow::Result<BTreeMap<PathBuf, Vec<u8>>> {
     let mut files = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
     while let Some(here) = open.pop() {

@@ -4,6 +4,7 @@
 mod absent_camera;
 mod agent_api;
 mod agent_cost;
+mod agent_jobs;
 mod agent_memory;
 mod alerts;
 mod api_document;

@@ -4,6 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+#[derive(Debug, Clone, Args)]
+pub struct JobArgs {
+    #[command(subcommand)]
+    pub action: JobAction,
+    /// Use the jobs of the agent, which runs them in the background, instead of your own.
+    #[arg(long, global = true)]
+    pub agent: bool,
+}
+
 #[derive(Debug, Clone, Subcommand)]
 pub enum JobAction {
     /// Run a plan from a file; repairs what is clear and reports it.
@@ -61,6 +70,8 @@ pub enum JobAction {
         /// ID of the job, or the begin of it.
         id: String,
     },
+    /// Remove old jobs beyond the bounds of the configuration (`[agent.job_limits]`).
+    Prune,
     /// Print the trajectory of a job: state, action, result and reward of each attempt, as JSON.
     Export {
         /// ID of the job, or the begin of it.

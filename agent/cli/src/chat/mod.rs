@@ -8,12 +8,15 @@ mod alerts;
 mod lines;
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use watchkeeper_config::Config;
 
-use super::exit::Failure;
+use super::exit::{Exit, Failure};
+use super::jobs;
 use super::output::Output;
 use super::state_folder::state_folder;
 use super::user_llm::session_deps;
@@ -38,6 +41,7 @@ pub(super) async fn run(
         .map(|folder| folder.join("chat.history"));
     let mut chat = Chat {
         session: Session::new(session_deps(client, config, Entrypoint::Chat, out))?,
+        config,
         out,
     };
     let mut lines = Lines::open(history, out.is_json());
@@ -105,6 +109,7 @@ enum Turn {
 
 struct Chat<'o> {
     session: Session,
+    config: &'o Config,
     out: &'o Output,
 }
 
@@ -140,6 +145,9 @@ impl Chat<'_> {
         if command == Some(ChatCommand::Quit) {
             return Turn::End;
         }
+        if command.is_none() && self.is_idle() && jobs::understands(line) {
+            return self.organise(line.to_owned(), cancelled).await;
+        }
         let before = self.session.conversation.shown().cloned();
         let Some(result) = unless(cancelled, self.understand(command, line)).await else {
             self.out.report(ProgressEvent::Idle);
@@ -164,6 +172,37 @@ impl Chat<'_> {
         }
         self.session.settle();
         Turn::Done
+    }
+
+    /// Whether neither a proposal nor a question waits for an answer.
+    fn is_idle(&self) -> bool {
+        let conversation = &self.session.conversation;
+        conversation.shown().is_none() && conversation.question().is_none()
+    }
+
+    /// Runs a request to organise pictures as a job. It changes nothing that watches, so it needs
+    /// no yes.
+    async fn organise(&self, line: String, cancelled: impl Future<Output = ()>) -> Turn {
+        let flag = Arc::new(AtomicBool::new(false));
+        let (config, out, of_job) = (self.config.clone(), self.out.clone(), Arc::clone(&flag));
+        let run = move || jobs::answer_in_chat(&line, &config, &of_job, &out);
+        let mut job = tokio::task::spawn_blocking(run);
+        let (ended, turn) = tokio::select! {
+            ended = &mut job => (ended, Turn::Done),
+            () = cancelled => {
+                flag.store(true, Ordering::Relaxed);
+                (job.await, Turn::Cancelled)
+            }
+        };
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => self.out.failure(&failure),
+            Err(error) => self.out.failure(&Failure::new(
+                Exit::Failed,
+                format!("the job broke off: {error}"),
+            )),
+        }
+        turn
     }
 
     async fn understand(

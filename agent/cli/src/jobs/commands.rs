@@ -1,17 +1,24 @@
 //! Tools, jobs and templates of a user, and what all commands do with a plan.
 
-use std::sync::Arc;
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
 
+use serde_json::Value;
+use watchkeeper_agent::jobs::toolbox;
+use watchkeeper_assistant::trace::Trace;
 use watchkeeper_config::Config;
-use watchkeeper_jobs::plan::{Fault, Plan, Repaired, anchor, repair};
-use watchkeeper_jobs::run::{JobFolderError, Jobs, RunError};
+use watchkeeper_jobs::plan::{Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, read_text, repair};
+use watchkeeper_jobs::run::{JobFolderError, JobLimits, Jobs, RunError};
 use watchkeeper_jobs::template_store::TemplateStore;
-use watchkeeper_jobs::tools::picture_tools;
 use watchkeeper_jobs::{Toolbox, counted};
 
+use super::super::args::JobRunArgs;
 use super::super::exit::{Exit, Failure};
 use super::super::state_folder::state_folder;
-use super::event_pictures::EventPictures;
+
+/// The `channel` of jobs of the command itself in the trace.
+pub(super) const CHANNEL: &str = "job";
 
 /// Folder of all jobs below the user's state folder.
 const FOLDER: &str = "jobs";
@@ -34,18 +41,31 @@ pub(super) struct JobCommands {
     pub(super) jobs: Jobs,
     pub(super) templates: TemplateStore,
     pub(super) config: Config,
+    limits: JobLimits,
+    pub(super) trace: Trace,
 }
 
 impl JobCommands {
-    pub(super) fn new(config: Config) -> Result<Self, Failure> {
-        let mut tools = picture_tools();
-        tools.add(Arc::new(EventPictures::new(config.runtime_socket.clone())));
+    /// Opens what a command needs; `channel` names it in the trace.
+    pub(super) fn new(config: &Config, channel: &'static str) -> Result<Self, Failure> {
+        let (state, limits) = (state_folder()?, config.agent.job_limits);
         Ok(Self {
-            tools,
+            tools: toolbox(&config.runtime_socket),
             jobs: jobs_of_user()?,
             templates: user_templates()?,
-            config,
+            limits: JobLimits {
+                max_jobs: limits.max_jobs,
+                max_bytes: limits.max_bytes,
+                max_days: limits.max_days,
+            },
+            trace: Trace::new(&state, channel).with_audit_limits(config.agent.audit),
+            config: config.clone(),
         })
+    }
+
+    pub(super) fn prune(&self) -> Result<Vec<String>, Failure> {
+        let now_ms = jiff::Timestamp::now().as_millisecond();
+        Ok(self.jobs.prune(&self.limits, now_ms)?)
     }
 
     pub(super) fn anchored(&self, mut plan: Plan) -> Result<Plan, Failure> {
@@ -66,6 +86,48 @@ impl JobCommands {
 
 pub(super) fn no_current_folder(error: std::io::Error) -> Failure {
     Failure::new(Exit::Failed, format!("the current folder: {error}"))
+}
+
+/// Reads a plan and replaces its inputs.
+pub(super) fn plan_of_file(args: JobRunArgs) -> Result<Plan, Failure> {
+    let mut plan = read_plan(&args.file)?;
+    for (key, value) in args.inputs {
+        let Some(input) = plan.inputs.get_mut(&key) else {
+            let known = match plan.inputs.is_empty() {
+                true => "no inputs".to_owned(),
+                false => plan.inputs.keys().cloned().collect::<Vec<_>>().join(", "),
+            };
+            let sentence = format!("--input {key}: the plan has no such input; it has {known}");
+            return Err(Failure::input(sentence));
+        };
+        *input = match input {
+            // "2026" may be the name of a folder.
+            Value::String(_) => Value::String(value),
+            _ => serde_json::from_str(&value).unwrap_or(Value::String(value)),
+        };
+    }
+    Ok(plan)
+}
+
+pub(super) fn read_plan(file: &Path) -> Result<Plan, Failure> {
+    let name = file.display().to_string();
+    read_text(&read_file(file)?).map_err(|faults| invalid(&name, &faults))
+}
+
+/// Reads a file of at most the size of a plan, or standard input for `-`.
+pub(super) fn read_file(file: &Path) -> Result<String, Failure> {
+    let unreadable = |error| Failure::input(format!("{} can't be read: {error}", file.display()));
+    // One byte more than allowed shows that the file is too large.
+    let limit = MAX_PLAN_BYTES as u64 + 1;
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().take(limit).read_to_string(&mut text)
+    } else {
+        let file = fs::File::open(file).map_err(unreadable)?;
+        file.take(limit).read_to_string(&mut text)
+    };
+    read.map_err(unreadable)?;
+    Ok(text)
 }
 
 pub(super) fn invalid(name: &str, faults: &[Fault]) -> Failure {

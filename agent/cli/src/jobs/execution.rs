@@ -1,11 +1,13 @@
 //! Runs a job in this process until it ends.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
+use watchkeeper_agent::jobs::job_trace;
 use watchkeeper_jobs::plan::Plan;
-use watchkeeper_jobs::run::{Ended, JobFolder, Planned, Runner};
+use watchkeeper_jobs::run::{Ended, JobEvent, JobFolder, Planned, Provenance, Runner};
 use watchkeeper_jobs::{absent_folders, check_addresses};
 
 use super::super::args::JobOutput;
@@ -24,6 +26,19 @@ impl JobCommands {
         output: &JobOutput,
         out: &Output,
     ) -> Result<(), Failure> {
+        let job = self.create(plan, origin, planned, output.output.as_deref(), out)?;
+        self.run_to_end(job, out)
+    }
+
+    /// Repairs a plan and creates its job.
+    pub(super) fn create(
+        &self,
+        plan: Plan,
+        origin: &str,
+        planned: Option<Planned>,
+        output: Option<&Path>,
+        out: &Output,
+    ) -> Result<JobFolder, Failure> {
         let repaired = self.repair(self.anchored(plan)?, origin)?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
@@ -36,19 +51,41 @@ impl JobCommands {
         for folder in absent_folders(plan.plan(), &self.tools) {
             out.note(format!("there is no folder {folder}"));
         }
-        let output = output.output.as_deref();
-        let job = self.jobs.create_planned(plan, origin, output, planned)?;
-        self.run_to_end(job, out)
+        let from = Provenance {
+            planned,
+            ..Provenance::default()
+        };
+        let job = self.jobs.create_from(plan, origin, output, from)?;
+        job_trace::submitted(&self.trace, job.info()).map_err(|error| {
+            let sentence = format!("the audit log can't be written: {error}; free disk space");
+            Failure::new(Exit::Failed, sentence)
+        })?;
+        // The new job counts, but is the last to go.
+        let removed = self.prune()?;
+        if !removed.is_empty() {
+            out.note(format!("removed old jobs: {}", removed.join(", ")));
+        }
+        Ok(job)
     }
 
-    /// Runs a job in this process until it ends or Ctrl-C. After a failed step the language model
-    /// that made the plan may revise the rest.
-    pub(super) fn run_to_end(&self, mut job: JobFolder, out: &Output) -> Result<(), Failure> {
+    /// Runs a job in this process until it ends or Ctrl-C.
+    pub(super) fn run_to_end(&self, job: JobFolder, out: &Output) -> Result<(), Failure> {
         let cancelled = Arc::new(AtomicBool::new(false));
         let on_signal = Arc::clone(&cancelled);
         watch_for_interrupt(move || on_signal.store(true, Ordering::Relaxed))?;
+        self.run_until(job, &|| cancelled.load(Ordering::Relaxed), out)
+    }
+
+    /// Runs a job in this process until it ends or is cancelled. After a failed step the language
+    /// model that made the plan may revise the rest.
+    pub(super) fn run_until(
+        &self,
+        mut job: JobFolder,
+        is_cancelled: &dyn Fn() -> bool,
+        out: &Output,
+    ) -> Result<(), Failure> {
         loop {
-            let ended = self.run_once(&job, &cancelled, out)?;
+            let ended = self.run_once(&job, is_cancelled, out)?;
             let id = job.info().id.clone();
             let sentence = match ended {
                 Ended::Done => {
@@ -70,7 +107,7 @@ impl JobCommands {
     fn run_once(
         &self,
         job: &JobFolder,
-        cancelled: &AtomicBool,
+        is_cancelled: &dyn Fn() -> bool,
         out: &Output,
     ) -> Result<Ended, Failure> {
         let id = &job.info().id;
@@ -80,10 +117,13 @@ impl JobCommands {
         }
         let runner = Runner::new(self.tools.clone(), self.jobs.clone());
         let mut progress = Progress::new(out);
-        let ended = runner.run(job, &mut |event| progress.show(&event), &|| {
-            cancelled.load(Ordering::Relaxed)
-        });
+        let mut report = |event: JobEvent<'_>| {
+            job_trace::step(&self.trace, id, &event);
+            progress.show(&event);
+        };
+        let ended = runner.run(job, &mut report, is_cancelled);
         out.end_live_line();
+        job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
         show::result(job, ended, out)?;
         Ok(ended)

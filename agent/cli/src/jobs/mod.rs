@@ -6,38 +6,40 @@
 //!   printed with all its faults.
 
 mod commands;
-mod event_pictures;
 mod execution;
+mod of_agent;
 mod planning;
 mod progress;
 mod refine;
 mod show;
 mod templates;
 
-use std::fs;
-use std::io::Read as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::{Value, json};
+use serde_json::json;
+use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
-use watchkeeper_jobs::plan::{
-    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, check, read, read_parts, read_text, repair, schema,
-};
-use watchkeeper_jobs::run::{JobFolder, JobFolderError, trajectory};
+use watchkeeper_jobs::plan::{CheckedPlan, Fault, check, read, read_parts, repair, schema};
+use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState, trajectory};
 use watchkeeper_jobs::{absent_folders, check_addresses, counted, planner};
 
-use super::args::{Global, JobAction, JobOutput, JobPlanArgs, JobRunArgs};
+use super::args::{Global, JobAction, JobArgs, JobOutput, JobPlanArgs, JobRunArgs};
 use super::configuration;
 use super::exit::Failure;
 use super::output::Output;
 pub(super) use commands::jobs_of_user;
-use commands::{JobCommands, invalid, user_templates};
+use commands::{CHANNEL, JobCommands, invalid, plan_of_file, read_file, read_plan, user_templates};
+use of_agent::AgentJobs;
 use planning::PlannedJob;
 
-pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<(), Failure> {
+pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let commands = JobCommands::new(config)?;
-    match action {
+    let commands = JobCommands::new(&config, CHANNEL)?;
+    if args.agent {
+        return AgentJobs::new(config.agent_api.socket)?.run(args.action, &commands, out);
+    }
+    match args.action {
         JobAction::Run(args) => commands.run_file(args, out),
         JobAction::Plan(args) => commands.plan(args, out),
         JobAction::Refine(args) => commands.refine(args, out),
@@ -46,18 +48,23 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
         JobAction::Validate { file } => commands.validate(&file, out),
         JobAction::Explain { what } => commands.explain(&what, out),
         JobAction::List => show::list(&commands.jobs, out),
-        JobAction::Show { id, step, key } => show::job(
-            &commands.jobs.open(&id)?,
-            step.as_deref(),
-            key.as_deref(),
-            out,
-        ),
+        JobAction::Show { id, step, key } => {
+            let job = commands.jobs.open(&id)?;
+            show::job(&job, step.as_deref(), key.as_deref(), out)
+        }
         JobAction::Resume { id } => {
             let job = commands.jobs.open(&id)?;
-            match show::is_done(&job)? {
-                true => show::done_before(&job, out),
-                false => commands.run_to_end(job, out),
+            match job.summary()?.state {
+                JobState::Done => show::done_before(&job, out),
+                _ => commands.run_to_end(job, out),
             }
+        }
+        JobAction::Prune => {
+            let removed = commands.prune()?;
+            out.both(&json!({"removed": removed}), || {
+                format!("Removed {}", counted(removed.len(), "job"))
+            });
+            Ok(())
         }
         JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
         JobAction::Delete { id } => {
@@ -83,43 +90,46 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
 
 /// Returns whether a request is one for a job: the rules understand it, or the user keeps a
 /// template for it.
-pub(super) fn recognises(text: &str) -> bool {
+pub(super) fn understands(text: &str) -> bool {
     let now = jiff::Zoned::now().datetime();
     let kept = || user_templates().ok()?.find_template(text).ok()?;
     planner::understands(text, now) || kept().is_some()
 }
 
-/// Runs a request in plain English that [`recognises`] accepts, as `job plan --run` does.
-pub(super) fn answer(text: &str, config: Config, out: &Output) -> Result<(), Failure> {
+/// Runs a request of the chat that [`understands`] accepts, as a job until it ends or
+/// `is_cancelled` is set: shows its plan, its progress and its files.
+pub(super) fn answer_in_chat(
+    text: &str,
+    config: &Config,
+    is_cancelled: &AtomicBool,
+    out: &Output,
+) -> Result<(), Failure> {
+    let commands = JobCommands::new(config, Entrypoint::Chat.name())?;
+    let PlannedJob { plan, planned } = commands.plan_words(text, true, out)?;
+    let steps = plan.steps.iter().map(|step| step.call.tool.clone());
+    let steps: Vec<String> = steps.collect();
+    out.object(&json!({"type": "plan", "plan": plan}));
+    out.line(format!("Plan: {}", steps.join(", ")));
+    let job = commands.create(plan, text, Some(planned), None, out)?;
+    commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
+}
+
+/// Runs a request in plain English that [`understands`] accepts, as `job plan --run` does.
+pub(super) fn answer(text: &str, config: &Config, out: &Output) -> Result<(), Failure> {
     let args = JobPlanArgs {
         words: vec![text.to_owned()],
         run: true,
         no_cache: false,
         output: JobOutput { output: None },
     };
-    JobCommands::new(config)?.plan(args, out)
+    JobCommands::new(config, Entrypoint::Ask.name())?.plan(args, out)
 }
 
 impl JobCommands {
     fn run_file(&self, args: JobRunArgs, out: &Output) -> Result<(), Failure> {
-        let mut plan = read_plan(&args.file)?;
-        for (key, value) in args.inputs {
-            let Some(input) = plan.inputs.get_mut(&key) else {
-                let known = match plan.inputs.is_empty() {
-                    true => "no inputs".to_owned(),
-                    false => plan.inputs.keys().cloned().collect::<Vec<_>>().join(", "),
-                };
-                let sentence = format!("--input {key}: the plan has no such input; it has {known}");
-                return Err(Failure::input(sentence));
-            };
-            *input = match input {
-                // "2026" may be the name of a folder.
-                Value::String(_) => Value::String(value),
-                _ => serde_json::from_str(&value).unwrap_or(Value::String(value)),
-            };
-        }
         let origin = args.file.display().to_string();
-        self.create_and_run(plan, &origin, None, &args.output, out)
+        let output = args.output.clone();
+        self.create_and_run(plan_of_file(args)?, &origin, None, &output, out)
     }
 
     fn plan(&self, args: JobPlanArgs, out: &Output) -> Result<(), Failure> {
@@ -199,27 +209,6 @@ impl JobCommands {
     }
 }
 
-fn read_plan(file: &Path) -> Result<Plan, Failure> {
-    let name = file.display().to_string();
-    read_text(&read_file(file)?).map_err(|faults| invalid(&name, &faults))
-}
-
-/// Reads a file of at most the size of a plan, or standard input for `-`.
-fn read_file(file: &Path) -> Result<String, Failure> {
-    let unreadable = |error| Failure::input(format!("{} can't be read: {error}", file.display()));
-    // One byte more than allowed shows that the file is too large.
-    let limit = MAX_PLAN_BYTES as u64 + 1;
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().take(limit).read_to_string(&mut text)
-    } else {
-        let file = fs::File::open(file).map_err(unreadable)?;
-        file.take(limit).read_to_string(&mut text)
-    };
-    read.map_err(unreadable)?;
-    Ok(text)
-}
-
 fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     let id = &job.info().id;
     let was_running = job.cancel()?;
@@ -234,7 +223,7 @@ fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
 fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
     let plan = read(&job.info().plan).map_err(|faults| invalid(&job.info().id, &faults))?;
     for mut transition in trajectory(&job.log()?, plan.rewards) {
-        let planned = job.info().planned.as_ref();
+        let planned = job.info().from.planned.as_ref();
         transition.state.predecessor = planned.and_then(|planned| planned.predecessor.clone());
         out.page(&serde_json::to_string(&transition).unwrap_or_default());
     }

@@ -8,7 +8,6 @@ use jiff::Zoned;
 use watchkeeper_assistant::blueprint::{BlueprintStore, Job};
 use watchkeeper_assistant::jobs::{FailedJob, ModelPlan, ModelPlanner, PlanTask, PlanningError};
 use watchkeeper_assistant::permissions::Entrypoint;
-use watchkeeper_assistant::trace::Trace;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, difference, read};
 use watchkeeper_jobs::planner::{PlanTemplate, absolute_folders, plan, plan_in_part};
 use watchkeeper_jobs::run::{JobFolder, LogRecord, Planned, PlannedBy};
@@ -131,15 +130,12 @@ impl JobCommands {
         let serving = BlueprintStore::new(&state).serving(Job::Jobs);
         let (blueprint, trouble) = serving.map_err(PlanningError::Setup)?;
         trouble.iter().for_each(|trouble| out.note(trouble));
-        let entrypoint = Entrypoint::Ask;
-        let trace =
-            Trace::new(&state, entrypoint.name()).with_audit_limits(self.config.agent.audit);
         let planner = ModelPlanner {
             client: &client,
             blueprint: &blueprint,
-            entrypoint,
+            entrypoint: Entrypoint::Ask,
             tools: &self.tools,
-            trace: Some(&trace),
+            trace: Some(&self.trace),
         };
         out.note("asking the language model for a plan");
         let accepts = |plan: &CheckedPlan| {
@@ -178,7 +174,7 @@ impl JobCommands {
     }
 
     fn try_revise(&self, job: &mut JobFolder, out: &Output) -> Result<bool, Failure> {
-        let Some(planned) = job.info().planned.clone() else {
+        let Some(planned) = job.info().from.planned.clone() else {
             return Ok(false);
         };
         let is_of_model = matches!(planned.by, PlannedBy::Model | PlannedBy::Cache);
@@ -214,7 +210,7 @@ impl JobCommands {
 
     /// Caches the plan of a model whose job is done.
     pub(super) fn cache_plan(&self, job: &JobFolder, out: &Output) {
-        let Some(planned) = &job.info().planned else {
+        let Some(planned) = &job.info().from.planned else {
             return;
         };
         if planned.by != PlannedBy::Model || planned.predecessor.is_some() {

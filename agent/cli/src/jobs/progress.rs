@@ -1,12 +1,24 @@
 //! Progress of a running job: lines on a plain output, a live line on a terminal, objects as JSON.
 
-use std::time::Duration;
-
 use indicatif::ProgressBar;
+use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_jobs::run::JobEvent;
+use watchkeeper_jobs::run::{JobEvent, LogLine, LogRecord, StepResult};
 
 use super::super::output::Output;
+
+/// Report of progress from the agent.
+#[derive(Debug, Deserialize)]
+struct Running {
+    running: Vec<RunningStep>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RunningStep {
+    step: String,
+    done: u64,
+    total: u64,
+}
 
 pub(super) struct Progress<'a> {
     out: &'a Output,
@@ -24,34 +36,75 @@ impl<'a> Progress<'a> {
     pub(super) fn show(&mut self, event: &JobEvent<'_>) {
         match event {
             JobEvent::Started { step, attempt } => {
-                let started = json!({"type": "started", "step": step.name, "tool": step.call.tool,
-                    "attempt": attempt});
-                self.out.object(&started);
-                self.bar.set_message(step.name.clone());
+                self.started(&step.name, &step.call.tool, *attempt);
             }
-            JobEvent::Progress { step, done, total } => {
-                let of = match total {
-                    0 => String::new(),
-                    total => format!(" {done} of {total}"),
-                };
-                self.bar.set_message(format!("{}{of}", step.name));
-            }
-            JobEvent::Finished { step, result } => {
-                let finished = json!({"type": "finished", "step": step.name,
-                    "summary": result.summary, "files": result.files});
-                self.out
-                    .both(&finished, || format!("{}: {}", step.name, result.summary));
-            }
+            JobEvent::Progress { step, done, total } => self.progress(&step.name, *done, *total),
+            JobEvent::Finished { step, result } => self.finished(&step.name, result),
             JobEvent::Failed {
                 step,
                 why,
                 again_in,
-            } => self.failed(&step.name, why, *again_in),
+            } => {
+                let again_in_s = again_in.map(|pause| pause.as_secs_f64());
+                self.failed(&step.name, why, again_in_s);
+            }
         }
     }
 
-    fn failed(&self, step: &str, why: &str, again_in: Option<Duration>) {
-        let again_in_s = again_in.map(|pause| pause.as_secs_f64());
+    /// Shows a record of the log of a job of the agent, or its report of progress.
+    pub(super) fn show_record(&mut self, text: &str) {
+        if let Ok(running) = serde_json::from_str::<Running>(text) {
+            for step in running.running {
+                self.progress(&step.step, step.done, step.total);
+            }
+            return;
+        }
+        // What a newer agent adds is left out.
+        let Ok(line) = serde_json::from_str::<LogLine>(text) else {
+            return;
+        };
+        match line.record {
+            LogRecord::Started {
+                step,
+                tool,
+                attempt,
+                ..
+            } => self.started(&step, &tool, attempt),
+            LogRecord::Finished { step, result } => self.finished(&step, &result),
+            LogRecord::Failed {
+                step,
+                why,
+                again_in_s,
+            } => self.failed(&step, &why, again_in_s),
+            LogRecord::Opened
+            | LogRecord::Claimed { .. }
+            | LogRecord::Skipped { .. }
+            | LogRecord::Ended { .. } => {}
+        }
+    }
+
+    fn started(&self, step: &str, tool: &str, attempt: u64) {
+        let started = json!({"type": "started", "step": step, "tool": tool, "attempt": attempt});
+        self.out.object(&started);
+        self.bar.set_message(step.to_owned());
+    }
+
+    fn progress(&self, step: &str, done: u64, total: u64) {
+        let of = match total {
+            0 => String::new(),
+            total => format!(" {done} of {total}"),
+        };
+        self.bar.set_message(format!("{step}{of}"));
+    }
+
+    fn finished(&self, step: &str, result: &StepResult) {
+        let finished = json!({"type": "finished", "step": step, "summary": result.summary,
+            "files": result.files});
+        self.out
+            .both(&finished, || format!("{step}: {}", result.summary));
+    }
+
+    fn failed(&self, step: &str, why: &str, again_in_s: Option<f64>) {
         let failed = json!({"type": "failed", "step": step, "why": why, "again_in_s": again_in_s});
         self.out.object(&failed);
         if !self.out.is_json() {

@@ -71,7 +71,7 @@ impl JobCommands {
         let words = absolute_folders(words).map_err(no_current_folder)?;
         let info = job.info();
         let now = Zoned::now();
-        let earlier = info.planned.clone();
+        let earlier = info.from.planned.clone();
         let mut planned = earlier.clone().unwrap_or_else(|| Planned {
             by: PlannedBy::Edited,
             request: info.origin.clone(),

@@ -1,9 +1,14 @@
 //! Jobs, plans and tools as tables and text.
 
-use serde_json::{Value, json};
-use watchkeeper_assistant::wording::{cut, local_time};
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use watchkeeper_assistant::wording::cut;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
-use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogRecord, Planned, PlannedBy};
+use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::{Toolbox, counted};
 
 use super::super::exit::{Exit, Failure};
@@ -18,60 +23,84 @@ pub(super) fn yaml(plan: &Plan) -> Result<String, Failure> {
     serde_saphyr::to_string(plan).map_err(failed)
 }
 
-/// What is known of a job: running, how it ended, or interrupted.
-fn state(job: &JobFolder) -> Result<&'static str, Failure> {
-    if job.is_running()? {
-        return Ok("running");
-    }
-    let log = job.log()?;
-    Ok(match log.last().map(|line| &line.record) {
-        Some(LogRecord::Ended { how: Ended::Done }) => "done",
-        Some(LogRecord::Ended { how: Ended::Failed }) => "failed",
-        Some(LogRecord::Ended {
-            how: Ended::Cancelled,
-        }) => "cancelled",
-        _ => "interrupted",
-    })
+/// A job as it is listed, of a user or of the agent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct ShownJob {
+    job: String,
+    created_ms: i64,
+    pub(super) state: String,
+    done: usize,
+    steps: usize,
+    origin: String,
+    pub(super) output: PathBuf,
+    /// Schedule of the agent that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    schedule: Option<String>,
+    /// How the plan was made from a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    planned: Option<Planned>,
 }
 
-/// Number of done steps, and of all.
-fn steps(job: &JobFolder) -> Result<(usize, usize), Failure> {
-    let log = job.log()?;
-    let done = log
-        .iter()
-        .filter(|line| matches!(line.record, LogRecord::Finished { .. }));
-    let all = job.info().plan["steps"].as_array().map_or(0, Vec::len);
-    Ok((done.count(), all))
+impl ShownJob {
+    fn of(job: &JobFolder) -> Result<Self, Failure> {
+        let (info, summary) = (job.info(), job.summary()?);
+        Ok(Self {
+            job: info.id.clone(),
+            created_ms: info.created_ms,
+            state: summary.state.name().to_owned(),
+            done: summary.done,
+            steps: summary.steps,
+            origin: info.origin.clone(),
+            output: info.output.clone(),
+            schedule: None,
+            planned: info.from.planned.clone(),
+        })
+    }
+}
+
+/// Local date and time with the offset of the zone.
+fn zoned_time(unix_ms: i64) -> String {
+    match Timestamp::from_millisecond(unix_ms) {
+        Ok(at) => at
+            .to_zoned(TimeZone::system())
+            .strftime("%F %T %:z")
+            .to_string(),
+        Err(_) => format!("{unix_ms} ms"),
+    }
 }
 
 pub(super) fn list(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
-    let mut rows = Vec::new();
+    let mut shown = Vec::new();
     for id in jobs.ids()? {
-        let job = match jobs.open(&id) {
-            Ok(job) => job,
-            Err(error) => {
-                out.note(error.to_string());
-                continue;
-            }
-        };
-        let (state, (done, all)) = (state(&job)?, steps(&job)?);
-        let info = job.info();
-        out.object(
-            &json!({"job": id, "created_ms": info.created_ms, "state": state,
-            "done": done, "steps": all, "origin": info.origin, "output": info.output}),
-        );
-        let origin = cut(info.origin.clone(), MAX_ORIGIN);
-        let time = local_time(info.created_ms);
-        rows.push(vec![
-            id,
-            time,
-            state.to_owned(),
-            format!("{done}/{all}"),
-            origin,
-        ]);
+        match jobs
+            .open_exact(&id)
+            .map_err(Failure::from)
+            .and_then(|job| ShownJob::of(&job))
+        {
+            Ok(job) => shown.push(job),
+            Err(failure) => out.note(failure.to_string()),
+        }
     }
-    out.table(&["job", "created", "state", "steps", "from"], rows);
+    table(&shown, out);
     Ok(())
+}
+
+pub(super) fn table(jobs: &[ShownJob], out: &Output) {
+    jobs.iter().for_each(|job| out.object(job));
+    let rows = jobs.iter().map(|job| {
+        let origin = match &job.schedule {
+            Some(schedule) => format!("schedule {schedule}: {}", job.origin),
+            None => job.origin.clone(),
+        };
+        vec![
+            job.job.clone(),
+            zoned_time(job.created_ms),
+            job.state.clone(),
+            format!("{}/{}", job.done, job.steps),
+            cut(origin, MAX_ORIGIN),
+        ]
+    });
+    out.table(&["job", "created", "state", "steps", "from"], rows);
 }
 
 pub(super) fn job(
@@ -81,7 +110,8 @@ pub(super) fn job(
     out: &Output,
 ) -> Result<(), Failure> {
     let Some(step) = step else {
-        return whole(job, out);
+        whole(&ShownJob::of(job)?, &job.log()?, out);
+        return Ok(());
     };
     let steps = job.info().plan["steps"].as_array();
     let names = || {
@@ -96,7 +126,16 @@ pub(super) fn job(
             "no step {step}; the job has {known}"
         )));
     }
-    let mut values = job.result(step)?;
+    values(step, key, job.result(step)?, out)
+}
+
+/// Prints one value of a result, or all.
+pub(super) fn values(
+    step: &str,
+    key: Option<&str>,
+    mut values: Map<String, Value>,
+    out: &Output,
+) -> Result<(), Failure> {
     let value = match key {
         Some(key) => values.remove(key).ok_or_else(|| {
             let known = values.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -108,42 +147,35 @@ pub(super) fn job(
     Ok(())
 }
 
-fn whole(job: &JobFolder, out: &Output) -> Result<(), Failure> {
-    let info = job.info();
-    let (state, (done, all)) = (state(job)?, steps(job)?);
-    let log = job.log()?;
-    out.object(
-        &json!({"job": info.id, "created_ms": info.created_ms, "state": state,
-        "done": done, "steps": all, "origin": info.origin, "output": info.output,
-        "planned": info.planned, "log": log}),
-    );
+/// Prints a job with its log.
+pub(super) fn whole(job: &ShownJob, log: &[LogLine], out: &Output) {
     if out.is_json() {
-        return Ok(());
+        let mut object = json!(job);
+        object["log"] = json!(log);
+        return out.object(&object);
     }
     out.line(format!(
-        "job {}: {state}, {done} of {all} steps done",
-        info.id
+        "job {}: {}, {} of {} steps done",
+        job.job, job.state, job.done, job.steps
     ));
-    out.line(format!("  from    {}", info.origin));
-    out.line(format!("  output  {}", info.output.display()));
-    if let Some(planned) = &info.planned {
+    out.line(format!("  from    {}", job.origin));
+    out.line(format!("  output  {}", job.output.display()));
+    if let Some(planned) = &job.planned {
         out.line(format!("  planned {}", planned_by(planned)));
     }
     let rows = log.iter().filter_map(|line| {
         let (step, what) = match &line.record {
-            LogRecord::Opened | LogRecord::Claimed { .. } => return None,
             LogRecord::Started { step, tool, .. } => (step.as_str(), format!("started, {tool}")),
             LogRecord::Finished { step, result } => (step.as_str(), result.summary.clone()),
             LogRecord::Failed { step, why, .. } => (step.as_str(), format!("failed: {why}")),
             LogRecord::Skipped { step, because } => {
                 (step.as_str(), format!("skipped: {because} is not done"))
             }
-            LogRecord::Ended { .. } => return None,
+            LogRecord::Opened | LogRecord::Claimed { .. } | LogRecord::Ended { .. } => return None,
         };
-        Some(vec![local_time(line.at_ms), step.to_owned(), what])
+        Some(vec![zoned_time(line.at_ms), step.to_owned(), what])
     });
     out.table(&["time", "step", "what"], rows);
-    Ok(())
 }
 
 /// How a plan was made, in one line.
@@ -163,10 +195,6 @@ fn planned_by(planned: &Planned) -> String {
     let after = planned.predecessor.as_ref();
     let after = after.map_or_else(String::new, |job| format!(", refines job {job}"));
     format!("{by}{revised}{after}")
-}
-
-pub(super) fn is_done(job: &JobFolder) -> Result<bool, Failure> {
-    Ok(state(job)? == "done")
 }
 
 /// Prints what a job has done that has nothing left to do.

@@ -4,6 +4,7 @@ use serde_json::json;
 use watchkeeper_assistant::wording::cut;
 use watchkeeper_jobs::plan::read;
 use watchkeeper_jobs::planner::{PlanTemplate, template_name};
+use watchkeeper_jobs::run::JobState;
 use watchkeeper_jobs::template_store::TemplateStoreError;
 
 use super::super::args::TemplateAction;
@@ -19,11 +20,11 @@ impl JobCommands {
     pub(super) fn keep(&self, id: &str, name: Option<String>, out: &Output) -> Result<(), Failure> {
         let job = self.jobs.open(id)?;
         let id = &job.info().id;
-        if !show::is_done(&job)? {
+        if job.summary()?.state != JobState::Done {
             let sentence = format!("job {id} is not done; `watchkeeper job resume {id}` goes on");
             return Err(Failure::input(sentence));
         }
-        let request = job.info().planned.as_ref().map(|planned| {
+        let request = job.info().from.planned.as_ref().map(|planned| {
             let words = std::iter::once(&planned.request).chain(&planned.refinements);
             words.cloned().collect::<Vec<_>>().join(", ")
         });

@@ -19,7 +19,7 @@ use watchkeeper_pictures::folder::JOB_MARKER;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
-use super::info::{JobId, JobInfo, Planned};
+use super::info::{JobId, JobInfo, Provenance};
 use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
 use crate::plan::{CheckedPlan, Plan};
 use crate::tool::is_name;
@@ -69,7 +69,7 @@ pub enum JobFolderError {
     JobLog(#[from] LogError),
 }
 
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {
     let path = path.to_owned();
     move |source| JobFolderError::Io { path, source }
 }
@@ -97,19 +97,19 @@ impl Jobs {
         origin: &str,
         output: Option<&Path>,
     ) -> Result<JobFolder, JobFolderError> {
-        self.create_planned(plan, origin, output, None)
+        self.create_from(plan, origin, output, Provenance::default())
     }
 
-    /// Creates a job as [`Jobs::create`] does, and stores how its plan was made.
+    /// Creates a job for somebody else than a user of the command line, as [`Self::create`] does.
     ///
     /// # Errors
-    /// If `output` is not empty, or the disk refuses.
-    pub fn create_planned(
+    /// Those of [`Self::create`].
+    pub fn create_from(
         &self,
         plan: &CheckedPlan,
         origin: &str,
         output: Option<&Path>,
-        planned: Option<Planned>,
+        from: Provenance,
     ) -> Result<JobFolder, JobFolderError> {
         let output = output.map(|path| std::path::absolute(path).map_err(io_error(path)));
         let output = output.transpose()?;
@@ -135,7 +135,7 @@ impl Jobs {
             origin: origin.to_owned(),
             output,
             plan: serde_json::to_value(plan.plan()).map_err(damaged)?,
-            planned,
+            from,
         };
         let results = path.join(RESULTS);
         fs::create_dir(&results).map_err(io_error(&results))?;
@@ -272,7 +272,7 @@ fn own(output: &Path, id: &str) -> Result<(), JobFolderError> {
 /// One job on disk, run or not.
 #[derive(Debug)]
 pub struct JobFolder {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     info: JobInfo,
 }
 
@@ -334,7 +334,7 @@ impl JobFolder {
         };
         let mut info = self.info.clone();
         info.plan = serde_json::to_value(plan).map_err(damaged)?;
-        if let Some(planned) = &mut info.planned {
+        if let Some(planned) = &mut info.from.planned {
             planned.revisions += 1;
         }
         let text = serde_json::to_vec_pretty(&info).map_err(damaged)?;
@@ -379,10 +379,8 @@ impl JobFolder {
 
     /// Locks the job for this process and opens its log.
     pub(crate) fn begin(&self) -> Result<(RunLock, JobLog, Vec<LogLine>), JobFolderError> {
-        let output = &self.info.output;
-        let owner = fs::read_to_string(output.join(JOB_MARKER)).unwrap_or_default();
-        if owner != self.info.id {
-            return Err(JobFolderError::NotOwned(output.clone()));
+        if !self.owns_output() {
+            return Err(JobFolderError::NotOwned(self.info.output.clone()));
         }
         let mut file = self.lock_exclusive()?;
         let run: String = (0..12).map(|_| fastrand::lowercase()).collect();
@@ -394,6 +392,12 @@ impl JobFolder {
         let (log, lines) = JobLog::open(&self.path.join(LOG))?;
         durable::sync_folder(&self.path).map_err(io_error(&self.path))?;
         Ok((RunLock { _file: file, run }, log, lines))
+    }
+
+    /// Whether the marker in the output folder names this job.
+    pub(super) fn owns_output(&self) -> bool {
+        let owner = fs::read_to_string(self.info.output.join(JOB_MARKER));
+        owner.is_ok_and(|owner| owner == self.info.id)
     }
 
     fn lock_file(&self) -> Result<File, JobFolderError> {
@@ -408,7 +412,7 @@ impl JobFolder {
         file.map_err(io_error(&path))
     }
 
-    fn lock_exclusive(&self) -> Result<File, JobFolderError> {
+    pub(super) fn lock_exclusive(&self) -> Result<File, JobFolderError> {
         let file = self.lock_file()?;
         for _ in 0..LOCK_ATTEMPTS {
             match file.try_lock() {

@@ -1,4 +1,4 @@
-//! What is known of a job when it is created, as `job.json` has it.
+//! What is known of a job when it is created, stored as `job.json`.
 
 use std::path::PathBuf;
 
@@ -20,9 +20,37 @@ pub struct JobInfo {
     pub output: PathBuf,
     /// The plan after its repair.
     pub plan: Value,
+    #[serde(default, skip_serializing_if = "Provenance::is_default")]
+    pub from: Provenance,
+}
+
+/// Who asked for a job, and how. Without an entrypoint and a schedule: a user of the command line.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Name of the entrypoint, where a daemon took the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entrypoint: Option<String>,
+    /// Schedule that is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduledRun>,
     /// How the plan was made, if it was made from a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Planned>,
+}
+
+impl Provenance {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One run of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledRun {
+    /// Name of the schedule.
+    pub name: String,
+    /// Due time or event; unique for the schedule.
+    pub key: String,
 }
 
 /// How a plan was made from a request.

@@ -2,22 +2,27 @@
 //!
 //! - `execution` decides which step runs when. It has no clock, thread or file.
 //! - `log` is the durable log of a job, and what it is resumed from.
-//! - `folder` lays a job out on disk; `runner` ties them together.
+//! - `folder` lays a job out on disk, `state` says what is known of it, `retention` bounds them all.
+//! - `runner` ties them together.
 
 mod execution;
 mod folder;
 mod info;
 mod log;
+mod retention;
 mod revise;
 mod runner;
+mod state;
 #[cfg(test)]
 mod tests;
 mod trajectory;
 
 pub use execution::Ended;
 pub use folder::{INFO, JobFolder, JobFolderError, Jobs, LOG, RESULTS};
-pub use info::{JobId, JobInfo, Planned, PlannedBy};
-pub use log::{LogError, LogRecord, StepResult};
+pub use info::{JobId, JobInfo, Planned, PlannedBy, Provenance, ScheduledRun};
+pub use log::{LogError, LogLine, LogRecord, StepResult};
+pub use retention::JobLimits;
 pub use revise::RevisionError;
 pub use runner::{JobEvent, RunError, Runner};
+pub use state::{JobState, JobSummary};
 pub use trajectory::{Transition, trajectory};

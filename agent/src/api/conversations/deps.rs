@@ -22,6 +22,7 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
 use crate::archive::ArchiveService;
+use crate::jobs::JobService;
 
 /// Limits of conversations.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,8 @@ pub struct ConversationDeps {
     pub notes: Notes,
     /// Absent where no API is configured to serve it.
     pub archive: Option<ArchiveService>,
+    /// Absent in tests of conversations alone.
+    pub jobs: Option<JobService>,
 }
 
 impl std::fmt::Debug for ConversationDeps {

@@ -20,6 +20,7 @@ use watchkeeper_http::closed;
 
 use super::deps::Shared;
 use super::handle::{Awaiting, Handle, Message};
+use super::organise::{self, organise};
 use crate::api::feed::END;
 
 /// The task of a conversation.
@@ -117,6 +118,18 @@ async fn run_message(
     session: &mut Session,
     message: Message,
 ) -> Result<CommandResult, Error> {
+    let is_idle =
+        session.conversation.shown().is_none() && session.conversation.question().is_none();
+    let is_plain = !message.think && message.images.is_empty() && message.about.is_none();
+    if is_idle
+        && is_plain
+        && let Some(jobs) = &shared.deps.jobs
+        && organise::understands(&message.text)
+    {
+        // It waits in the pool of jobs, and uses no language model.
+        organise(jobs.clone(), message.text, handle.entrypoint, &handle.feed).await?;
+        return Ok(CommandResult::Done);
+    }
     let in_progress = Arc::clone(&shared.in_progress);
     let mut place = in_progress.clone().try_acquire_owned().ok();
     if place.is_none() {

@@ -17,6 +17,7 @@ use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
 
 use crate::api::app::App;
 use crate::api::conversations::ConversationDeps;
+use crate::jobs::{JobService, JobsHealth};
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
 use crate::{evidence, second_opinion};
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
@@ -67,6 +68,8 @@ pub(super) struct AgentHealth {
     memory: MemoryStanding,
     /// Whether the heartbeat runs.
     heartbeat: HeartbeatStatus,
+    /// Jobs that run and wait, and schedules.
+    jobs: JobsHealth,
 }
 
 /// Status of the notes.
@@ -185,6 +188,12 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         reasons.push(refused.sentence());
     }
+    let jobs = deps
+        .jobs
+        .as_ref()
+        .map(JobService::health)
+        .unwrap_or_default();
+    reasons.extend(jobs.problems());
     reasons.extend(app.shared.entrypoint_errors.all());
     Ok(Json(AgentHealth {
         state: match reasons.is_empty() {
@@ -209,6 +218,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         },
         memory,
         heartbeat,
+        jobs,
     }))
 }
 

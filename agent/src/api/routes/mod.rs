@@ -3,11 +3,13 @@
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
-//!   by name. [`about`] and [`observations`]: read-only routes.
+//!   by name. [`jobs`]: plans that the agent runs. [`about`] and [`observations`]: read-only
+//!   routes.
 
 mod about;
 mod archive;
 mod heartbeat;
+mod jobs;
 mod observations;
 mod problem;
 mod proposals;
@@ -50,6 +52,13 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(archive::get, archive::delete))
         .routes(routes!(archive::put).layer(DefaultBodyLimit::disable()))
         .routes(routes!(archive::stat))
+        .routes(routes!(jobs::list))
+        .routes(routes!(jobs::submit).layer(DefaultBodyLimit::max(jobs::MAX_SUBMISSION)))
+        .routes(routes!(jobs::get, jobs::delete))
+        .routes(routes!(jobs::result))
+        .routes(routes!(jobs::cancel))
+        .routes(routes!(jobs::resume))
+        .routes(routes!(jobs::stream))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))

@@ -335,7 +335,7 @@ pub(super) struct StreamQuery {
     /// Number of the last event that the client has; default 0: from the first one. The header
     /// `Last-Event-ID` takes precedence.
     #[param(value_type = Option<u64>)]
-    after: Option<String>,
+    pub(super) after: Option<String>,
 }
 
 /// Events of a conversation after a number, as server-sent events: `id` is the number, `data` an
@@ -346,7 +346,7 @@ pub(super) struct StreamQuery {
 /// `tried`, and its `id`; waits for a `yes`), `confirmed` (the proposal needs no `yes`; `by` names
 /// the key of `[agent.auto_approve]`), `said` and `answer`, `cameras`, `pipelines`, `status`,
 /// `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was
-/// made), `alert` (an event of the journal, where the conversation was opened with alerts; with
+/// made), `plan`, `job` and `job_step` (a request to organise pictures, which runs as a job), `alert` (an event of the journal, where the conversation was opened with alerts; with
 /// `left_out` the number of those that came too fast), `failure`, and `end` of a message with what
 /// the conversation waits for now. The stream ends with the conversation.
 #[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",
@@ -385,7 +385,7 @@ fn wants_stream(headers: &HeaderMap) -> bool {
     accepted.any(|value| value.contains("text/event-stream"))
 }
 
-fn follower(app: &App) -> Result<OwnedSemaphorePermit, Refusal> {
+pub(super) fn follower(app: &App) -> Result<OwnedSemaphorePermit, Refusal> {
     let place = Arc::clone(&app.shared.followers).try_acquire_owned();
     place.map_err(|_| {
         refusal::full(format!(

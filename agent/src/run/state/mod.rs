@@ -7,6 +7,7 @@
 //! - [`commands`], [`opinions`], [`assessments`], [`heartbeat`], [`channels`]: one core each, with
 //!   its work in progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
+//! - [`job_notices`]: failed jobs of schedules.
 //! - [`disk_report`]: what was reported of a disk that refuses.
 //! - [`tasks`]: what runs beside the loop.
 
@@ -15,6 +16,7 @@ pub(crate) mod channels;
 pub(crate) mod commands;
 pub(crate) mod disk_report;
 pub(crate) mod heartbeat;
+pub(crate) mod job_notices;
 pub(crate) mod journal;
 pub(crate) mod mqtt;
 pub(crate) mod opinions;

@@ -1,5 +1,7 @@
-//! What runs beside the loop: the tasks of effects and chains, and the thread of the API.
+//! What runs beside the loop: the tasks of effects and chains, the threads of the API, of schedules
+//! and of jobs.
 
+use tokio::sync::mpsc;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
@@ -8,6 +10,9 @@ use crate::connectors::Executor;
 use crate::connectors::queue::Limits;
 use crate::connectors::service::Service as EffectService;
 use crate::evidence;
+use crate::jobs::JobService;
+use crate::jobs::scheduler::{Scheduler, SchedulerSetup};
+use crate::notify::message::Notice;
 use crate::run::error::AgentError;
 
 /// What the tasks need to start.
@@ -20,6 +25,8 @@ pub(crate) struct TaskSetup {
     pub(crate) chains: evidence::service::Setup,
     /// Absent where no API is configured.
     pub(crate) api: Option<api::service::Setup>,
+    pub(crate) jobs: JobService,
+    pub(crate) scheduler: SchedulerSetup,
 }
 
 /// The running tasks.
@@ -28,6 +35,8 @@ pub(crate) struct Tasks {
     effects: EffectService,
     chains: evidence::service::Service,
     api: Option<api::service::Service>,
+    jobs: JobService,
+    scheduler: Scheduler,
 }
 
 impl TaskSetup {
@@ -36,11 +45,15 @@ impl TaskSetup {
         self,
         runtime: &RuntimeClient,
         status_requests: StatusSender,
+        job_notices: mpsc::Sender<Notice>,
     ) -> Result<Tasks, AgentError> {
         let api = self
             .api
             .map(|api| api::service::Service::spawn(api, status_requests));
+        let scheduler = Scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
         Ok(Tasks {
+            jobs: self.jobs,
+            scheduler: scheduler.map_err(AgentError::SchedulerThread)?,
             effects: EffectService::spawn(
                 runtime.clone(),
                 self.executor,
@@ -67,11 +80,14 @@ impl Tasks {
             () = self.effects.ended() => AgentError::Connectors,
             () = self.chains.ended() => AgentError::Chains,
             () = api => AgentError::Api,
+            () = self.scheduler.ended() => AgentError::Scheduler,
         }
     }
 
     /// Stops all tasks; each bounds its own time.
     pub(crate) async fn stop(self) {
+        self.scheduler.close();
+        self.jobs.close();
         let api = async {
             if let Some(api) = self.api {
                 api.stop().await;

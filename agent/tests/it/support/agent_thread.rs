@@ -55,6 +55,12 @@ impl EmbeddedAgent {
             memory: Default::default(),
             heartbeat: None,
             audit: Default::default(),
+            job_limits: watchkeeper_config::JobLimitsConfig {
+                max_jobs: 10,
+                max_bytes: 1 << 30,
+                max_days: 1,
+            },
+            schedules: Vec::new(),
         };
         change(&mut setup);
         let (stop, stopped) = oneshot::channel();

@@ -5,6 +5,7 @@
 
 mod agent;
 mod archive;
+mod jobs;
 mod lookups;
 mod outside;
 mod privacy;
@@ -18,9 +19,9 @@ use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
 use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
-    AgentConfig, AuditConfig, Backend, Config, DeclaredSections, InferenceConfig, JournalConfig,
-    MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision, RecordingsConfig,
-    SkippedSections,
+    AgentConfig, AuditConfig, Backend, Config, DeclaredSections, InferenceConfig, JobLimitsConfig,
+    JournalConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision,
+    RecordingsConfig, SkippedSections,
 };
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
@@ -41,8 +42,10 @@ pub(crate) struct Checked {
 
 /// Makes a configuration of the values.
 pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
-    let degrades =
-        |e: &ConfigError| e.key.starts_with("sources.") || e.key.starts_with("pipelines.");
+    let degrades = |e: &ConfigError| {
+        let mut parts = ["sources.", "pipelines.", "agent.jobs."].iter();
+        parts.any(|part| e.key.starts_with(part))
+    };
     let (mut warnings, mut errors): (Vec<_>, Vec<_>) =
         read.errors.iter().cloned().partition(degrades);
     let values = Values {
@@ -66,6 +69,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let channels = outside::channels(&values, &mut errors);
     outside::unknown_channels(&values, &channels, &mut warnings);
     let agent_api = agent::api(&values, &mut errors);
+    let jobs = jobs::schedules(&values, &mut warnings);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
         box_id: box_id.unwrap_or_else(|| name_of("box")),
@@ -95,6 +99,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         llm,
         sinks,
         channels,
+        jobs,
         warnings,
         declared: declared(&values),
     };
@@ -172,6 +177,18 @@ fn agent_bounds(values: &Values<'_>) -> AgentConfig {
         audit: AuditConfig {
             max_days: values.whole("agent.audit.max_days").unwrap_or_default(),
             max_bytes: values.whole("agent.audit.max_bytes").unwrap_or_default(),
+        },
+        job_limits: JobLimitsConfig {
+            max_jobs: values
+                .whole("agent.job_limits.max_jobs")
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or_default(),
+            max_bytes: values
+                .whole("agent.job_limits.max_bytes")
+                .unwrap_or_default(),
+            max_days: values
+                .whole("agent.job_limits.max_days")
+                .unwrap_or_default(),
         },
     }
 }

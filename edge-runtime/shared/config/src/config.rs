@@ -17,6 +17,7 @@ use watchkeeper_contract::source::SourceSpec;
 use crate::archive::ArchiveConfig;
 use crate::channels::ChannelConfig;
 use crate::error::ConfigError;
+use crate::jobs::ScheduleConfig;
 use crate::lookups::LookupConfig;
 use crate::permissions::PermissionsConfig;
 use crate::sinks::{SecretSource, SinksConfig};
@@ -85,6 +86,8 @@ pub struct Config {
     pub sinks: SinksConfig,
     /// Where people are notified, in the order of the names.
     pub channels: Vec<ChannelConfig>,
+    /// Schedules of jobs, in the order of their names.
+    pub jobs: Vec<ScheduleConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
     /// Sections that the file has; absent where no file was read.
@@ -289,6 +292,18 @@ pub struct AgentConfig {
     /// Interval of the heartbeat; absent: off.
     pub heartbeat: Option<Duration>,
     pub audit: AuditConfig,
+    /// Retention of jobs, of the agent and of each user.
+    pub job_limits: JobLimitsConfig,
+}
+
+/// Bounds of stored jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobLimitsConfig {
+    pub max_jobs: usize,
+    /// Most bytes in the jobs' own folders.
+    pub max_bytes: u64,
+    /// Days after its end after which a job is removed.
+    pub max_days: u64,
 }
 
 /// Retention of the audit log.

@@ -161,6 +161,25 @@ pub const SECTIONS: &[Section] = &[
                  the first one that is reached deletes the oldest part, the rest stays verifiable.",
     },
     Section {
+        path: "agent.jobs.*",
+        effect: "One section for each schedule of jobs ([jobs.md](../guide/jobs.md)), by its \
+                 name. It has a `plan` or a `request`, and `cron` or `on`. The agent checks the \
+                 plan at its start, as `watchkeeper config check` does, and runs what is due as \
+                 its own job. `watchkeeper status` shows the last run of each.",
+    },
+    Section {
+        path: "agent.jobs.*.on",
+        effect: "Events that start the job. A field that is absent fits all; one at least is \
+                 needed. Only records of new events of rules count, and only those that come \
+                 after the schedule was first seen.",
+    },
+    Section {
+        path: "agent.job_limits",
+        effect: "Bounds of stored jobs, for the agent and for each user of `watchkeeper job`. \
+                 Beyond a bound the job that ended first is removed, with the files in its own \
+                 folder; one that runs or waits never is. Files in another output folder stay.",
+    },
+    Section {
         path: "agent.heartbeat",
         effect: "A periodic check of cameras, recent events, undelivered messages and spending \
                  ([blueprints.md](blueprints.md)). The box itself decides what to report: a \
@@ -1214,6 +1233,119 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "`fields`: addition to the instructions, such as what the fields mean here.",
+    ),
+    key(
+        "agent.jobs.*.plan",
+        Kind::Path,
+        None,
+        "",
+        "File of a plan, in YAML or JSON.",
+    ),
+    key(
+        "agent.jobs.*.request",
+        Kind::Text,
+        None,
+        "",
+        "Request in plain English instead, such as `\"last week's deliveries by bay, the three \
+         best of each\"`. It is planned whenever it is due, so times are counted from then.",
+    ),
+    key(
+        "agent.jobs.*.cron",
+        Kind::Text,
+        None,
+        "",
+        "Local times, as five fields: minute, hour, day of the month, month, weekday. \
+         `\"0 6 * * MON\"` is Mondays at 6:00. A time that the clock leaves out in spring comes \
+         after the gap; of an hour that it repeats in autumn only the first pass counts.",
+    ),
+    key(
+        "agent.jobs.*.catch_up",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Whether a time that was missed by more than five minutes, such as while the box was off, \
+         is made up for: once, however many were missed.",
+    ),
+    key(
+        "agent.jobs.*.on.camera",
+        Kind::Name,
+        None,
+        "",
+        "Camera of the event.",
+    ),
+    key(
+        "agent.jobs.*.on.class",
+        Kind::Text,
+        None,
+        "",
+        "Class of the object, such as `\"truck\"`.",
+    ),
+    key(
+        "agent.jobs.*.on.rule",
+        Kind::Text,
+        None,
+        "",
+        "Name of the rule.",
+    ),
+    key(
+        "agent.jobs.*.on.verdict",
+        Kind::Choice(&["escalate", "review", "record", "act"]),
+        None,
+        "",
+        "Verdict of the event.",
+    ),
+    key(
+        "agent.jobs.*.min_interval_s",
+        Kind::Integer(10, 604_800),
+        Some("600"),
+        "s",
+        "Shortest time between two jobs that events start. Of the events in between only the \
+         latest starts one, when the time is over.",
+    ),
+    key(
+        "agent.jobs.*.output",
+        Kind::Text,
+        None,
+        "",
+        "Absolute path of the output folder, with the date as in `/srv/albums/%Y-%m-%d`; each job \
+         needs a new one. Default: in the job's own folder.",
+    ),
+    key(
+        "agent.jobs.*.keep_last",
+        Kind::Integer(1, 1000),
+        None,
+        "",
+        "Ended jobs of the schedule that are kept. Older ones are removed with the files that \
+         they wrote, also from `output`. Default: `agent.job_limits` decides.",
+    ),
+    key(
+        "agent.jobs.*.notify_failure",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Whether a failed job is sent to the channels that take warnings. Health names it in any \
+         case.",
+    ),
+    key(
+        "agent.job_limits.max_jobs",
+        Kind::Integer(1, 10_000),
+        Some("200"),
+        "",
+        "Most jobs.",
+    ),
+    key(
+        "agent.job_limits.max_bytes",
+        Kind::Integer(1 << 20, 1 << 44),
+        Some("10737418240"),
+        "bytes",
+        "Most bytes in the jobs' own folders.",
+    ),
+    key(
+        "agent.job_limits.max_days",
+        Kind::Integer(1, 3_650),
+        Some("90"),
+        "days",
+        "Days after its end after which a job is removed.",
     ),
     key(
         "agent.memory.model",

@@ -19,6 +19,7 @@ mod check;
 mod config;
 pub mod demo;
 mod error;
+pub mod jobs;
 pub mod keys;
 mod layers;
 mod lines;
@@ -35,11 +36,12 @@ pub use archive::{ArchiveConfig, S3Config};
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
-    DeclaredSections, InferenceConfig, JournalConfig, LlmConfig, LookConfig, LookedAt,
-    MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft, Precision,
-    RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
+    DeclaredSections, InferenceConfig, JobLimitsConfig, JournalConfig, LlmConfig, LookConfig,
+    LookedAt, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft,
+    Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
+pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
 pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
 pub use lookups::{LookupConfig, LookupKind, LookupValue};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};

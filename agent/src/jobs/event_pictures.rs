@@ -23,7 +23,7 @@ use watchkeeper_pictures::album::file_name;
 const MAX_PICTURES: usize = 10_000;
 
 #[derive(Debug)]
-pub(super) struct EventPictures {
+pub struct EventPictures {
     socket: PathBuf,
 }
 
@@ -93,7 +93,9 @@ const SPEC: ToolSpec = ToolSpec {
 };
 
 impl EventPictures {
-    pub(super) const fn new(socket: PathBuf) -> Self {
+    /// The tool that asks the runtime behind this socket.
+    #[must_use]
+    pub const fn new(socket: PathBuf) -> Self {
         Self { socket }
     }
 }

@@ -1,0 +1,310 @@
+//! `watchkeeper job --agent`: the agent's jobs, over its socket.
+//!
+//! - The agent plans nothing here: plans are read, anchored and sent whole.
+//! - A job that was submitted is followed until it ends; it runs on without its follower.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::{Client, Method, Response};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use tokio::runtime::Runtime;
+use watchkeeper_client::error_chain::one_line;
+use watchkeeper_client::tls::install_provider;
+use watchkeeper_contract::problem::Problem;
+use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
+
+use super::super::args::{JobAction, JobOutput};
+use super::super::exit::{Exit, Failure};
+use super::super::output::Output;
+use super::commands::{JobCommands, plan_of_file};
+use super::progress::Progress;
+use super::show::{self, ShownJob};
+use watchkeeper_jobs::Plan;
+
+/// Time for an answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest silence of a stream, which sends a sign of life more often.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Attempts to reach an agent that restarts, [`RETRY`] apart.
+const ATTEMPTS: u32 = 30;
+const RETRY: Duration = Duration::from_secs(2);
+
+/// The jobs behind the agent's socket.
+pub(super) struct AgentJobs {
+    socket: PathBuf,
+    client: Client,
+    runtime: Runtime,
+}
+
+impl AgentJobs {
+    pub(super) fn new(socket: PathBuf) -> Result<Self, Failure> {
+        install_provider();
+        let failed = |why: String| Failure::new(Exit::Failed, format!("can't start: {why}"));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        let client = Client::builder()
+            .unix_socket(socket.clone())
+            .read_timeout(SILENCE)
+            .build()
+            .map_err(|error| failed(error.to_string()))?;
+        Ok(Self {
+            socket,
+            client,
+            runtime,
+        })
+    }
+
+    pub(super) fn run(
+        &self,
+        action: JobAction,
+        commands: &JobCommands,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        match action {
+            JobAction::Run(args) => {
+                let (origin, output) = (args.file.display().to_string(), args.output.clone());
+                let plan = plan_of_file(args)?;
+                self.submit(plan, &origin, output, commands, out)
+            }
+            JobAction::Plan(args) if args.run => {
+                let text = args.words.join(" ");
+                let planned = commands.plan_words(&text, !args.no_cache, out)?;
+                self.submit(planned.plan, &text, args.output, commands, out)
+            }
+            JobAction::List => {
+                let jobs: Vec<ShownJob> = self.get("jobs")?;
+                show::table(&jobs, out);
+                Ok(())
+            }
+            JobAction::Show { id, step: None, .. } => {
+                let (job, log) = self.job(&id)?;
+                show::whole(&job, &log, out);
+                Ok(())
+            }
+            JobAction::Show {
+                id,
+                step: Some(step),
+                key,
+            } => {
+                let values: Map<String, Value> = self.get(&format!("jobs/{id}/steps/{step}"))?;
+                show::values(&step, key.as_deref(), values, out)
+            }
+            JobAction::Resume { id } => {
+                let resumed: Value =
+                    self.request(Method::POST, &format!("jobs/{id}/resume"), None)?;
+                self.follow(text(&resumed, "job"), out)
+            }
+            JobAction::Cancel { id } => {
+                let cancelled = self.request(Method::POST, &format!("jobs/{id}/cancel"), None);
+                let cancelled: Value = cancelled?;
+                out.both(&cancelled, || match cancelled["was_active"].as_bool() {
+                    Some(true) => format!("Asked job {id} to end"),
+                    _ => format!("Job {id} neither runs nor waits"),
+                });
+                Ok(())
+            }
+            JobAction::Delete { id } => {
+                self.send(Method::DELETE, &format!("jobs/{id}"), None)?;
+                out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
+                Ok(())
+            }
+            JobAction::Plan(_)
+            | JobAction::Refine(_)
+            | JobAction::Keep { .. }
+            | JobAction::Templates { .. }
+            | JobAction::Validate { .. }
+            | JobAction::Explain { .. }
+            | JobAction::Prune
+            | JobAction::Export { .. }
+            | JobAction::Tools { .. }
+            | JobAction::Schema => Err(Failure::input(
+                "--agent: works with run, plan --run, list, show, resume, cancel and delete; the \
+                 agent removes old jobs by itself",
+            )),
+        }
+    }
+
+    fn submit(
+        &self,
+        plan: Plan,
+        origin: &str,
+        output: JobOutput,
+        commands: &JobCommands,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        let plan = commands.anchored(plan)?;
+        let output = output.output.map(std::path::absolute).transpose();
+        let output = output
+            .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))?;
+        let body = json!({"plan": plan, "origin": origin, "output": output});
+        let accepted: Value = self.request(Method::POST, "jobs", Some(body))?;
+        for repair in accepted["repairs"].as_array().into_iter().flatten() {
+            out.note(format!("repaired: {}", repair.as_str().unwrap_or_default()));
+        }
+        let id = text(&accepted, "job");
+        out.object(&json!({"type": "job", "job": id}));
+        if !out.is_json() {
+            out.note(format!("job {id} of the agent; Ctrl-C leaves it running"));
+        }
+        self.follow(id, out)
+    }
+
+    /// Prints what happens to a job until it ends.
+    fn follow(&self, id: &str, out: &Output) -> Result<(), Failure> {
+        let mut progress = Progress::new(out);
+        let (mut seen, mut attempts) = (0, 0);
+        loop {
+            let followed = self.stream(id, &mut seen, &mut progress);
+            out.end_live_line();
+            match followed.and_then(|()| self.job(id)) {
+                Ok((job, log)) if !matches!(job.state.as_str(), "running" | "waiting") => {
+                    return ended(id, &job, &log, out);
+                }
+                Ok(_) => attempts = 0,
+                Err(failure) if failure.exit != Exit::Failed || attempts >= ATTEMPTS => {
+                    return Err(failure);
+                }
+                Err(_) => attempts += 1,
+            }
+            self.runtime.block_on(tokio::time::sleep(RETRY));
+        }
+    }
+
+    /// Prints the records after number `seen`, until the stream ends.
+    fn stream(&self, id: &str, seen: &mut u64, progress: &mut Progress<'_>) -> Result<(), Failure> {
+        let address = format!("jobs/{id}/events/stream?after={seen}");
+        self.runtime.block_on(async {
+            let mut response = self.exchange(Method::GET, &address, None).await?;
+            let mut buffer = Vec::new();
+            while let Some(chunk) = response.chunk().await.map_err(|e| self.failed(e))? {
+                buffer.extend_from_slice(&chunk);
+                while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+                    let line: Vec<u8> = buffer.drain(..=end).collect();
+                    let line = String::from_utf8_lossy(&line);
+                    if let Some(number) = line.strip_prefix("id:") {
+                        *seen = number.trim().parse().unwrap_or(*seen);
+                    }
+                    if let Some(data) = line.strip_prefix("data:") {
+                        progress.show_record(data.trim());
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn job(&self, id: &str) -> Result<(ShownJob, Vec<LogLine>), Failure> {
+        let details: Value = self.get(&format!("jobs/{id}"))?;
+        let log = read(details["log"].clone())?;
+        Ok((read(details)?, log))
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        self.request(Method::GET, path, None)
+    }
+
+    fn request<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<T, Failure> {
+        let bytes = self.send(method, path, body)?;
+        read(serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?)
+    }
+
+    fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Vec<u8>, Failure> {
+        let exchange = async {
+            let response = self.exchange(method, path, body).await?;
+            let bytes = response.bytes().await.map_err(|e| self.failed(e))?;
+            Ok(bytes.to_vec())
+        };
+        let answered = self
+            .runtime
+            .block_on(async { tokio::time::timeout(TIMEOUT, exchange).await });
+        answered.unwrap_or_else(|_| {
+            let sentence = format!("{}: no answer in time", self.socket.display());
+            Err(Failure::new(Exit::Failed, sentence))
+        })
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Response, Failure> {
+        if !self.socket.exists() {
+            let socket = self.socket.display();
+            let sentence = format!("the agent is not running: {socket} is not there");
+            return Err(Failure::new(Exit::Failed, sentence));
+        }
+        let mut request = self
+            .client
+            .request(method, format!("http://agent/v1/{path}"));
+        if let Some(body) = body {
+            let json = "application/json";
+            request = request.header("content-type", json).body(body.to_string());
+        }
+        let response = request.send().await.map_err(|e| self.failed(e))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let refused = response.error_for_status_ref().map(drop);
+        match (response.json::<Problem>().await, refused) {
+            (Ok(problem), _) => Err(Failure::input(problem.detail)),
+            // No problem of the agent: the status says more than its body.
+            (Err(_), Err(error)) | (Err(error), Ok(())) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&self, error: reqwest::Error) -> Failure {
+        let why = one_line(&error.without_url());
+        Failure::new(Exit::Failed, format!("{}: {why}", self.socket.display()))
+    }
+}
+
+fn ended(id: &str, job: &ShownJob, log: &[LogLine], out: &Output) -> Result<(), Failure> {
+    let how = log.iter().rev().find_map(|line| match &line.record {
+        LogRecord::Ended { how } => Some(*how),
+        _ => None,
+    });
+    let files = log.iter().filter_map(|line| match &line.record {
+        LogRecord::Finished { result, .. } => Some(&result.files),
+        _ => None,
+    });
+    let files: Vec<String> = files
+        .flatten()
+        .map(|name| job.output.join(name).display().to_string())
+        .collect();
+    out.object(&json!({"type": "ended", "job": id, "how": how, "files": files}));
+    match how {
+        Some(Ended::Done) => Ok(()),
+        _ => {
+            let sentence = format!(
+                "job {id} is {}; `watchkeeper job --agent resume {id}` goes on",
+                job.state
+            );
+            Err(Failure::new(Exit::Failed, sentence))
+        }
+    }
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
+    serde_json::from_value(value).map_err(|error| unreadable(&error))
+}
+
+fn unreadable(error: &serde_json::Error) -> Failure {
+    Failure::new(
+        Exit::Failed,
+        format!("the agent's answer can't be read: {error}"),
+    )
+}

@@ -1,0 +1,177 @@
+//! Bounds of stored jobs: which are removed when there are too many.
+//!
+//! | state | removed |
+//! |---|---|
+//! | running | never |
+//! | ended | when it is too old, then the one that ended first, until all bounds hold |
+//! | interrupted | likewise, but after all that ended |
+//!
+//! Only a job's own folder is removed: its files in an output folder of a user's choice stay.
+
+use std::cmp::Reverse;
+
+use super::folder::{JobFolder, JobFolderError, Jobs};
+use super::info::JobId;
+use super::log::LogRecord;
+use super::state::JobState;
+
+/// Bounds of the stored jobs of one user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobLimits {
+    pub max_jobs: usize,
+    /// Most bytes in the jobs' own folders.
+    pub max_bytes: u64,
+    pub max_days: u64,
+}
+
+impl Default for JobLimits {
+    fn default() -> Self {
+        Self {
+            max_jobs: 200,
+            max_bytes: 10 << 30,
+            max_days: 90,
+        }
+    }
+}
+
+/// A stored job, as far as its removal depends on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stored {
+    id: JobId,
+    state: JobState,
+    /// When it ended, else when it was created; milliseconds since 1970.
+    at_ms: i64,
+    bytes: u64,
+}
+
+/// Jobs to remove, in order.
+fn surplus(mut stored: Vec<Stored>, limits: &JobLimits, now_ms: i64) -> Vec<JobId> {
+    let day_ms = 86_400_000;
+    let max_age_ms = i64::try_from(limits.max_days).map_or(i64::MAX, |n| n.saturating_mul(day_ms));
+    let mut jobs = stored.len();
+    let mut bytes: u64 = stored.iter().map(|job| job.bytes).sum();
+    stored.retain(|job| job.state != JobState::Running);
+    stored.sort_by_key(|job| {
+        let is_old = now_ms.saturating_sub(job.at_ms) > max_age_ms;
+        (
+            Reverse(is_old),
+            job.state == JobState::Interrupted,
+            job.at_ms,
+        )
+    });
+    let removed = stored.into_iter().take_while(|job| {
+        let is_old = now_ms.saturating_sub(job.at_ms) > max_age_ms;
+        let is_over = jobs > limits.max_jobs || bytes > limits.max_bytes;
+        jobs -= 1;
+        bytes -= job.bytes;
+        is_old || is_over
+    });
+    removed.map(|job| job.id).collect()
+}
+
+impl Jobs {
+    /// Removes jobs until the bounds hold. Returns the removed ones.
+    ///
+    /// A job that can't be read or removed stays.
+    ///
+    /// # Errors
+    /// If the folder of the jobs can't be read.
+    pub fn prune(&self, limits: &JobLimits, now_ms: i64) -> Result<Vec<JobId>, JobFolderError> {
+        let stored = self.ids()?.into_iter().filter_map(|id| self.stored(&id));
+        let mut removed = surplus(stored.collect(), limits, now_ms);
+        removed.retain(|id| {
+            let deleted = self.open_exact(id).and_then(|job| self.delete(job));
+            deleted.is_ok()
+        });
+        Ok(removed)
+    }
+
+    fn stored(&self, id: &str) -> Option<Stored> {
+        let job = self.open_exact(id).ok()?;
+        let summary = job.summary().ok()?;
+        Some(Stored {
+            state: summary.state,
+            at_ms: summary.ended_ms.unwrap_or(job.info().created_ms),
+            bytes: job.own_bytes().ok()?,
+            id: job.info().id.clone(),
+        })
+    }
+
+    /// Deletes a job that does not run, and what it wrote into its output folder. Files that others
+    /// put there stay.
+    ///
+    /// # Errors
+    /// If it runs, its log can't be read, or the disk refuses.
+    pub fn delete_with_outputs(&self, job: JobFolder) -> Result<(), JobFolderError> {
+        let names = job.log()?.into_iter().filter_map(|line| match line.record {
+            LogRecord::Claimed { name, .. } => Some(name),
+            _ => None,
+        });
+        let names: Vec<String> = names.collect();
+        job.remove_outputs(&names)?;
+        self.delete(job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const DAY_MS: i64 = 86_400_000;
+
+    fn job() -> impl Strategy<Value = (u8, i64, u64)> {
+        (0..5_u8, 0..200 * DAY_MS, 0..100_u64)
+    }
+
+    fn store(jobs: Vec<(u8, i64, u64)>) -> Vec<Stored> {
+        let state = |n| match n {
+            0 => JobState::Running,
+            1 => JobState::Interrupted,
+            2 => JobState::Failed,
+            3 => JobState::Cancelled,
+            _ => JobState::Done,
+        };
+        let jobs = jobs.into_iter().enumerate();
+        jobs.map(|(n, (kind, at_ms, bytes))| Stored {
+            id: format!("{n}"),
+            state: state(kind),
+            at_ms,
+            bytes,
+        })
+        .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_kept_keeps_the_bounds_and_is_younger(
+            jobs in prop::collection::vec(job(), 0..40),
+            max_jobs in 1..20_usize, max_bytes in 0..1500_u64, max_days in 1..150_u64,
+        ) {
+            let now_ms = 200 * DAY_MS;
+            let limits = JobLimits { max_jobs, max_bytes, max_days };
+            let stored = store(jobs);
+            let removed = surplus(stored.clone(), &limits, now_ms);
+            let is_kept = |job: &&Stored| !removed.contains(&job.id);
+            let kept: Vec<&Stored> = stored.iter().filter(is_kept).collect();
+            for job in &stored {
+                prop_assert!(job.state != JobState::Running || is_kept(&job));
+                let is_old = now_ms - job.at_ms > max_days as i64 * DAY_MS;
+                prop_assert!(!is_old || job.state == JobState::Running || !is_kept(&job));
+            }
+            let idle = kept.iter().filter(|job| job.state != JobState::Running).count();
+            let bytes: u64 = kept.iter().map(|job| job.bytes).sum();
+            prop_assert!(idle == 0 || (kept.len() <= max_jobs && bytes <= max_bytes));
+            let of = |jobs: &[&Stored], state: fn(JobState) -> bool| -> Vec<i64> {
+                let jobs = jobs.iter().filter(|job| state(job.state));
+                jobs.map(|job| job.at_ms).collect()
+            };
+            let has_ended = |state| !matches!(state, JobState::Running | JobState::Interrupted);
+            let gone: Vec<&Stored> = stored.iter().filter(|job| !is_kept(job)).collect();
+            let latest_gone = of(&gone, has_ended).into_iter().max().unwrap_or(0);
+            let first_kept = of(&kept, has_ended).into_iter().min().unwrap_or(i64::MAX);
+            prop_assert!(latest_gone <= first_kept);
+        }
+    }
+}

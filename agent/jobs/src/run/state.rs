@@ -1,0 +1,142 @@
+//! What is known of a job on disk: its state, progress and size.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_pictures::folder::JOB_MARKER;
+
+use super::execution::Ended;
+use super::folder::{JobFolder, JobFolderError, LOG, io_error};
+use super::log::{JobLog, LogLine, LogRecord};
+use crate::target;
+use crate::tool::is_name;
+
+/// State of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+    /// Never run, or its process ended before it.
+    Interrupted,
+}
+
+impl JobState {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// State of a job with its progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobSummary {
+    pub state: JobState,
+    pub done: usize,
+    pub steps: usize,
+    /// Milliseconds since 1970 at which it ended.
+    pub ended_ms: Option<i64>,
+    /// Runs that began since it last ended.
+    pub starts: usize,
+}
+
+impl JobFolder {
+    /// Returns the job's state and progress.
+    ///
+    /// # Errors
+    /// If its lock or log can't be read.
+    pub fn summary(&self) -> Result<JobSummary, JobFolderError> {
+        // Before the log: one that ends in between is reported as running.
+        let is_running = self.is_running()?;
+        let steps = self.info().plan["steps"].as_array().map_or(0, Vec::len);
+        Ok(summarise(&self.log()?, steps, is_running))
+    }
+
+    /// Records the end of a job that does not run.
+    ///
+    /// # Errors
+    /// If it runs, or its log can't be written.
+    pub fn end_unrun(&self, how: Ended) -> Result<(), JobFolderError> {
+        let _lock = self.lock_exclusive()?;
+        let (log, _) = JobLog::open(&self.path.join(LOG))?;
+        Ok(log.append(LogRecord::Ended { how })?)
+    }
+
+    /// Removes these names from the output folder, and the folder if nothing else is in it.
+    pub(super) fn remove_outputs(&self, names: &[String]) -> Result<(), JobFolderError> {
+        let output = &self.info().output;
+        if !self.owns_output() {
+            return Ok(());
+        }
+        for name in names.iter().filter(|name| is_name(name)) {
+            for path in [target::part(output, name), output.join(name)] {
+                target::remove(&path).map_err(io_error(&path))?;
+            }
+        }
+        // Last: until then the folder is the job's, and this can be repeated.
+        let marker = output.join(JOB_MARKER);
+        target::remove(&marker).map_err(io_error(&marker))?;
+        // Files of others keep it.
+        fs::remove_dir(output).ok();
+        Ok(())
+    }
+
+    /// Returns the bytes of the files in the job's own folder.
+    ///
+    /// # Errors
+    /// If the folder can't be read.
+    pub fn own_bytes(&self) -> Result<u64, JobFolderError> {
+        bytes_below(&self.path).map_err(io_error(&self.path))
+    }
+}
+
+fn summarise(log: &[LogLine], steps: usize, is_running: bool) -> JobSummary {
+    let is_finished = |line: &&LogLine| matches!(line.record, LogRecord::Finished { .. });
+    let ended = match log.last() {
+        Some(LogLine {
+            at_ms,
+            record: LogRecord::Ended { how },
+        }) => Some((*how, *at_ms)),
+        _ => None,
+    };
+    let starts = log.iter().rev();
+    let starts = starts
+        .take_while(|line| !matches!(line.record, LogRecord::Ended { .. }))
+        .filter(|line| line.record == LogRecord::Opened);
+    JobSummary {
+        state: match ended {
+            _ if is_running => JobState::Running,
+            Some((Ended::Done, _)) => JobState::Done,
+            Some((Ended::Failed, _)) => JobState::Failed,
+            Some((Ended::Cancelled, _)) => JobState::Cancelled,
+            None => JobState::Interrupted,
+        },
+        done: log.iter().filter(is_finished).count(),
+        steps,
+        ended_ms: ended.map(|(_, at_ms)| at_ms).filter(|_| !is_running),
+        starts: starts.count(),
+    }
+}
+
+fn bytes_below(path: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        bytes += match found.is_dir() {
+            true => bytes_below(&entry.path())?,
+            false => found.len(),
+        };
+    }
+    Ok(bytes)
+}

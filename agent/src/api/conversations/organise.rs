@@ -1,0 +1,107 @@
+//! A request of a conversation to organise pictures: it becomes a job of the agent.
+//!
+//! - The plan and each record of the job become events of the conversation.
+//! - The end of the conversation does not end the job.
+
+use serde_json::json;
+use watchkeeper_assistant::failure::{Error, ErrorKind};
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_config::redact;
+use watchkeeper_jobs::planner;
+use watchkeeper_jobs::run::{LogLine, LogRecord};
+
+use crate::api::feed::Feed;
+use crate::jobs::{JobRequest, JobService};
+
+/// Whether a text is a request for a job.
+pub(super) fn understands(text: &str) -> bool {
+    planner::understands(text, jiff::Zoned::now().datetime())
+}
+
+/// Runs a request as a job and reports it until it ends.
+///
+/// # Errors
+/// If the job is refused, fails or is cancelled.
+pub(super) async fn organise(
+    jobs: JobService,
+    text: String,
+    entrypoint: Entrypoint,
+    feed: &Feed,
+) -> Result<(), Error> {
+    let now = jiff::Zoned::now().datetime();
+    let plan = planner::plan(&text, now).map_err(|error| Error::input(error.to_string()))?;
+    let steps = plan.steps.iter();
+    let steps = steps.map(|step| json!({"step": step.name, "tool": step.call.tool}));
+    feed.push(json!({"type": "plan", "steps": steps.collect::<Vec<_>>()}));
+    let request = JobRequest {
+        plan,
+        origin: redact::said(&text).unwrap_or(text),
+        output: None,
+        channel: entrypoint.name(),
+        schedule: None,
+    };
+    let mut advances = jobs.subscribe();
+    let submitting = jobs.clone();
+    let submitted = blocking(move || submitting.submit(request)).await?;
+    let (id, repairs) = submitted.map_err(|error| Error::input(error.to_string()))?;
+    feed.push(json!({"type": "job", "job": id, "repairs": repairs}));
+    let mut sent = 0;
+    loop {
+        // Marked as seen before reading: what happens meanwhile wakes the next wait.
+        advances.borrow_and_update();
+        let is_active = jobs.is_active(&id);
+        let (showing, shown_id) = (jobs.clone(), id.clone());
+        let shown = blocking(move || showing.show(&shown_id, entrypoint)).await?;
+        let (status, log) = shown.map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
+        log.iter()
+            .skip(sent)
+            .for_each(|line| report(line, &id, feed));
+        sent = log.len();
+        if !is_active {
+            return ended(&id, &status.state, &status.output, feed);
+        }
+        // The service lives as long as the agent.
+        advances.changed().await.ok();
+    }
+}
+
+fn report(line: &LogLine, job: &str, feed: &Feed) {
+    match &line.record {
+        LogRecord::Started { step, .. } => {
+            feed.push(json!({"type": "job_step", "job": job, "step": step, "state": "started"}));
+        }
+        LogRecord::Finished { step, result } => {
+            feed.push(
+                json!({"type": "job_step", "job": job, "step": step, "state": "done",
+                "summary": result.summary, "files": result.files}),
+            );
+        }
+        LogRecord::Failed { step, why, .. } => {
+            feed.push(
+                json!({"type": "job_step", "job": job, "step": step, "state": "failed",
+                "why": why}),
+            );
+        }
+        LogRecord::Opened
+        | LogRecord::Claimed { .. }
+        | LogRecord::Skipped { .. }
+        | LogRecord::Ended { .. } => {}
+    }
+}
+
+fn ended(job: &str, state: &str, output: &str, feed: &Feed) -> Result<(), Error> {
+    if state != "done" {
+        let sentence = format!("job {job} is {state}; GET /v1/jobs/{job} says more");
+        return Err(Error::new(ErrorKind::Failed, sentence));
+    }
+    let text = format!("Job {job} is done; its files are in {output}.");
+    feed.push(json!({"type": "said", "text": text}));
+    Ok(())
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Error::new(ErrorKind::Failed, format!("a file access failed: {error}")))
+}

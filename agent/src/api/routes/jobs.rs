@@ -1,0 +1,349 @@
+//! Routes of jobs: plans that the agent runs.
+
+use std::collections::VecDeque;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{Response, sse};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use watchkeeper_config::redact;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::{Refusal, body, closed, refusal};
+use watchkeeper_jobs::plan::{MAX_PLAN_BYTES, Plan, read, read_text};
+use watchkeeper_jobs::planner;
+use watchkeeper_jobs::run::{JobFolderError, LogLine};
+
+use super::talk::{StreamQuery, follower};
+use crate::api::app::App;
+use crate::jobs::{JobRequest, JobService, JobServiceError, JobStatus, StepProgress};
+
+/// Largest body of a submission, in bytes: a plan, with its JSON around it.
+pub(super) const MAX_SUBMISSION: usize = MAX_PLAN_BYTES + (64 << 10);
+/// Longest request in plain English, in characters.
+const MAX_REQUEST: usize = 2000;
+
+/// What the agent shall run: a plan, or a request in plain English.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JobSubmission {
+    /// Plan as an object, or as a text in YAML.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    plan: Option<Value>,
+    /// Request that the templates understand, such as "last week's deliveries by bay".
+    #[serde(default)]
+    request: Option<String>,
+    /// Inputs of the plan to replace.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    inputs: Map<String, Value>,
+    /// Absolute path of a new or empty folder on the box; default: in the job's own folder. Not
+    /// over TCP.
+    #[serde(default)]
+    output: Option<String>,
+    /// File that the plan comes from, for the list of jobs.
+    #[serde(default)]
+    origin: Option<String>,
+}
+
+/// An accepted job.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct AcceptedJob {
+    job: String,
+    /// What was changed in the plan so that it is valid.
+    repairs: Vec<String>,
+}
+
+/// A job with the records of its log.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct JobDetails {
+    #[serde(flatten)]
+    status: JobStatus,
+    /// Records in order, each with `at_ms` and `record`: `opened`, `started`, `claimed`,
+    /// `finished`, `failed`, `skipped`, `ended`.
+    #[schema(value_type = Vec<Object>)]
+    log: Vec<LogLine>,
+}
+
+/// Result of a request to cancel.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct CancelledJob {
+    job: String,
+    /// False if the job neither ran nor waited.
+    was_active: bool,
+}
+
+/// The agent's jobs, the oldest first. Over TCP only those that came over TCP.
+#[utoipa::path(get, path = "/jobs", tag = "jobs", responses((status = 200, body = Vec<JobStatus>)))]
+pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<JobStatus>>, Refusal> {
+    let asks = app.entrypoint;
+    answer(&app, move |jobs| jobs.list(asks)).await.map(Json)
+}
+
+/// Runs a plan, or a request in plain English. The job is stored and queued: two run at a time, 16
+/// wait, a further one is refused. It survives a restart of the agent.
+#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = JobSubmission,
+    responses((status = 202, body = AcceptedJob)))]
+pub(super) async fn submit(
+    State(app): State<App>,
+    body: body::Body,
+) -> Result<(StatusCode, Json<AcceptedJob>), Refusal> {
+    let submission: JobSubmission = body::read(body::json_up_to(body, MAX_SUBMISSION)?)?;
+    let request = submission.into_request(app.entrypoint.name())?;
+    let (job, repairs) = answer(&app, move |jobs| jobs.submit(request)).await?;
+    Ok((StatusCode::ACCEPTED, Json(AcceptedJob { job, repairs })))
+}
+
+/// A job with its progress and log.
+#[utoipa::path(get, path = "/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job, or a unique begin of it")),
+    responses((status = 200, body = JobDetails)))]
+pub(super) async fn get(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<JobDetails>, Refusal> {
+    let asks = app.entrypoint;
+    let (status, log) = answer(&app, move |jobs| jobs.show(&id, asks)).await?;
+    Ok(Json(JobDetails { status, log }))
+}
+
+/// The result of a finished step.
+#[utoipa::path(get, path = "/jobs/{id}/steps/{step}", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job"),
+        ("step" = String, Path, description = "Name of the step")),
+    responses((status = 200, body = Object)))]
+pub(super) async fn result(
+    State(app): State<App>,
+    Path((id, step)): Path<(String, String)>,
+) -> Result<Json<Map<String, Value>>, Refusal> {
+    let asks = app.entrypoint;
+    let result = answer(&app, move |jobs| jobs.result(&id, &step, asks));
+    result.await.map(Json)
+}
+
+/// Ends a job that runs or waits.
+#[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job")),
+    responses((status = 200, body = CancelledJob)))]
+pub(super) async fn cancel(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Json<CancelledJob>, Refusal> {
+    let (asks, job) = (app.entrypoint, id.clone());
+    let was_active = answer(&app, move |jobs| jobs.cancel(&id, asks)).await?;
+    Ok(Json(CancelledJob { job, was_active }))
+}
+
+/// Goes on with a job that failed or was cancelled. Done steps are not repeated.
+#[utoipa::path(post, path = "/jobs/{id}/resume", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job")),
+    responses((status = 202, body = AcceptedJob)))]
+pub(super) async fn resume(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<(StatusCode, Json<AcceptedJob>), Refusal> {
+    let asks = app.entrypoint;
+    let job = answer(&app, move |jobs| jobs.resume(&id, asks)).await?;
+    let repairs = Vec::new();
+    Ok((StatusCode::ACCEPTED, Json(AcceptedJob { job, repairs })))
+}
+
+/// Removes a job that neither runs nor waits, with the files in its own folder.
+#[utoipa::path(delete, path = "/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job")),
+    responses((status = 204)))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    let asks = app.entrypoint;
+    answer(&app, move |jobs| jobs.delete(&id, asks)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Progress of a job, as server-sent events until it ends. A record of its log has `id`, its number
+/// from 1, also after a restart of the agent. `{"record": "progress", "running": …}` has none: it
+/// says what the running steps have done.
+#[utoipa::path(get, path = "/jobs/{id}/events/stream", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job"), StreamQuery),
+    responses((status = 200, content_type = "text/event-stream", body = String)))]
+pub(super) async fn stream(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    Query(query): Query<StreamQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Refusal> {
+    let after = watchkeeper_http::stream::cursor(&headers, query.after.as_deref())?;
+    let asks = app.entrypoint;
+    let (status, _) = answer(&app, move |jobs| jobs.show(&id, asks)).await?;
+    let place = follower(&app)?;
+    let jobs = service(&app)?;
+    let follower = JobFollower {
+        advances: jobs.subscribe(),
+        closing: app.shared.closing.clone(),
+        app,
+        job: status.job,
+        after,
+        page: VecDeque::new(),
+        progress: Vec::new(),
+        _place: place,
+    };
+    let events = stream::unfold(follower, |mut follower| async move {
+        let event = follower.next().await?;
+        Some((event, follower))
+    });
+    Ok(watchkeeper_http::stream::response(events))
+}
+
+impl JobSubmission {
+    fn into_request(self, channel: &'static str) -> Result<JobRequest, Refusal> {
+        let (mut plan, said) = match (&self.plan, &self.request) {
+            (Some(Value::String(text)), None) => (read_text(text).map_err(invalid_plan)?, None),
+            (Some(plan), None) => (read(plan).map_err(invalid_plan)?, None),
+            (None, Some(text)) => (plan_request(text)?, Some(text)),
+            _ => {
+                return Err(Refusal::invalid("give either plan or request"));
+            }
+        };
+        for (key, value) in self.inputs {
+            let Some(input) = plan.inputs.get_mut(&key) else {
+                return Err(Refusal::invalid("the plan has no such input").at("inputs", key));
+            };
+            *input = value;
+        }
+        let named = said.or(self.origin.as_ref()).map(String::as_str);
+        let origin = named.unwrap_or(&plan.name);
+        Ok(JobRequest {
+            // What a person says may have a password.
+            origin: redact::said(origin).unwrap_or_else(|| origin.to_owned()),
+            plan,
+            output: self.output.map(Into::into),
+            channel,
+            schedule: None,
+        })
+    }
+}
+
+fn plan_request(text: &str) -> Result<Plan, Refusal> {
+    if text.chars().count() > MAX_REQUEST {
+        let sentence = format!("request: at most {MAX_REQUEST} characters");
+        return Err(Refusal::invalid(sentence));
+    }
+    let now = jiff::Zoned::now().datetime();
+    planner::plan(text, now).map_err(|error| Refusal::invalid(format!("request: {error}")))
+}
+
+fn invalid_plan(faults: Vec<watchkeeper_jobs::Fault>) -> Refusal {
+    let faults = faults.iter().map(ToString::to_string);
+    refused(JobServiceError::Invalid(faults.collect()))
+}
+
+fn service(app: &App) -> Result<JobService, Refusal> {
+    let jobs = app.shared.conversations.deps().jobs.clone();
+    jobs.ok_or_else(|| {
+        let sentence = "this agent runs no jobs";
+        Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, sentence)
+    })
+}
+
+/// Calls the service of jobs on a thread for files.
+async fn answer<T, F>(app: &App, call: F) -> Result<T, Refusal>
+where
+    T: Send + 'static,
+    F: FnOnce(&JobService) -> Result<T, JobServiceError> + Send + 'static,
+{
+    let jobs = service(app)?;
+    let answered = app.access_files(move |_| call(&jobs)).await?;
+    answered.map_err(refused)
+}
+
+fn refused(error: JobServiceError) -> Refusal {
+    let sentence = error.to_string();
+    match error {
+        JobServiceError::Full(_) => refusal::full(sentence),
+        JobServiceError::Invalid(_) => Refusal::invalid(sentence).at("plan", "faults"),
+        JobServiceError::Forbidden(_) => Refusal::invalid(sentence),
+        JobServiceError::Active(_) | JobServiceError::Done(_) => {
+            Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, sentence)
+        }
+        JobServiceError::Folder(error) => of_folder(&error),
+        JobServiceError::Audit(_) => Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ProblemCode::Storage,
+            sentence,
+        ),
+    }
+}
+
+fn of_folder(error: &JobFolderError) -> Refusal {
+    let (status, code) = match error {
+        JobFolderError::Unknown(_) | JobFolderError::NotDone { .. } => {
+            (StatusCode::NOT_FOUND, ProblemCode::NotFound)
+        }
+        JobFolderError::Running(_) | JobFolderError::NotEmpty(_) | JobFolderError::NotOwned(_) => {
+            (StatusCode::CONFLICT, ProblemCode::Conflict)
+        }
+        JobFolderError::Ambiguous { .. } | JobFolderError::NotText(_) => {
+            (StatusCode::BAD_REQUEST, ProblemCode::InvalidRequest)
+        }
+        JobFolderError::Io { .. } | JobFolderError::Damaged { .. } | JobFolderError::JobLog(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage)
+        }
+    };
+    Refusal::new(status, code, error.to_string())
+}
+
+/// Cursor of one client that follows a job.
+struct JobFollower {
+    app: App,
+    advances: watch::Receiver<u64>,
+    closing: watch::Receiver<bool>,
+    job: String,
+    /// Number of the last record that was sent.
+    after: u64,
+    page: VecDeque<LogLine>,
+    /// Progress that was sent last.
+    progress: Vec<StepProgress>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl JobFollower {
+    /// Waits for the next event; `None` ends the stream.
+    async fn next(&mut self) -> Option<sse::Event> {
+        loop {
+            if let Some(line) = self.page.pop_front() {
+                self.after += 1;
+                let data = serde_json::to_string(&line).ok()?;
+                return Some(sse::Event::default().id(self.after.to_string()).data(data));
+            }
+            // Marked as seen before reading: what happens meanwhile wakes the next wait.
+            self.advances.borrow_and_update();
+            let (job, asks) = (self.job.clone(), self.app.entrypoint);
+            // Asked before the log is read, so that the last records are sent.
+            let is_active = service(&self.app).ok()?.is_active(&job);
+            let shown = answer(&self.app, move |jobs| jobs.show(&job, asks)).await;
+            let (status, log) = shown.ok()?;
+            let sent = usize::try_from(self.after).unwrap_or(usize::MAX);
+            self.page = log.into_iter().skip(sent).collect();
+            if !self.page.is_empty() {
+                continue;
+            }
+            if !is_active {
+                return None;
+            }
+            if status.running != self.progress {
+                let data = json!({"record": "progress", "running": status.running});
+                self.progress = status.running;
+                return Some(sse::Event::default().data(data.to_string()));
+            }
+            tokio::select! {
+                changed = self.advances.changed() => changed.ok()?,
+                () = closed(self.closing.clone()) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Which time of a schedule is due; without clock and file.
+//!
+//! | what happens | decision |
+//! |---|---|
+//! | a time comes, or came at most [`GRACE`] ago | it is due, once |
+//! | times were missed | with `catch_up` the latest is due, else none |
+//! | the clock goes back by at most [`MAX_STEP_BACK`] | nothing is due until it is where it was |
+//! | the clock goes back further | it was wrong: the schedule begins where the clock is now |
+//!
+//! - A time is due at most once while the clock goes back by no more than [`MAX_STEP_BACK`].
+//! - One call makes at most one time due, however many were missed.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// Longest delay of a time that is not missed: a restart of the box.
+pub const GRACE: SignedDuration = SignedDuration::from_mins(5);
+/// Longest step back of a clock that was right before.
+pub const MAX_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
+/// Most missed times that are looked at one by one.
+const MAX_MISSED: usize = 100_000;
+
+/// What a schedule of times remembers over restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CronState {
+    /// Every time up to here is settled: it was due or is given up.
+    settled: Timestamp,
+    /// Last time that was due.
+    last_due: Option<Timestamp>,
+}
+
+impl CronState {
+    /// A schedule that is new at `now`.
+    #[must_use]
+    pub const fn new(now: Timestamp) -> Self {
+        Self {
+            settled: now,
+            last_due: None,
+        }
+    }
+
+    /// Returns the time that is due at `now` and settles it. `next_after` gives the schedule's
+    /// first time after another.
+    pub fn poll(
+        &mut self,
+        now: Timestamp,
+        catch_up: bool,
+        next_after: impl Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        if self.settled.duration_since(now) > MAX_STEP_BACK {
+            self.settled = now;
+        }
+        let latest = self.latest_due(now, &next_after)?;
+        // Settled up to the time, not to `now`: a time in a gap of the clock may lie between.
+        self.settled = latest;
+        let is_missed = now.duration_since(latest) > GRACE;
+        if (is_missed && !catch_up) || self.last_due == Some(latest) {
+            return None;
+        }
+        self.last_due = Some(latest);
+        Some(latest)
+    }
+
+    /// The latest time after the settled ones, up to `now`.
+    fn latest_due(
+        &self,
+        now: Timestamp,
+        next_after: &impl Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let mut times = std::iter::successors(next_after(self.settled), |time| next_after(*time));
+        let due = times.by_ref().take_while(|time| *time <= now);
+        due.take(MAX_MISSED).last()
+    }
+
+    /// Returns when something is due next.
+    #[must_use]
+    pub fn next_due(
+        &self,
+        now: Timestamp,
+        next_after: impl Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let is_wrong = self.settled.duration_since(now) > MAX_STEP_BACK;
+        next_after(if is_wrong { now } else { self.settled })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use jiff::tz::TimeZone;
+    use proptest::prelude::*;
+    use watchkeeper_config::CronTimes;
+
+    use super::*;
+
+    /// Berlin: in 2026 clocks go forward on 29 March and back on 25 October.
+    fn berlin() -> TimeZone {
+        TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone")
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("a time")
+    }
+
+    /// Polls a schedule at these times and returns what was due.
+    fn play(cron: &str, catch_up: bool, polls: &[Timestamp]) -> Vec<Timestamp> {
+        let (times, zone) = (CronTimes::parse(cron).expect("cron"), berlin());
+        let mut state = CronState::new(polls[0]);
+        let mut due = Vec::new();
+        for now in &polls[1..] {
+            due.extend(state.poll(*now, catch_up, |after| times.next_after(after, &zone)));
+        }
+        due
+    }
+
+    const CRONS: [&str; 6] = [
+        "* * * * *",
+        "*/15 * * * *",
+        "0 * * * *",
+        "30 2 * * *",
+        "0 6 * * MON",
+        "0 0 1 * *",
+    ];
+
+    proptest! {
+        /// The clock runs, jumps and steps back, around both clock changes, over restarts.
+        #[test]
+        fn time_is_due_at_most_once_and_never_early(
+            cron in 0..CRONS.len(), catch_up: bool, spring: bool,
+            steps in prop::collection::vec((0..10_u8, 1..4_000_i64), 1..80),
+        ) {
+            let zone = berlin();
+            let times = CronTimes::parse(CRONS[cron]).expect("cron");
+            let next = |after| times.next_after(after, &zone);
+            let mut now = at(if spring { "2026-03-28T22:00:00Z" } else { "2026-10-24T22:00:00Z" });
+            let mut highest = now;
+            let mut state = CronState::new(now);
+            let mut seen = BTreeSet::new();
+            for (kind, seconds) in steps {
+                now += match kind {
+                    0 => SignedDuration::from_secs(seconds * 400),
+                    1 | 2 => SignedDuration::from_secs(-seconds * 10),
+                    _ => SignedDuration::from_secs(seconds),
+                };
+                // A wrong clock is another test.
+                now = now.max(highest.checked_sub(MAX_STEP_BACK).expect("in range"));
+                highest = highest.max(now);
+                if kind == 3 {
+                    // A restart: what was stored is all that is left.
+                    let stored = serde_json::to_string(&state).expect("stored");
+                    state = serde_json::from_str(&stored).expect("restored");
+                }
+                if let Some(due) = state.poll(now, catch_up, next) {
+                    prop_assert!(seen.insert(due), "{due} is due twice");
+                    prop_assert!(due <= now);
+                    prop_assert!(catch_up || now.duration_since(due) <= GRACE);
+                    prop_assert_eq!(next(due - SignedDuration::from_secs(1)), Some(due));
+                }
+            }
+        }
+
+        /// A loop that polls each minute misses nothing.
+        #[test]
+        fn every_time_is_due_when_the_clock_runs(cron in 0..CRONS.len(), spring: bool) {
+            let begin = at(if spring { "2026-03-28T22:00:00Z" } else { "2026-10-24T22:00:00Z" });
+            let polls: Vec<Timestamp> = (0..600)
+                .map(|minute| begin + SignedDuration::from_secs(minute * 60 + 7 * i64::from(minute > 0)))
+                .collect();
+            let times = CronTimes::parse(CRONS[cron]).expect("cron");
+            let zone = berlin();
+            let mut expected = BTreeSet::new();
+            let mut after = begin;
+            while let Some(time) = times.next_after(after, &zone).filter(|t| *t <= polls[599]) {
+                expected.insert(time);
+                after = time;
+            }
+            let due: BTreeSet<Timestamp> = play(CRONS[cron], false, &polls).into_iter().collect();
+            prop_assert_eq!(due, expected);
+        }
+    }
+
+    #[test]
+    fn long_outage_makes_one_time_due() {
+        let polls = [
+            "2026-05-01T00:00:30Z",
+            "2026-08-01T00:00:30Z",
+            "2026-08-01T00:00:40Z",
+        ];
+        let polls = polls.map(at);
+        assert_eq!(
+            play("* * * * *", true, &polls),
+            [at("2026-08-01T00:00:00Z")]
+        );
+        // The latest minute is no more than five minutes ago.
+        assert_eq!(
+            play("* * * * *", false, &polls),
+            [at("2026-08-01T00:00:00Z")]
+        );
+        assert_eq!(play("0 6 * * *", false, &polls), []);
+        assert_eq!(
+            play("0 6 * * *", true, &polls),
+            [at("2026-07-31T04:00:00Z")]
+        );
+    }
+
+    #[test]
+    fn box_that_boots_in_1970_repeats_nothing() {
+        let polls = [
+            "2026-05-01T03:59:00Z",
+            "2026-05-01T04:00:10Z",
+            "1970-01-01T00:01:00Z",
+            "2026-05-01T04:02:00Z",
+            "2026-05-02T04:00:01Z",
+        ];
+        let due = play("0 6 * * *", true, &polls.map(at));
+        assert_eq!(
+            due,
+            [at("2026-05-01T04:00:00Z"), at("2026-05-02T04:00:00Z")]
+        );
+    }
+
+    #[test]
+    fn clock_that_was_in_the_future_stops_no_schedule() {
+        let polls = [
+            "2038-01-01T00:00:00Z",
+            "2026-05-01T03:00:00Z",
+            "2026-05-01T04:00:01Z",
+        ];
+        let due = play("0 6 * * *", false, &polls.map(at));
+        assert_eq!(due, [at("2026-05-01T04:00:00Z")]);
+    }
+}

@@ -1,0 +1,54 @@
+//! Jobs in the trace and the audit log.
+//!
+//! | entry | when | audited |
+//! |---|---|---|
+//! | `job_submitted` | before a job is queued or run | yes |
+//! | `job_step` | a step is done or has failed | no |
+//! | `job_ended` | a run ended | yes |
+
+use std::io;
+
+use jiff::Timestamp;
+use serde_json::json;
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_jobs::run::{Ended, JobEvent, JobInfo, RunError};
+
+/// Records that a job was taken.
+///
+/// # Errors
+/// I/O errors; the job must not begin then.
+pub fn submitted(trace: &Trace, info: &JobInfo) -> io::Result<()> {
+    let steps = info.plan["steps"].as_array().map_or(0, Vec::len);
+    let details = json!({
+        "sentence": format!("job {}: {}", info.id, info.origin), "job": info.id,
+        "origin": info.origin, "output": info.output, "plan": info.plan["name"], "steps": steps,
+        "schedule": info.from.schedule,
+    });
+    trace.note(Timestamp::now(), "job_submitted", details)
+}
+
+/// Records a step that is done or has failed.
+pub fn step(trace: &Trace, job: &str, event: &JobEvent<'_>) {
+    let (step, what) = match event {
+        JobEvent::Started { .. } | JobEvent::Progress { .. } => return,
+        JobEvent::Finished { step, result } => (step, result.summary.as_str()),
+        JobEvent::Failed { step, why, .. } => (step, *why),
+    };
+    let sentence = format!("job {job}, step {}: {what}", step.name);
+    let details = json!({"sentence": sentence, "job": job, "step": step.name,
+        "tool": step.call.tool, "has_failed": matches!(event, JobEvent::Failed { .. })});
+    trace.note_or_log(Timestamp::now(), "job_step", details);
+}
+
+/// Records the end of a run.
+pub fn ended(trace: &Trace, info: &JobInfo, ended: &Result<Ended, RunError>) {
+    let (how, why) = match ended {
+        Ok(Ended::Done) => ("done", None),
+        Ok(Ended::Failed) => ("failed", None),
+        Ok(Ended::Cancelled) => ("cancelled", None),
+        Err(error) => ("broke_off", Some(error.to_string())),
+    };
+    let details = json!({"sentence": format!("job {}: {how}", info.id), "job": info.id,
+        "how": how, "why": why, "schedule": info.from.schedule});
+    trace.note_or_log(Timestamp::now(), "job_ended", details);
+}

@@ -1,0 +1,31 @@
+//! Jobs inside the agent: submitted over the API, or due by a schedule.
+//!
+//! - `pool`: which job runs and which waits. [`service`]: the threads that run them. [`request`] and
+//!   [`status`]: what comes in and what is shown.
+//! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
+//!   [`scheduler`]: its clock, journal and file.
+//! - [`job_trace`]: jobs in the trace and the audit log.
+//! - [`event_pictures`]: the tool that brings pictures of events.
+//!
+//! Invariants:
+//! - A job is on disk and in the audit log before it is accepted.
+//! - [`pool::MAX_RUNNING`] jobs run and [`pool::MAX_WAITING`] wait; a further one is refused.
+//! - What the agent's end interrupted is resumed at its next start.
+//! - Jobs have a low priority: cameras come first.
+
+pub mod due;
+pub mod event_pictures;
+pub mod job_trace;
+mod journal;
+pub mod pool;
+pub mod request;
+mod schedule_file;
+pub mod scheduled_plan;
+pub mod scheduler;
+pub mod service;
+pub mod status;
+pub mod trigger;
+
+pub use request::{JobRequest, JobServiceError};
+pub use service::{JobService, toolbox};
+pub use status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};

@@ -1,0 +1,119 @@
+//! Requests for jobs, and which of them the agent takes.
+//!
+//! - A folder must be absolute: the agent has no current folder.
+//! - Over TCP no folder of the box is read or written, and no other job's results are used.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use watchkeeper_jobs::plan::{CheckedPlan, Plan};
+use watchkeeper_jobs::run::{JobFolderError, JobId, ScheduledRun};
+use watchkeeper_jobs::tool::{Kind, Param};
+use watchkeeper_jobs::{Step, Toolbox, counted};
+
+use super::pool::PoolFull;
+
+/// A plan that somebody wants to run.
+#[derive(Debug)]
+pub struct JobRequest {
+    pub plan: Plan,
+    /// File, or words of a person.
+    pub origin: String,
+    /// Absolute path of an empty or new folder; absent: in the job's own folder.
+    pub output: Option<PathBuf>,
+    /// Where the request came in; a schedule's is the agent's own.
+    pub channel: &'static str,
+    pub schedule: Option<ScheduledRun>,
+}
+
+/// Why a request for a job fails.
+#[derive(Debug, thiserror::Error)]
+pub enum JobServiceError {
+    #[error(transparent)]
+    Full(#[from] PoolFull),
+    #[error("the plan has {}: {}", counted(.0.len(), "fault"), .0.join("; "))]
+    Invalid(Vec<String>),
+    #[error("{0}")]
+    Forbidden(String),
+    #[error("job {0} runs or waits; cancel it first")]
+    Active(JobId),
+    #[error("job {0} is done; nothing is left to resume")]
+    Done(JobId),
+    #[error(transparent)]
+    Folder(#[from] JobFolderError),
+    #[error("the audit log can't be written: {0}; free disk space")]
+    Audit(std::io::Error),
+}
+
+/// Refuses what the agent can't run, or what may not be asked over TCP.
+pub(super) fn require_allowed(
+    plan: &CheckedPlan,
+    tools: &Toolbox,
+    output: Option<&Path>,
+    is_remote: bool,
+) -> Result<(), JobServiceError> {
+    let forbidden = |sentence: String| Err(JobServiceError::Forbidden(sentence));
+    if is_remote && output.is_some() {
+        return forbidden("output: over TCP a job writes into its own folder only".to_owned());
+    }
+    if output.is_some_and(|output| !output.is_absolute()) {
+        return forbidden("output: write an absolute path".to_owned());
+    }
+    let plan = plan.plan();
+    for step in &plan.steps {
+        for call in step.calls() {
+            for (name, value) in &call.params {
+                let spec = tools.spec(&call.tool);
+                let param = spec.and_then(|spec| spec.params.iter().find(|p| p.name == name));
+                match is_remote {
+                    true => require_no_folder(step, param, value)?,
+                    false => require_absolute(plan, step, param, value)?,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn require_no_folder(
+    step: &Step,
+    param: Option<&Param>,
+    value: &Value,
+) -> Result<(), JobServiceError> {
+    let what = if value.to_string().contains("job://") {
+        "a job uses no results of other jobs"
+    } else if param.is_some_and(|param| param.kind == Kind::Folder) {
+        "no folder of the box is read; use the pictures of events"
+    } else {
+        return Ok(());
+    };
+    let sentence = format!("step {}: over TCP {what}", step.name);
+    Err(JobServiceError::Forbidden(sentence))
+}
+
+fn require_absolute(
+    plan: &Plan,
+    step: &Step,
+    param: Option<&Param>,
+    value: &Value,
+) -> Result<(), JobServiceError> {
+    let Some(param) = param.filter(|param| param.kind == Kind::Folder) else {
+        return Ok(());
+    };
+    let written = value.as_str().unwrap_or_default();
+    let input = written.strip_prefix("${inputs.");
+    let folder = match input.and_then(|text| text.strip_suffix('}')) {
+        Some(input) => plan.inputs.get(input).and_then(Value::as_str),
+        None => Some(written).filter(|text| !text.starts_with("${")),
+    };
+    match folder {
+        Some(folder) if !Path::new(folder).is_absolute() => {
+            let sentence = format!(
+                "step {}, {}: {folder:?} must be an absolute path: the agent has no current folder",
+                step.name, param.name
+            );
+            Err(JobServiceError::Forbidden(sentence))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,410 @@
+//! Starts the jobs of schedules: the clock, the journal and the file around `due` and `trigger`.
+//!
+//! - A job is stored with its schedule and due time before the schedule's state is. After a crash
+//!   in between it is found and not started again.
+//! - A place in the pool is waited for; an invalid plan is not tried again until the next time.
+//! - The state is stored before a record of the journal counts as considered.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot, watch};
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::trace::AGENT;
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::clock::wall_now;
+use watchkeeper_config::{EventFilter, ScheduleConfig, ScheduledWork, Trigger};
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::rule::Severity;
+use watchkeeper_http::closed;
+use watchkeeper_jobs::run::ScheduledRun;
+
+use super::journal::TriggerJournal;
+use super::request::{JobRequest, JobServiceError};
+use super::schedule_file::{LastRun, ScheduleFile, StoredSchedule, StoredSchedules};
+use super::service::JobService;
+use super::status::ScheduleStatus;
+use super::trigger::{self, TriggerEvent};
+use super::{due::CronState, scheduled_plan};
+use crate::notify::message::Notice;
+
+/// Longest pause between two looks at the clock: it may be set.
+const TICK: Duration = Duration::from_secs(20);
+/// Pause after a report of a running job, which comes five times a second.
+const DEBOUNCE: Duration = Duration::from_millis(500);
+
+/// What the scheduler needs to start.
+#[derive(Debug)]
+pub struct SchedulerSetup {
+    pub schedules: Vec<ScheduleConfig>,
+    /// Folder of the state.
+    pub home: PathBuf,
+    pub runtime: RuntimeClient,
+}
+
+/// The running thread. Dropping it ends it.
+#[derive(Debug)]
+pub struct Scheduler {
+    close: watch::Sender<bool>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Scheduler {
+    /// Starts the thread. Failed jobs are sent to `notices`.
+    ///
+    /// # Errors
+    /// When the system refuses to create it.
+    pub fn spawn(
+        setup: SchedulerSetup,
+        jobs: JobService,
+        notices: mpsc::Sender<Notice>,
+    ) -> std::io::Result<Self> {
+        let (close, closing) = watch::channel(false);
+        let (tell, ended) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        std::thread::Builder::new()
+            .name("schedules".to_owned())
+            .spawn(move || {
+                runtime.block_on(run(setup, jobs, notices, closing));
+                tell.send(()).ok();
+            })?;
+        Ok(Self { close, ended })
+    }
+
+    /// Waits for the end of the thread, which ends by itself only after a panic.
+    pub async fn ended(&mut self) {
+        (&mut self.ended).await.ok();
+    }
+
+    /// Starts no further job.
+    pub fn close(&self) {
+        self.close.send_replace(true);
+    }
+}
+
+async fn run(
+    setup: SchedulerSetup,
+    jobs: JobService,
+    notices: mpsc::Sender<Notice>,
+    closing: watch::Receiver<bool>,
+) {
+    // Here and not in the agent's loop: it reads many files.
+    jobs.resume_interrupted();
+    let file = ScheduleFile::new(&setup.home);
+    let stored = file.read();
+    let has_events = |schedule: &ScheduleConfig| matches!(schedule.trigger, Trigger::On(_));
+    let mut journal = (setup.schedules.iter().any(has_events))
+        .then(|| TriggerJournal::new(setup.runtime, stored.cursor));
+    let mut advances = jobs.subscribe();
+    let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
+    while !*closing.borrow() {
+        advances.borrow_and_update();
+        let failed = clock.settle(Timestamp::now());
+        for notice in failed {
+            notices.send(notice).await.ok();
+        }
+        let record = async {
+            match &mut journal {
+                Some(journal) => {
+                    let event = journal.next().await;
+                    (event, journal.cursor())
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let pause = clock.pause(Timestamp::now());
+        tokio::select! {
+            biased;
+            () = closed(closing.clone()) => return,
+            (event, cursor) = record => clock.take(&event, cursor),
+            () = next_advance(&mut advances) => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+/// Waits until something happens to a job, and for more that follows at once.
+async fn next_advance(advances: &mut watch::Receiver<u64>) {
+    advances.changed().await.ok();
+    tokio::time::sleep(DEBOUNCE).await;
+}
+
+/// The schedules with their state.
+struct ScheduleClock {
+    schedules: Vec<ScheduleConfig>,
+    stored: StoredSchedules,
+    /// State as of the last write.
+    written: StoredSchedules,
+    file: ScheduleFile,
+    jobs: JobService,
+    /// Why each schedule does not work.
+    troubles: Vec<Option<String>>,
+    zone: TimeZone,
+}
+
+impl ScheduleClock {
+    fn new(
+        schedules: Vec<ScheduleConfig>,
+        stored: StoredSchedules,
+        file: ScheduleFile,
+        jobs: JobService,
+    ) -> Self {
+        let mut known = stored.clone();
+        known
+            .schedules
+            .retain(|name, _| schedules.iter().any(|schedule| schedule.name == *name));
+        for schedule in &schedules {
+            let new = || StoredSchedule {
+                cron: CronState::new(Timestamp::now()),
+                trigger: Default::default(),
+                last: None,
+            };
+            known
+                .schedules
+                .entry(schedule.name.clone())
+                .or_insert_with(new);
+        }
+        let check = |schedule: &ScheduleConfig| {
+            let faults = scheduled_plan::check(schedule, jobs.tools()).err()?;
+            Some(format!("schedule {}: {}", schedule.name, faults.join("; ")))
+        };
+        let troubles: Vec<_> = schedules.iter().map(check).collect();
+        for trouble in troubles.iter().flatten() {
+            tracing::error!("jobs: {trouble}");
+        }
+        Self {
+            schedules,
+            stored: known,
+            written: stored,
+            file,
+            jobs,
+            troubles,
+            zone: TimeZone::system(),
+        }
+    }
+
+    /// Takes a record of the journal.
+    fn take(&mut self, event: &Event, cursor: u64) {
+        for schedule in &self.schedules {
+            if let Trigger::On(filter) = &schedule.trigger
+                && let Some(event) = trigger::matching(filter, event)
+                && let Some(stored) = self.stored.schedules.get_mut(&schedule.name)
+            {
+                stored.trigger.push(event);
+            }
+        }
+        self.stored.cursor = Some(cursor);
+    }
+
+    /// Starts what is due, deals with what has ended, and returns what people are told of.
+    fn settle(&mut self, now: Timestamp) -> Vec<Notice> {
+        for place in 0..self.schedules.len() {
+            self.start_when_due(place, now);
+        }
+        let mut notices = Vec::new();
+        for place in 0..self.schedules.len() {
+            notices.extend(self.settle_ended(place));
+        }
+        if self.stored != self.written {
+            match self.file.write(&self.stored) {
+                Ok(()) => self.written = self.stored.clone(),
+                Err(error) => tracing::error!(%error, "jobs: schedules can't be stored"),
+            }
+        }
+        self.jobs.set_schedules(self.statuses(now));
+        notices
+    }
+
+    fn start_when_due(&mut self, place: usize, now: Timestamp) {
+        let Some(schedule) = self.schedules.get(place) else {
+            return;
+        };
+        let Some(stored) = self.stored.schedules.get(&schedule.name) else {
+            return;
+        };
+        let mut next = stored.clone();
+        let (due, event) = match &schedule.trigger {
+            Trigger::Cron { times, catch_up } => {
+                let after = |time| times.next_after(time, &self.zone);
+                match next.cron.poll(now, *catch_up, after) {
+                    Some(due) => (due, None),
+                    None => {
+                        // Missed times are settled too.
+                        self.stored.schedules.insert(schedule.name.clone(), next);
+                        return;
+                    }
+                }
+            }
+            Trigger::On(EventFilter { min_interval, .. }) => {
+                let interval = SignedDuration::try_from(*min_interval).unwrap_or_default();
+                match next.trigger.poll(now, interval) {
+                    Some(event) => (now, Some(event)),
+                    None => return,
+                }
+            }
+        };
+        let started = self.start(schedule, due, event.as_ref());
+        let trouble = match started {
+            Ok(job) => {
+                tracing::info!(schedule = schedule.name, job, "jobs: started");
+                next.last = Some(LastRun {
+                    due,
+                    job,
+                    is_settled: false,
+                });
+                None
+            }
+            // Tried again at the next look.
+            Err(JobServiceError::Full(error)) => {
+                self.set_trouble(place, Some(error.to_string()));
+                return;
+            }
+            Err(error) => {
+                tracing::error!(schedule = schedule.name, "jobs: {error}");
+                next.last = None;
+                Some(error.to_string())
+            }
+        };
+        self.stored.schedules.insert(schedule.name.clone(), next);
+        self.set_trouble(place, trouble);
+    }
+
+    fn set_trouble(&mut self, place: usize, why: Option<String>) {
+        let name = self
+            .schedules
+            .get(place)
+            .map(|schedule| schedule.name.clone());
+        if let (Some(slot), Some(name)) = (self.troubles.get_mut(place), name) {
+            *slot = why.map(|why| format!("schedule {name}: {why}"));
+        }
+    }
+
+    fn start(
+        &self,
+        schedule: &ScheduleConfig,
+        due: Timestamp,
+        event: Option<&TriggerEvent>,
+    ) -> Result<String, JobServiceError> {
+        let key = match event {
+            Some(event) => format!("event {}", event.seq),
+            None => due.to_string(),
+        };
+        if let Some(job) = self.jobs.scheduled(&schedule.name, &key)? {
+            return Ok(job);
+        }
+        let local = due.to_zoned(self.zone.clone());
+        let plan = scheduled_plan::load(&schedule.work, local.datetime());
+        let mut plan = plan.map_err(JobServiceError::Invalid)?;
+        if let Some(event) = event {
+            scheduled_plan::set_event(&mut plan, event);
+        }
+        let output = schedule.output.as_ref().map(|pattern| {
+            // The configuration has tried the pattern.
+            jiff::fmt::strtime::format(pattern, &local).unwrap_or_else(|_| pattern.clone())
+        });
+        let origin = match &schedule.work {
+            ScheduledWork::Plan(file) => file.display().to_string(),
+            ScheduledWork::Request(text) => text.clone(),
+        };
+        let request = JobRequest {
+            plan,
+            origin,
+            output: output.map(Into::into),
+            channel: AGENT,
+            schedule: Some(ScheduledRun {
+                name: schedule.name.clone(),
+                key,
+            }),
+        };
+        self.jobs.submit(request).map(|(job, _)| job)
+    }
+
+    /// Deals with the end of a schedule's last job: old jobs are removed, a failure is reported.
+    fn settle_ended(&mut self, place: usize) -> Option<Notice> {
+        let schedule = self.schedules.get(place)?;
+        let last = self
+            .stored
+            .schedules
+            .get_mut(&schedule.name)?
+            .last
+            .as_mut()?;
+        if last.is_settled || self.jobs.is_active(&last.job) {
+            return None;
+        }
+        last.is_settled = true;
+        let state = self.jobs.show(&last.job, Entrypoint::Local);
+        let state = state.map_or_else(|_| "gone".to_owned(), |(status, _)| status.state);
+        if let Some(keep) = schedule.keep_last {
+            self.jobs.keep_last(&schedule.name, keep);
+        }
+        (schedule.notify_failure && matches!(state.as_str(), "failed" | "interrupted"))
+            .then(|| failure_notice(&schedule.name, &last.job))
+    }
+
+    /// Time until the next look.
+    fn pause(&self, now: Timestamp) -> Duration {
+        let due = self
+            .schedules
+            .iter()
+            .filter_map(|schedule| self.next_due(schedule, now));
+        let until = due.min().map(|due| due.duration_since(now));
+        let until = until.and_then(|until| Duration::try_from(until).ok());
+        // What is due and could not start waits for the next tick.
+        until
+            .filter(|until| !until.is_zero())
+            .map_or(TICK, |until| until.min(TICK))
+    }
+
+    fn next_due(&self, schedule: &ScheduleConfig, now: Timestamp) -> Option<Timestamp> {
+        let Trigger::Cron { times, .. } = &schedule.trigger else {
+            return None;
+        };
+        let stored = self.stored.schedules.get(&schedule.name)?;
+        stored
+            .cron
+            .next_due(now, |time| times.next_after(time, &self.zone))
+    }
+
+    fn statuses(&self, now: Timestamp) -> Vec<ScheduleStatus> {
+        let schedules = self.schedules.iter().zip(&self.troubles);
+        let statuses = schedules.map(|(schedule, trouble)| {
+            let stored = self.stored.schedules.get(&schedule.name);
+            let last = stored.and_then(|stored| stored.last.as_ref());
+            let shown = last.and_then(|last| self.jobs.show(&last.job, Entrypoint::Local).ok());
+            let (job, state) = shown.map(|(status, _)| (status.job, status.state)).unzip();
+            ScheduleStatus {
+                name: schedule.name.clone(),
+                next: self.next_due(schedule, now),
+                last: last.map(|last| last.due),
+                job,
+                state,
+                trouble: trouble.clone(),
+            }
+        });
+        statuses.collect()
+    }
+}
+
+fn failure_notice(schedule: &str, job: &str) -> Notice {
+    let id = ulid::Ulid::new().to_string();
+    let reason =
+        format!("The job of schedule {schedule} failed. See `watchkeeper job --agent show {job}`.");
+    let at = wall_now();
+    let payload = json!({"kind": "job_failed", "id": id, "at": at, "schedule": schedule,
+        "job": job, "reason": reason});
+    Notice {
+        id,
+        at,
+        severity: Severity::Warning,
+        notify: Vec::new(),
+        reason,
+        camera: None,
+        by_model: None,
+        payload: payload.to_string().into_bytes(),
+    }
+}

@@ -1,0 +1,532 @@
+//! The jobs of the agent and the threads that run them.
+//!
+//! A running job has a thread, which ends when nothing waits. The agent's end is to a job as a
+//! crash: it is interrupted and resumed at the next start.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_config::{AuditConfig, JobLimitsConfig};
+use watchkeeper_jobs::Toolbox;
+use watchkeeper_jobs::plan::{CheckedPlan, repair};
+use watchkeeper_jobs::run::{
+    Ended, JobEvent, JobFolder, JobFolderError, JobId, JobLimits, JobState, Jobs, LogLine,
+    Provenance, Runner,
+};
+use watchkeeper_jobs::tools::picture_tools;
+
+use super::event_pictures::EventPictures;
+use super::job_trace;
+use super::pool::Pool;
+use super::request::{JobRequest, JobServiceError, require_allowed};
+use super::status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};
+
+/// Folder of the agent's jobs, beside its trace.
+const FOLDER: &str = "jobs";
+/// Runs of a job that never ended, after which it counts as failed: it may be what ends the agent.
+const MAX_STARTS: usize = 5;
+/// Added to the nice value of threads that run jobs.
+const NICENESS: i32 = 10;
+
+/// A running job in memory.
+#[derive(Debug, Default)]
+struct Live {
+    is_cancelled: AtomicBool,
+    steps: Mutex<BTreeMap<String, (u64, u64)>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pool: Pool,
+    live: HashMap<JobId, Arc<Live>>,
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Inner {
+    jobs: Jobs,
+    tools: Toolbox,
+    /// Folder of the trace.
+    home: PathBuf,
+    audit: AuditConfig,
+    limits: JobLimits,
+    state: Mutex<State>,
+    schedules: Mutex<Vec<ScheduleStatus>>,
+    /// Advances whenever something happens to a job.
+    advances: watch::Sender<u64>,
+}
+
+/// The agent's jobs, shared by reference.
+#[derive(Debug, Clone)]
+pub struct JobService(Arc<Inner>);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The tools of jobs on this box; one of them asks the runtime behind `runtime_socket`.
+#[must_use]
+pub fn toolbox(runtime_socket: &Path) -> Toolbox {
+    let mut tools = picture_tools();
+    tools.add(Arc::new(EventPictures::new(runtime_socket.to_owned())));
+    tools
+}
+
+impl JobService {
+    /// The jobs in `home`, whose tools ask the runtime behind `runtime_socket`. Runs nothing yet.
+    #[must_use]
+    pub fn new(
+        home: &Path,
+        runtime_socket: &Path,
+        audit: AuditConfig,
+        limits: JobLimitsConfig,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            jobs: Jobs::new(home.join(FOLDER)),
+            tools: toolbox(runtime_socket),
+            home: home.to_owned(),
+            audit,
+            limits: job_limits(limits),
+            state: Mutex::default(),
+            schedules: Mutex::default(),
+            advances: watch::Sender::new(0),
+        }))
+    }
+
+    /// Queues what an earlier end of the agent interrupted.
+    pub fn resume_interrupted(&self) {
+        let ids = match self.0.jobs.ids() {
+            Ok(ids) => ids,
+            Err(error) => return tracing::error!("jobs: {error}"),
+        };
+        for id in ids {
+            if let Err(error) = self.restore(&id) {
+                tracing::error!("jobs: job {id} is not resumed: {error}");
+            }
+        }
+        self.prune();
+        self.dispatch();
+    }
+
+    fn restore(&self, id: &str) -> Result<(), JobFolderError> {
+        let job = self.0.jobs.open_exact(id)?;
+        let summary = job.summary()?;
+        if summary.state != JobState::Interrupted {
+            return Ok(());
+        }
+        if summary.starts >= MAX_STARTS {
+            tracing::error!("jobs: job {id} was interrupted {MAX_STARTS} times and is given up");
+            return job.end_unrun(Ended::Failed);
+        }
+        tracing::info!("jobs: resuming {id}");
+        lock(&self.0.state).pool.restore(id.to_owned());
+        Ok(())
+    }
+
+    /// Starts no further job. Running ones end with the process.
+    pub fn close(&self) {
+        lock(&self.0.state).is_closed = true;
+    }
+
+    #[must_use]
+    pub fn tools(&self) -> &Toolbox {
+        &self.0.tools
+    }
+
+    /// Advances whenever something happens to a job.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
+        self.0.advances.subscribe()
+    }
+
+    /// Creates a job and queues it; returns its ID with the repairs of its plan.
+    ///
+    /// # Errors
+    /// If too many wait, the plan is invalid or not allowed, or the disk refuses.
+    pub fn submit(&self, request: JobRequest) -> Result<(JobId, Vec<String>), JobServiceError> {
+        let repaired = repair(request.plan, &self.0.tools).map_err(|left| {
+            JobServiceError::Invalid(left.faults.iter().map(ToString::to_string).collect())
+        })?;
+        let is_remote = request.channel == Entrypoint::Remote.name();
+        require_allowed(
+            &repaired.plan,
+            &self.0.tools,
+            request.output.as_deref(),
+            is_remote,
+        )?;
+        lock(&self.0.state).pool.reserve()?;
+        let from = Provenance {
+            entrypoint: Some(request.channel.to_owned()),
+            schedule: request.schedule,
+            ..Provenance::default()
+        };
+        let created = self.create(&repaired.plan, &request.origin, request.output, from);
+        let id = match created {
+            Ok(id) => id,
+            Err(error) => {
+                lock(&self.0.state).pool.release();
+                return Err(error);
+            }
+        };
+        lock(&self.0.state).pool.push(id.clone());
+        self.advance();
+        self.dispatch();
+        let changes = repaired.changes.iter().map(ToString::to_string);
+        Ok((id, changes.collect()))
+    }
+
+    fn create(
+        &self,
+        plan: &CheckedPlan,
+        origin: &str,
+        output: Option<PathBuf>,
+        from: Provenance,
+    ) -> Result<JobId, JobServiceError> {
+        let job = self
+            .0
+            .jobs
+            .create_from(plan, origin, output.as_deref(), from)?;
+        let info = job.info();
+        let trace = self.trace(info.from.entrypoint.as_deref());
+        let noted = job_trace::submitted(&trace, info);
+        match noted {
+            Ok(()) => Ok(info.id.clone()),
+            Err(error) => {
+                // Not accepted: nothing of it may stay.
+                self.0.jobs.delete(job).ok();
+                Err(JobServiceError::Audit(error))
+            }
+        }
+    }
+
+    fn trace(&self, channel: Option<&str>) -> Trace {
+        let channel = match channel {
+            Some("local") => Entrypoint::Local.name(),
+            Some("remote") => Entrypoint::Remote.name(),
+            _ => watchkeeper_assistant::trace::AGENT,
+        };
+        Trace::new(&self.0.home, channel).with_audit_limits(self.0.audit)
+    }
+
+    /// Starts threads for waiting jobs while places are free.
+    fn dispatch(&self) {
+        loop {
+            let mut state = lock(&self.0.state);
+            if state.is_closed {
+                return;
+            }
+            let Some(id) = state.pool.take() else {
+                return;
+            };
+            let live = Arc::new(Live::default());
+            state.live.insert(id.clone(), Arc::clone(&live));
+            drop(state);
+            let service = self.clone();
+            let run_id = id.clone();
+            let thread = std::thread::Builder::new().name("job".to_owned());
+            let spawned = thread.spawn(move || {
+                // Threads of steps inherit it.
+                if let Err(error) = rustix::process::nice(NICENESS) {
+                    tracing::debug!(%error, "jobs: the priority stays");
+                }
+                service.run(&run_id, &live);
+                service.finish(&run_id);
+                service.dispatch();
+            });
+            if let Err(error) = spawned {
+                tracing::error!("jobs: job {id} can't be started: {error}");
+                self.finish(&id);
+            }
+        }
+    }
+
+    fn finish(&self, id: &str) {
+        let mut state = lock(&self.0.state);
+        state.pool.finish(id);
+        state.live.remove(id);
+        drop(state);
+        self.prune();
+        self.advance();
+    }
+
+    fn run(&self, id: &str, live: &Live) {
+        let job = match self.0.jobs.open_exact(id) {
+            Ok(job) => job,
+            Err(error) => return tracing::error!("jobs: {error}"),
+        };
+        let trace = self.trace(job.info().from.entrypoint.as_deref());
+        let runner = Runner::new(self.0.tools.clone(), self.0.jobs.clone());
+        let ended = runner.run(
+            &job,
+            &mut |event| self.on_event(id, &trace, live, &event),
+            &|| live.is_cancelled.load(Ordering::Relaxed),
+        );
+        if let Err(error) = &ended {
+            tracing::error!("jobs: job {id} broke off: {error}");
+        }
+        job_trace::ended(&trace, job.info(), &ended);
+    }
+
+    fn on_event(&self, id: &str, trace: &Trace, live: &Live, event: &JobEvent<'_>) {
+        match event {
+            JobEvent::Started { step, .. } => {
+                lock(&live.steps).insert(step.name.clone(), (0, 0));
+            }
+            JobEvent::Progress { step, done, total } => {
+                lock(&live.steps).insert(step.name.clone(), (*done, *total));
+            }
+            JobEvent::Finished { step, .. } | JobEvent::Failed { step, .. } => {
+                lock(&live.steps).remove(&step.name);
+            }
+        }
+        job_trace::step(trace, id, event);
+        self.advance();
+    }
+
+    fn advance(&self) {
+        self.0.advances.send_modify(|number| *number += 1);
+    }
+
+    fn prune(&self) {
+        let now_ms = Timestamp::now().as_millisecond();
+        match self.0.jobs.prune(&self.0.limits, now_ms) {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => tracing::info!(jobs = removed.join(", "), "jobs: removed old ones"),
+            Err(error) => tracing::warn!("jobs: old ones stay: {error}"),
+        }
+    }
+
+    /// Opens a job by its ID or a unique begin of it; over TCP only one of TCP.
+    fn open(&self, id: &str, asks: Entrypoint) -> Result<JobFolder, JobServiceError> {
+        let job = self.0.jobs.open(id)?;
+        match is_visible(&job, asks) {
+            true => Ok(job),
+            false => Err(JobFolderError::Unknown(id.to_owned()).into()),
+        }
+    }
+
+    /// Returns all jobs that `asks` may see, oldest first.
+    ///
+    /// # Errors
+    /// If the folder of the jobs can't be read.
+    pub fn list(&self, asks: Entrypoint) -> Result<Vec<JobStatus>, JobServiceError> {
+        let jobs = self.0.jobs.ids()?.into_iter();
+        let jobs = jobs.filter_map(|id| self.0.jobs.open_exact(&id).ok());
+        let visible = jobs.filter(|job| is_visible(job, asks));
+        // A job that was removed meanwhile, or is damaged, is left out.
+        Ok(visible
+            .filter_map(|job| self.status_of(&job).ok())
+            .collect())
+    }
+
+    /// Returns a job with its log.
+    ///
+    /// # Errors
+    /// If there is no such job, or it can't be read.
+    pub fn show(
+        &self,
+        id: &str,
+        asks: Entrypoint,
+    ) -> Result<(JobStatus, Vec<LogLine>), JobServiceError> {
+        let job = self.open(id, asks)?;
+        Ok((self.status_of(&job)?, job.log()?))
+    }
+
+    fn status_of(&self, job: &JobFolder) -> Result<JobStatus, JobServiceError> {
+        let info = job.info();
+        let (is_waiting, live) = {
+            let state = lock(&self.0.state);
+            (
+                state.pool.is_waiting(&info.id),
+                state.live.get(&info.id).cloned(),
+            )
+        };
+        let summary = job.summary()?;
+        let running = live.map(|live| {
+            let steps = lock(&live.steps);
+            let steps = steps.iter().map(|(step, &(done, total))| StepProgress {
+                step: step.clone(),
+                done,
+                total,
+            });
+            steps.collect()
+        });
+        let state = match is_waiting {
+            true => "waiting",
+            false => summary.state.name(),
+        };
+        Ok(JobStatus {
+            job: info.id.clone(),
+            created_ms: info.created_ms,
+            state: state.to_owned(),
+            done: summary.done,
+            steps: summary.steps,
+            origin: info.origin.clone(),
+            output: info.output.display().to_string(),
+            entrypoint: info.from.entrypoint.clone(),
+            schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
+            running: running.unwrap_or_default(),
+        })
+    }
+
+    /// Returns the values of a finished step.
+    ///
+    /// # Errors
+    /// If there is no such job, or the step is not done.
+    pub fn result(
+        &self,
+        id: &str,
+        step: &str,
+        asks: Entrypoint,
+    ) -> Result<Map<String, Value>, JobServiceError> {
+        Ok(self.open(id, asks)?.result(step)?)
+    }
+
+    /// Asks a job that runs or waits to end; false if it does neither.
+    ///
+    /// # Errors
+    /// If there is no such job, or its end can't be recorded.
+    pub fn cancel(&self, id: &str, asks: Entrypoint) -> Result<bool, JobServiceError> {
+        let job = self.open(id, asks)?;
+        let id = &job.info().id;
+        let (was_waiting, live) = {
+            let mut state = lock(&self.0.state);
+            (state.pool.remove_waiting(id), state.live.get(id).cloned())
+        };
+        if was_waiting {
+            job.end_unrun(Ended::Cancelled)?;
+        }
+        if let Some(live) = &live {
+            live.is_cancelled.store(true, Ordering::Relaxed);
+        }
+        self.advance();
+        Ok(was_waiting || live.is_some())
+    }
+
+    /// Queues a job that failed, was cancelled or was interrupted.
+    ///
+    /// # Errors
+    /// If it is active or done, too many wait, or the audit log refuses.
+    pub fn resume(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
+        let job = self.open(id, asks)?;
+        let id = job.info().id.clone();
+        if self.is_active(&id) {
+            return Err(JobServiceError::Active(id));
+        }
+        if job.summary()?.state == JobState::Done {
+            return Err(JobServiceError::Done(id));
+        }
+        lock(&self.0.state).pool.reserve()?;
+        let details = json!({"sentence": format!("job {id} goes on"), "job": id});
+        let trace = self.trace(Some(asks.name()));
+        let noted = trace.note(Timestamp::now(), "job_resumed", details);
+        if let Err(error) = noted {
+            lock(&self.0.state).pool.release();
+            return Err(JobServiceError::Audit(error));
+        }
+        lock(&self.0.state).pool.push(id.clone());
+        self.advance();
+        self.dispatch();
+        Ok(id)
+    }
+
+    /// Deletes a job that neither runs nor waits.
+    ///
+    /// # Errors
+    /// If it is active, there is no such job, or the disk refuses.
+    pub fn delete(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
+        let job = self.open(id, asks)?;
+        let id = job.info().id.clone();
+        if self.is_active(&id) {
+            return Err(JobServiceError::Active(id));
+        }
+        self.0.jobs.delete(job)?;
+        Ok(id)
+    }
+
+    /// Returns the job of a schedule with this key, if there is one.
+    ///
+    /// # Errors
+    /// If the folder of the jobs can't be read.
+    pub fn scheduled(&self, name: &str, key: &str) -> Result<Option<JobId>, JobServiceError> {
+        let jobs = self.of_schedule(name)?.into_iter();
+        let mut jobs = jobs.filter(|job| {
+            let run = job.info().from.schedule.as_ref();
+            run.is_some_and(|run| run.key == key)
+        });
+        Ok(jobs.next().map(|job| job.info().id.clone()))
+    }
+
+    /// The jobs of a schedule, oldest first.
+    fn of_schedule(&self, name: &str) -> Result<Vec<JobFolder>, JobServiceError> {
+        let jobs = self.0.jobs.ids()?.into_iter();
+        let jobs = jobs.filter_map(|id| self.0.jobs.open_exact(&id).ok());
+        let of_schedule = jobs.filter(|job| {
+            let run = job.info().from.schedule.as_ref();
+            run.is_some_and(|run| run.name == name)
+        });
+        Ok(of_schedule.collect())
+    }
+
+    /// Removes all but the last `keep` ended jobs of a schedule, with the files that they wrote.
+    pub fn keep_last(&self, name: &str, keep: usize) {
+        let jobs = match self.of_schedule(name) {
+            Ok(jobs) => jobs,
+            Err(error) => return tracing::warn!("jobs: old ones stay: {error}"),
+        };
+        let ended = jobs
+            .into_iter()
+            .filter(|job| !self.is_active(&job.info().id));
+        let ended: Vec<JobFolder> = ended.collect();
+        let surplus = ended.len().saturating_sub(keep);
+        for job in ended.into_iter().take(surplus) {
+            let id = job.info().id.clone();
+            match self.0.jobs.delete_with_outputs(job) {
+                Ok(()) => tracing::info!(schedule = name, job = id, "jobs: removed"),
+                Err(error) => tracing::warn!(schedule = name, "jobs: {id} stays: {error}"),
+            }
+        }
+    }
+
+    /// Sets what health says of the schedules.
+    pub(super) fn set_schedules(&self, schedules: Vec<ScheduleStatus>) {
+        *lock(&self.0.schedules) = schedules;
+    }
+
+    /// Returns the number of jobs and the status of each schedule.
+    #[must_use]
+    pub fn health(&self) -> JobsHealth {
+        let (running, waiting) = lock(&self.0.state).pool.counts();
+        JobsHealth {
+            running,
+            waiting,
+            schedules: lock(&self.0.schedules).clone(),
+        }
+    }
+
+    /// Whether a job runs or waits.
+    #[must_use]
+    pub fn is_active(&self, id: &str) -> bool {
+        lock(&self.0.state).pool.is_active(id)
+    }
+}
+
+fn job_limits(config: JobLimitsConfig) -> JobLimits {
+    JobLimits {
+        max_jobs: config.max_jobs,
+        max_bytes: config.max_bytes,
+        max_days: config.max_days,
+    }
+}
+
+fn is_visible(job: &JobFolder, asks: Entrypoint) -> bool {
+    let entrypoint = job.info().from.entrypoint.as_deref();
+    asks != Entrypoint::Remote || entrypoint == Some(Entrypoint::Remote.name())
+}

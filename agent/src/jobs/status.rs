@@ -1,0 +1,92 @@
+//! What the API and `watchkeeper status` show of jobs.
+
+use serde::Serialize;
+
+/// A job of the agent.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct JobStatus {
+    pub job: String,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+    /// `waiting`, `running`, `done`, `failed`, `cancelled` or `interrupted`.
+    pub state: String,
+    /// Number of done steps.
+    pub done: usize,
+    pub steps: usize,
+    /// File, or words of a person.
+    pub origin: String,
+    /// Output folder on the box.
+    pub output: String,
+    /// Entrypoint of the request: `local`, `remote` or `agent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entrypoint: Option<String>,
+    /// Name of the schedule that started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// Steps that run now.
+    pub running: Vec<StepProgress>,
+}
+
+/// Progress of a running step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct StepProgress {
+    pub step: String,
+    /// Pieces of work that are done.
+    pub done: u64,
+    /// Pieces of work in all; 0 is unknown.
+    pub total: u64,
+}
+
+/// Jobs and schedules, for the agent's health.
+#[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
+pub struct JobsHealth {
+    /// Number of jobs that run.
+    pub running: usize,
+    /// Number of jobs that wait.
+    pub waiting: usize,
+    /// Each schedule, ordered by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub schedules: Vec<ScheduleStatus>,
+}
+
+/// Status of a schedule.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+pub struct ScheduleStatus {
+    pub name: String,
+    /// Next due time; absent where events start it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub next: Option<jiff::Timestamp>,
+    /// Due time of its last job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub last: Option<jiff::Timestamp>,
+    /// Its last job, while that is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// State of that job.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Why it does not work, with a remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+}
+
+impl JobsHealth {
+    /// One sentence for each schedule that does not work or whose last job failed.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let problems = self.schedules.iter().filter_map(|schedule| {
+            if let Some(trouble) = &schedule.trouble {
+                return Some(trouble.clone());
+            }
+            let is_bad = matches!(schedule.state.as_deref(), Some("failed" | "interrupted"));
+            let job = schedule.job.as_ref().filter(|_| is_bad)?;
+            Some(format!(
+                "schedule {}: its last job failed; see `watchkeeper job --agent show {job}`",
+                schedule.name
+            ))
+        });
+        problems.collect()
+    }
+}

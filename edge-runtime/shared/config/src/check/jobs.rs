@@ -1,0 +1,165 @@
+//! Checks the sections `[agent.jobs.NAME]`.
+
+use std::path::Path;
+
+use serde::Deserialize as _;
+use watchkeeper_contract::event::Verdict;
+use watchkeeper_contract::id::{ChannelId, SourceId};
+
+use super::values::{Values, is_spoilt, origin};
+use crate::error::ConfigError;
+use crate::jobs::{CronTimes, EventFilter, MAX_SCHEDULES, ScheduleConfig, ScheduledWork, Trigger};
+
+/// Reads the schedules of jobs, in the order of their names.
+pub(super) fn schedules(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<ScheduleConfig> {
+    let mut schedules = Vec::new();
+    for name in values
+        .names("agent.jobs")
+        .filter(|name| !name.contains('.'))
+    {
+        let section = format!("agent.jobs.{name}");
+        if is_spoilt(&section, errors) {
+            continue;
+        }
+        let before = errors.len();
+        if ChannelId::new(name).is_err() {
+            let problem = "is not a name: 1 to 40 of a-z, 0-9, '-' and '_'";
+            let origin = origin(values.read, &section);
+            errors.push(ConfigError::new(section.clone(), problem, origin));
+        }
+        let work = work(values, &section, errors);
+        let trigger = trigger(values, &section, errors);
+        let output = output(values, &section, errors);
+        let (Some(work), Some(trigger)) = (work, trigger) else {
+            continue;
+        };
+        if errors.len() > before {
+            continue;
+        }
+        let keep_last = values.whole(&format!("{section}.keep_last"));
+        schedules.push(ScheduleConfig {
+            name: name.to_owned(),
+            work,
+            trigger,
+            output,
+            keep_last: keep_last.and_then(|n| usize::try_from(n).ok()),
+            notify_failure: values.switch(&format!("{section}.notify_failure")),
+        });
+    }
+    if let Some(over) = schedules.get(MAX_SCHEDULES) {
+        let key = format!("agent.jobs.{}", over.name);
+        let problem = format!("is too many: there are {} schedules", schedules.len());
+        let error = ConfigError::new(key.clone(), problem, origin(values.read, &key));
+        errors.push(error.allowed(format!("{MAX_SCHEDULES} schedules at most")));
+    }
+    schedules
+}
+
+fn wrong_section(values: &Values<'_>, section: &str, problem: &str) -> ConfigError {
+    ConfigError::new(section, problem, origin(values.read, section))
+}
+
+fn work(
+    values: &Values<'_>,
+    section: &str,
+    errors: &mut Vec<ConfigError>,
+) -> Option<ScheduledWork> {
+    let plan = values.path(&format!("{section}.plan"));
+    match (plan, values.text(&format!("{section}.request"))) {
+        (Some(file), None) => {
+            if !file.is_file() {
+                let key = format!("{section}.plan");
+                let error = ConfigError::new(key.as_str(), "is not a file", values.origin(&key));
+                errors.push(error.found(file.display().to_string()));
+                return None;
+            }
+            Some(ScheduledWork::Plan(file))
+        }
+        (None, Some(text)) => Some(ScheduledWork::Request(text)),
+        (plan, _) => {
+            let problem = match plan {
+                Some(_) => "has both a plan and a request; keep one",
+                None => "needs a plan or a request",
+            };
+            errors.push(wrong_section(values, section, problem));
+            None
+        }
+    }
+}
+
+fn trigger(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) -> Option<Trigger> {
+    let key = |last: &str| format!("{section}.{last}");
+    let on = key("on.");
+    let has_filter = values.read.values.keys().any(|path| path.starts_with(&on));
+    let useless = match has_filter {
+        true => key("catch_up"),
+        false => key("min_interval_s"),
+    };
+    if values.found(&useless).is_some() {
+        let problem = match has_filter {
+            true => "has no effect without cron",
+            false => "has no effect without on",
+        };
+        errors.push(ConfigError::new(
+            useless.as_str(),
+            problem,
+            values.origin(&useless),
+        ));
+    }
+    match (values.text(&key("cron")), has_filter) {
+        (Some(text), false) => match CronTimes::parse(&text) {
+            Ok(times) => Some(Trigger::Cron {
+                times,
+                catch_up: values.switch(&key("catch_up")),
+            }),
+            Err(problem) => {
+                let key = key("cron");
+                let error = ConfigError::new(key.as_str(), problem, values.origin(&key));
+                errors.push(
+                    error
+                        .found(text)
+                        .allowed("five fields, such as \"0 6 * * MON\""),
+                );
+                None
+            }
+        },
+        (None, true) => Some(Trigger::On(EventFilter {
+            camera: values.name(&key("on.camera"), SourceId::new, errors),
+            class: values.text(&key("on.class")),
+            rule: values.text(&key("on.rule")),
+            verdict: values
+                .text(&key("on.verdict"))
+                .and_then(|word| Verdict::deserialize(serde_json::Value::from(word)).ok()),
+            min_interval: values.seconds(&key("min_interval_s")),
+        })),
+        (cron, _) => {
+            let problem = match cron {
+                Some(_) => "has both cron and on; keep one",
+                None => "needs cron, or on with a camera, class, rule or verdict",
+            };
+            errors.push(wrong_section(values, section, problem));
+            None
+        }
+    }
+}
+
+/// Reads the pattern of the output folder, which must give a new one for each job.
+fn output(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) -> Option<String> {
+    let key = format!("{section}.output");
+    let pattern = values.text(&key)?;
+    let now = jiff::Zoned::now();
+    let expanded = jiff::fmt::strtime::format(&pattern, &now);
+    let problem = match &expanded {
+        Ok(path) if !Path::new(path).is_absolute() => "is not an absolute path",
+        Ok(path) if *path == pattern => "is the same folder for each job; add %Y-%m-%d",
+        Ok(_) => return Some(pattern),
+        Err(_) => "has an unknown %; write a percent sign as %%",
+    };
+    let error = ConfigError::new(key.as_str(), problem, values.origin(&key));
+    errors.push(
+        error
+            .found(pattern)
+            .allowed("a path such as /srv/albums/%Y-%m-%d"),
+    );
+    None
+}
