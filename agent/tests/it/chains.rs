@@ -350,7 +350,9 @@ async fn random_kills_leave_one_result_an_event_and_no_second_paid_call() {
     let mut fixture = Fixture::start(&sections).await;
     let mut random = fastrand::Rng::with_seed(57);
     for _ in 0..EVENTS {
-        fixture.runtime.append(event(&["model", "registry", "members", "person"], CODE));
+        fixture
+            .runtime
+            .append(event(&["model", "registry", "members", "person"], CODE));
         for _ in 0..random.usize(1..=3) {
             tokio::time::sleep(Duration::from_millis(random.u64(0..400))).await;
             fixture.agent.crash_and_restart();
@@ -358,11 +360,20 @@ async fn random_kills_leave_one_result_an_event_and_no_second_paid_call() {
     }
     let until = Instant::now() + WAIT_TIMEOUT;
     while fixture.runtime.assessments().len() < EVENTS {
-        assert!(Instant::now() < until, "{} assessments", fixture.runtime.assessments().len());
+        assert!(
+            Instant::now() < until,
+            "{} assessments",
+            fixture.runtime.assessments().len()
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let mut of: Vec<usize> = fixture.runtime.assessments().iter().map(|(seq, _)| *seq).collect();
+    let mut of: Vec<usize> = fixture
+        .runtime
+        .assessments()
+        .iter()
+        .map(|(seq, _)| *seq)
+        .collect();
     of.sort_unstable();
     assert_eq!(of, (1..=EVENTS).collect::<Vec<_>>(), "one for each event");
     let paid = model.requests().len();
