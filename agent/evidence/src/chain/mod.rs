@@ -179,7 +179,10 @@ impl Chain {
     pub fn spent(&self) -> (f64, u64) {
         self.links.iter().fold((0.0, 0), |(usd, ms), link| {
             let result = &link.result;
-            (usd + result.cost_usd.unwrap_or(0.0), ms + result.took_ms)
+            (
+                usd + result.cost_usd.unwrap_or(0.0),
+                ms.saturating_add(result.took_ms),
+            )
         })
     }
 

@@ -1618,11 +1618,11 @@ fn wrong_chain_is_refused_with_its_field() {
     field(&|d| d.text = Some("$steps.gone.text".to_owned()), "text");
     field(&|d| d.chain.push("code".to_owned()), "code");
     field(
-        &|d| drop(d.weights.insert("text".to_owned(), 0.0)),
+        &|d| d.weights.extend([("text".to_owned(), 0.0)]),
         "weights.text",
     );
     field(
-        &|d| drop(d.weights.insert("other".to_owned(), 0.5)),
+        &|d| d.weights.extend([("other".to_owned(), 0.5)]),
         "weights.other",
     );
 }
