@@ -187,13 +187,7 @@ impl Agent {
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
             chain_counts: Arc::clone(&chains.counts),
-            tasks: Some(task_setup(
-                setup.sinks,
-                store,
-                &shared,
-                api,
-                (chains, scheduler),
-            )),
+            tasks: Some(task_setup(setup.sinks, &shared, api, (chains, scheduler))),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
@@ -265,7 +259,6 @@ fn chain_setup(
 
 fn task_setup(
     sinks: SinksConfig,
-    store: Arc<dyn Store>,
     shared: &Shared,
     api: Option<api::service::Setup>,
     (chains, scheduler): (evidence::service::Setup, SchedulerSetup),
