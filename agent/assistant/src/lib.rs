@@ -7,6 +7,7 @@
 //! - [`past`]: which events there were, and what could have been known.
 //! - [`blueprint`]: the jobs of a language model and their limits; [`router`] chooses one.
 //! - [`jobs`]: plans of jobs by a language model.
+//! - [`operations`]: what a session does with the archive, and its trajectory.
 //! - [`audit`]: who confirmed what, what was changed and spent; chained by hash.
 //! - [`permissions`], [`redact`], [`trace`], [`notes`], [`llm`], [`active`]: what those share.
 //!
@@ -30,6 +31,7 @@ pub mod llm;
 pub mod moment;
 pub mod narrowing;
 pub mod notes;
+pub mod operations;
 pub mod past;
 pub mod permissions;
 pub mod proposal;

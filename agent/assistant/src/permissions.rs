@@ -51,6 +51,8 @@ pub enum ToolScope {
     /// Pipelines and the journal.
     Pipelines,
     Memory,
+    /// The archive and jobs.
+    Archive,
     /// The turn itself: drafts and plan.
     Turn,
 }

@@ -28,6 +28,8 @@ pub enum ChosenBy {
     Pictures,
     /// The small model.
     Model,
+    /// A coordinator, for one part of a request.
+    Coordinator,
     /// A question that its model handed over.
     HandOver,
     /// The fallback: the model named no known blueprint.
@@ -180,6 +182,7 @@ pub fn is_partial(reply: &Reply) -> bool {
         | Reply::Remember(..)
         | Reply::ProbeCameras(_)
         | Reply::Answer(_)
+        | Reply::Actions(..)
         | Reply::TooLong(_)
         | Reply::Dropped
         | Reply::NothingPending
@@ -217,10 +220,13 @@ mod tests {
         let (_dir, _shelf, all) = store_with(&[("dock", DOCK)]);
         let choices = choices(&all);
         let names: Vec<&str> = choices.iter().map(|c| c.name.as_str()).collect();
-        assert_eq!(names, ["dock", "notes", "question", "set-up"]);
+        let wanted =
+            "coordinator dock identifier ingestor notes organiser question retriever set-up";
+        assert_eq!(names.join(" "), wanted);
         for (name, blueprint, by) in [
             ("dock", "dock", ChosenBy::Model),
             ("notes", "notes", ChosenBy::Model),
+            ("coordinator", "coordinator", ChosenBy::Model),
             ("", "set-up", ChosenBy::Nobody),
             ("triage", "set-up", ChosenBy::Nobody),
             ("../../etc", "set-up", ChosenBy::Nobody),

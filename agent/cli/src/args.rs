@@ -145,11 +145,7 @@ pub enum OnlineCommand {
     /// Set up a watch by a template, with the proposal that `ask` makes.
     Watch(Box<WatchArgs>),
     /// Chat with the box in plain English; changes need your confirmation.
-    Chat {
-        /// With --json, print new events too, as objects of the type `alert`.
-        #[arg(long)]
-        alerts: bool,
-    },
+    Chat(ChatArgs),
     /// List, download, verify, add and measure models [default: list].
     Models {
         #[command(subcommand)]
@@ -342,6 +338,17 @@ pub enum EventAction {
         #[arg(long, value_name = "KEY", requires = "statement")]
         key: Option<String>,
     },
+}
+
+/// Arguments of `chat`.
+#[derive(Debug, Args)]
+pub struct ChatArgs {
+    /// With --json, print new events too, as objects of the type `alert`.
+    #[arg(long)]
+    pub alerts: bool,
+    /// Blueprint for what the rules do not understand [default: the small model chooses].
+    #[arg(long, value_name = "NAME")]
+    pub blueprint: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -101,6 +101,9 @@ impl<'o> Ask<'o> {
         let (reply, here) = if args.think || args.blueprint.is_some() {
             self.session.think(text, args.blueprint.as_deref()).await?
         } else {
+            if args.at.is_none() && self.session.handle_operation(text).await?.is_some() {
+                return Ok(());
+            }
             self.session.handle_text(text).await?
         };
         let Reply::Proposal(offer) = reply else {
@@ -177,6 +180,7 @@ impl<'o> Ask<'o> {
                 out.report(ProgressEvent::Answer(&text));
                 Ok(())
             }
+            Reply::Actions(..) => Ok(self.session.deliver(None, reply, here).await?),
             Reply::Unknown(unknown) => Err(Session::unknown_error(&unknown).into()),
             Reply::TooLong(error) => Err(Failure::input(error.to_string())),
             Reply::NothingPending | Reply::Dropped => Err(Failure::input(

@@ -183,7 +183,7 @@ fn configuration_for(
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
         OnlineCommand::Ask(_)
         | OnlineCommand::Watch(_)
-        | OnlineCommand::Chat { .. }
+        | OnlineCommand::Chat(_)
         | OnlineCommand::Models { .. }
         | OnlineCommand::Backends { .. } => configuration::read_without_broker(global)?,
     })
@@ -215,6 +215,6 @@ async fn online(
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,
         OnlineCommand::Watch(args) => watch::run(&args, client, config, out).await,
-        OnlineCommand::Chat { alerts } => chat::run(client, config, alerts, out).await,
+        OnlineCommand::Chat(args) => chat::run(client, config, args, out).await,
     }
 }

@@ -48,6 +48,19 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
                 out.line(hint);
             }
         }
+        ProgressEvent::Actions(actions, by) => {
+            let by = by.map_or_else(String::new, |model| {
+                format!(" (proposed by {})", words(model))
+            });
+            for action in *actions {
+                out.line(format!("To confirm{by}: {}", words(&action.describe())));
+            }
+            out.line("Nothing is done yet. Do it? yes or no");
+        }
+        ProgressEvent::Operation(step) => {
+            out.line(words(&step.result));
+            out.line(format!("Reward: {:+.2}", step.reward));
+        }
         ProgressEvent::Question(question, here) => {
             out.line(Session::question_error(question, here).to_string())
         }

@@ -1,9 +1,12 @@
 //! The archive of this agent behind its verbs.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Zoned;
@@ -15,7 +18,7 @@ use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Body, EntryName, Limits, NewEntry, Retention, Retrieved,
     Selection, Settings, Tier, Verb,
 };
-use watchkeeper_assistant::archive_access::ArchiveAccess;
+use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ArchiveConfig, S3Config};
 
@@ -43,6 +46,42 @@ impl ArchiveAccess for ArchiveService {
         }
         .boxed()
     }
+
+    fn retrieve(
+        &self,
+        name: EntryName,
+        skip_cache: bool,
+    ) -> BoxFuture<'_, Result<RetrievedContent, String>> {
+        async move {
+            let found = Self::retrieve(self, &name, skip_cache).await;
+            let Retrieved { entry, tier, body } = found.map_err(|error| error.to_string())?;
+            let content = match body {
+                _ if entry.bytes > MAX_CONTENT => None,
+                Body::Bytes(content) => Some(content),
+                Body::File(file) => Some(read_content(file).await?),
+                // `retrieve` has replaced it by its bytes.
+                Body::Media(_) => None,
+            };
+            Ok(RetrievedContent {
+                tier: tier.to_owned(),
+                content_type: entry.content_type,
+                bytes: entry.bytes,
+                content,
+            })
+        }
+        .boxed()
+    }
+}
+
+/// Reads a content of at most [`MAX_CONTENT`] bytes.
+async fn read_content(file: File) -> Result<Bytes, String> {
+    let read = tokio::task::spawn_blocking(move || {
+        let mut content = Vec::new();
+        let read = file.take(MAX_CONTENT).read_to_end(&mut content);
+        read.map(|_| Bytes::from(content))
+    });
+    let read = read.await.map_err(|error| error.to_string())?;
+    read.map_err(|error| error.to_string())
 }
 
 /// What the archive of an agent needs.

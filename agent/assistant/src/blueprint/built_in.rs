@@ -13,6 +13,11 @@ pub const fn text(job: Job) -> &'static str {
         Job::Question => include_str!("built_in/question.md"),
         Job::Notes => include_str!("built_in/notes.md"),
         Job::Jobs => include_str!("built_in/jobs.md"),
+        Job::Ingestor => include_str!("built_in/ingestor.md"),
+        Job::Retriever => include_str!("built_in/retriever.md"),
+        Job::Organiser => include_str!("built_in/organiser.md"),
+        Job::Identifier => include_str!("built_in/identifier.md"),
+        Job::Coordinator => include_str!("built_in/coordinator.md"),
     }
 }
 

@@ -23,6 +23,16 @@ pub enum Job {
     Notes,
     /// Plans jobs on pictures ([`crate::jobs`]).
     Jobs,
+    /// Proposes ingests into the archive.
+    Ingestor,
+    /// Finds, reads and prunes in the archive; proposes to destroy.
+    Retriever,
+    /// Proposes jobs on pictures, for a conversation.
+    Organiser,
+    /// Says what the evidence of events shows.
+    Identifier,
+    /// Hands instructions to the four before.
+    Coordinator,
 }
 
 /// Tools of the set-up, in the order of the prompt.
@@ -79,16 +89,41 @@ const NOTES: &[&str] = &[
 ];
 /// Tool of the plans of jobs. It answers with the faults of a plan.
 const JOBS: &[&str] = &["propose_plan"];
+/// The only tool of the ingestor.
+const INGESTOR: &[&str] = &["propose_ingest"];
+/// Tools of the retriever. Only the pruning is done without a yes: the entries stay.
+const RETRIEVER: &[&str] = &[
+    "query_archive",
+    "retrieve_archive",
+    "prune_archive",
+    "propose_destroy",
+];
+/// The only tool of the organiser.
+const ORGANISER: &[&str] = &["propose_job"];
+/// Tools of the identifier, all read-only.
+const IDENTIFIER: &[&str] = &[
+    "query_events",
+    "query_archive",
+    "retrieve_archive",
+    "get_evidence",
+];
+/// The only tool of the coordinator, which never acts itself.
+const COORDINATOR: &[&str] = &["delegate"];
 /// Tool of the second opinion. The agent calls it in place of the model.
 const TRIAGE: &[&str] = &["get_event"];
 
 impl Job {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 10] = [
         Self::SetUp,
         Self::Triage,
         Self::Question,
         Self::Notes,
         Self::Jobs,
+        Self::Ingestor,
+        Self::Retriever,
+        Self::Organiser,
+        Self::Identifier,
+        Self::Coordinator,
     ];
 
     /// The name, also of the built-in blueprint.
@@ -100,6 +135,11 @@ impl Job {
             Self::Question => "question",
             Self::Notes => "notes",
             Self::Jobs => "jobs",
+            Self::Ingestor => "ingestor",
+            Self::Retriever => "retriever",
+            Self::Organiser => "organiser",
+            Self::Identifier => "identifier",
+            Self::Coordinator => "coordinator",
         }
     }
 
@@ -118,17 +158,40 @@ impl Job {
             Self::Question => QUESTION,
             Self::Notes => NOTES,
             Self::Jobs => JOBS,
+            Self::Ingestor => INGESTOR,
+            Self::Retriever => RETRIEVER,
+            Self::Organiser => ORGANISER,
+            Self::Identifier => IDENTIFIER,
+            Self::Coordinator => COORDINATOR,
         }
     }
 
-    /// The tool that every blueprint has. But for `jobs` the agent calls it first, so that a job
-    /// begins with the current state.
+    /// The tool that every blueprint has.
     #[must_use]
     pub const fn first_tool(self) -> &'static str {
         match self {
             Self::Triage => "get_event",
             Self::Jobs => "propose_plan",
+            Self::Ingestor => "propose_ingest",
+            Self::Retriever => "query_archive",
+            Self::Organiser => "propose_job",
+            Self::Identifier => "query_events",
+            Self::Coordinator => "delegate",
             Self::SetUp | Self::Question | Self::Notes => "look_around",
+        }
+    }
+
+    /// Whether the agent calls the first tool before the model, so that a job begins with the
+    /// current state.
+    #[must_use]
+    pub const fn calls_first_tool(self) -> bool {
+        match self {
+            Self::SetUp | Self::Question | Self::Notes | Self::Triage | Self::Retriever => true,
+            Self::Jobs
+            | Self::Ingestor
+            | Self::Organiser
+            | Self::Identifier
+            | Self::Coordinator => false,
         }
     }
 
@@ -139,8 +202,8 @@ impl Job {
         match self {
             Self::SetUp => MAX_STEPS,
             Self::Triage => 2,
-            Self::Question | Self::Notes => 12,
-            Self::Jobs => 8,
+            Self::Question | Self::Notes | Self::Retriever | Self::Identifier => 12,
+            Self::Jobs | Self::Ingestor | Self::Organiser | Self::Coordinator => 8,
         }
     }
 
@@ -151,7 +214,14 @@ impl Job {
         Money(match self {
             Self::SetUp => 200 * CENT,
             Self::Triage => 10 * CENT,
-            Self::Question | Self::Notes | Self::Jobs => 100 * CENT,
+            Self::Question
+            | Self::Notes
+            | Self::Jobs
+            | Self::Ingestor
+            | Self::Retriever
+            | Self::Organiser
+            | Self::Identifier
+            | Self::Coordinator => 100 * CENT,
         })
     }
 
@@ -165,7 +235,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::permissions::{Effect, Entrypoint, ToolPermissions};
+    use crate::permissions::{Effect, Entrypoint, ToolPermissions, ToolScope};
     use crate::setup_agent::tool::ToolSet;
 
     #[test]
@@ -182,8 +252,30 @@ mod tests {
     }
 
     #[test]
-    fn question_only_reads_and_note_keeping_writes_only_notes() {
-        let effects = |job: Job| -> Vec<(Effect, crate::permissions::ToolScope)> {
+    fn each_agent_of_the_archive_has_only_its_effects() {
+        let tools = |job: Job| {
+            let there = ToolSet::new(&ToolPermissions::unrestricted(Entrypoint::Ask), job.tools());
+            let found = job.tools().iter().filter_map(|name| there.find(name));
+            found.map(|tool| tool.effect).collect::<Vec<_>>()
+        };
+        assert_eq!(tools(Job::Ingestor), [Effect::Propose]);
+        assert_eq!(tools(Job::Organiser), [Effect::Propose]);
+        assert_eq!(tools(Job::Coordinator), [Effect::Read]);
+        assert_eq!(tools(Job::Identifier), [Effect::Read; 4]);
+        let (read, write) = (Effect::Read, Effect::Write);
+        assert_eq!(
+            tools(Job::Retriever),
+            [read, read, write, Effect::ProposeLoss]
+        );
+        for agent in crate::setup_agent::delegation::AGENTS {
+            let job = Job::from_name(agent).unwrap_or(Job::Coordinator);
+            assert!(!job.tools().contains(&"delegate"), "{agent}");
+        }
+    }
+
+    #[test]
+    fn question_only_reads_and_note_keeping_writes_notes_and_copies() {
+        let effects = |job: Job| -> Vec<(Effect, ToolScope)> {
             let there = ToolSet::new(&ToolPermissions::unrestricted(Entrypoint::Ask), job.tools());
             job.tools()
                 .iter()
@@ -194,9 +286,9 @@ mod tests {
         let reads = |(effect, _): &(Effect, _)| *effect == Effect::Read;
         assert!(effects(Job::Question).iter().all(reads));
         for (effect, scope) in effects(Job::Notes) {
-            let writes_notes =
-                (effect, scope) == (Effect::Write, crate::permissions::ToolScope::Memory);
-            assert!(effect == Effect::Read || writes_notes);
+            // Notes, and copies of the media of events.
+            let writes = [ToolScope::Memory, ToolScope::Archive].contains(&scope);
+            assert!(effect == Effect::Read || (effect == Effect::Write && writes));
         }
     }
 }

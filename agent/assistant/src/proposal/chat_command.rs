@@ -45,6 +45,28 @@ pub enum ChatCommand {
     },
     /// Path of a picture for the next request.
     Image(String),
+    /// State of archive, jobs and cameras.
+    Observe,
+    /// Steps of this session on the archive; `true`: as JSON lines.
+    History(bool),
+    /// An operation on the archive, or a tool of jobs, without a model.
+    Manual {
+        action: String,
+        /// JSON, not yet parsed; may be empty.
+        parameters: String,
+    },
+    /// The blueprint of this session.
+    Agent,
+    /// Chooses a blueprint; `None`: the small model chooses.
+    Switch(Option<String>),
+    ListBlueprints,
+    /// Prints a blueprint.
+    Show(String),
+    /// Creates a blueprint from the built-in one of a job.
+    Create {
+        name: String,
+        job: Option<String>,
+    },
     Help,
     Quit,
     /// A request to handle like typed text.
@@ -54,7 +76,7 @@ pub enum ChatCommand {
 }
 
 /// Name, argument and description of every command, for help and completion.
-pub const ALL: [(&str, &str, &str); 20] = [
+pub const ALL: [(&str, &str, &str); 28] = [
     (
         "/status",
         "",
@@ -104,6 +126,30 @@ pub const ALL: [(&str, &str, &str); 20] = [
         "/trace",
         "[COUNT]",
         "latest requests, proposals, confirmations and changes",
+    ),
+    ("/observe", "", "archive, jobs and cameras in a few lines"),
+    (
+        "/history",
+        "[jsonl]",
+        "the steps on the archive with rewards; as JSON lines",
+    ),
+    (
+        "/manual",
+        "ACTION [JSON]",
+        "runs a verb of the archive or a tool of jobs, without a model",
+    ),
+    ("/agent", "", "the blueprint of this chat"),
+    (
+        "/switch",
+        "[NAME]",
+        "chooses the blueprint for what the rules do not understand",
+    ),
+    ("/list", "", "the blueprints"),
+    ("/show", "NAME", "prints a blueprint"),
+    (
+        "/create",
+        "NAME [JOB]",
+        "creates a blueprint, a copy of the built-in one of a job",
     ),
     ("/help", "", "this list, and example requests"),
     ("/quit", "", "ends the chat, as Ctrl-D does"),
@@ -172,6 +218,10 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
                 "/trace takes a number from 1 to {MAX_ENTRIES}, such as /trace 50"
             )),
         },
+        "/observe" => ChatCommand::Observe,
+        "/agent" => ChatCommand::Agent,
+        "/list" => ChatCommand::ListBlueprints,
+        "/history" | "/manual" | "/switch" | "/show" | "/create" => agents(command, rest),
         "/help" | "/?" => ChatCommand::Help,
         "/quit" | "/exit" => ChatCommand::Quit,
         other => unknown_command(other),
@@ -224,6 +274,43 @@ fn answer(answer: AssessmentAnswer, command: &str, rest: &str) -> ChatCommand {
             ),
             false => format!("{command} needs the number of an event, such as {command} 12"),
         }),
+    }
+}
+
+/// Parses commands about operations and blueprints.
+fn agents(command: &str, rest: &str) -> ChatCommand {
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    match (command, words.as_slice()) {
+        ("/history", []) => ChatCommand::History(false),
+        ("/history", ["jsonl"]) => ChatCommand::History(true),
+        ("/history", _) => ChatCommand::Wrong("/history takes jsonl or nothing".to_owned()),
+        ("/manual", [action, ..]) => ChatCommand::Manual {
+            action: (*action).to_owned(),
+            parameters: rest
+                .strip_prefix(action)
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        },
+        ("/manual", []) => ChatCommand::Wrong(
+            "/manual needs an action, such as /manual retrieve {\"name\": \"research/alpha.txt\"}"
+                .to_owned(),
+        ),
+        ("/switch", []) => ChatCommand::Switch(None),
+        ("/switch", [name]) => ChatCommand::Switch(Some((*name).to_owned())),
+        ("/show", [name]) => ChatCommand::Show((*name).to_owned()),
+        ("/create", [name]) => ChatCommand::Create {
+            name: (*name).to_owned(),
+            job: None,
+        },
+        ("/create", [name, job]) => ChatCommand::Create {
+            name: (*name).to_owned(),
+            job: Some((*job).to_owned()),
+        },
+        _ => ChatCommand::Wrong(format!(
+            "{command} needs the name of a blueprint, such as {command} retriever; /list shows \
+             the names"
+        )),
     }
 }
 
@@ -299,6 +386,7 @@ mod tests {
                 "" => name.to_owned(),
                 "[COUNT]" => format!("{name} 5"),
                 "[pause|resume]" => format!("{name} pause"),
+                "[jsonl]" => format!("{name} jsonl"),
                 "NUMBER CLASS" | "NUMBER [NOTE]" => format!("{name} 5 dog"),
                 "[@NAME] TEXT" => format!("{name} @notes gate"),
                 _ => format!("{name} gate"),

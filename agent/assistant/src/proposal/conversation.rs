@@ -28,11 +28,22 @@ use super::checked_proposal::CheckedProposal;
 use super::llm_proposal::LlmProposal;
 use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
+use crate::operations::proposed_action::ProposedAction;
 
 pub use shown::{CONFIRM_TIMEOUT_S, ShownProposal};
 
 /// Most corrections of one proposal.
 const MAX_CORRECTIONS: usize = 20;
+
+/// Whether the whole text is a yes or a no; `None` for any other text.
+#[must_use]
+pub fn yes_or_no(text: &str) -> Option<bool> {
+    match (is_phrase(text, &YES), is_phrase(text, &NO)) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
+}
 
 /// What the session replies to a text.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +67,8 @@ pub enum Reply {
     ProbeCameras(Vec<SourceId>),
     /// An LLM's answer; nothing to confirm.
     Answer(String),
+    /// Actions on archive and jobs that a model proposes, and its name.
+    Actions(Vec<ProposedAction>, String),
     Unknown(Unknown),
     /// The text exceeds the limit of the parser.
     TooLong(TooLong),

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::conversation::Reply;
 use super::difference::ProposalDiff;
+use crate::operations::proposed_action::describe_all;
 
 /// Exchanges that stay complete.
 pub const MAX_LATEST: usize = 4;
@@ -62,7 +63,7 @@ impl SessionHistory {
             outcome,
             summary,
             is_model: match reply {
-                Reply::Answer(_) => true,
+                Reply::Answer(_) | Reply::Actions(..) => true,
                 Reply::Proposal(offer)
                 | Reply::ChangedProposal(offer)
                 | Reply::Invalid(offer, _)
@@ -166,6 +167,10 @@ fn describe_outcome(reply: &Reply) -> Option<(Value, String)> {
             "asked back".to_owned(),
         ),
         Reply::Answer(text) => (json!({"answered": text}), "answered by a model".to_owned()),
+        Reply::Actions(actions, _) => (
+            json!({"proposed": describe_all(actions)}),
+            "a proposal of a model about the archive or a job".to_owned(),
+        ),
         Reply::Dropped => (json!("the person said no"), "the person said no".to_owned()),
         Reply::Look(_)
         | Reply::Remember(..)

@@ -80,6 +80,7 @@ impl Session {
                 out.report(ProgressEvent::Answer(&text));
                 Ok(())
             }
+            Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)),
             Reply::Unknown(unknown) => Err(Self::unknown_error(&unknown)),
             Reply::TooLong(error) => Err(Error::input(error.to_string())),
             Reply::Dropped => {

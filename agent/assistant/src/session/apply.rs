@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use jiff::{Timestamp, Zoned};
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::Change;
@@ -84,11 +84,16 @@ impl Session {
     /// Writes the confirmation to the audit log: durable before anything is changed. A session
     /// without a folder for its state has no audit log, and says so.
     fn record_confirmation(&self, offer: &CheckedProposal) -> Result<(), Error> {
+        self.record_confirmed(offer.to_json())
+    }
+
+    /// Writes what was confirmed to the audit log.
+    pub(super) fn record_confirmed(&self, what: Value) -> Result<(), Error> {
         let Some(trace) = &self.trace else {
             self.report_note("no folder for the state is known: the audit log lacks this change");
             return Ok(());
         };
-        let recorded = trace.note(Timestamp::now(), "confirmed", offer.to_json());
+        let recorded = trace.note(Timestamp::now(), "confirmed", what);
         recorded.map_err(|error| {
             let sentence = format!(
                 "nothing was changed: the confirmation cannot be written to the audit log in {}: \

@@ -72,7 +72,10 @@ impl Session {
             }
         };
         let blueprints = self.list_blueprints();
-        let rewording = if attached.is_empty() {
+        let chosen = self.blueprint.clone().filter(|_| attached.is_empty());
+        let rewording = if let Some(name) = chosen {
+            RewordOutcome::Routed(self.route_by_name(&name)?, None)
+        } else if attached.is_empty() {
             self.try_rewording(&client, text, &blueprints, here).await?
         } else {
             let route =
@@ -269,7 +272,7 @@ impl Session {
             second_opinion: self.deps.second_opinion,
             folder: self.deps.state_dir.clone()?,
             notes: self.notes()?.clone(),
-            archive: self.deps.archive.clone(),
+            archive: self.archive.clone().map(|archive| archive as _),
             at: self.request_time,
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.deps.out),
@@ -289,26 +292,38 @@ impl Session {
             let routed = routed.map_err(|flaws| error::sentence(&flaws))?;
             (end, turn_log) = runner.run(request(routed, attached)).await?;
         }
+        let model = turn_log.turn.model().to_owned();
         self.finished_turn = Some(turn_log);
         match end {
             // No set-up has a tool that hands over.
             TurnEnd::HandOver => Err("the set-up handed the request over to itself".to_owned()),
             TurnEnd::Answer { text } => Ok(self.conversation.answer_by_llm(text)),
             TurnEnd::NoResult { why } => Err(why),
+            TurnEnd::Actions {
+                actions,
+                text: said,
+            } => {
+                self.report_comment(&model, &said);
+                Ok(Reply::Actions(actions, model))
+            }
             TurnEnd::Proposal {
                 proposal: made,
                 text: said,
             } => {
-                if !said.is_empty() {
-                    let line = format!("{} says: {}", made.model, words(&said));
-                    self.deps
-                        .out
-                        .report(ProgressEvent::LlmComment(&line, &said));
-                }
+                self.report_comment(&made.model, &said);
                 // The state may have changed while the LLM worked.
                 let now = self.fetch_snapshot().await.unwrap_or_else(|_| here.clone());
                 Ok(self.conversation.propose_by_llm(text, *made, &now))
             }
+        }
+    }
+
+    /// Reports the text of a model beside its proposal.
+    fn report_comment(&self, model: &str, said: &str) {
+        if !said.is_empty() {
+            let line = format!("{} says: {}", words(model), words(said));
+            let out = &self.deps.out;
+            out.report(ProgressEvent::LlmComment(&line, said));
         }
     }
 

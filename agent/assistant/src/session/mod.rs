@@ -11,14 +11,17 @@
 //! Invariants:
 //! - Only [`Session::deliver`](user_session::Session::deliver) changes what the box does, for a
 //!   proposal confirmed by a user or auto-approval.
+//! - An ingest in a person's own words changes the archive; any other change of it needs a yes.
 //! - Terminal and API receive the same events: one shows text, the other JSON.
 //! - Passwords and keys are removed from a text before anything else happens.
 
+mod agents;
 mod answering;
 mod apply;
 mod llm_fallback;
 mod narrowing_proposal;
 mod note_keeping;
+mod operations;
 mod pictures;
 pub mod progress;
 mod reply_trace;
@@ -26,5 +29,6 @@ pub mod rewording;
 pub mod secrets;
 pub mod setup_runner;
 pub mod short_command;
+mod sub_agents;
 mod trial_runner;
 pub mod user_session;

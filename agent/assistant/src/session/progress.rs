@@ -14,6 +14,8 @@ use watchkeeper_plain::Question;
 use watchkeeper_plain::intent::EventsWanted;
 
 use crate::failure::Error;
+use crate::operations::proposed_action::{ProposedAction, describe_all};
+use crate::operations::trajectory::SessionStep;
 use crate::past::PastAnswer;
 use crate::proposal::auto_approval::AutoApproval;
 use crate::proposal::checked_proposal::CheckedProposal;
@@ -75,6 +77,10 @@ pub enum ProgressEvent<'a> {
     Question(&'a Question, &'a SystemSnapshot),
     /// The proposal is confirmed by auto-approval.
     Confirmed(&'a AutoApproval),
+    /// Actions on archive or jobs that wait for a yes, and the model that proposes them.
+    Actions(&'a [ProposedAction], Option<&'a str>),
+    /// A finished operation on the archive.
+    Operation(&'a SessionStep),
     /// The earlier proposal still waits.
     StillPending,
     /// The waiting proposal or question was declined.
@@ -139,6 +145,16 @@ impl ProgressEvent<'_> {
             }
             Self::Confirmed(approval) => {
                 json!({"type": "confirmed", "by": approval.key(), "change": approval.kind().name()})
+            }
+            Self::Actions(actions, by) => json!({
+                "type": "actions", "actions": actions, "text": describe_all(actions),
+                "by_model": by.is_some(),
+            }),
+            Self::Operation(step) => {
+                // Plain data with string keys always serialises.
+                let mut object = serde_json::to_value(step).unwrap_or_default();
+                object["type"] = Value::from("operation");
+                object
             }
             Self::StillPending => {
                 json!({"type": "note", "message": "the proposal still waits: yes or no"})

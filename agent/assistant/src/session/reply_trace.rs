@@ -36,6 +36,8 @@ impl Session {
             }
             Reply::Remember(_, words) => self.trace_event("remember", || json!({"text": words})),
             Reply::Answer(text) => self.trace_event("answer", || json!({"text": text})),
+            // Traced when they are shown.
+            Reply::Actions(..) => {}
             Reply::Dropped => self.trace_event("dropped", || json!({})),
             // `apply` records a confirmation before it changes anything.
             Reply::Apply(_) | Reply::ProbeCameras(_) | Reply::NothingPending | Reply::Empty => {}

@@ -19,6 +19,7 @@ use watchkeeper_llm::{Client, Job, JobSpec};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
+use super::sub_agents::SubAgents;
 use crate::archive_access::ArchiveAccess;
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::lesson::{Lesson, store};
@@ -26,10 +27,12 @@ use crate::notes::Notes;
 use crate::permissions::{Entrypoint, ToolPermissions};
 use crate::proposal::llm_proposal::words;
 use crate::router::Route;
+use crate::setup_agent::delegation::Delegation;
 use crate::setup_agent::drive::{TurnDriver, TurnProgress};
 use crate::setup_agent::job_spec::SetupSpec;
 use crate::setup_agent::reflection;
 use crate::setup_agent::tool_context::ToolContext;
+use crate::setup_agent::turn::TurnCost;
 use crate::setup_agent::turn_log::{TurnKey, TurnLog};
 use crate::setup_agent::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
 use crate::trace::Trace;
@@ -75,6 +78,14 @@ fn hash_context(request: &SetupRequest<'_>) -> String {
     format!("xxh3:{:032x}", hash.digest128())
 }
 
+/// A turn that was run.
+pub(super) struct TurnRun {
+    /// A sentence if it stopped before its end.
+    pub(super) end: Result<TurnEnd, String>,
+    pub(super) log: TurnLog,
+    pub(super) spent: TurnCost,
+}
+
 /// Runs the setup agent for one session.
 pub struct SetupRunner<'s> {
     pub client: &'s Client,
@@ -110,9 +121,21 @@ impl SetupRunner<'_> {
     /// # Errors
     /// A sentence for the user.
     pub async fn run(&self, request: SetupRequest<'_>) -> Result<(TurnEnd, TurnLog), String> {
+        let ran = self.run_turn(request, None).await?;
+        Ok((ran.end?, ran.log))
+    }
+
+    /// Runs a turn; `ledger` is the name of its costs in the ledger, if they are another turn's.
+    pub(super) async fn run_turn(
+        &self,
+        request: SetupRequest<'_>,
+        ledger: Option<String>,
+    ) -> Result<TurnRun, String> {
         let context = hash_context(&request);
         let Route { blueprint, by } = request.routed;
         let entrypoint = request.permissions.entrypoint;
+        let delegates = blueprint.job == BlueprintJob::Coordinator;
+        let max_cost = blueprint.cost;
         let brief = SetupSpec::new(blueprint, request.permissions);
         let mut turn_log = self.open_turn(request.text, context, entrypoint, &brief)?;
         let blueprint = &brief.blueprint;
@@ -120,7 +143,16 @@ impl SetupRunner<'_> {
             "turn": turn_log.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
             "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
         }));
-        let mut job = self.start_job(blueprint, &turn_log, entrypoint)?;
+        let name = format!("{}/{}", blueprint.name, turn_log.turn.head().id);
+        let name = ledger.unwrap_or(name);
+        let mut job = self.start_job(blueprint, name.clone(), entrypoint)?;
+        let delegation = SubAgents {
+            runner: self,
+            permissions: brief.permissions.clone(),
+            ledger: name,
+            turn: turn_log.turn.head().id.clone(),
+            max_cost,
+        };
         let tools = ToolContext {
             client: self.runtime.clone(),
             preferred: self.preferred.clone(),
@@ -138,6 +170,7 @@ impl SetupRunner<'_> {
             context: &tools,
             spec: &brief,
             trace: self.trace,
+            delegation: delegates.then_some(&delegation as &dyn Delegation),
         };
         let outcome = driver
             .run(&mut turn_log, &mut job, &mut |seen| {
@@ -146,10 +179,11 @@ impl SetupRunner<'_> {
             .await;
         self.out.report(ProgressEvent::Idle);
         self.report_cost(&turn_log);
-        match outcome {
+        let spent = turn_log.turn.spent();
+        let end = match outcome {
             Ok(end) => {
                 self.save_lessons(&turn_log, reflection::lessons(&turn_log.turn, &end));
-                Ok((end, turn_log))
+                Ok(end)
             }
             Err(stopped) => {
                 if !stopped.is_resumable() {
@@ -160,18 +194,23 @@ impl SetupRunner<'_> {
                 }
                 Err(stopped.to_string())
             }
-        }
+        };
+        Ok(TurnRun {
+            end,
+            log: turn_log,
+            spent,
+        })
     }
 
     /// Starts the job of a turn, with the model of its blueprint.
     fn start_job(
         &self,
         blueprint: &Blueprint,
-        turn_log: &TurnLog,
+        name: String,
         entrypoint: Entrypoint,
     ) -> Result<Job, String> {
         let spec = JobSpec {
-            name: format!("{}/{}", blueprint.name, turn_log.turn.head().id),
+            name,
             class: call_class(blueprint.job, entrypoint),
             rule: None,
             tier: blueprint.model.tier(),
@@ -348,7 +387,7 @@ impl SetupRunner<'_> {
         }
     }
 
-    fn trace_event(&self, what: &str, particulars: Value) {
+    pub(super) fn trace_event(&self, what: &str, particulars: Value) {
         if let Some(trace) = self.trace {
             trace.note_or_log(Timestamp::now(), what, particulars);
         }
@@ -364,7 +403,12 @@ pub(crate) const fn call_class(job: BlueprintJob, entrypoint: Entrypoint) -> Cal
         | BlueprintJob::Jobs
         | BlueprintJob::Triage
         | BlueprintJob::Question
-        | BlueprintJob::Notes => CallClass::Person,
+        | BlueprintJob::Notes
+        | BlueprintJob::Ingestor
+        | BlueprintJob::Retriever
+        | BlueprintJob::Organiser
+        | BlueprintJob::Identifier
+        | BlueprintJob::Coordinator => CallClass::Person,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Runs slash commands such as `/status`, typed at a terminal or sent over the agent's API.
 //!
 //! Invariants:
-//! - Commands that run here only read, record a person's answer about an event, or pause the
-//!   heartbeat. Stop, pause and resume of pipelines, and narrow, become proposals that need
+//! - Commands that run here only read, record a person's answer about an event, pause the
+//!   heartbeat, or run an operation on the archive that the person wrote; what removes for good asks. Stop, pause and resume of pipelines, and narrow, become proposals that need
 //!   confirmation.
 //! - No command reads a file that it names.
 
@@ -16,6 +16,7 @@ use watchkeeper_plain::intent::Look;
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::{Error, ErrorKind};
+use crate::operations::proposed_action::describe_all;
 use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
 use crate::proposal::costs::CostReport;
@@ -33,6 +34,8 @@ pub enum CommandResult {
     Reply(Box<Reply>, Box<SystemSnapshot>),
     /// The command reported its result itself.
     Done,
+    /// A confirmed request to organise pictures, to run as a job.
+    Organise(String),
 }
 
 impl CommandResult {
@@ -48,7 +51,10 @@ impl Session {
     /// If the text or command fails.
     pub async fn handle_input(&mut self, text: &str) -> Result<CommandResult, Error> {
         match chat_command::parse(text) {
-            None => Ok(CommandResult::from_reply(self.handle_text(text).await?)),
+            None => match self.handle_operation(text).await? {
+                Some(result) => Ok(result),
+                None => Ok(CommandResult::from_reply(self.handle_text(text).await?)),
+            },
             Some(command) => self.run_command(command).await,
         }
     }
@@ -101,6 +107,19 @@ impl Session {
             ChatCommand::Plan => out.report(ProgressEvent::Text(&self.waiting_for())),
             ChatCommand::Cost => self.report_cost(),
             ChatCommand::Trace(count) => self.report_trace(count)?,
+            ChatCommand::Observe => self.observe().await,
+            ChatCommand::History(as_lines) => self.report_history(as_lines),
+            ChatCommand::Manual { action, parameters } => {
+                return self.run_manual(&action, &parameters).await;
+            }
+            ChatCommand::Agent => self.report_agent()?,
+            ChatCommand::Switch(name) => {
+                self.switch_blueprint(name.as_deref())?;
+                self.report_agent()?;
+            }
+            ChatCommand::ListBlueprints => self.report_blueprints(),
+            ChatCommand::Show(name) => self.show_blueprint(&name)?,
+            ChatCommand::Create { name, job } => self.create_blueprint(&name, job.as_deref())?,
             ChatCommand::Help => {
                 out.report(ProgressEvent::Text(&chat_command::help()));
                 return Ok(CommandResult::from_reply(self.handle_text("help").await?));
@@ -145,6 +164,10 @@ impl Session {
 
     /// What the conversation waits for.
     fn waiting_for(&self) -> String {
+        if let Some(waiting) = &self.waiting_actions {
+            let actions = describe_all(&waiting.actions);
+            return format!("Waiting for your yes or no: {actions}");
+        }
         match (self.conversation.shown(), self.conversation.question()) {
             (Some(shown), _) => format!("Waiting for your yes or no: {}", shown.full_request()),
             (None, Some(question)) => format!("Waiting for your answer: {}", question.text),

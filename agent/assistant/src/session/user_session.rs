@@ -27,6 +27,8 @@ use crate::archive_access::ArchiveAccess;
 use crate::failure::{Error, ErrorKind};
 use crate::heartbeat_switch::HeartbeatControl;
 use crate::notes::Notes;
+use crate::operations::proposed_action::WaitingActions;
+use crate::operations::recorded_archive::{RecordedArchive, SharedTrajectory};
 use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalDecision, ApprovalRules, Author};
 use crate::proposal::conversation::{Reply, SessionState};
@@ -122,6 +124,13 @@ pub struct Session {
     pub(super) finished_turn: Option<TurnLog>,
     /// `None` if nothing can be stored.
     pub(super) trace: Option<Trace>,
+    /// The archive, with each operation recorded in `trajectory`.
+    pub(super) archive: Option<Arc<RecordedArchive>>,
+    pub(super) trajectory: SharedTrajectory,
+    /// Actions on archive and jobs that wait for a yes.
+    pub(super) waiting_actions: Option<WaitingActions>,
+    /// Blueprint for what the rules do not understand; `None`: the small model chooses.
+    pub(super) blueprint: Option<String>,
     /// `None`: proposals end with the session.
     pub(super) store: Option<ProposalStore>,
 }
@@ -148,7 +157,17 @@ impl Session {
     pub fn new(deps: SessionDeps) -> Result<Self, Error> {
         let plain = Plain::new().map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
         let home = deps.state_dir.as_ref().ok();
+        let trajectory = SharedTrajectory::default();
+        let recorded = |archive: &Arc<dyn ArchiveAccess>| {
+            Arc::new(RecordedArchive {
+                archive: Arc::clone(archive),
+                trajectory: Arc::clone(&trajectory),
+            })
+        };
         Ok(Self {
+            archive: deps.archive.as_ref().map(recorded),
+            waiting_actions: None,
+            blueprint: None,
             trace: home.map(|folder| {
                 Trace::new(folder, deps.entrypoint.name()).with_audit_limits(deps.audit)
             }),
@@ -164,6 +183,7 @@ impl Session {
             attached: Vec::new(),
             finished_turn: None,
             store: None,
+            trajectory,
         })
     }
 

@@ -18,6 +18,7 @@ use watchkeeper_llm::{CallOptions, Job, Reply};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::context_window::{self, ContextBudget};
+use super::delegation::Delegation;
 use super::facts::ToolFact;
 use super::job_spec::SetupSpec;
 use super::reflection::{about_error, error_text};
@@ -91,6 +92,8 @@ pub struct TurnDriver<'d> {
     pub spec: &'d SetupSpec,
     /// `None`: no trace.
     pub trace: Option<&'d Trace>,
+    /// Other blueprints; `None` for a turn that reaches none.
+    pub delegation: Option<&'d dyn Delegation>,
 }
 
 impl TurnDriver<'_> {
@@ -297,6 +300,7 @@ impl TurnDriver<'_> {
             head: log.turn.head(),
             facts: log.turn.facts(),
             arguments: &call.arguments,
+            delegation: self.delegation,
         };
         let mut outcome = (tool.run)(given).await;
         if outcome.is_error {

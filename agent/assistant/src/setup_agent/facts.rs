@@ -7,7 +7,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_llm::money::Money;
+use watchkeeper_llm::usage::Usage;
 
+use crate::operations::proposed_action::{MAX_ACTIONS, ProposedAction};
 use crate::proposal::llm_proposal::{
     LlmProposal, MAX_CHANGES, MAX_SENTENCES, ProposedChange, words,
 };
@@ -58,6 +61,14 @@ pub enum ToolFact {
     Plan { steps: Vec<PlanStep> },
     /// The request goes to the set-up.
     HandOver,
+    /// An action that waits for a yes.
+    Action { action: ProposedAction },
+    /// Another blueprint worked on an instruction.
+    Delegated {
+        agent: String,
+        cost: Money,
+        usage: Usage,
+    },
 }
 
 /// What a language model says about its proposal.
@@ -136,6 +147,33 @@ impl TurnFacts {
     #[must_use]
     pub fn is_handed_over(&self) -> bool {
         self.0.contains(&ToolFact::HandOver)
+    }
+
+    /// The proposed actions on archive and jobs, without repetitions.
+    #[must_use]
+    pub fn actions(&self) -> Vec<ProposedAction> {
+        let mut actions: Vec<ProposedAction> = Vec::new();
+        for fact in &self.0 {
+            if let ToolFact::Action { action } = fact
+                && actions.len() < MAX_ACTIONS
+                && !actions.contains(action)
+            {
+                actions.push(action.clone());
+            }
+        }
+        actions
+    }
+
+    /// Cost of all delegations.
+    #[must_use]
+    pub fn delegated_cost(&self) -> Money {
+        let mut sum = Money::ZERO;
+        for fact in &self.0 {
+            if let ToolFact::Delegated { cost, .. } = fact {
+                sum += *cost;
+            }
+        }
+        sum
     }
 
     /// The current plan.

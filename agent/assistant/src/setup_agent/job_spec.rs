@@ -36,8 +36,8 @@ impl SetupSpec {
         }
     }
 
-    /// Starts the conversation about `request`, with the job's first tool called and not yet
-    /// answered.
+    /// Starts the conversation about `request`. If the job begins with a tool, that one is called
+    /// and not yet answered.
     ///
     /// # Errors
     /// A sentence; never in a build that passed its tests, unless `request` is empty.
@@ -51,7 +51,9 @@ impl SetupSpec {
         let build = || {
             let mut conversation = Conversation::new(self.system.clone(), tools)?;
             conversation.push_user(vec![request.into()])?;
-            conversation.push_assistant(vec![AssistantPart::Call(call)])?;
+            if self.blueprint.job.calls_first_tool() {
+                conversation.push_assistant(vec![AssistantPart::Call(call)])?;
+            }
             Ok(conversation)
         };
         build().map_err(|e: ConversationError| e.to_string())

@@ -3,6 +3,7 @@
 //! - State, sans-IO: [`job_spec`] (a blueprint with permissions), [`turn`] and [`turn_record`] (one
 //!   request), [`facts`] (what tools left), [`prompt`], [`context_window`], [`geometry`],
 //!   [`preview_spec`], [`example`], `sentences`, [`reflection`] (the lessons of a turn).
+//! - [`delegation`]: how a coordinator hands an instruction to another blueprint.
 //! - I/O: [`turn_log`] (write-ahead log), [`tool_context`], [`tool`], `reminder`, and [`drive`],
 //!   the loop.
 //!
@@ -14,6 +15,7 @@
 //! - Model calls, tool calls, pictures, texts, time and money are bounded.
 
 pub mod context_window;
+pub mod delegation;
 pub mod drive;
 pub mod example;
 pub mod facts;

@@ -21,7 +21,7 @@ use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
 use watchkeeper_llm::{Reply, StopReason};
 
-use super::facts::TurnFacts;
+use super::facts::{ToolFact, TurnFacts};
 use super::tool::ToolSet;
 use super::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
 use crate::blueprint::job::MAX_STEPS;
@@ -190,7 +190,13 @@ impl Turn {
                 } else {
                     open.result = Some(*result);
                 }
-                facts.into_iter().for_each(|fact| self.facts.add(fact));
+                for fact in facts {
+                    if let ToolFact::Delegated { cost, usage, .. } = &fact {
+                        self.spent.usage = self.spent.usage.plus(usage);
+                        self.spent.cost += *cost;
+                    }
+                    self.facts.add(fact);
+                }
                 if self.open_calls.iter().all(|open| open.result.is_some()) {
                     let open = std::mem::take(&mut self.open_calls);
                     let results = open.into_iter().filter_map(|open| open.result);
@@ -281,6 +287,10 @@ impl Turn {
         if let Some(made) = self.facts.to_proposal(&self.model) {
             let proposal = Box::new(made);
             return TurnEnd::Proposal { proposal, text };
+        }
+        let actions = self.facts.actions();
+        if !actions.is_empty() {
+            return TurnEnd::Actions { actions, text };
         }
         // Text before calls that led to nothing is not an answer.
         let is_cut = self.stop.is_none() && self.has_spent_its_money();

@@ -126,7 +126,7 @@ impl TurnLog {
     }
 
     /// Removes the file, after the result was handed over. A file that stays is read once more.
-    pub fn remove(self) {
+    pub fn remove(&self) {
         fs::remove_file(&self.path).ok();
     }
 
@@ -170,7 +170,14 @@ impl TurnLog {
             let age = wanted.now.duration_since(head.at).as_secs();
             let resume_window = match spec.blueprint.job {
                 Job::Question => QUESTION_RESUME_WINDOW_S,
-                Job::SetUp | Job::Triage | Job::Notes | Job::Jobs => RESUME_WINDOW_S,
+                Job::Identifier | Job::Retriever => QUESTION_RESUME_WINDOW_S,
+                Job::SetUp
+                | Job::Triage
+                | Job::Notes
+                | Job::Jobs
+                | Job::Ingestor
+                | Job::Organiser
+                | Job::Coordinator => RESUME_WINDOW_S,
             };
             let fits = left.resumable.is_none()
                 && head.request == wanted.request

@@ -9,6 +9,7 @@ use watchkeeper_llm::usage::Usage;
 
 use super::facts::ToolFact;
 use crate::blueprint::job::MAX_STEPS;
+use crate::operations::proposed_action::ProposedAction;
 use crate::permissions::Entrypoint;
 use crate::proposal::llm_proposal::LlmProposal;
 
@@ -113,6 +114,12 @@ pub enum TurnEnd {
         #[serde(rename = "made")]
         proposal: Box<LlmProposal>,
         /// The model's text with it; may be empty.
+        text: String,
+    },
+    /// Actions on archive and jobs to confirm.
+    Actions {
+        actions: Vec<ProposedAction>,
+        /// The model's text with them; may be empty.
         text: String,
     },
     /// The set-up takes over with the user's own words.

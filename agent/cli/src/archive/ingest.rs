@@ -9,7 +9,7 @@ use serde::Deserialize;
 use watchkeeper_archive::entry::{Entry, MAX_FIELD, Metadata, Retention};
 use watchkeeper_archive::name::{EntryName, name_of_path};
 use watchkeeper_archive::verb::{Ingest, IngestOptions};
-use watchkeeper_archive::{ContentHash, Source};
+use watchkeeper_archive::{ArchiveError, ContentHash, Source};
 
 use super::super::agent_client::AgentClient;
 use super::super::args::ArchiveIngestArgs;
@@ -23,6 +23,15 @@ const MAX_FILES: usize = 10_000;
 #[derive(Debug, Deserialize)]
 struct Ingested {
     entries: Vec<Entry>,
+}
+
+/// Where a content goes.
+struct Target<'a> {
+    collection: &'a str,
+    /// Name within the collection; by the source if absent.
+    name: Option<&'a str>,
+    options: &'a IngestOptions,
+    client: &'a AgentClient,
 }
 
 pub(super) async fn run(
@@ -40,25 +49,16 @@ pub(super) async fn run(
                 .map_err(|error| Failure::input(format!("{error}")))?,
             false => of_path(Path::new(text)),
         };
-        let entries = match source {
-            Source::File(path) => {
-                let name = file_name(&path);
-                vec![upload_file(&args, &options, client, &path, &name).await?]
-            }
-            Source::Folder(folder) => upload_folder(&args, &options, client, &folder, out).await?,
-            Source::Memory(_) | Source::Clip(_) | Source::Event(_) | Source::Http(_) => {
-                let ingest = Ingest {
-                    source: text.clone(),
-                    collection: args.collection.clone(),
-                    name: args.name.clone(),
-                    options: options.clone(),
-                };
-                let done: Ingested = client.post("archive/ingest", &ingest).await?;
-                done.entries.iter().for_each(|entry| report(entry, out));
-                count += done.entries.len();
-                continue;
-            }
+        let target = Target {
+            collection: &args.collection,
+            name: args.name.as_deref(),
+            options: &options,
+            client,
         };
+        let entries = ingest(text, source, &target).await?;
+        if entries.is_empty() {
+            out.note(format!("{text} has no files"));
+        }
         entries.iter().for_each(|entry| report(entry, out));
         count += entries.len();
     }
@@ -66,6 +66,43 @@ pub(super) async fn run(
         out.line(format!("{count} entries in {}", args.collection));
     }
     Ok(())
+}
+
+/// Ingests for a session: files are read as its user.
+pub(super) async fn from_source(
+    wanted: &Ingest,
+    client: &AgentClient,
+) -> Result<Vec<Entry>, Failure> {
+    let source = wanted.source.parse();
+    let source = source.map_err(|error: ArchiveError| Failure::input(error.to_string()))?;
+    let target = Target {
+        collection: &wanted.collection,
+        name: wanted.name.as_deref(),
+        options: &wanted.options,
+        client,
+    };
+    ingest(&wanted.source, source, &target).await
+}
+
+/// Ingests a source: files and folders are uploaded, others read by the agent.
+async fn ingest(text: &str, source: Source, to: &Target<'_>) -> Result<Vec<Entry>, Failure> {
+    match source {
+        Source::File(path) => {
+            let name = file_name(&path);
+            Ok(vec![upload_file(to, to.options, &path, &name).await?])
+        }
+        Source::Folder(folder) => upload_folder(to, &folder).await,
+        Source::Memory(_) | Source::Clip(_) | Source::Event(_) | Source::Http(_) => {
+            let wanted = Ingest {
+                source: text.to_owned(),
+                collection: to.collection.to_owned(),
+                name: to.name.map(str::to_owned),
+                options: to.options.clone(),
+            };
+            let done: Ingested = to.client.post("archive/ingest", &wanted).await?;
+            Ok(done.entries)
+        }
+    }
 }
 
 fn of_path(path: &Path) -> Source {
@@ -107,16 +144,14 @@ fn file_name(path: &Path) -> String {
 }
 
 async fn upload_file(
-    args: &ArchiveIngestArgs,
+    to: &Target<'_>,
     options: &IngestOptions,
-    client: &AgentClient,
     path: &Path,
     below: &str,
 ) -> Result<Entry, Failure> {
     let hash = ContentHash::of(below.as_bytes()).to_string();
     let usual = name_of_path(below, hash.get(..8).unwrap_or_default());
-    let name = args.name.clone().unwrap_or(usual);
-    let name = EntryName::new(&args.collection, &name);
+    let name = EntryName::new(to.collection, to.name.unwrap_or(&usual));
     let name = name.map_err(|error| Failure::input(error.to_string()))?;
     let unread = |error: std::io::Error| {
         Failure::new(
@@ -135,31 +170,22 @@ async fn upload_file(
     let options = serde_json::to_string(options).unwrap_or_default();
     let options = utf8_percent_encode(&options, NON_ALPHANUMERIC);
     let target = format!("archive/entries/{name}?options={options}");
-    let request = client.request(Method::PUT, &target).body(Body::from(file));
-    client.json(request).await
+    let request = to.client.request(Method::PUT, &target);
+    to.client.json(request.body(Body::from(file))).await
 }
 
 /// Uploads all files below a folder. A file that fails ends it; those before stay.
-async fn upload_folder(
-    args: &ArchiveIngestArgs,
-    options: &IngestOptions,
-    client: &AgentClient,
-    folder: &Path,
-    out: &Output,
-) -> Result<Vec<Entry>, Failure> {
-    if args.name.is_some() {
+async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Vec<Entry>, Failure> {
+    if to.name.is_some() {
         return Err(Failure::input(
             "--name is for one content; leave it out for a folder",
         ));
     }
     let mut files = Vec::new();
     find_files(folder, folder, &mut files)?;
-    if files.is_empty() {
-        out.note(format!("{} has no files", folder.display()));
-    }
     let mut entries = Vec::new();
     for (path, below) in files {
-        let mut options = options.clone();
+        let mut options = to.options.clone();
         let plain: String = below
             .chars()
             .filter(|c| !c.is_control())
@@ -170,7 +196,7 @@ async fn upload_folder(
             .labels
             .entry("file".to_owned())
             .or_insert(plain);
-        entries.push(upload_file(args, &options, client, &path, &below).await?);
+        entries.push(upload_file(to, &options, &path, &below).await?);
     }
     Ok(entries)
 }

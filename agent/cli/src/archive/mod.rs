@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::tz::TimeZone;
@@ -19,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use watchkeeper_archive::entry::{Content, Entry, Retention};
 use watchkeeper_archive::query::{Matches, Order};
 use watchkeeper_archive::{EntryName, Query, Selection, Verb};
-use watchkeeper_assistant::archive_access::ArchiveAccess;
+use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_config::Config;
 
 use super::agent_client::AgentClient;
@@ -46,7 +47,10 @@ impl ArchiveAccess for AgentArchive {
                         .post("archive/find", &json!({ "words": words }))
                         .await
                 }
-                Verb::Ingest(ingest) => client.post("archive/ingest", ingest).await,
+                Verb::Ingest(ingest) => {
+                    let entries = ingest::from_source(ingest, &client).await;
+                    entries.map(|entries| json!({ "entries": entries }))
+                }
                 Verb::Stat { name } => {
                     client
                         .get(&format!("archive/entries/{name}/metadata"))
@@ -59,6 +63,36 @@ impl ArchiveAccess for AgentArchive {
                 Verb::Unprotect { selection } => client.post("archive/unprotect", selection).await,
             };
             answer.map_err(|failure: Failure| failure.sentence)
+        }
+        .boxed()
+    }
+
+    fn retrieve(
+        &self,
+        name: EntryName,
+        skip_cache: bool,
+    ) -> BoxFuture<'_, Result<RetrievedContent, String>> {
+        async move {
+            let client = AgentClient::new(&self.0).map_err(|failure| failure.sentence)?;
+            let path = format!("archive/entries/{name}?skip_cache={skip_cache}");
+            let answer = client.send(client.request(Method::GET, &path)).await;
+            let mut answer = answer.map_err(|failure| failure.sentence)?;
+            let bytes = answer.content_length().unwrap_or(MAX_CONTENT + 1);
+            let mut content = Vec::new();
+            while bytes <= MAX_CONTENT
+                && let Some(chunk) = answer
+                    .chunk()
+                    .await
+                    .map_err(|error| error.without_url().to_string())?
+            {
+                content.extend_from_slice(&chunk);
+            }
+            Ok(RetrievedContent {
+                tier: header(&answer, "x-watchkeeper-tier"),
+                content_type: header(&answer, "content-type"),
+                bytes,
+                content: (bytes <= MAX_CONTENT).then(|| Bytes::from(content)),
+            })
         }
         .boxed()
     }
@@ -226,14 +260,8 @@ async fn get(
 ) -> Result<(), Failure> {
     let path = format!("archive/entries/{name}?skip_cache={skip_cache}");
     let answer = client.send(client.request(Method::GET, &path)).await?;
-    let header = |name: &str| {
-        let value = answer
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_owned()
-    };
-    let (tier, hash) = (header("x-watchkeeper-tier"), header("x-watchkeeper-sha256"));
+    let tier = header(&answer, "x-watchkeeper-tier");
+    let hash = header(&answer, "x-watchkeeper-sha256");
     let output = output.unwrap_or_else(|| name.name().into());
     let bytes = save(&output, answer, &hash).await?;
     let saved = json!({
@@ -243,6 +271,13 @@ async fn get(
         format!("Saved {} ({bytes} bytes, from {tier})", output.display())
     });
     Ok(())
+}
+
+/// A header of an answer; empty if it is absent.
+fn header(answer: &reqwest::Response, name: &str) -> String {
+    let value = answer.headers().get(name);
+    let value = value.and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
 }
 
 /// Writes a content beside its file and renames it once it is whole. Returns its bytes.

@@ -8,6 +8,7 @@ mod alerts;
 mod lines;
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +16,7 @@ use futures_util::FutureExt as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use watchkeeper_config::Config;
 
+use super::args::ChatArgs;
 use super::exit::{Exit, Failure};
 use super::jobs;
 use super::output::Output;
@@ -33,7 +35,7 @@ use watchkeeper_client::RuntimeClient;
 pub(super) async fn run(
     client: RuntimeClient,
     config: &Config,
-    alerts: bool,
+    args: ChatArgs,
     out: &Output,
 ) -> Result<(), Failure> {
     let history = state_folder()
@@ -44,8 +46,9 @@ pub(super) async fn run(
         config,
         out,
     };
+    chat.session.switch_blueprint(args.blueprint.as_deref())?;
     let mut lines = Lines::open(history, out.is_json());
-    alerts::start(config, alerts, &mut lines, out);
+    alerts::start(config, args.alerts, &mut lines, out);
     // Without a terminal, the signal ends the process.
     let mut interrupts = match lines.is_terminal() {
         true => signal(SignalKind::interrupt()).ok(),
@@ -131,6 +134,9 @@ impl Chat<'_> {
     }
 
     fn prompt(&self) -> &'static str {
+        if self.session.has_waiting_actions() {
+            return "yes or no> ";
+        }
         let conversation = &self.session.conversation;
         match (conversation.shown(), conversation.question()) {
             (Some(_), _) => "yes or no> ",
@@ -145,11 +151,22 @@ impl Chat<'_> {
         if command == Some(ChatCommand::Quit) {
             return Turn::End;
         }
-        if command.is_none() && self.is_idle() && jobs::understands(line) {
+        if command.is_none() && self.session.is_idle() && jobs::understands(line) {
             return self.organise(line.to_owned(), cancelled).await;
         }
+        if let Some(ChatCommand::Manual { action, parameters }) = &command
+            && jobs::is_tool(action)
+        {
+            let (action, parameters) = (action.clone(), parameters.clone());
+            let run = move |config: &Config, flag: &AtomicBool, out: &Output| {
+                jobs::run_tool(&action, &parameters, config, flag, out)
+            };
+            return self.run_job(run, cancelled).await;
+        }
         let before = self.session.conversation.shown().cloned();
-        let Some(result) = unless(cancelled, self.understand(command, line)).await else {
+        let mut cancelled = pin!(cancelled);
+        let understood = self.understand(command, line);
+        let Some(result) = unless(cancelled.as_mut(), understood).await else {
             self.out.report(ProgressEvent::Idle);
             self.out.line(
                 "Cancelled; nothing was changed. Repeat the request within 1 h to resume a language model's work.",
@@ -164,6 +181,7 @@ impl Chat<'_> {
             Ok(CommandResult::Reply(reply, here)) => {
                 self.session.deliver(before.as_ref(), *reply, &here).await
             }
+            Ok(CommandResult::Organise(request)) => return self.organise(request, cancelled).await,
             Ok(CommandResult::Done) => Ok(()),
             Err(failure) => Err(failure),
         };
@@ -174,19 +192,24 @@ impl Chat<'_> {
         Turn::Done
     }
 
-    /// Whether neither a proposal nor a question waits for an answer.
-    fn is_idle(&self) -> bool {
-        let conversation = &self.session.conversation;
-        conversation.shown().is_none() && conversation.question().is_none()
-    }
-
     /// Runs a request to organise pictures as a job. It changes nothing that watches, so it needs
     /// no yes.
     async fn organise(&self, line: String, cancelled: impl Future<Output = ()>) -> Turn {
+        let run = move |config: &Config, flag: &AtomicBool, out: &Output| {
+            jobs::answer_in_chat(&line, config, flag, out)
+        };
+        self.run_job(run, cancelled).await
+    }
+
+    /// Runs a job on a thread that may block, until it ends or is cancelled.
+    async fn run_job(
+        &self,
+        run: impl FnOnce(&Config, &AtomicBool, &Output) -> Result<(), Failure> + Send + 'static,
+        cancelled: impl Future<Output = ()>,
+    ) -> Turn {
         let flag = Arc::new(AtomicBool::new(false));
         let (config, out, of_job) = (self.config.clone(), self.out.clone(), Arc::clone(&flag));
-        let run = move || jobs::answer_in_chat(&line, &config, &of_job, &out);
-        let mut job = tokio::task::spawn_blocking(run);
+        let mut job = tokio::task::spawn_blocking(move || run(&config, &of_job, &out));
         let (ended, turn) = tokio::select! {
             ended = &mut job => (ended, Turn::Done),
             () = cancelled => {

@@ -17,7 +17,8 @@ mod templates;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::json;
+use serde_json::{Value, json};
+use watchkeeper_agent::jobs::toolbox;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
 use watchkeeper_jobs::plan::{CheckedPlan, Fault, check, read, read_parts, repair, schema};
@@ -111,6 +112,37 @@ pub(super) fn answer_in_chat(
     out.object(&json!({"type": "plan", "plan": plan}));
     out.line(format!("Plan: {}", steps.join(", ")));
     let job = commands.create(plan, text, Some(planned), None, out)?;
+    commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
+}
+
+/// Whether jobs have a tool of this name.
+pub(super) fn is_tool(name: &str) -> bool {
+    // Only names are looked up: no socket is opened.
+    toolbox(Path::new("")).spec(name).is_some()
+}
+
+/// Runs one tool with parameters as JSON, as a job of one step.
+pub(super) fn run_tool(
+    tool: &str,
+    parameters: &str,
+    config: &Config,
+    is_cancelled: &AtomicBool,
+    out: &Output,
+) -> Result<(), Failure> {
+    let parameters: Value = match parameters {
+        "" => json!({}),
+        text => serde_json::from_str(text).map_err(|error| {
+            Failure::input(format!("the parameters of {tool} are not JSON: {error}"))
+        })?,
+    };
+    let origin = format!("/manual {tool}");
+    let steps = [json!({"name": "manual", "tool": tool, "params": parameters})];
+    let plan = read(&json!({"name": "manual", "steps": steps}));
+    let plan = plan.map_err(|faults| invalid(&origin, &faults))?;
+    let commands = JobCommands::new(config, Entrypoint::Chat.name())?;
+    // Checked as written: a person's own parameters are not repaired.
+    check(plan.clone(), &commands.tools).map_err(|faults| invalid(&origin, &faults))?;
+    let job = commands.create(plan, &origin, None, None, out)?;
     commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
 }
 

@@ -107,6 +107,10 @@ async fn handle_message(
     };
     match heard? {
         CommandResult::Reply(reply, here) => session.deliver(before.as_ref(), *reply, &here).await,
+        CommandResult::Organise(request) => match &shared.deps.jobs {
+            Some(jobs) => organise(jobs.clone(), request, handle.entrypoint, &handle.feed).await,
+            None => Err(Error::input("no jobs are run here")),
+        },
         CommandResult::Done => Ok(()),
     }
 }
@@ -118,8 +122,7 @@ async fn run_message(
     session: &mut Session,
     message: Message,
 ) -> Result<CommandResult, Error> {
-    let is_idle =
-        session.conversation.shown().is_none() && session.conversation.question().is_none();
+    let is_idle = session.is_idle();
     let is_plain = !message.think && message.images.is_empty() && message.about.is_none();
     if is_idle
         && is_plain

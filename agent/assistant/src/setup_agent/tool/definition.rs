@@ -8,6 +8,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::raw_json::RawJson;
 
+use super::super::delegation::Delegation;
 use super::super::facts::{ToolFact, TurnFacts};
 use super::super::tool_context::ToolContext;
 use super::super::turn_record::TurnHead;
@@ -44,6 +45,8 @@ pub struct ToolInput<'a> {
     pub facts: &'a TurnFacts,
     /// The arguments as the model wrote them.
     pub arguments: &'a RawJson,
+    /// Other blueprints; `None` for a turn that reaches none.
+    pub delegation: Option<&'a dyn Delegation>,
 }
 
 impl ToolInput<'_> {

@@ -22,7 +22,7 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["event", "collection"])
     },
     effect: Effect::Write,
-    scope: ToolScope::Pipelines,
+    scope: ToolScope::Archive,
     max_uses: 5,
     run: |given| async move { keep(given).await.into() }.boxed(),
 };

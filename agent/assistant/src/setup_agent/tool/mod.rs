@@ -7,12 +7,15 @@
 //! - A workflow is written once and becomes a named draft; later calls use the name.
 //! - Every error is a sentence that says what would work.
 
+mod archive_selection;
 mod chosen_draft;
 pub mod definition;
+mod delegate;
 mod draft_edit;
 mod draft_spec;
 mod dry_run_workflow;
 mod get_block_details;
+mod get_evidence;
 mod get_example;
 mod get_observations;
 mod get_snapshot;
@@ -29,8 +32,11 @@ mod memory_search;
 mod preview_workflow;
 mod propose_control;
 mod propose_deployment;
+mod propose_ingest;
+mod propose_job;
 mod query_archive;
 mod query_events;
+mod retrieve_archive;
 mod start_setup;
 mod stream_status;
 pub mod tool_set;

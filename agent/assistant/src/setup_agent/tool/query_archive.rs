@@ -31,7 +31,7 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["words", "pattern", "class", "camera"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Pipelines,
+    scope: ToolScope::Archive,
     max_uses: 6,
     run: |given| async move { query(given).await.into() }.boxed(),
 };

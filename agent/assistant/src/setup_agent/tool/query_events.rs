@@ -184,7 +184,7 @@ pub(super) fn to_json(events: &[Event], max: usize, zone: &TimeZone) -> Value {
                 .to_string()
         });
         let mut told = json!({
-            "at": at.unwrap_or_default(), "phase": event.phase, "camera": event.source,
+            "number": event.seq, "at": at.unwrap_or_default(), "phase": event.phase, "camera": event.source,
             "pipeline": event.pipeline,
             "severity": event.severity, "decision": event.decision.verdict,
         });

@@ -1,0 +1,312 @@
+//! Operations on the archive in a session: by words, by `/manual`, and after a yes.
+//!
+//! Invariants:
+//! - What removes something for good, and what a model proposes, runs only after a yes to exactly
+//!   what was shown, within an hour. The yes is in the audit log before anything is done.
+//! - Any other text drops what waits.
+
+use std::sync::{Arc, PoisonError};
+
+use jiff::Timestamp;
+use serde_json::json;
+use watchkeeper_archive::Verb;
+use watchkeeper_jobs::run::Jobs;
+
+use super::progress::ProgressEvent;
+use super::secrets::hide_secrets;
+use super::short_command::CommandResult;
+use super::user_session::Session;
+use crate::archive_access::{ArchiveAccess as _, RetrievedContent};
+use crate::failure::{Error, ErrorKind};
+use crate::operations::operation::Operation;
+use crate::operations::proposed_action::{ProposedAction, WaitingActions, describe_all};
+use crate::operations::recorded_archive::RecordedArchive;
+use crate::operations::{grammar, manual};
+use crate::permissions::Entrypoint;
+use crate::proposal::conversation::{Reply, SessionState, yes_or_no};
+use crate::wording::{counted, printable};
+
+/// Folder of jobs below the state folder.
+const JOBS_FOLDER: &str = "jobs";
+/// Largest text that a retrieval shows, in bytes.
+const MAX_SHOWN_TEXT: usize = 2_000;
+
+impl Session {
+    /// Whether no proposal, action or question waits for an answer.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let conversation = &self.conversation;
+        conversation.shown().is_none()
+            && conversation.question().is_none()
+            && self.waiting_actions.is_none()
+    }
+
+    /// Whether actions wait for a yes.
+    #[must_use]
+    pub fn has_waiting_actions(&self) -> bool {
+        self.waiting_actions.is_some()
+    }
+
+    /// Handles a text that answers waiting actions, or is an operation on the archive. `None` for
+    /// any other text.
+    ///
+    /// # Errors
+    /// If the operation is not understood or fails.
+    pub async fn handle_operation(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
+        if let Some(result) = self.answer_waiting_actions(text).await? {
+            return Ok(Some(result));
+        }
+        if self.conversation.question().is_some() || !self.attached.is_empty() {
+            return Ok(None);
+        }
+        let Some(read) = grammar::parse(text) else {
+            return Ok(None);
+        };
+        let read = read.map_err(Error::input)?;
+        if let Some(collection) = &read.requires
+            && !self.has_collection(collection).await
+        {
+            return Ok(None);
+        }
+        let hidden = hide_secrets(text, &*self.deps.out);
+        self.trace_event("request", || json!({"text": hidden}));
+        self.start_operation(read.operation).await?;
+        Ok(Some(CommandResult::Done))
+    }
+
+    /// Runs `/manual ACTION JSON`.
+    ///
+    /// # Errors
+    /// If action or parameters are invalid, or the operation fails.
+    pub(super) async fn run_manual(
+        &mut self,
+        action: &str,
+        parameters: &str,
+    ) -> Result<CommandResult, Error> {
+        let operation = manual::parse(action, parameters).map_err(Error::input)?;
+        self.trace_event(
+            "manual",
+            || json!({"action": action, "parameters": operation.parameters()}),
+        );
+        self.start_operation(operation).await?;
+        Ok(CommandResult::Done)
+    }
+
+    /// Runs an operation, or shows it if it needs a yes.
+    async fn start_operation(&mut self, operation: Operation) -> Result<(), Error> {
+        self.archive()?;
+        self.drop_waiting()?;
+        if operation.needs_confirmation() {
+            return self.offer_actions(vec![ProposedAction::Archive { operation }], None);
+        }
+        self.run_operation(&operation).await
+    }
+
+    /// Shows actions, which then wait for a yes. `by`: the model that proposes them.
+    pub(super) fn offer_actions(
+        &mut self,
+        actions: Vec<ProposedAction>,
+        by: Option<&str>,
+    ) -> Result<(), Error> {
+        self.drop_waiting()?;
+        // The answer would come from another process, which knows nothing of this.
+        if self.deps.entrypoint == Entrypoint::Ask {
+            let sentence = format!(
+                "this needs a yes, which `watchkeeper chat` asks for; `watchkeeper archive` and \
+                 `watchkeeper job` do it at once: {}",
+                describe_all(&actions)
+            );
+            return Err(Error::input(sentence));
+        }
+        self.deps.out.report(ProgressEvent::Actions(&actions, by));
+        self.trace_event(
+            "actions",
+            || json!({"sentence": describe_all(&actions), "actions": actions, "model": by}),
+        );
+        self.waiting_actions = Some(WaitingActions {
+            actions,
+            at: Timestamp::now(),
+        });
+        Ok(())
+    }
+
+    /// Drops the proposal, question or action that waits.
+    fn drop_waiting(&mut self) -> Result<(), Error> {
+        if self.conversation.shown().is_some() || self.waiting_actions.take().is_some() {
+            self.report_note("the previous proposal is dropped");
+        }
+        self.conversation = SessionState::default();
+        self.remove_pending(&Reply::Dropped)
+    }
+
+    async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
+        let Some(waiting) = self.waiting_actions.take() else {
+            return Ok(None);
+        };
+        match yes_or_no(text) {
+            Some(true) if !waiting.is_fresh(Timestamp::now()) => Err(Error::input(
+                "this waited for more than an hour, so nothing was done; ask again",
+            )),
+            Some(true) => self.run_actions(waiting.actions).await.map(Some),
+            Some(false) => {
+                self.trace_event("dropped", || json!({}));
+                self.deps.out.report(ProgressEvent::Dropped);
+                Ok(Some(CommandResult::Done))
+            }
+            None => {
+                self.report_note("the previous proposal is dropped");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Records the yes, then runs the actions in order, and stops at the first failure.
+    async fn run_actions(&self, actions: Vec<ProposedAction>) -> Result<CommandResult, Error> {
+        self.record_confirmed(json!({
+            "sentence": describe_all(&actions), "actions": actions,
+        }))?;
+        let mut result = CommandResult::Done;
+        for action in actions {
+            match action {
+                ProposedAction::Archive { operation } => self.run_operation(&operation).await?,
+                ProposedAction::Job { request } => result = CommandResult::Organise(request),
+            }
+        }
+        Ok(result)
+    }
+
+    /// Runs an operation and reports its step.
+    async fn run_operation(&self, operation: &Operation) -> Result<(), Error> {
+        let archive = self.archive()?;
+        let out = Arc::clone(&self.deps.out);
+        out.report(ProgressEvent::Busy(&operation.describe()));
+        let outcome = match operation.clone() {
+            Operation::Verb(verb) => archive.run(verb).await.map(|answer| {
+                let words = answer["not_understood"].as_array().into_iter().flatten();
+                let words: Vec<&str> = words.filter_map(|word| word.as_str()).collect();
+                let ignored = !words.is_empty();
+                ignored.then(|| format!("not understood, ignored: {}", words.join(", ")))
+            }),
+            Operation::Retrieve { name, skip_cache } => {
+                let found = archive.retrieve(name, skip_cache).await;
+                found.map(|found| shown_text(&found))
+            }
+        };
+        out.report(ProgressEvent::Idle);
+        let note = outcome.map_err(|why| {
+            let reward = self.with_trajectory(|steps| steps.last().map(|step| step.reward));
+            let reward = reward.map(|reward| format!("reward {reward:+.2}"));
+            Error::new(ErrorKind::Failed, why).with(reward)
+        })?;
+        self.with_trajectory(|steps| {
+            if let Some(step) = steps.last() {
+                out.report(ProgressEvent::Operation(step));
+                self.trace_event(
+                    "operation",
+                    || json!({"sentence": step.result, "tool": step.action.tool}),
+                );
+            }
+        });
+        if let Some(note) = note {
+            self.report_note(&note);
+        }
+        Ok(())
+    }
+
+    /// The archive of this session.
+    pub(super) fn archive(&self) -> Result<&RecordedArchive, Error> {
+        let archive = self.archive.as_deref();
+        archive.ok_or_else(|| Error::input("no archive is reached here; start the agent"))
+    }
+
+    /// Whether the archive has a collection; without an answer it has none.
+    async fn has_collection(&self, collection: &str) -> bool {
+        let Some(archive) = &self.deps.archive else {
+            return false;
+        };
+        let listed = archive.run(Verb::List).await;
+        listed.is_ok_and(|answer| !answer["collections"][collection].is_null())
+    }
+
+    fn with_trajectory<T>(
+        &self,
+        read: impl FnOnce(&crate::operations::trajectory::SessionTrajectory) -> T,
+    ) -> T {
+        read(
+            &self
+                .trajectory
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        )
+    }
+
+    /// Reports the steps of this session, as text or as JSON lines.
+    pub(super) fn report_history(&self, as_lines: bool) {
+        let text = self.with_trajectory(|steps| match as_lines {
+            false => steps.describe(),
+            true => {
+                let lines = steps.to_json_lines();
+                let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+                lines.join("\n")
+            }
+        });
+        let text = match text.is_empty() {
+            true => "No steps yet.".to_owned(),
+            false => printable(&text).into_owned(),
+        };
+        self.deps.out.report(ProgressEvent::Text(&text));
+    }
+
+    /// Reports archive, jobs and cameras in a few lines. What can't be reached is named.
+    pub(super) async fn observe(&self) {
+        let mut lines = vec![self.observe_archive().await];
+        if let Ok(home) = &self.deps.state_dir {
+            lines.push(match Jobs::new(home.join(JOBS_FOLDER)).ids() {
+                Ok(ids) => format!("Jobs: {} stored", ids.len()),
+                Err(error) => format!("Jobs: {error}"),
+            });
+        }
+        lines.push(match self.fetch_snapshot().await {
+            Ok(here) => format!(
+                "Cameras: {}; {}",
+                here.sources.len(),
+                counted(here.pipelines.len() as u64, "pipeline")
+            ),
+            Err(error) => format!("Cameras: {}", error.in_full()),
+        });
+        lines.push(self.with_trajectory(|steps| steps.summary()));
+        self.deps
+            .out
+            .report(ProgressEvent::Text(&printable(&lines.join("\n"))));
+    }
+
+    async fn observe_archive(&self) -> String {
+        let Some(archive) = &self.deps.archive else {
+            return "Archive: none is reached here".to_owned();
+        };
+        match archive.run(Verb::Stats).await {
+            Ok(stats) => {
+                let number = |key: &str| stats[key].as_u64().unwrap_or_default();
+                let collections = stats["collections"].as_object().map_or(0, |all| all.len());
+                format!(
+                    "Archive: {} and {} in {}, {} of {} bytes; in memory {}",
+                    counted(number("entries"), "stored content"),
+                    counted(number("references"), "reference"),
+                    counted(collections as u64, "collection"),
+                    number("bytes"),
+                    number("max_bytes"),
+                    counted(number("cached_contents"), "content"),
+                )
+            }
+            Err(why) => format!("Archive: {why}"),
+        }
+    }
+}
+
+/// A short text of an entry, for the person; it is data.
+fn shown_text(found: &RetrievedContent) -> Option<String> {
+    let content = found.content.as_ref()?;
+    let is_text = found.content_type.starts_with("text/") && content.len() <= MAX_SHOWN_TEXT;
+    let text = std::str::from_utf8(content).ok().filter(|_| is_text)?;
+    Some(format!("it says: {}", printable(text.trim_end())))
+}
