@@ -9,6 +9,7 @@ mod agent_memory;
 mod alerts;
 mod api_document;
 mod archive;
+mod archive_agents;
 mod attack;
 mod backend_change;
 mod backends_pull;

@@ -1,10 +1,8 @@
 //! Actions that wait for a yes.
 
-use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::operation::Operation;
-use crate::proposal::conversation::CONFIRM_TIMEOUT_S;
 
 /// Most actions of one proposal.
 pub const MAX_ACTIONS: usize = 4;
@@ -30,23 +28,6 @@ impl ProposedAction {
             Self::Archive { operation } => operation.describe(),
             Self::Job { request } => format!("run the job: {request}"),
         }
-    }
-}
-
-/// Actions that were shown and wait for a yes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WaitingActions {
-    pub actions: Vec<ProposedAction>,
-    /// Time at which they were shown.
-    pub at: Timestamp,
-}
-
-impl WaitingActions {
-    /// Whether a yes at `now` still counts.
-    #[must_use]
-    pub fn is_fresh(&self, now: Timestamp) -> bool {
-        let age = now.duration_since(self.at);
-        age >= SignedDuration::ZERO && age.as_secs() <= CONFIRM_TIMEOUT_S
     }
 }
 

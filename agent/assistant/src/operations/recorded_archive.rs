@@ -22,11 +22,26 @@ pub type SharedTrajectory = Arc<Mutex<SessionTrajectory>>;
 /// The archive of a session.
 #[derive(Debug)]
 pub struct RecordedArchive {
-    pub archive: Arc<dyn ArchiveAccess>,
-    pub trajectory: SharedTrajectory,
+    archive: Arc<dyn ArchiveAccess>,
+    trajectory: SharedTrajectory,
 }
 
 impl RecordedArchive {
+    /// Wraps the archive of a session, if there is one.
+    #[must_use]
+    pub fn new(
+        archive: Option<Arc<dyn ArchiveAccess>>,
+        trajectory: &SharedTrajectory,
+    ) -> Option<Arc<Self>> {
+        let trajectory = Arc::clone(trajectory);
+        archive.map(|archive| {
+            Arc::new(Self {
+                archive,
+                trajectory,
+            })
+        })
+    }
+
     fn record(&self, tool: &'static str, params: &Value, outcome: StepOutcome, result: &str) {
         let mut steps = self
             .trajectory

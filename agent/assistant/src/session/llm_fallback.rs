@@ -14,6 +14,7 @@ use super::progress::ProgressEvent;
 use super::rewording::{RewordFailure, RewordResult, reword};
 use super::secrets::hide_secrets;
 use super::setup_runner::{SetupRequest, SetupRunner};
+use super::sub_agents::SubAgents;
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
 use crate::blueprint::{BlueprintError, BlueprintStore, Job, error};
@@ -284,13 +285,18 @@ impl Session {
             attached,
             earlier: self.history.to_json(),
         };
-        let (mut end, mut turn_log) = runner.run(request(routed, attached.clone())).await?;
+        let agents = SubAgents {
+            runner: &runner,
+            permissions: self.deps.approval.permissions().clone(),
+        };
+        let first = request(routed, attached.clone());
+        let (mut end, mut turn_log) = runner.run(first, &agents).await?;
         if end == TurnEnd::HandOver {
             turn_log.remove();
             self.report_note("this needs a set-up, which takes over");
             let routed = router::route_to_setup(&self.list_blueprints(), ChosenBy::HandOver);
             let routed = routed.map_err(|flaws| error::sentence(&flaws))?;
-            (end, turn_log) = runner.run(request(routed, attached)).await?;
+            (end, turn_log) = runner.run(request(routed, attached), &agents).await?;
         }
         let model = turn_log.turn.model().to_owned();
         self.finished_turn = Some(turn_log);

@@ -19,7 +19,6 @@ use watchkeeper_llm::{Client, Job, JobSpec};
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
-use super::sub_agents::SubAgents;
 use crate::archive_access::ArchiveAccess;
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::lesson::{Lesson, store};
@@ -115,27 +114,32 @@ impl std::fmt::Debug for SetupRunner<'_> {
 }
 
 impl SetupRunner<'_> {
-    /// Lets the LLM work on a request. The caller deletes the returned log once it has shown the
-    /// result.
+    /// Lets the LLM work on a request; a coordinator by `delegation`. The caller deletes the
+    /// returned log once it has shown the result.
     ///
     /// # Errors
     /// A sentence for the user.
-    pub async fn run(&self, request: SetupRequest<'_>) -> Result<(TurnEnd, TurnLog), String> {
-        let ran = self.run_turn(request, None).await?;
+    pub async fn run(
+        &self,
+        request: SetupRequest<'_>,
+        delegation: &dyn Delegation,
+    ) -> Result<(TurnEnd, TurnLog), String> {
+        let ran = self.run_turn(request, None, Some(delegation)).await?;
         Ok((ran.end?, ran.log))
     }
 
     /// Runs a turn; `ledger` is the name of its costs in the ledger, if they are another turn's.
+    /// `delegation` is for a coordinator only.
     pub(super) async fn run_turn(
         &self,
         request: SetupRequest<'_>,
         ledger: Option<String>,
+        delegation: Option<&dyn Delegation>,
     ) -> Result<TurnRun, String> {
         let context = hash_context(&request);
         let Route { blueprint, by } = request.routed;
         let entrypoint = request.permissions.entrypoint;
         let delegates = blueprint.job == BlueprintJob::Coordinator;
-        let max_cost = blueprint.cost;
         let brief = SetupSpec::new(blueprint, request.permissions);
         let mut turn_log = self.open_turn(request.text, context, entrypoint, &brief)?;
         let blueprint = &brief.blueprint;
@@ -144,33 +148,13 @@ impl SetupRunner<'_> {
             "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
         }));
         let name = format!("{}/{}", blueprint.name, turn_log.turn.head().id);
-        let name = ledger.unwrap_or(name);
-        let mut job = self.start_job(blueprint, name.clone(), entrypoint)?;
-        let delegation = SubAgents {
-            runner: self,
-            permissions: brief.permissions.clone(),
-            ledger: name,
-            turn: turn_log.turn.head().id.clone(),
-            max_cost,
-        };
-        let tools = ToolContext {
-            client: self.runtime.clone(),
-            preferred: self.preferred.clone(),
-            sees: job.model().image_tier,
-            detail: job.detail(),
-            second_opinion: self.second_opinion,
-            memory: Some(self.notes.clone()),
-            archive: self.archive.clone(),
-            pictures: Some(self.folder.join(PREVIEWS_FOLDER)),
-            attached: request.attached,
-            earlier: request.earlier,
-            at: self.at,
-        };
+        let mut job = self.start_job(blueprint, ledger.unwrap_or(name), entrypoint)?;
+        let tools = self.tool_context(&job, request.attached, request.earlier);
         let driver = TurnDriver {
             context: &tools,
             spec: &brief,
             trace: self.trace,
-            delegation: delegates.then_some(&delegation as &dyn Delegation),
+            delegation: delegation.filter(|_| delegates),
         };
         let outcome = driver
             .run(&mut turn_log, &mut job, &mut |seen| {
@@ -200,6 +184,28 @@ impl SetupRunner<'_> {
             log: turn_log,
             spent,
         })
+    }
+
+    /// What the tools of a turn may reach.
+    fn tool_context(
+        &self,
+        job: &Job,
+        attached: Vec<(String, Bytes)>,
+        earlier: Value,
+    ) -> ToolContext {
+        ToolContext {
+            client: self.runtime.clone(),
+            preferred: self.preferred.clone(),
+            sees: job.model().image_tier,
+            detail: job.detail(),
+            second_opinion: self.second_opinion,
+            memory: Some(self.notes.clone()),
+            archive: self.archive.clone(),
+            pictures: Some(self.folder.join(PREVIEWS_FOLDER)),
+            attached,
+            earlier,
+            at: self.at,
+        }
     }
 
     /// Starts the job of a turn, with the model of its blueprint.

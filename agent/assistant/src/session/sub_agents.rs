@@ -13,7 +13,7 @@ use crate::blueprint::{Blueprint, BlueprintStore, Job};
 use crate::permissions::ToolPermissions;
 use crate::proposal::llm_proposal::words;
 use crate::router::{ChosenBy, Route};
-use crate::setup_agent::delegation::{Delegated, Delegation, MAX_SUMMARY};
+use crate::setup_agent::delegation::{Delegated, Delegation, DelegationRequest, MAX_SUMMARY};
 use crate::setup_agent::turn_record::TurnEnd;
 use crate::wording::cut;
 
@@ -22,22 +22,17 @@ use crate::wording::cut;
 pub(super) struct SubAgents<'s> {
     pub(super) runner: &'s SetupRunner<'s>,
     pub(super) permissions: ToolPermissions,
-    /// Name of the costs in the ledger.
-    pub(super) ledger: String,
-    /// Id of the coordinator's turn.
-    pub(super) turn: String,
-    /// Limit of the coordinator's blueprint for all delegations together.
-    pub(super) max_cost: Money,
 }
 
 impl SubAgents<'_> {
-    /// The blueprint of an agent, within what is left of the limit.
-    fn blueprint(&self, agent: &str, delegated: Money) -> Result<Blueprint, String> {
-        let job = Job::from_name(agent).filter(|job| *job != Job::Coordinator);
-        let job = job.ok_or_else(|| format!("there is no agent {agent}"))?;
+    /// The blueprint of an agent, within what is left of the coordinator's limit.
+    fn blueprint(&self, wanted: &DelegationRequest<'_>) -> Result<Blueprint, String> {
+        let job = Job::from_name(wanted.agent).filter(|job| *job != Job::Coordinator);
+        let job = job.ok_or_else(|| format!("there is no agent {}", wanted.agent))?;
         let store = BlueprintStore::new(&self.runner.folder);
         let (blueprint, _) = store.serving(job)?;
-        let left = Money(self.max_cost.0.saturating_sub(delegated.0));
+        let limit = wanted.head.cost.unwrap_or(blueprint.cost);
+        let left = Money(limit.0.saturating_sub(wanted.delegated.0));
         if left == Money::ZERO {
             return Err("the limit of the request is spent; raise limits.cost_usd".to_owned());
         }
@@ -47,15 +42,21 @@ impl SubAgents<'_> {
         })
     }
 
-    async fn run_agent(&self, agent: &str, instruction: &str, delegated: Money) -> Delegated {
-        let blueprint = match self.blueprint(agent, delegated) {
+    async fn run_agent(&self, wanted: DelegationRequest<'_>) -> Delegated {
+        let blueprint = match self.blueprint(&wanted) {
             Ok(blueprint) => blueprint,
             Err(why) => return failed(why),
         };
+        let DelegationRequest {
+            agent,
+            instruction,
+            head,
+            ..
+        } = wanted;
         self.runner.trace_event(
             "delegated",
             json!({
-                "turn": self.turn, "agent": agent, "text": instruction,
+                "turn": head.id, "agent": agent, "text": instruction,
                 "sentence": format!("{agent} gets an instruction"),
             }),
         );
@@ -69,7 +70,8 @@ impl SubAgents<'_> {
             attached: Vec::new(),
             earlier: Value::Null,
         };
-        let ran = self.runner.run_turn(request, Some(self.ledger.clone()));
+        let ledger = format!("{}/{}", head.blueprint, head.id);
+        let ran = self.runner.run_turn(request, Some(ledger), None);
         let ran = match ran.await {
             Ok(ran) => ran,
             Err(why) => return failed(why),
@@ -106,12 +108,7 @@ fn failed(why: String) -> Delegated {
 }
 
 impl Delegation for SubAgents<'_> {
-    fn run<'a>(
-        &'a self,
-        agent: &'a str,
-        instruction: &'a str,
-        delegated: Money,
-    ) -> BoxFuture<'a, Delegated> {
-        self.run_agent(agent, instruction, delegated).boxed()
+    fn run<'a>(&'a self, wanted: DelegationRequest<'a>) -> BoxFuture<'a, Delegated> {
+        self.run_agent(wanted).boxed()
     }
 }

@@ -23,11 +23,11 @@ use watchkeeper_plain::Plain;
 use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::hide_secrets;
 use super::trial_runner::TrialRunner;
+use super::waiting_actions::WaitingActions;
 use crate::archive_access::ArchiveAccess;
 use crate::failure::{Error, ErrorKind};
 use crate::heartbeat_switch::HeartbeatControl;
 use crate::notes::Notes;
-use crate::operations::proposed_action::WaitingActions;
 use crate::operations::recorded_archive::{RecordedArchive, SharedTrajectory};
 use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalDecision, ApprovalRules, Author};
@@ -158,14 +158,8 @@ impl Session {
         let plain = Plain::new().map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
         let home = deps.state_dir.as_ref().ok();
         let trajectory = SharedTrajectory::default();
-        let recorded = |archive: &Arc<dyn ArchiveAccess>| {
-            Arc::new(RecordedArchive {
-                archive: Arc::clone(archive),
-                trajectory: Arc::clone(&trajectory),
-            })
-        };
         Ok(Self {
-            archive: deps.archive.as_ref().map(recorded),
+            archive: RecordedArchive::new(deps.archive.clone(), &trajectory),
             waiting_actions: None,
             blueprint: None,
             trace: home.map(|folder| {

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
 
+use super::turn_record::TurnHead;
 use crate::operations::proposed_action::ProposedAction;
 
 /// Names of the blueprints that a coordinator reaches.
@@ -19,6 +20,17 @@ pub const MAX_DELEGATIONS: u32 = 4;
 pub const MAX_INSTRUCTION: usize = 1_000;
 /// Longest summary of a result, in characters.
 pub const MAX_SUMMARY: usize = 1_500;
+
+/// What is handed to an agent.
+#[derive(Debug, Clone, Copy)]
+pub struct DelegationRequest<'a> {
+    pub agent: &'a str,
+    pub instruction: &'a str,
+    /// The turn that delegates; its cost limit is that of all delegations together.
+    pub head: &'a TurnHead,
+    /// Cost of the delegations before.
+    pub delegated: Money,
+}
 
 /// The result of a delegation.
 #[derive(Debug)]
@@ -33,11 +45,6 @@ pub struct Delegated {
 
 /// Runs instructions by other blueprints.
 pub trait Delegation: Sync + Debug {
-    /// Lets `agent` work on an instruction. `delegated`: cost of the delegations before.
-    fn run<'a>(
-        &'a self,
-        agent: &'a str,
-        instruction: &'a str,
-        delegated: Money,
-    ) -> BoxFuture<'a, Delegated>;
+    /// Lets an agent work on an instruction.
+    fn run<'a>(&'a self, wanted: DelegationRequest<'a>) -> BoxFuture<'a, Delegated>;
 }
