@@ -4,6 +4,7 @@ mod archive;
 mod audit;
 mod backends;
 mod camera;
+mod chat;
 mod coverage;
 mod event_export;
 mod evidence;
@@ -29,6 +30,7 @@ pub use self::archive::{ArchiveAction, ArchiveIngestArgs, ArchiveOrder, ArchiveQ
 pub use self::audit::{AuditAction, AuditArgs};
 pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
 pub use self::camera::{FindArgs, SetArgs};
+pub use self::chat::ChatArgs;
 pub use self::coverage::CoverageArgs;
 pub use self::event_export::EventExportArgs;
 pub use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
@@ -338,17 +340,6 @@ pub enum EventAction {
         #[arg(long, value_name = "KEY", requires = "statement")]
         key: Option<String>,
     },
-}
-
-/// Arguments of `chat`.
-#[derive(Debug, Args)]
-pub struct ChatArgs {
-    /// With --json, print new events too, as objects of the type `alert`.
-    #[arg(long)]
-    pub alerts: bool,
-    /// Blueprint for what the rules do not understand [default: the small model chooses].
-    #[arg(long, value_name = "NAME")]
-    pub blueprint: Option<String>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -7,6 +7,8 @@ use watchkeeper_contract::source::SourceStatus;
 use super::events::{self, Clock};
 use super::output::Output;
 use super::{remote, trace};
+use watchkeeper_assistant::operations::proposed_action::ProposedAction;
+use watchkeeper_assistant::operations::trajectory::SessionStep;
 use watchkeeper_assistant::past::PastAnswer;
 use watchkeeper_assistant::proposal::counts::format_counts;
 use watchkeeper_assistant::proposal::llm_proposal::words;
@@ -48,19 +50,8 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
                 out.line(hint);
             }
         }
-        ProgressEvent::Actions(actions, by) => {
-            let by = by.map_or_else(String::new, |model| {
-                format!(" (proposed by {})", words(model))
-            });
-            for action in *actions {
-                out.line(format!("To confirm{by}: {}", words(&action.describe())));
-            }
-            out.line("Nothing is done yet. Do it? yes or no");
-        }
-        ProgressEvent::Operation(step) => {
-            out.line(words(&step.result));
-            out.line(format!("Reward: {:+.2}", step.reward));
-        }
+        ProgressEvent::Actions(actions, by) => show_actions(actions, *by, out),
+        ProgressEvent::Operation(step) => out.line(step_lines(step)),
         ProgressEvent::Question(question, here) => {
             out.line(Session::question_error(question, here).to_string())
         }
@@ -99,6 +90,22 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
         ProgressEvent::TraceEntry(entry) => out.line(trace::line(entry)),
         ProgressEvent::Failure(failure) => out.line(failure.to_string()),
     }
+}
+
+/// Prints actions that wait for a yes, and the model that proposes them.
+fn show_actions(actions: &[ProposedAction], by: Option<&str>, out: &Output) {
+    let by = by.map_or_else(String::new, |model| {
+        format!(" (proposed by {})", words(model))
+    });
+    for action in actions {
+        out.line(format!("To confirm{by}: {}", words(&action.describe())));
+    }
+    out.line("Nothing is done yet. Do it? yes or no");
+}
+
+/// The result of an operation, and its reward.
+fn step_lines(step: &SessionStep) -> String {
+    format!("{}\nReward: {:+.2}", words(&step.result), step.reward)
 }
 
 /// Prints a camera, called `name`, and its pipelines.

@@ -237,7 +237,7 @@ fn coordinator_routes_four_requests_to_four_agents() -> anyhow::Result<()> {
     let ingest = documents(&site.bench)?;
     let said = chat(
         &site.bench,
-        &format!("{ingest}\n/switch coordinator\nplease run my four errands\nno\n"),
+        &format!("{ingest}\n/switch coordinator\nplease handle my four wishes\nno\n"),
     )?;
     let waits = last(&said, "actions")?;
     assert_eq!(waits["by_model"], true);

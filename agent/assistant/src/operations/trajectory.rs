@@ -29,7 +29,7 @@ const MISS: i64 = 20;
 /// Reward of anything that failed.
 const ERROR: i64 = -50;
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepOutcome {
     Done,

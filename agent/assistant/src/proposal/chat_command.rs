@@ -7,6 +7,7 @@ use watchkeeper_contract::assessment::AssessmentAnswer;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::nearest;
 
+use super::agent_command::{self, AgentCommand};
 use crate::reviews::PersonAnswer;
 
 /// A parsed slash command.
@@ -45,28 +46,8 @@ pub enum ChatCommand {
     },
     /// Path of a picture for the next request.
     Image(String),
-    /// State of archive, jobs and cameras.
-    Observe,
-    /// Steps of this session on the archive; `true`: as JSON lines.
-    History(bool),
-    /// An operation on the archive, or a tool of jobs, without a model.
-    Manual {
-        action: String,
-        /// JSON, not yet parsed; may be empty.
-        parameters: String,
-    },
-    /// The blueprint of this session.
-    Agent,
-    /// Chooses a blueprint; `None`: the small model chooses.
-    Switch(Option<String>),
-    ListBlueprints,
-    /// Prints a blueprint.
-    Show(String),
-    /// Creates a blueprint from the built-in one of a job.
-    Create {
-        name: String,
-        job: Option<String>,
-    },
+    /// About operations on the archive and blueprints.
+    Agents(AgentCommand),
     Help,
     Quit,
     /// A request to handle like typed text.
@@ -218,10 +199,11 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
                 "/trace takes a number from 1 to {MAX_ENTRIES}, such as /trace 50"
             )),
         },
-        "/observe" => ChatCommand::Observe,
-        "/agent" => ChatCommand::Agent,
-        "/list" => ChatCommand::ListBlueprints,
-        "/history" | "/manual" | "/switch" | "/show" | "/create" => agents(command, rest),
+        "/observe" | "/history" | "/manual" | "/agent" | "/switch" | "/list" | "/show"
+        | "/create" => match agent_command::parse(command, rest) {
+            Ok(command) => ChatCommand::Agents(command),
+            Err(why) => ChatCommand::Wrong(why),
+        },
         "/help" | "/?" => ChatCommand::Help,
         "/quit" | "/exit" => ChatCommand::Quit,
         other => unknown_command(other),
@@ -274,43 +256,6 @@ fn answer(answer: AssessmentAnswer, command: &str, rest: &str) -> ChatCommand {
             ),
             false => format!("{command} needs the number of an event, such as {command} 12"),
         }),
-    }
-}
-
-/// Parses commands about operations and blueprints.
-fn agents(command: &str, rest: &str) -> ChatCommand {
-    let words: Vec<&str> = rest.split_whitespace().collect();
-    match (command, words.as_slice()) {
-        ("/history", []) => ChatCommand::History(false),
-        ("/history", ["jsonl"]) => ChatCommand::History(true),
-        ("/history", _) => ChatCommand::Wrong("/history takes jsonl or nothing".to_owned()),
-        ("/manual", [action, ..]) => ChatCommand::Manual {
-            action: (*action).to_owned(),
-            parameters: rest
-                .strip_prefix(action)
-                .unwrap_or_default()
-                .trim()
-                .to_owned(),
-        },
-        ("/manual", []) => ChatCommand::Wrong(
-            "/manual needs an action, such as /manual retrieve {\"name\": \"research/alpha.txt\"}"
-                .to_owned(),
-        ),
-        ("/switch", []) => ChatCommand::Switch(None),
-        ("/switch", [name]) => ChatCommand::Switch(Some((*name).to_owned())),
-        ("/show", [name]) => ChatCommand::Show((*name).to_owned()),
-        ("/create", [name]) => ChatCommand::Create {
-            name: (*name).to_owned(),
-            job: None,
-        },
-        ("/create", [name, job]) => ChatCommand::Create {
-            name: (*name).to_owned(),
-            job: Some((*job).to_owned()),
-        },
-        _ => ChatCommand::Wrong(format!(
-            "{command} needs the name of a blueprint, such as {command} retriever; /list shows \
-             the names"
-        )),
     }
 }
 

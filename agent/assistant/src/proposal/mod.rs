@@ -13,6 +13,7 @@
 //!
 //! Not here: parsing of requests (`watchkeeper-plain`), I/O ([`session`](crate::session)).
 
+pub mod agent_command;
 pub mod auto_approval;
 pub mod backtest;
 pub mod chat_command;

@@ -2,8 +2,8 @@
 //!
 //! Invariants:
 //! - Commands that run here only read, record a person's answer about an event, pause the
-//!   heartbeat, or run an operation on the archive that the person wrote; what removes for good asks. Stop, pause and resume of pipelines, and narrow, become proposals that need
-//!   confirmation.
+//!   heartbeat, write a blueprint, or run an operation on the archive. Stop, pause and resume of
+//!   pipelines, and narrow, become proposals; what destroys for good asks.
 //! - No command reads a file that it names.
 
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::{Error, ErrorKind};
 use crate::operations::proposed_action::describe_all;
+use crate::proposal::agent_command::AgentCommand;
 use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
 use crate::proposal::costs::CostReport;
@@ -107,19 +108,7 @@ impl Session {
             ChatCommand::Plan => out.report(ProgressEvent::Text(&self.waiting_for())),
             ChatCommand::Cost => self.report_cost(),
             ChatCommand::Trace(count) => self.report_trace(count)?,
-            ChatCommand::Observe => self.observe().await,
-            ChatCommand::History(as_lines) => self.report_history(as_lines),
-            ChatCommand::Manual { action, parameters } => {
-                return self.run_manual(&action, &parameters).await;
-            }
-            ChatCommand::Agent => self.report_agent()?,
-            ChatCommand::Switch(name) => {
-                self.switch_blueprint(name.as_deref())?;
-                self.report_agent()?;
-            }
-            ChatCommand::ListBlueprints => self.report_blueprints(),
-            ChatCommand::Show(name) => self.show_blueprint(&name)?,
-            ChatCommand::Create { name, job } => self.create_blueprint(&name, job.as_deref())?,
+            ChatCommand::Agents(command) => return self.run_agent_command(command).await,
             ChatCommand::Help => {
                 out.report(ProgressEvent::Text(&chat_command::help()));
                 return Ok(CommandResult::from_reply(self.handle_text("help").await?));
@@ -135,6 +124,26 @@ impl Session {
                     "/quit works at a terminal only; DELETE /v1/conversations/ID ends this conversation",
                 ));
             }
+        }
+        Ok(CommandResult::Done)
+    }
+
+    /// Runs a command about operations on the archive or about blueprints.
+    async fn run_agent_command(&mut self, command: AgentCommand) -> Result<CommandResult, Error> {
+        match command {
+            AgentCommand::Observe => self.observe().await,
+            AgentCommand::History(as_lines) => self.report_history(as_lines),
+            AgentCommand::Manual { action, parameters } => {
+                return self.run_manual(&action, &parameters).await;
+            }
+            AgentCommand::Agent => self.report_agent()?,
+            AgentCommand::Switch(name) => {
+                self.switch_blueprint(name.as_deref())?;
+                self.report_agent()?;
+            }
+            AgentCommand::List => self.report_blueprints(),
+            AgentCommand::Show(name) => self.show_blueprint(&name)?,
+            AgentCommand::Create { name, job } => self.create_blueprint(&name, job.as_deref())?,
         }
         Ok(CommandResult::Done)
     }

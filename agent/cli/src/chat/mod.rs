@@ -25,6 +25,7 @@ use super::user_llm::session_deps;
 use lines::{Line, Lines};
 use watchkeeper_assistant::failure;
 use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::proposal::agent_command::AgentCommand;
 use watchkeeper_assistant::proposal::chat_command::{self, ChatCommand};
 use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
@@ -154,7 +155,7 @@ impl Chat<'_> {
         if command.is_none() && self.session.is_idle() && jobs::understands(line) {
             return self.organise(line.to_owned(), cancelled).await;
         }
-        if let Some(ChatCommand::Manual { action, parameters }) = &command
+        if let Some(ChatCommand::Agents(AgentCommand::Manual { action, parameters })) = &command
             && jobs::is_tool(action)
         {
             let (action, parameters) = (action.clone(), parameters.clone());
