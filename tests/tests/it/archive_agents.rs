@@ -143,7 +143,9 @@ fn manual_actions_are_typed_and_ask_like_words() -> anyhow::Result<()> {
         &format!(
             "{ingest}\n/manual retrieve {name}\n/manual retrieve {{\"nam\": 1}}\n\
              /manual destory {{}}\n/manual destroy {{\"collection\": \"research\"}}\nno\n\
-             /manual measure_quality {{\"pictures\": \"/nowhere\", \"colour\": 1}}\n"
+             /manual measure_quality {{\"pictures\": \"/nowhere\", \"colour\": 1}}\n\
+             /manual list_pictures {{\"folder\": {:?}}}\n",
+            bench.path("docs").display().to_string()
         ),
     )?;
     let done = operations(&said);
@@ -151,7 +153,7 @@ fn manual_actions_are_typed_and_ask_like_words() -> anyhow::Result<()> {
     assert!(done[1].0.contains("from durable"), "{done:?}");
     assert!(types(&said).contains(&"actions") && types(&said).contains(&"dropped"));
     let failures: String = said.iter().map(Value::to_string).collect();
-    for part in ["unknown field `nam`", "did you mean destroy?"] {
+    for part in ["unknown field `nam`", "did you mean destroy?", "0 pictures"] {
         assert!(failures.contains(part), "{part}: {failures}");
     }
     assert_eq!(entries(&bench)?, 3);
@@ -324,6 +326,40 @@ fn model_that_obeys_a_text_changes_nothing_without_a_yes() -> anyhow::Result<()>
     assert!(!operations(&said)[0].0.contains("out ("), "{said:#?}");
     let confirmed = site.traced("confirmed")?;
     assert!(confirmed.is_empty(), "{confirmed:#?}");
+    site.model.finish()
+}
+
+#[test]
+fn yes_runs_what_a_model_proposed() -> anyhow::Result<()> {
+    let photos = "photos-of-the-yard";
+    let ingest = json!({"source": "mem::x", "collection": "notes", "name": "x.txt"});
+    let bench = Bench::new("")?;
+    fs::create_dir_all(bench.path(photos))?;
+    let request = format!(
+        "group the pictures in {} by day",
+        bench.path(photos).display()
+    );
+    let steps = [
+        calls(&[("propose_ingest", ingest)]),
+        answers("It waits."),
+        calls(&[("propose_job", json!({"request": request}))]),
+        answers("It waits."),
+    ];
+    let site = Site::demo(&steps)?;
+    let _agent = agent(&site.bench)?;
+    let said = chat(
+        &site.bench,
+        "/switch ingestor\nbring the letter in\nyes\n/switch organiser\nplease handle the photo mess\n\
+         yes\n",
+    )?;
+    assert!(
+        operations(&said)[0].0.contains("Ingested notes/x.txt"),
+        "{said:#?}"
+    );
+    let plan = last(&said, "plan")?;
+    assert!(plan.to_string().contains("\"tool\":\"group\""), "{plan}");
+    let confirmed = site.traced("confirmed")?;
+    assert_eq!(confirmed.len(), 2, "each yes is recorded: {confirmed:#?}");
     site.model.finish()
 }
 

@@ -71,9 +71,8 @@ impl Session {
                 return Ok(CommandResult::from_reply(self.handle_text(&text).await?));
             }
             ChatCommand::Think { blueprint, text } => {
-                return Ok(CommandResult::from_reply(
-                    self.think(&text, blueprint.as_deref()).await?,
-                ));
+                let replied = self.think(&text, blueprint.as_deref()).await?;
+                return Ok(CommandResult::from_reply(replied));
             }
             ChatCommand::Status => {
                 let here = self.fetch_snapshot().await?;
