@@ -120,9 +120,13 @@ impl ObjectQueue {
     /// Copies a content. Returns whether its task is done: copied, too large, or without an entry.
     async fn copy(&self, durable: &Arc<Durable>, hash: ContentHash) -> Result<bool, ArchiveError> {
         let max = self.tier.max_bytes();
-        let read = move |durable: &Durable| match durable.index().blob(&hash) {
-            Some(blob) if blob.bytes > max => Ok(Err(())),
-            _ => durable.content(&hash).map(Ok),
+        let read = move |durable: &Durable| {
+            // A guard in the head of the match would still be held where `content` locks.
+            let blob = durable.index().blob(&hash);
+            match blob {
+                Some(blob) if blob.bytes > max => Ok(Err(())),
+                _ => durable.content(&hash).map(Ok),
+            }
         };
         match on_blocking_thread(durable, read).await? {
             Err(()) => count(&self.too_large),

@@ -279,7 +279,7 @@ fn llm_searches_the_archive() -> anyhow::Result<()> {
             "ingest", note, "--as", "yard", "--name", "a.txt", "--class", "car",
         ],
     )?;
-    let question = ["--think", "was the gate open"];
+    let question = ["--blueprint", "question", "what is in the archive"];
     let (code, objects, errors) = person::ask_json(&site.bench, &question)?;
     assert_eq!(code, 0, "{errors}");
     last(&objects, "answer")?;
