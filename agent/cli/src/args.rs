@@ -4,6 +4,7 @@ mod audit;
 mod backends;
 mod camera;
 mod coverage;
+mod evidence;
 mod frame;
 mod heartbeat;
 mod job;
@@ -26,6 +27,7 @@ pub use self::audit::{AuditAction, AuditArgs};
 pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
 pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
+pub use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
 pub use self::job::{JobAction, JobOutput, JobPlanArgs, JobRunArgs};
@@ -112,6 +114,11 @@ pub enum OnlineCommand {
     Reviews(ReviewArgs),
     /// Show when cameras were watched, and what could have been told.
     Coverage(CoverageArgs),
+    /// Write an event or a job to one file that the box signs, and verify such files.
+    Evidence {
+        #[command(subcommand)]
+        action: EvidenceAction,
+    },
     /// Save the latest frame of a camera to a file, or keep it on the box.
     Frame {
         #[command(subcommand)]

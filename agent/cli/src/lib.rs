@@ -23,6 +23,7 @@ mod discovery;
 mod doctor;
 mod download;
 mod events;
+mod evidence;
 pub mod exit;
 mod heartbeat;
 mod inspect;
@@ -170,6 +171,7 @@ fn configuration_for(
         | OnlineCommand::Events(_)
         | OnlineCommand::Reviews(_)
         | OnlineCommand::Coverage(_)
+        | OnlineCommand::Evidence { .. }
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
         OnlineCommand::Ask(_)
@@ -200,6 +202,7 @@ async fn online(
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
         OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,
         OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,
+        OnlineCommand::Evidence { action } => evidence::run(action, &client, out).await,
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,

@@ -27,6 +27,7 @@ mod decoders;
 mod demo;
 mod disk_at_boot;
 mod durability;
+mod evidence;
 mod examples;
 mod failures;
 mod fault_matrix;

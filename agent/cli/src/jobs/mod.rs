@@ -89,6 +89,11 @@ pub(super) fn answer(text: &str, socket: PathBuf, out: &Output) -> Result<(), Fa
     JobCommands::new(socket)?.plan(args, out)
 }
 
+/// The jobs of this user.
+pub(super) fn jobs_of_user() -> Result<Jobs, Failure> {
+    Ok(Jobs::new(state_folder()?.join(FOLDER)))
+}
+
 /// Tools and jobs of this user.
 struct JobCommands {
     tools: Toolbox,
@@ -99,7 +104,7 @@ impl JobCommands {
     fn new(socket: PathBuf) -> Result<Self, Failure> {
         let mut tools = picture_tools();
         tools.add(Arc::new(EventPictures::new(socket)));
-        let jobs = Jobs::new(state_folder()?.join(FOLDER));
+        let jobs = jobs_of_user()?;
         Ok(Self { tools, jobs })
     }
 

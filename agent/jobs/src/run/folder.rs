@@ -24,9 +24,12 @@ use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
 use crate::plan::CheckedPlan;
 use crate::tool::is_name;
 
-const INFO: &str = "job.json";
-const LOG: &str = "log.jsonl";
-const RESULTS: &str = "results";
+/// Description of a job: ID, origin and plan.
+pub const INFO: &str = "job.json";
+/// Log of a job.
+pub const LOG: &str = "log.jsonl";
+/// Folder of the results of steps.
+pub const RESULTS: &str = "results";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
 const CANCEL: &str = "cancel";
@@ -287,6 +290,12 @@ impl JobFolder {
     #[must_use]
     pub const fn info(&self) -> &JobInfo {
         &self.info
+    }
+
+    /// Folder with [`INFO`], [`LOG`] and [`RESULTS`].
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns the records so far.

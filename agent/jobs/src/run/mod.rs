@@ -13,7 +13,7 @@ mod tests;
 mod trajectory;
 
 pub use execution::Ended;
-pub use folder::{JobFolder, JobFolderError, JobId, JobInfo, Jobs};
+pub use folder::{INFO, JobFolder, JobFolderError, JobId, JobInfo, Jobs, LOG, RESULTS};
 pub use log::{LogError, LogRecord, StepResult};
 pub use runner::{JobEvent, RunError, Runner};
 pub use trajectory::{Transition, trajectory};

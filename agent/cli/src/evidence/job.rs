@@ -1,0 +1,156 @@
+//! The bundle of a job: description, log, trajectory, results, and the files in its output folder.
+//!
+//! - Links and what is no regular file are left out, and stated as missing.
+//! - A file that changes while the bundle is written makes it unsound, which the caller finds.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use watchkeeper_bundle::archive::is_name_byte;
+use watchkeeper_bundle::write::Contents;
+use watchkeeper_bundle::{JOB_LOG, MAX_FILES};
+use watchkeeper_client::RuntimeClient;
+use watchkeeper_contract::bundle::JobBundle;
+use watchkeeper_jobs::plan;
+use watchkeeper_jobs::run::{INFO, JobFolder, LOG, LogRecord, RESULTS, trajectory};
+use watchkeeper_pictures::folder::JOB_MARKER;
+
+use super::super::exit::{Exit, Failure};
+use super::super::jobs::jobs_of_user;
+
+/// Deepest folder below the output folder.
+const MAX_DEPTH: usize = 8;
+/// Most bytes of the original name in the name of a file.
+const MAX_STEM: usize = 60;
+
+/// Writes the bundle of the job with the ID `id`, or the begin of it.
+pub(super) async fn write(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(), Failure> {
+    let job = jobs_of_user()?.open(id)?;
+    if job.is_running()? {
+        let sentence = format!("job {} is running; wait for it or cancel it", job.info().id);
+        return Err(Failure::new(Exit::Failed, sentence));
+    }
+    let contents = collect(&job)?;
+    let (files, missing) = contents.describe();
+    let bundle = JobBundle {
+        id: job.info().id.clone(),
+        created_ms: job.info().created_ms,
+        files,
+        missing,
+    };
+    let signed = client.sign_job(&bundle).await?;
+    let mut out = BufWriter::new(out);
+    let written = contents.sign(signed).write(&mut out);
+    written
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the bundle: {error}")))
+}
+
+fn collect(job: &JobFolder) -> Result<Contents, Failure> {
+    let mut contents = Contents::default();
+    let folder = job.path();
+    add(&mut contents, INFO, &folder.join(INFO), None);
+    if folder.join(LOG).exists() {
+        add(&mut contents, JOB_LOG, &folder.join(LOG), None);
+    } else {
+        contents.add_text(JOB_LOG, "");
+        contents.add_missing("run", "the job was never run");
+    }
+    let log = job.log()?;
+    let rewards = plan::read(&job.info().plan)
+        .ok()
+        .and_then(|plan| plan.rewards);
+    let lines = trajectory(&log, rewards).into_iter();
+    let lines = lines.map(|step| serde_json::to_string(&step).unwrap_or_default() + "\n");
+    contents.add_text("trajectory.jsonl", lines.collect::<String>());
+    for line in &log {
+        if let LogRecord::Finished { step, .. } = &line.record {
+            let name = format!("{RESULTS}/{step}.json");
+            if !contents.has(&name) && !contents.is_missing(&name) {
+                add(&mut contents, &name, &folder.join(&name), None);
+            }
+        }
+    }
+    add_output(&mut contents, &job.info().output);
+    Ok(contents)
+}
+
+fn add(contents: &mut Contents, name: &str, path: &Path, original: Option<String>) {
+    if let Err(error) = contents.add_path(name, path, original) {
+        contents.add_missing(name, error.to_string());
+    }
+}
+
+/// Adds the files of the output folder, in the order of their paths.
+fn add_output(contents: &mut Contents, output: &Path) {
+    let mut found = BTreeMap::new();
+    walk(output, Path::new(""), MAX_DEPTH, &mut found);
+    for (n, (original, kind)) in found.into_iter().enumerate() {
+        let shown = original.display().to_string();
+        if contents.count() >= MAX_FILES - 2 {
+            let why = format!("a bundle has at most {MAX_FILES} files; this and later ones");
+            return contents.add_missing(shown, why);
+        }
+        match (kind, original.to_str()) {
+            (Found::File, Some(text)) => {
+                let name = format!("files/{:06}-{}", n + 1, allowed(text));
+                add(
+                    contents,
+                    &name,
+                    &output.join(&original),
+                    Some(text.to_owned()),
+                );
+            }
+            (Found::File, None) => contents.add_missing(shown, "its name is not UTF-8"),
+            (Found::Skipped(why), _) => contents.add_missing(shown, why),
+        }
+    }
+}
+
+enum Found {
+    File,
+    Skipped(String),
+}
+
+fn walk(output: &Path, below: &Path, depth: usize, found: &mut BTreeMap<PathBuf, Found>) {
+    let entries = match fs::read_dir(output.join(below)) {
+        Ok(entries) => entries,
+        Err(error) => {
+            found.insert(below.to_owned(), Found::Skipped(error.to_string()));
+            return;
+        }
+    };
+    for entry in entries.flatten() {
+        let path = below.join(entry.file_name());
+        if found.len() > MAX_FILES || path == Path::new(JOB_MARKER) {
+            continue;
+        }
+        let skip = |why: &str| Found::Skipped(why.to_owned());
+        let kind = match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => {
+                walk(output, &path, depth - 1, found);
+                continue;
+            }
+            Ok(kind) if kind.is_file() => Found::File,
+            Ok(kind) if kind.is_dir() => skip("the folder is too deep"),
+            Ok(_) => skip("it is a link or a special file"),
+            Err(error) => Found::Skipped(error.to_string()),
+        };
+        found.insert(path, kind);
+    }
+}
+
+/// The end of a path in the characters that a name in a bundle may have.
+fn allowed(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let bytes = name.bytes().map(|byte| match is_name_byte(byte) {
+        true => char::from(byte),
+        false => '_',
+    });
+    let name: Vec<char> = bytes.collect();
+    name.iter()
+        .skip(name.len().saturating_sub(MAX_STEM))
+        .collect()
+}

@@ -1,0 +1,217 @@
+//! `watchkeeper evidence`: signed bundles of events and jobs.
+//!
+//! - A bundle gets its name when it is complete, verified and on stable storage. An existing file
+//!   is never replaced.
+//! - The runtime makes the bundle of an event. That of a job is made here, and the runtime signs
+//!   its hashes.
+
+mod describe;
+mod job;
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use tempfile::NamedTempFile;
+use watchkeeper_bundle::BundleFault;
+use watchkeeper_bundle::verify::{ExpectedKey, Verified, verify};
+use watchkeeper_client::{JournalRecord, RuntimeClient};
+use watchkeeper_contract::event::MAX_PAGE;
+use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_store::durable::sync_folder;
+
+use super::args::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
+use super::exit::{Exit, Failure};
+use super::output::Output;
+
+/// Length of an Ed25519 public key in bytes.
+const KEY_BYTES: usize = 32;
+/// Longest file of a key that is read, in bytes.
+const MAX_KEY_FILE: u64 = 1024;
+
+pub(super) async fn run(
+    action: EvidenceAction,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    match action {
+        EvidenceAction::Export(args) => export(&args, client, out).await,
+        EvidenceAction::Verify(args) => check(&args, out),
+        EvidenceAction::Key => {
+            let key = client.box_key().await?;
+            out.both(&key, || {
+                format!("key          {}\nfingerprint  {}", key.key, key.fingerprint)
+            });
+            Ok(())
+        }
+    }
+}
+
+async fn export(
+    args: &EvidenceExportArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let output = &args.output;
+    if output.symlink_metadata().is_ok() {
+        return Err(exists(output));
+    }
+    let folder = match output.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let unwritten = |error: std::io::Error| {
+        let sentence = format!("can't write {}: {error}", output.display());
+        Failure::new(Exit::Failed, sentence)
+    };
+    let mut new = NamedTempFile::new_in(folder).map_err(unwritten)?;
+    out.busy("collecting the evidence");
+    match find(&args.what, client).await? {
+        Subject::Event(seq) => {
+            let file = new.reopen().map_err(unwritten)?;
+            let mut file = tokio::fs::File::from_std(file);
+            client.event_bundle(seq, args.to_head, &mut file).await?;
+        }
+        Subject::Job => job::write(&args.what, client, new.as_file_mut()).await?,
+    }
+    let mut written = BufReader::new(new.reopen().map_err(unwritten)?);
+    let verified = verify(&mut written, None).map_err(|fault| {
+        let sentence = format!("the bundle is not sound, try again: {fault}");
+        Failure::new(Exit::Failed, sentence)
+    })?;
+    new.as_file().sync_all().map_err(unwritten)?;
+    new.persist_noclobber(output)
+        .map_err(|error| match error.error.kind() {
+            std::io::ErrorKind::AlreadyExists => exists(output),
+            _ => unwritten(error.error),
+        })?;
+    sync_folder(folder).map_err(unwritten)?;
+    out.both(&describe::object(&verified, output, false), || {
+        describe::exported(&verified, output)
+    });
+    Ok(())
+}
+
+fn exists(output: &Path) -> Failure {
+    let sentence = format!(
+        "{} exists; choose a new file with --output",
+        output.display()
+    );
+    Failure::input(sentence)
+}
+
+/// What a bundle is to be about.
+enum Subject {
+    Event(EventSeq),
+    Job,
+}
+
+/// Reads a number of a record, an ID of an event, or anything else as an ID of a job.
+async fn find(what: &str, client: &RuntimeClient) -> Result<Subject, Failure> {
+    if let Ok(seq) = what.parse() {
+        return Ok(Subject::Event(seq));
+    }
+    let Ok(id) = what.parse::<EventId>() else {
+        return Ok(Subject::Job);
+    };
+    let mut after = EventSeq(0);
+    loop {
+        let page = client.events(after, MAX_PAGE).await?;
+        let Some(last) = page.last() else {
+            let sentence = format!("there is no event {what} in the journal");
+            let hint = "`watchkeeper events` lists what is there".to_owned();
+            return Err(Failure::input(sentence).with([hint]));
+        };
+        after = last.seq();
+        let is_wanted =
+            |record: &&JournalRecord| matches!(record, JournalRecord::Known(e) if e.id == id);
+        if let Some(found) = page.iter().find(is_wanted) {
+            return Ok(Subject::Event(found.seq()));
+        }
+    }
+}
+
+fn check(args: &EvidenceVerifyArgs, out: &Output) -> Result<(), Failure> {
+    let name = args.file.display();
+    let key = expected_key(args)?;
+    let file = File::open(&args.file)
+        .map_err(|error| Failure::input(format!("can't read {name}: {error}")))?;
+    out.busy("verifying the bundle");
+    let verified: Verified = verify(&mut BufReader::new(file), key.as_ref()).map_err(|fault| {
+        let sentence = format!("{name}: NOT SOUND: {fault}");
+        let failure = Failure::new(Exit::Failed, sentence);
+        match fault {
+            BundleFault::Io(_) | BundleFault::Newer(_) => Failure::input(failure.sentence),
+            BundleFault::Form(_) | BundleFault::Changed(_) => failure,
+        }
+    })?;
+    let is_pinned = key.is_some();
+    out.both(&describe::object(&verified, &args.file, is_pinned), || {
+        describe::lines(&verified, &args.file, is_pinned).join("\n")
+    });
+    Ok(())
+}
+
+fn expected_key(args: &EvidenceVerifyArgs) -> Result<Option<ExpectedKey>, Failure> {
+    if let Some(hex) = &args.fingerprint {
+        let key = ExpectedKey::by_fingerprint(hex);
+        let wrong = || Failure::input(format!("--fingerprint {hex:?}: not 64 hex digits"));
+        return key.map(Some).ok_or_else(wrong);
+    }
+    let Some(text) = &args.key else {
+        return Ok(None);
+    };
+    let wrong = |why: String| Failure::input(format!("--key {text}: {why}"));
+    if let Some(key) = parse_key(text) {
+        return Ok(Some(ExpectedKey::by_key(&key)));
+    }
+    let mut content = String::new();
+    File::open(text)
+        .and_then(|file| {
+            std::io::Read::read_to_string(
+                &mut std::io::Read::take(file, MAX_KEY_FILE),
+                &mut content,
+            )
+        })
+        .map_err(|error| wrong(format!("neither a public key nor a file with one: {error}")))?;
+    let mut words = content.split_whitespace();
+    let key = words.find_map(parse_key);
+    let key = key.ok_or_else(|| wrong("the file has no public key of 32 bytes".to_owned()))?;
+    Ok(Some(ExpectedKey::by_key(&key)))
+}
+
+fn parse_key(text: &str) -> Option<Vec<u8>> {
+    let key = BASE64.decode(text.trim()).ok()?;
+    (key.len() == KEY_BYTES).then_some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(key: Option<&str>, fingerprint: Option<&str>) -> EvidenceVerifyArgs {
+        EvidenceVerifyArgs {
+            file: "x".into(),
+            key: key.map(str::to_owned),
+            fingerprint: fingerprint.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn key_file_and_fingerprint_name_the_same_key() -> Result<(), Box<dyn std::error::Error>> {
+        let key = BASE64.encode([7; KEY_BYTES]);
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("key.txt");
+        std::fs::write(&file, format!("key          {key}\nfingerprint  ab\n"))?;
+        let read = |args| expected_key(&args).map_err(|failure| failure.to_string());
+        let by_key = read(args(Some(&key), None))?;
+        assert_eq!(read(args(file.to_str(), None))?, by_key);
+        let hex = watchkeeper_bundle::signature::fingerprint(&[7; KEY_BYTES]);
+        assert_eq!(read(args(None, Some(&hex)))?, by_key);
+        assert!(read(args(Some("nothing.txt"), None)).is_err());
+        assert!(read(args(None, Some("ab"))).is_err());
+        Ok(())
+    }
+}
