@@ -68,7 +68,9 @@ pub fn local_minute(unix_ms: i64) -> String {
     format_local(unix_ms, "%H:%M")
 }
 
-fn format_local(unix_ms: i64, format: &str) -> String {
+/// Formats a time of this machine's zone by a format of `strftime`.
+#[must_use]
+pub fn format_local(unix_ms: i64, format: &str) -> String {
     match jiff::Timestamp::from_millisecond(unix_ms) {
         Ok(at) => at
             .to_zoned(jiff::tz::TimeZone::system())

@@ -4,6 +4,7 @@ mod audit;
 mod backends;
 mod camera;
 mod coverage;
+mod event_export;
 mod evidence;
 mod frame;
 mod heartbeat;
@@ -27,6 +28,7 @@ pub use self::audit::{AuditAction, AuditArgs};
 pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
 pub use self::camera::{FindArgs, SetArgs};
 pub use self::coverage::CoverageArgs;
+pub use self::event_export::EventExportArgs;
 pub use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
@@ -315,6 +317,8 @@ pub struct EventArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 pub enum EventAction {
+    /// Write events to a folder for a person: pictures, clips, JSON and one page.
+    Export(EventExportArgs),
     /// Verify the hash chain of the journal and print its last hash, to compare with a saved one.
     Verify {
         /// Also verify a signed statement of `coverage --statement`: its signature, and that the

@@ -14,6 +14,7 @@ use watchkeeper_contract::rule::Severity;
 use super::args::{EventAction, EventArgs};
 use super::chain::ChainSummary;
 use super::coverage;
+use super::event_export;
 use super::exit::Failure;
 use super::output::Output;
 use watchkeeper_assistant::reviews::{describe_record, verdict_name};
@@ -295,8 +296,12 @@ pub(super) async fn run(
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
-    if let Some(EventAction::Verify { statement, key }) = args.action {
-        return verify(statement.as_deref(), key.as_deref(), client, out).await;
+    match args.action {
+        Some(EventAction::Verify { statement, key }) => {
+            return verify(statement.as_deref(), key.as_deref(), client, out).await;
+        }
+        Some(EventAction::Export(args)) => return event_export::run(&args, client, out).await,
+        None => {}
     }
     let after = match args.after {
         Some(after) => EventSeq(after),

@@ -22,6 +22,7 @@ mod coverage;
 mod discovery;
 mod doctor;
 mod download;
+mod event_export;
 mod events;
 mod evidence;
 pub mod exit;

@@ -206,7 +206,8 @@ pub fn file_name(text: &str) -> String {
 }
 
 /// Returns `name`, numbered if it was used before; case makes no difference, as on some disks.
-fn unique(name: &str, taken: &mut HashSet<String>) -> String {
+#[must_use]
+pub fn unique(name: &str, taken: &mut HashSet<String>) -> String {
     let path = Path::new(name);
     let ending = path.extension().map(|e| e.to_string_lossy().into_owned());
     let stem = path

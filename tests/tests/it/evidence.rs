@@ -375,6 +375,55 @@ fn rewritten(files: &Files, state: &Path, other: &Path) -> anyhow::Result<Vec<(S
 }
 
 #[test]
+fn exported_folder_has_a_page_with_pictures_and_clips() -> anyhow::Result<()> {
+    let (bench, _runtime, seq) = watched()?;
+    let folder = bench.path("for people");
+    let target = folder.display().to_string();
+    let export = |arguments: &[&str]| -> anyhow::Result<Output> {
+        let mut command = person::command(&bench)?;
+        command.args(["events", "export"]).args(arguments);
+        Ok(command.args(["--output", &target]).output()?)
+    };
+    let nothing = export(&["--rule", "nobody"])?;
+    assert_eq!(nothing.status.code(), Some(2), "{}", text(&nothing));
+    let unknown = export(&["999999"])?;
+    assert!(
+        text(&unknown).contains("there is no event 999999"),
+        "{}",
+        text(&unknown)
+    );
+    assert!(!folder.exists());
+
+    let out = export(&["--from", "1h", "--camera", "street", "--rule", "somebody"])?;
+    assert!(out.status.success(), "{}", text(&out));
+    let again = export(&[&seq.to_string()])?;
+    assert!(text(&again).contains("exists"), "{}", text(&again));
+
+    let page = fs::read_to_string(folder.join("index.html"))?;
+    assert!(!page.contains("http"), "the page refers to the network");
+    let (mut events, mut clips) = (0, 0);
+    for entry in fs::read_dir(&folder)? {
+        let entry = entry?;
+        if !entry.file_type()?.is_dir() {
+            continue;
+        }
+        events += 1;
+        let name = entry.file_name().into_string().ok().context("a name")?;
+        assert!(name.contains(" street somebody"), "{name}");
+        let records = fs::read(entry.path().join("event.json"))?;
+        let records: Value = serde_json::from_slice(&records)?;
+        let first = &records["records"][0];
+        assert_eq!(first["body"]["rule"], "somebody", "{records:#}");
+        let picture = fs::read(entry.path().join("picture.jpg"))?;
+        assert_eq!(Hash::of(&picture).to_string(), first["media"][0]["sha256"]);
+        clips += usize::from(entry.path().join("clip.mp4").exists());
+    }
+    assert!(events >= 1 && clips >= 1, "{events} events, {clips} clips");
+    assert_eq!(page.matches("<section>").count(), events);
+    Ok(())
+}
+
+#[test]
 fn bundle_states_media_and_pipeline_that_are_gone() -> anyhow::Result<()> {
     let (bench, _runtime, seq) = watched()?;
     for day in fs::read_dir(bench.path("state/media"))? {
