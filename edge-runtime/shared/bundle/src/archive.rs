@@ -103,14 +103,14 @@ pub fn write_end(out: &mut impl Write) -> io::Result<()> {
     out.write_all(&[0; 2 * BLOCK])
 }
 
+/// Receiver of name, size and content of a file.
+pub type OnFile<'a> = dyn FnMut(&str, u64, &mut dyn Read) -> Result<(), BundleFault> + 'a;
+
 /// Calls `on_file` with name, size and content of each file. It must read the whole content.
 ///
 /// # Errors
 /// When the file has not the form of a bundle, or `on_file` fails.
-pub fn read(
-    input: &mut impl Read,
-    on_file: &mut dyn FnMut(&str, u64, &mut dyn Read) -> Result<(), BundleFault>,
-) -> Result<(), BundleFault> {
+pub fn read(input: &mut impl Read, on_file: &mut OnFile<'_>) -> Result<(), BundleFault> {
     let mut last = String::new();
     for _ in 0..=MAX_FILES {
         let block = read_block(input)?;

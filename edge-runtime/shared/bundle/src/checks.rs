@@ -84,11 +84,10 @@ fn check_links(
     let mut has_gap = false;
     for (seq, link) in &all {
         match before {
-            Some((last, hash)) if last + 1 == *seq => {
-                if link.previous != Some(hash) {
-                    return changed(format!("record {seq} does not follow from {last}"));
-                }
+            Some((last, hash)) if last + 1 == *seq && link.previous != Some(hash) => {
+                return changed(format!("record {seq} does not follow from {last}"));
             }
+            Some((last, _)) if last + 1 == *seq => {}
             Some(_) => has_gap = true,
             None => {}
         }
