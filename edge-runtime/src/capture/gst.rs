@@ -12,6 +12,7 @@ mod device;
 mod entry;
 mod http;
 mod mode;
+mod packet_probe;
 mod pipeline;
 mod platform;
 mod signals;
@@ -37,6 +38,7 @@ use self::signals::{Signals, fault};
 use super::cause;
 use super::check::{Missing, package_of};
 use super::feed::{Feed, FeedError, Raw, Step};
+use super::packets::PacketRing;
 use super::privacy::Unmasked;
 
 /// Buffers that a hardware decoder may hold before its first picture, and between two: the 16 that
@@ -93,9 +95,16 @@ enum Kind {
 
 impl GstFeed {
     /// Builds and starts the pipeline; network sources connect in the background.
-    pub(super) fn open(request: &Request<'_>) -> Result<Self, FeedError> {
+    /// `packets` takes the encoded stream, if there is one.
+    pub(super) fn open(
+        request: &Request<'_>,
+        packets: Option<Arc<PacketRing>>,
+    ) -> Result<Self, FeedError> {
         gst::init().map_err(|e| fault(&format!("GStreamer does not start: {e}")))?;
-        let signals = Arc::new(Signals::default());
+        let signals = Arc::new(Signals {
+            packets,
+            ..Signals::default()
+        });
         let pipeline = gst::Pipeline::new();
         let sink = pipeline::build(&pipeline, request, &signals)?;
         let (place, kind) = match &request.origin {

@@ -14,6 +14,8 @@ use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::source::{Blindness, LossCause};
 use watchkeeper_vision::frame::Frame;
 
+use super::packets::{PacketReader, PacketRing};
+
 /// Max frames that wait for one subscriber of a recording; a live source has a slot of one.
 pub const QUEUE_SIZE: usize = 2;
 
@@ -78,6 +80,8 @@ struct State {
 /// Mailbox between one source and its subscribers.
 #[derive(Debug, Default)]
 pub(super) struct Hub {
+    /// The encoded stream of the source; absent where a mask covers a part of it.
+    pub(super) packets: Option<Arc<PacketRing>>,
     state: Mutex<State>,
     /// Wakes the source: a subscriber came, left or took a frame, or the source is to close.
     changed: Condvar,
@@ -92,6 +96,14 @@ pub(super) struct Demand {
 }
 
 impl Hub {
+    /// A mailbox of a source whose encoded stream goes to `packets`.
+    pub(super) fn new(packets: Option<Arc<PacketRing>>) -> Self {
+        Self {
+            packets,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn subscribe(self: &Arc<Self>) -> FrameReceiver {
         let arrived = Arc::new(Condvar::new());
         let mut state = self.state.lock();
@@ -247,6 +259,16 @@ impl FrameReceiver {
             hub: Arc::clone(&self.hub),
             id: self.id,
         }
+    }
+
+    /// Returns a reader of the source's encoded stream that keeps the last `span` of it.
+    ///
+    /// # Errors
+    /// A sentence, where a privacy mask covers something of the source.
+    pub fn read_packets(&self, span: Duration) -> Result<PacketReader, String> {
+        let ring = self.hub.packets.as_ref();
+        let reader = ring.map(|ring| PacketReader::new(Arc::clone(ring), span));
+        reader.ok_or_else(|| "a privacy mask covers a part of the camera".to_owned())
     }
 
     /// Reports that an object was followed in the frame of this presentation time: the source is

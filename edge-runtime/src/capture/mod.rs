@@ -23,6 +23,7 @@ mod feed;
 mod gst;
 pub mod mailbox;
 pub mod notices;
+pub mod packets;
 mod privacy;
 pub(crate) mod rate;
 pub mod source;

@@ -47,7 +47,8 @@ impl Source {
         };
         let full_spec = spec.clone();
         let shared = Arc::new(Shared {
-            hub: Arc::new(Hub::default()),
+            // Nothing shows what a mask covers.
+            hub: Arc::new(Hub::new(deps.privacy.is_none().then(Arc::default))),
             board: Mutex::new(StatusBoard {
                 state: State::Idle,
                 lost: None,

@@ -9,7 +9,7 @@ use watchkeeper_contract::event::{
     ChainReport, Clip, Decision, EVENT_SCHEMA, EventBody, GapCause, Phase, Verdict,
 };
 use watchkeeper_contract::id::EventId;
-use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::rule::{ClipMaterial, Severity};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{FaultyStore, Keyspace, MemoryStore, OpenOutcome};
 
@@ -290,6 +290,8 @@ fn interrupted_clip_is_reported_once_after_its_event() {
     };
     let filmed = |id: &str| Event {
         clip: Some(Clip {
+            made_of: ClipMaterial::default(),
+            note: None,
             id: id.to_owned(),
             start: stamp.at,
             end: None,

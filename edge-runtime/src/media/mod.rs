@@ -2,6 +2,7 @@
 //!
 //! GStreamer types stay in this folder and [`crate::capture`].
 
+pub mod remux;
 mod sink;
 pub mod video;
 pub mod window;

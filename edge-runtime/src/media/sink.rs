@@ -74,6 +74,11 @@ pub(super) fn missing_element(element: &str) -> SinkError {
     }
 }
 
+/// Converts a time, which is zero if it is too large.
+pub(super) fn clock_time(time: Duration) -> gst::ClockTime {
+    gst::ClockTime::try_from(time).unwrap_or(gst::ClockTime::ZERO)
+}
+
 /// Makes an error of the pipeline wake a caller that waits in `src`.
 fn wake_on_error(pipeline: &gst::Pipeline, src: &gst_app::AppSrc) {
     let Some(bus) = pipeline.bus() else { return };
@@ -120,18 +125,35 @@ impl Sink {
             .build()
             .map_err(|e| broken(e.to_string()))?;
         let caps = info.to_caps().map_err(|e| broken(e.to_string()))?;
+        let convert = make("videoconvert")?;
+        let chain: Vec<gst::Element> = std::iter::once(convert)
+            .chain(rest.iter().cloned())
+            .collect();
+        let sink = Self::start(&caps, size, &chain, what)?;
+        sink.src.set_block(!drop);
+        sink.src
+            .set_property_from_str("leaky-type", if drop { "downstream" } else { "none" });
+        Ok(sink)
+    }
+
+    /// Starts `appsrc ! rest…` with this format; a caller waits while the queue is full.
+    pub(super) fn start(
+        caps: &gst::Caps,
+        size: [u32; 2],
+        rest: &[gst::Element],
+        what: &'static str,
+    ) -> Result<Self, SinkError> {
+        let broken = |message: String| SinkError::Broken { what, message };
         make("appsrc")?;
         let src = gst_app::AppSrc::builder()
-            .caps(&caps)
+            .caps(caps)
             .format(gst::Format::Time)
             .max_bytes(0)
-            .block(!drop)
+            .block(true)
             .build();
         src.set_property("max-buffers", QUEUE_SIZE);
-        src.set_property_from_str("leaky-type", if drop { "downstream" } else { "none" });
-        let convert = make("videoconvert")?;
         let pipeline = gst::Pipeline::new();
-        let mut chain: Vec<&gst::Element> = vec![src.as_ref(), &convert];
+        let mut chain: Vec<&gst::Element> = vec![src.as_ref()];
         chain.extend(rest);
         pipeline
             .add_many(&chain)
@@ -168,11 +190,15 @@ impl Sink {
             });
         }
         let mut buffer = self.pad_rows(picture);
-        let time = |d: Duration| gst::ClockTime::try_from(d).unwrap_or(gst::ClockTime::ZERO);
         if let Some(buffer) = buffer.get_mut() {
-            buffer.set_pts(time(pts));
-            buffer.set_duration(time(duration));
+            buffer.set_pts(clock_time(pts));
+            buffer.set_duration(clock_time(duration));
         }
+        self.push_buffer(buffer)
+    }
+
+    /// Appends a buffer of the pipeline's format.
+    pub(super) fn push_buffer(&self, buffer: gst::Buffer) -> Result<(), SinkError> {
         if let Some(error) = self.error() {
             return Err(error);
         }

@@ -151,13 +151,7 @@ impl VideoWriter {
             rest.push(make(parser)?);
         }
         let container = make(choice.container)?;
-        // Fragments that become a plain file in the end: after a crash the file can be played.
-        // (`faststart` would first collect everything in the system's temporary folder, where its
-        // size is not seen.)
-        if choice.container == "mp4mux" && container.find_property("fragment-mode").is_some() {
-            container.set_property_from_str("fragment-mode", "first-moov-then-finalise");
-            container.set_property("fragment-duration", FRAGMENT_MS);
-        }
+        write_fragments(&container);
         rest.push(container);
         let file = make("filesink")?;
         file.set_property("location", &path);
@@ -206,6 +200,16 @@ impl VideoWriter {
         self.finished = true;
         self.sink.finish(FINISH_TIMEOUT)?;
         Ok(self.path.clone())
+    }
+}
+
+/// Makes an MP4 muxer write fragments that become a plain file in the end: after a crash the file
+/// can be played. (`faststart` would first collect everything in the system's temporary folder,
+/// where its size is not seen.)
+pub(super) fn write_fragments(container: &gst::Element) {
+    if container.find_property("fragment-mode").is_some() {
+        container.set_property_from_str("fragment-mode", "first-moov-then-finalise");
+        container.set_property("fragment-duration", FRAGMENT_MS);
     }
 }
 

@@ -70,6 +70,7 @@ mod short_commands;
 mod sink_kinds;
 mod sinks;
 mod still_sources;
+mod stream_clips;
 mod tflite;
 mod trt;
 mod trt_package;

@@ -145,6 +145,7 @@ fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
         let clip = ClipSpec {
             before_s: found.value(0),
             after_s: found.value(1),
+            ..ClipSpec::default()
         };
         return Some((clip, None));
     }
@@ -168,6 +169,7 @@ fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
         let clip = ClipSpec {
             before_s,
             after_s: found.value(0) - before_s,
+            ..ClipSpec::default()
         };
         return Some((clip, Some(assumed)));
     }

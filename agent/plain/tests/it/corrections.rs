@@ -81,6 +81,7 @@ fn whatever_else_was_said_stays_and_corrections_follow_each_other() {
     let clip = ClipSpec {
         before_s: 5.0,
         after_s: 5.0,
+        ..ClipSpec::default()
     };
     assert_eq!(rule.clip, Some(clip));
 }

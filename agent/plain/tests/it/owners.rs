@@ -264,6 +264,7 @@ fn a_change_in_plain_words_adds_a_clip() {
         let clip = ClipSpec {
             before_s: 5.0,
             after_s: 15.0,
+            ..ClipSpec::default()
         };
         assert!(
             rules.iter().all(|r| r.clip == Some(clip)),

@@ -5,7 +5,7 @@ use watchkeeper_contract::event::{
     RuleEvent, Verdict,
 };
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId, TrackId};
-use watchkeeper_contract::rule::Severity;
+use watchkeeper_contract::rule::{ClipMaterial, Severity};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 /// Time of the examples.
@@ -71,6 +71,8 @@ pub(crate) fn example_event() -> Event {
         }],
         assessment: None,
         clip: Some(Clip {
+            made_of: ClipMaterial::default(),
+            note: None,
             id: "01KDVDNA0000000000000001AA".to_owned(),
             start: Wall {
                 unix_ms: NOW.unix_ms - 5_020,

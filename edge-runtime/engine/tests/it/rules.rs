@@ -1032,6 +1032,7 @@ fn only_the_new_record_requests_a_clip() {
     let clip = ClipSpec {
         before_s: 8.0,
         after_s: 4.0,
+        ..ClipSpec::default()
     };
     let specs = [
         rule(appears()),
@@ -1057,7 +1058,11 @@ fn only_the_new_record_requests_a_clip() {
 #[test]
 fn clip_out_of_bounds_is_refused_with_the_bounds() {
     let asked = |before_s, after_s| RuleSpec {
-        clip: Some(ClipSpec { before_s, after_s }),
+        clip: Some(ClipSpec {
+            before_s,
+            after_s,
+            ..ClipSpec::default()
+        }),
         ..rule(enters())
     };
     for (before_s, after_s) in [(0.0, 1.0), (5.0, 10.0), (30.0, 90.0), (1.0, 0.0)] {

@@ -9,7 +9,7 @@ pub use crate::chain::{
 };
 use crate::id::{ChannelId, EventId, EventSeq, PipelineId, SourceId, TrackId};
 use crate::model::BackendChangeResult;
-use crate::rule::{BelowGates, Gates, Severity};
+use crate::rule::{BelowGates, ClipMaterial, Gates, Severity};
 use crate::source::LossCause;
 use crate::time::Wall;
 
@@ -364,6 +364,12 @@ pub struct Clip {
     /// complete.
     #[serde(default)]
     pub left_out: u32,
+    /// What it is made of.
+    #[serde(default, skip_serializing_if = "ClipMaterial::is_default")]
+    pub made_of: ClipMaterial,
+    /// Why it is made of pictures although its rule asks for the stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     pub state: ClipState,
 }
 

@@ -90,6 +90,31 @@ pub struct ClipSpec {
     pub before_s: f64,
     /// Seconds after its start, whether it continues or not. Default 10.
     pub after_s: f64,
+    /// What it is made of. Default `pictures`.
+    #[serde(skip_serializing_if = "ClipMaterial::is_default")]
+    pub made_of: ClipMaterial,
+}
+
+/// What a clip is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum ClipMaterial {
+    /// Small pictures of the frames that the pipeline takes, encoded again.
+    #[default]
+    Pictures,
+    /// The camera's own H.264 or H.265, as it came. It begins with a key frame, so it may begin
+    /// earlier than asked for. A source without such a stream, or with a privacy mask, has
+    /// pictures instead, and the record says why.
+    Stream,
+}
+
+impl ClipMaterial {
+    /// Whether it is the default.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl ClipSpec {
@@ -112,6 +137,7 @@ impl Default for ClipSpec {
         Self {
             before_s: 5.0,
             after_s: 10.0,
+            made_of: ClipMaterial::default(),
         }
     }
 }

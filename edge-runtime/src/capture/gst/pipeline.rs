@@ -25,6 +25,7 @@ use super::device;
 use super::entry::KeyFrameAndTimes;
 use super::http;
 use super::mode::Need;
+use super::packet_probe;
 use super::platform::{DECODERS, Memory, Platform};
 use super::signals::{RunningDecoder, Signals, fault};
 
@@ -86,6 +87,7 @@ fn add_chain(
             }
         };
         watch_decoder(&element, signals);
+        packet_probe::attach(&element, signals);
         pipeline.add(&element).map_err(|e| cannot(&e))?;
         if let Some(last) = chain.last() {
             last.link(&element).map_err(|e| cannot(&e))?;
@@ -422,6 +424,7 @@ fn configure_inside(element: &gst::Element, signals: &Signals) {
         .unwrap_or_default();
     let is_picture = class.contains("Video") || class.contains("Image");
     if class.contains("Decoder") && is_picture {
+        packet_probe::attach(element, signals);
         *signals.decoder.lock() = Some(RunningDecoder {
             status: watchkeeper_contract::source::DecoderStatus {
                 element: factory.name().to_string(),

@@ -1,5 +1,6 @@
 //! What GStreamer's streaming threads report to the feed, and errors of the feed's own.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use gstreamer as gst;
@@ -7,10 +8,13 @@ use parking_lot::Mutex;
 use watchkeeper_contract::source::{DecoderStatus, LossCause};
 
 use super::super::feed::FeedError;
+use super::super::packets::PacketRing;
 
 /// Reports that the streaming threads make and the feed reads.
 #[derive(Default)]
 pub(super) struct Signals {
+    /// Takes the encoded stream.
+    pub(super) packets: Option<Arc<PacketRing>>,
     pub(super) connected: AtomicBool,
     /// The HTTP response is a sequence of JPEGs, not a file.
     pub(super) multipart: AtomicBool,

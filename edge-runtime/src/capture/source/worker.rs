@@ -248,6 +248,9 @@ impl Worker {
         let (source, uri) = (&self.spec.id, redact::uri(&self.spec.uri));
         tracing::debug!(%source, attempt, %uri, "opening");
         self.timeline.reconnect();
+        if let Some(packets) = &self.shared.hub.packets {
+            packets.begin_session();
+        }
         self.has_decoder = false;
         // Opening may take long or hang; the status shows the attempt meanwhile.
         self.update_status();
@@ -360,12 +363,14 @@ impl Worker {
                 fps: *fps,
             },
         };
-        Ok(Box::new(GstFeed::open(&Request {
+        let request = Request {
             origin,
             decoder: self.spec.decoder,
             scale: self.spec.scale,
             failure: self.decoder_failure.as_deref(),
-        })?))
+        };
+        let packets = self.shared.hub.packets.clone();
+        Ok(Box::new(GstFeed::open(&request, packets)?))
     }
 
     fn handle_picture(&mut self, raw: Raw, recording: bool) {
@@ -375,6 +380,9 @@ impl Worker {
         let picture = self.masker.mask(raw.picture);
         let interval = fps.map(|fps| Duration::from_secs_f64(1.0 / fps));
         let pts = self.timeline.next(raw.pts, interval, arrived, recording);
+        if let (Some(packets), Some(raw)) = (&self.shared.hub.packets, raw.pts) {
+            packets.align(raw, pts);
+        }
         // Before the notice of a return, which must not give its place to this one.
         self.report_decoder();
         self.handle_input(Input::Frame { recording });

@@ -11,12 +11,15 @@ use std::time::Duration;
 
 use image::{ImageFormat, RgbImage};
 use watchkeeper_contract::event::{Clip, ClipState};
+use watchkeeper_contract::rule::ClipMaterial;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::rgb::RgbPixels;
 
-use super::pre_roll::{ClipFrame, INTERVAL, RATE};
+use super::pre_roll::{ClipFrame, Content, INTERVAL, RATE};
+use crate::capture::packets::Packet;
 use crate::clock;
 use crate::journal::media::{MediaStore, NewClip};
+use crate::media::remux::RemuxWriter;
 use crate::media::video::{VideoError, VideoWriter};
 use crate::pipeline::pixels::fitted;
 
@@ -77,6 +80,8 @@ pub(super) struct ClipFile<'m> {
     encoder: &'m NewEncoder,
     clip: NewClip,
     writer: Option<Box<dyn Encode>>,
+    /// Takes the camera's own stream instead.
+    remux: Option<RemuxWriter>,
     stop: Option<WriteStop>,
     frames: u32,
     first: Option<(Duration, Wall)>,
@@ -90,6 +95,7 @@ impl<'m> ClipFile<'m> {
             encoder,
             clip,
             writer: None,
+            remux: None,
             stop: None,
             frames: 0,
             first: None,
@@ -134,7 +140,25 @@ impl<'m> ClipFile<'m> {
     }
 
     fn write(&mut self, frame: &ClipFrame) -> Result<(), String> {
-        let picture = image::load_from_memory_with_format(&frame.jpeg, ImageFormat::Jpeg)
+        match &frame.content {
+            Content::Jpeg(jpeg) => self.encode(frame.at, jpeg),
+            Content::Packet(packet) => self.copy(packet),
+        }
+    }
+
+    fn copy(&mut self, packet: &Packet) -> Result<(), String> {
+        let writer = match &mut self.remux {
+            Some(writer) => writer,
+            None => {
+                let writer = RemuxWriter::create(&self.clip.path, packet);
+                self.remux.insert(writer.map_err(|e| e.to_string())?)
+            }
+        };
+        writer.push(packet).map_err(|e| e.to_string())
+    }
+
+    fn encode(&mut self, at: Duration, jpeg: &[u8]) -> Result<(), String> {
+        let picture = image::load_from_memory_with_format(jpeg, ImageFormat::Jpeg)
             .map_err(|e| e.to_string())?
             .into_rgb8();
         let size = [picture.width(), picture.height()];
@@ -156,17 +180,18 @@ impl<'m> ClipFile<'m> {
             };
             fitted(&rgb, writer.size())
         };
-        let began = self.first.map_or(frame.at, |(at, _)| at);
-        let pushed = writer.push(picture, frame.at.saturating_sub(began));
+        let began = self.first.map_or(at, |(first, _)| first);
+        let pushed = writer.push(picture, at.saturating_sub(began));
         pushed.map_err(|e| e.to_string())
     }
 
     /// Completes the file and renames it.
     pub(super) fn finish(&mut self) -> ClipState {
-        let finished = match (&self.stop, self.writer.take()) {
-            (Some(WriteStop::Failed(why)), _) => Err(why.clone()),
-            (_, None) => Err("no frame arrived".to_owned()),
-            (_, Some(writer)) => writer.finish().map_err(|e| e.to_string()),
+        let finished = match (&self.stop, self.writer.take(), self.remux.take()) {
+            (Some(WriteStop::Failed(why)), ..) => Err(why.clone()),
+            (_, Some(writer), _) => writer.finish().map_err(|e| e.to_string()),
+            (_, None, Some(writer)) => writer.finish().map_err(|e| e.to_string()),
+            (_, None, None) => Err("no frame arrived".to_owned()),
         };
         let kept = finished.and_then(|written| {
             let kept = self.media.keep_clip(&self.clip.id, &written);
@@ -196,7 +221,10 @@ impl<'m> ClipFile<'m> {
         let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
         let start = self.first.or(self.last).map(|(_, wall)| wall);
         let start = start.or(announced.as_ref().map(|clip| clip.start));
+        let announced = announced.as_ref();
         let mut clip = Clip {
+            made_of: announced.map_or_else(ClipMaterial::default, |clip| clip.made_of),
+            note: announced.and_then(|clip| clip.note.clone()),
             id: self.clip.id.clone(),
             start: start.unwrap_or_else(clock::wall),
             end: None,

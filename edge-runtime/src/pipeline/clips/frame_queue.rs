@@ -3,6 +3,7 @@
 //! - Frames leave in order. They take at most [`MAX_BYTES`].
 //! - A sender waits for space only if it asks to, and only for a limited time; otherwise the frame
 //!   is dropped and counted.
+//! - Where a part of a stream was dropped, all up to the next key frame are.
 //! - Adding an event never blocks. At most [`MAX_EVENTS`] are accepted.
 //! - All waiting senders return once the thread takes no more frames.
 
@@ -40,6 +41,8 @@ struct QueueState {
     frames: VecDeque<Arc<ClipFrame>>,
     bytes: usize,
     left_out: u32,
+    /// A frame was dropped that those up to the next key frame need.
+    awaits_key: bool,
     events: Vec<QueuedEvent>,
     /// The thread takes no more frames.
     is_refused: bool,
@@ -49,7 +52,7 @@ struct QueueState {
 
 impl QueueState {
     fn has_space(&self, frame: &ClipFrame, max_bytes: usize) -> bool {
-        self.frames.is_empty() || self.bytes + frame.jpeg.len() <= max_bytes
+        self.frames.is_empty() || self.bytes + frame.bytes() <= max_bytes
     }
 
     fn refuse(&mut self) {
@@ -63,7 +66,7 @@ impl FrameQueue {
     /// A queue that starts with these frames.
     pub(super) fn new(first: Vec<Arc<ClipFrame>>, max_bytes: usize) -> Self {
         let state = QueueState {
-            bytes: first.iter().map(|frame| frame.jpeg.len()).sum(),
+            bytes: first.iter().map(|frame| frame.bytes()).sum(),
             frames: first.into(),
             ..QueueState::default()
         };
@@ -101,11 +104,14 @@ impl FrameQueue {
         if state.is_refused {
             return;
         }
-        if !state.has_space(frame, self.max_bytes) {
+        let is_useless = state.awaits_key && frame.needs_earlier();
+        if is_useless || !state.has_space(frame, self.max_bytes) {
             state.left_out = state.left_out.saturating_add(1);
+            state.awaits_key |= frame.is_packet();
             return;
         }
-        state.bytes += frame.jpeg.len();
+        state.awaits_key = false;
+        state.bytes += frame.bytes();
         state.frames.push_back(Arc::clone(frame));
         drop(state);
         self.moved.notify_all();
@@ -139,7 +145,7 @@ impl FrameQueue {
         let is_quiet = |state: &mut QueueState| state.frames.is_empty() && !state.is_closed;
         self.moved.wait_while(&mut state, is_quiet);
         let frame = state.frames.pop_front()?;
-        state.bytes -= frame.jpeg.len();
+        state.bytes -= frame.bytes();
         drop(state);
         self.moved.notify_all();
         Some(frame)
@@ -175,7 +181,7 @@ mod tests {
                 unix_ms: 0,
                 quality: TimeQuality::Unsynced,
             },
-            jpeg: vec![0; bytes],
+            content: super::super::pre_roll::Content::Jpeg(vec![0; bytes]),
         })
     }
 
@@ -239,7 +245,7 @@ mod tests {
                     None => came.extend(queue.next().map(|s| s.at)),
                 }
                 let state = queue.state.lock();
-                let bytes: usize = state.frames.iter().map(|s| s.jpeg.len()).sum();
+                let bytes: usize = state.frames.iter().map(|s| s.bytes()).sum();
                 prop_assert_eq!(bytes, state.bytes);
                 prop_assert!(bytes <= most.max(held));
             }

@@ -1,8 +1,8 @@
 //! The clips of one pipeline: from some seconds before an event until some seconds after it.
 //!
-//! A clip is encoded from small JPEGs of the frames that the pipeline takes, not from the camera's
-//! stream. So cameras with single pictures or rare key frames have a pre-roll too, and the memory
-//! of a pipeline does not depend on a camera's bit rate.
+//! A clip is encoded from small JPEGs of the frames that the pipeline takes. So cameras with single
+//! pictures or rare key frames have a pre-roll too, and the memory of a pipeline does not depend on
+//! a camera's bit rate. A rule may ask for the camera's own stream instead, where there is one.
 //!
 //! - Nothing is kept unless a rule asks for clips.
 //! - An event whose `new` record announces a clip gets one `clip` record, here or at the next
@@ -18,18 +18,22 @@ mod clip_file;
 mod clip_writer;
 mod frame_queue;
 mod pre_roll;
+mod stream_tap;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::{Clip, ClipState, Event};
-use watchkeeper_contract::rule::ClipSpec;
+use watchkeeper_contract::rule::{ClipMaterial, ClipSpec, RuleSpec};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::frame::{Frame, Picture};
 use watchkeeper_vision::{jpeg, shrink};
 
 use self::clip_writer::{ClipWriter, ClipWriterDeps};
-use self::pre_roll::{ClipFrame, MARGIN, PreRoll};
+use self::pre_roll::{ClipFrame, Content, MARGIN, PreRoll};
+use self::stream_tap::StreamTap;
+use crate::capture::mailbox::FrameReceiver;
+use crate::capture::packets;
 use crate::clock;
 use crate::journal::media::MediaStore;
 use crate::media::video::FINISH_TIMEOUT;
@@ -45,6 +49,12 @@ const FRAME_QUALITY: u8 = 85;
 
 /// Maximum number of clips of a pipeline that are written at once.
 const MAX_ACTIVE: usize = 4;
+
+/// How far a pipeline may lag behind the stream of its camera.
+const MAX_LAG: Duration = Duration::from_secs(3);
+
+/// Maximum bytes of a stream that wait for one clip: all that is kept of it, and some seconds.
+const STREAM_QUEUE_BYTES: usize = packets::MAX_BYTES + (8 << 20);
 
 /// Delay after which a clip of a live camera is completed without its last frames.
 const OVERDUE_AFTER: Duration = Duration::from_secs(10);
@@ -70,6 +80,9 @@ struct ActiveClip {
     id: String,
     start: Wall,
     span: Span,
+    material: ClipMaterial,
+    /// Number of the last packet that it took.
+    last_packet: u64,
     /// When a live camera should have shown the end of the clip.
     overdue: Option<Instant>,
     writer: ClipWriter,
@@ -82,6 +95,12 @@ pub(super) struct Clips {
     active: Vec<ActiveClip>,
     /// Threads that complete their clips.
     closing: Vec<Thread>,
+    /// The camera's stream, if a rule asks for it and frames are taken.
+    tap: Option<StreamTap>,
+    /// Seconds before an event for which a rule asks for the stream.
+    stream_pre_roll_s: Option<f64>,
+    /// Whether a rule asks for pictures.
+    has_picture_rules: bool,
     deps: ClipWriterDeps,
 }
 
@@ -106,6 +125,9 @@ impl Clips {
             pre_roll: PreRoll::new(seconds(pre_roll_s)),
             active: Vec::new(),
             closing: Vec::new(),
+            tap: None,
+            stream_pre_roll_s: None,
+            has_picture_rules: true,
             deps: ClipWriterDeps {
                 media,
                 recorder,
@@ -117,6 +139,21 @@ impl Clips {
         }
     }
 
+    /// Keeps what these rules ask for.
+    pub(super) fn for_rules(mut self, rules: &[RuleSpec]) -> Self {
+        let clips = || rules.iter().filter_map(|rule| rule.clip);
+        let of_stream = clips().filter(|clip| clip.made_of == ClipMaterial::Stream);
+        self.stream_pre_roll_s = of_stream.map(|clip| clip.before_s).reduce(f64::max);
+        self.has_picture_rules = clips().any(|clip| clip.made_of == ClipMaterial::Pictures);
+        self
+    }
+
+    /// Reads the stream of the camera whose frames are about to be taken, if a rule asks for it.
+    pub(super) fn listen(&mut self, receiver: &FrameReceiver) {
+        let span = self.stream_pre_roll_s.map(|s| seconds(s) + MAX_LAG);
+        self.tap = span.map(|span| StreamTap::new(receiver.read_packets(span)));
+    }
+
     /// Whether a clip takes frames.
     pub(super) fn is_recording(&self) -> bool {
         !self.active.is_empty()
@@ -124,10 +161,14 @@ impl Clips {
 
     /// Adds the picture of a frame of source time `at`, before the events of that frame are sent.
     pub(super) fn add_frame(&mut self, frame: &Frame, picture: &Picture, at: Duration) {
+        if let Some(tap) = &mut self.tap {
+            tap.see(frame, at);
+        }
+        self.push_packets(frame.recorded);
         // A frame behind a gap belongs to no open clip. A frame shortly after the end does: a slow
         // camera has no other frame of the last moments.
         self.close_those(|active| active.span.until + MARGIN < at);
-        if !self.pre_roll.is_due(at) {
+        if !self.pre_roll.is_due(at) || !self.needs_pictures() {
             return;
         }
         let small = shrink::within(picture, MAX_SIDE);
@@ -141,12 +182,61 @@ impl Clips {
         let clip_frame = Arc::new(ClipFrame {
             at,
             wall: frame.wall,
-            jpeg,
+            content: Content::Jpeg(jpeg),
         });
         self.pre_roll.push(Arc::clone(&clip_frame));
-        for active in &self.active {
+        let of_pictures = |active: &&ActiveClip| active.material == ClipMaterial::Pictures;
+        for active in self.active.iter().filter(of_pictures) {
             active.writer.push(&clip_frame, frame.recorded);
         }
+    }
+
+    /// Whether a clip may have to be made of pictures.
+    fn needs_pictures(&self) -> bool {
+        let mut active = self.active.iter();
+        self.has_picture_rules
+            || !self.tap.as_ref().is_some_and(StreamTap::is_ready)
+            || active.any(|active| active.material == ClipMaterial::Pictures)
+    }
+
+    /// Gives each clip of the stream what came since, up to its end.
+    fn push_packets(&mut self, waits: bool) {
+        let Some(tap) = &self.tap else { return };
+        let of_stream = |active: &&mut ActiveClip| active.material == ClipMaterial::Stream;
+        for active in self.active.iter_mut().filter(of_stream) {
+            for frame in tap.after(active.last_packet) {
+                let Content::Packet(packet) = &frame.content else {
+                    continue;
+                };
+                if frame.at > active.span.until {
+                    break;
+                }
+                active.last_packet = packet.number;
+                active.writer.push(&frame, waits);
+            }
+        }
+    }
+
+    /// Frames with which a clip begins, what they are, and why they are not what was asked for.
+    fn first_frames(
+        &self,
+        wanted: ClipSpec,
+        from: Duration,
+        at: Duration,
+    ) -> (Vec<Arc<ClipFrame>>, ClipMaterial, Option<String>) {
+        let mut note = None;
+        if wanted.made_of == ClipMaterial::Stream {
+            let none = || Err("the stream of the camera is not read".to_owned());
+            match self
+                .tap
+                .as_ref()
+                .map_or_else(none, |tap| tap.since(from, at))
+            {
+                Ok(frames) => return (frames, ClipMaterial::Stream, None),
+                Err(why) => note = Some(why),
+            }
+        }
+        (self.pre_roll.since(from), ClipMaterial::Pictures, note)
     }
 
     /// Begins the clip of an event at source time `at`, or joins an open one; the result goes into
@@ -160,7 +250,7 @@ impl Clips {
     fn begin_or_join(&mut self, wanted: ClipSpec, at: Duration, is_live: bool) -> Clip {
         let from = at.saturating_sub(seconds(wanted.before_s));
         let until = at + seconds(wanted.after_s);
-        let first = self.pre_roll.since(from);
+        let (first, material, note) = self.first_frames(wanted, from, at);
         let Some(oldest) = first.first().map(|frame| (frame.at, frame.wall)) else {
             return lost("no frame before the event could be kept");
         };
@@ -170,19 +260,22 @@ impl Clips {
         };
         let overdue = is_live.then(|| Instant::now() + seconds(wanted.after_s) + OVERDUE_AFTER);
         let mut active = self.active.iter_mut();
-        let joined = active.find(|f| f.span.can_hold(span) && f.writer.takes_events());
+        let joined = active
+            .find(|f| f.material == material && f.span.can_hold(span) && f.writer.takes_events());
         let active = match joined {
             Some(active) => {
                 active.span.until = active.span.until.max(until);
                 active.overdue = active.overdue.max(overdue);
                 active
             }
-            None => match self.start_writer(span, oldest.1, overdue, first) {
+            None => match self.start_writer(span, oldest.1, overdue, first, material) {
                 Ok(active) => active,
                 Err(why) => return lost(&why),
             },
         };
         Clip {
+            made_of: material,
+            note,
             id: active.id.clone(),
             start: active.start,
             end: None,
@@ -199,6 +292,7 @@ impl Clips {
         start: Wall,
         overdue: Option<Instant>,
         first: Vec<Arc<ClipFrame>>,
+        material: ClipMaterial,
     ) -> Result<&mut ActiveClip, String> {
         self.release_threads(overdue.is_none());
         if self.active.len() + self.closing.len() >= MAX_ACTIVE {
@@ -208,7 +302,15 @@ impl Clips {
         }
         let clip = self.deps.media.new_clip(start.unix_ms);
         let (id, path) = (clip.id.clone(), clip.path.clone());
-        let begin_or_join = ClipWriter::begin(clip, first, self.deps.clone());
+        let last_packet = first.last().map_or(0, |frame| match &frame.content {
+            Content::Packet(packet) => packet.number,
+            Content::Jpeg(_) => 0,
+        });
+        let mut deps = self.deps.clone();
+        if material == ClipMaterial::Stream {
+            deps.max_bytes = STREAM_QUEUE_BYTES;
+        }
+        let begin_or_join = ClipWriter::begin(clip, first, deps);
         let (writer, thread) = begin_or_join.map_err(|error| {
             self.deps.media.discard_clip(&id, &path);
             format!("can't start a thread: {error}")
@@ -217,6 +319,8 @@ impl Clips {
             id,
             start,
             span,
+            material,
+            last_packet,
             overdue,
             writer,
             thread,
@@ -262,6 +366,7 @@ impl Clips {
     pub(super) fn close(&mut self) {
         self.close_those(|_| true);
         self.pre_roll.clear();
+        self.tap = None;
     }
 
     /// Waits until all closed clips have reported.
@@ -287,6 +392,8 @@ fn seconds(seconds: f64) -> Duration {
 fn lost(why: &str) -> Clip {
     tracing::warn!(why, "an event has no clip");
     Clip {
+        made_of: ClipMaterial::default(),
+        note: None,
         id: String::new(),
         start: clock::wall(),
         end: None,

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use watchkeeper_contract::time::Wall;
 
+use crate::capture::packets::Packet;
+
 /// Frames per second.
 pub(super) const RATE: u32 = 10;
 
@@ -27,13 +29,40 @@ pub(super) const MARGIN: Duration = Duration::from_secs(1);
 /// How much too early a frame is accepted: cameras are not exact.
 const EARLY: Duration = Duration::from_millis(5);
 
-/// One small frame.
+/// One frame of a clip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClipFrame {
     pub(super) at: Duration,
     /// When the frame arrived.
     pub(super) wall: Wall,
-    pub(super) jpeg: Vec<u8>,
+    pub(super) content: Content,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    /// A small picture.
+    Jpeg(Vec<u8>),
+    /// A part of the camera's own stream; `at` is when it is decoded.
+    Packet(Arc<Packet>),
+}
+
+impl ClipFrame {
+    /// Size in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        match &self.content {
+            Content::Jpeg(jpeg) => jpeg.len(),
+            Content::Packet(packet) => packet.data.len(),
+        }
+    }
+
+    pub(super) fn is_packet(&self) -> bool {
+        matches!(self.content, Content::Packet(_))
+    }
+
+    /// Whether it can't be shown without those before it.
+    pub(super) fn needs_earlier(&self) -> bool {
+        matches!(&self.content, Content::Packet(packet) if !packet.is_key)
+    }
 }
 
 /// The last frames of one pipeline.
@@ -68,12 +97,12 @@ impl PreRoll {
         // Paced by the interval, not by the last frame, so that 25 frames per second become ten and
         // not eight; after a gap the pace restarts.
         self.due = (self.due + INTERVAL).max(at + INTERVAL / 2);
-        self.bytes += frame.jpeg.len();
+        self.bytes += frame.bytes();
         self.frames.push_back(frame);
         let edge = at.saturating_sub(self.span);
         while self.bytes > MAX_BYTES && self.frames.len() > 1 || self.is_past(edge) {
             let gone = self.frames.pop_front();
-            self.bytes -= gone.map_or(0, |frame| frame.jpeg.len());
+            self.bytes -= gone.map_or(0, |frame| frame.bytes());
         }
     }
 
@@ -116,7 +145,7 @@ mod tests {
                 unix_ms: at_ms as i64,
                 quality: TimeQuality::Synced,
             },
-            jpeg: vec![0; bytes],
+            content: Content::Jpeg(vec![0; bytes]),
         })
     }
 
@@ -183,7 +212,7 @@ mod tests {
                     continue;
                 }
                 pre.push(frame(now, bytes));
-                let held: usize = pre.frames.iter().map(|s| s.jpeg.len()).sum();
+                let held: usize = pre.frames.iter().map(|s| s.bytes()).sum();
                 prop_assert_eq!(held, pre.bytes);
                 prop_assert!(held <= MAX_BYTES);
                 let kept = pre.since(at.saturating_sub(seconds(span)));

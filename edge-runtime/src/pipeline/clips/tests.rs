@@ -218,7 +218,11 @@ impl Bench {
 
     /// Begins an event in the last frame.
     fn happens(&mut self, before_s: f64, after_s: f64) -> Event {
-        let wanted = ClipSpec { before_s, after_s };
+        let wanted = ClipSpec {
+            before_s,
+            after_s,
+            ..ClipSpec::default()
+        };
         let clip = self.clips.begin(wanted, self.now, !self.is_recorded);
         let event = event(clip);
         self.recorder.record(event.clone(), None);
@@ -460,6 +464,7 @@ fn silent_camera_does_not_keep_a_clip_open() {
     let wanted = ClipSpec {
         before_s: 5.0,
         after_s: 20.0,
+        ..ClipSpec::default()
     };
     let clip = bench.clips.begin(wanted, bench.now, true);
     let event = event(clip);

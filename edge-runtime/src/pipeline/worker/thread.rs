@@ -106,7 +106,8 @@ impl WorkerThread {
         let clips = run.pre_roll_s().map(|pre_roll_s| {
             let (media, recorder) = (Arc::clone(&services.media), services.recorder.clone());
             let metrics = Arc::clone(&services.metrics);
-            Clips::new(pre_roll_s, media, recorder, metrics, services.started)
+            let rules = spec.rules.as_deref().unwrap_or_default();
+            Clips::new(pre_roll_s, media, recorder, metrics, services.started).for_rules(rules)
         });
         Self {
             spec,
@@ -335,6 +336,9 @@ impl WorkerThread {
 
     /// Takes frames until another state is wanted; `Some` ends the pipeline.
     fn take_from(&mut self, receiver: &FrameReceiver) -> Option<ThreadEnd> {
+        if let Some(clips) = &mut self.clips {
+            clips.listen(receiver);
+        }
         while self.takes_frames() {
             match receiver.recv(FRAME_TIMEOUT) {
                 Recv::Frame(frame) => {
