@@ -4,7 +4,7 @@
 //!   wish of a reader needs with a key frame before it; the oldest go first.
 //! - A packet holds one access unit, as it goes into the decoder. Times become those of the source
 //!   with the first decoded picture ([`PacketRing::align`]).
-//! - A new opening of the source drops everything: its clock starts anew.
+//! - A new opening of the source drops everything: its clock starts again.
 //! - Sources with a privacy mask have no ring: nothing shows what a mask covers.
 
 use std::collections::VecDeque;

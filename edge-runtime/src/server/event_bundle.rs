@@ -193,8 +193,8 @@ fn add_media(runtime: &dyn Runtime, events: &[Event], contents: &mut Contents) {
             &media.sha256,
         );
     }
-    let clips = events.iter().filter_map(|event| event.clip.as_ref());
-    match clips.last().map(|clip| (clip, &clip.state)) {
+    let mut clips = events.iter().filter_map(|event| event.clip.as_ref());
+    match clips.next_back().map(|clip| (clip, &clip.state)) {
         None => {}
         Some((
             clip,
