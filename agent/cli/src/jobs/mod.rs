@@ -7,23 +7,21 @@
 //!   printed with all its faults.
 
 mod of_agent;
+mod plans;
 mod progress;
 mod show;
 
-use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use watchkeeper_agent::jobs::{job_trace, toolbox};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_config::Config;
 use watchkeeper_jobs::plan::{
-    CheckedPlan, Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, check, read, read_parts, read_text,
-    repair, schema,
+    CheckedPlan, Fault, Plan, Repaired, check, read, read_parts, repair, schema,
 };
 use watchkeeper_jobs::run::{
     Ended, JobEvent, JobFolder, JobFolderError, JobLimits, JobState, Jobs, RunError, Runner,
@@ -37,6 +35,7 @@ use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
 use of_agent::AgentJobs;
+use plans::{anchor_plan, invalid, plan_of_file, plan_words, read_file, read_plan};
 use progress::Progress;
 
 /// The `channel` of jobs of the command itself in the trace.
@@ -49,7 +48,7 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
     let config = configuration::read_for_sockets(global, out);
     let commands = JobCommands::of(&config)?;
     if args.agent {
-        return AgentJobs::new(config.agent_api.socket)?.run(args.action, &commands, out);
+        return AgentJobs::new(config.agent_api.socket)?.run(args.action, &commands.tools, out);
     }
     match args.action {
         JobAction::Run(args) => commands.run_file(args, out),
@@ -169,28 +168,7 @@ impl JobCommands {
     fn run_file(&self, args: JobRunArgs, out: &Output) -> Result<(), Failure> {
         let origin = args.file.display().to_string();
         let output = args.output.clone();
-        self.create_and_run(Self::plan_of_file(args)?, &origin, &output, out)
-    }
-
-    /// Reads a plan and replaces its inputs.
-    fn plan_of_file(args: JobRunArgs) -> Result<Plan, Failure> {
-        let mut plan = read_plan(&args.file)?;
-        for (key, value) in args.inputs {
-            let Some(input) = plan.inputs.get_mut(&key) else {
-                let known = match plan.inputs.is_empty() {
-                    true => "no inputs".to_owned(),
-                    false => plan.inputs.keys().cloned().collect::<Vec<_>>().join(", "),
-                };
-                let sentence = format!("--input {key}: the plan has no such input; it has {known}");
-                return Err(Failure::input(sentence));
-            };
-            *input = match input {
-                // "2026" may be the name of a folder.
-                Value::String(_) => Value::String(value),
-                _ => serde_json::from_str(&value).unwrap_or(Value::String(value)),
-            };
-        }
-        Ok(plan)
+        self.create_and_run(plan_of_file(args)?, &origin, &output, out)
     }
 
     fn plan(&self, args: JobPlanArgs, out: &Output) -> Result<(), Failure> {
@@ -225,7 +203,7 @@ impl JobCommands {
         output: Option<&Path>,
         out: &Output,
     ) -> Result<JobFolder, Failure> {
-        self.anchor(&mut plan)?;
+        anchor_plan(&mut plan, &self.tools)?;
         let repaired = self.repair(plan, origin)?;
         for change in &repaired.changes {
             out.note(format!("repaired: {change}"));
@@ -241,11 +219,6 @@ impl JobCommands {
             out.note(format!("removed old jobs: {}", removed.join(", ")));
         }
         Ok(job)
-    }
-
-    fn anchor(&self, plan: &mut Plan) -> Result<(), Failure> {
-        anchor(plan, &self.tools)
-            .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))
     }
 
     fn repair(&self, plan: Plan, name: &str) -> Result<Repaired, Failure> {
@@ -390,37 +363,6 @@ fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(
     };
     let thread = std::thread::Builder::new().name("signals".to_owned());
     thread.spawn(watch).map(drop).map_err(failed)
-}
-
-fn plan_words(text: &str) -> Result<Plan, Failure> {
-    let now = jiff::Zoned::now().datetime();
-    planner::plan(text, now).map_err(|error| Failure::input(error.to_string()))
-}
-
-fn read_plan(file: &Path) -> Result<Plan, Failure> {
-    let name = file.display().to_string();
-    read_text(&read_file(file)?).map_err(|faults| invalid(&name, &faults))
-}
-
-/// Reads a file of at most the size of a plan, or standard input for `-`.
-fn read_file(file: &Path) -> Result<String, Failure> {
-    let unreadable = |error| Failure::input(format!("{} can't be read: {error}", file.display()));
-    // One byte more than allowed shows that the file is too large.
-    let limit = MAX_PLAN_BYTES as u64 + 1;
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().take(limit).read_to_string(&mut text)
-    } else {
-        let file = fs::File::open(file).map_err(unreadable)?;
-        file.take(limit).read_to_string(&mut text)
-    };
-    read.map_err(unreadable)?;
-    Ok(text)
-}
-
-fn invalid(name: &str, faults: &[Fault]) -> Failure {
-    let number = counted(faults.len(), "fault");
-    Failure::input(format!("{name}: {number}")).with(faults.iter().map(ToString::to_string))
 }
 
 fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {

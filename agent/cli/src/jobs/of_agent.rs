@@ -18,11 +18,10 @@ use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 use super::super::args::{JobAction, JobOutput};
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
-use super::JobCommands;
-use super::plan_words;
+use super::plans::{anchor_plan, plan_of_file, plan_words};
 use super::progress::Progress;
 use super::show::{self, ShownJob};
-use watchkeeper_jobs::Plan;
+use watchkeeper_jobs::{Plan, Toolbox};
 
 /// Time for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,18 +61,18 @@ impl AgentJobs {
     pub(super) fn run(
         &self,
         action: JobAction,
-        commands: &JobCommands,
+        tools: &Toolbox,
         out: &Output,
     ) -> Result<(), Failure> {
         match action {
             JobAction::Run(args) => {
                 let (origin, output) = (args.file.display().to_string(), args.output.clone());
-                let plan = JobCommands::plan_of_file(args)?;
-                self.submit(plan, &origin, output, commands, out)
+                let plan = plan_of_file(args)?;
+                self.submit(plan, &origin, output, tools, out)
             }
             JobAction::Plan(args) if args.run => {
                 let text = args.words.join(" ");
-                self.submit(plan_words(&text)?, &text, args.output, commands, out)
+                self.submit(plan_words(&text)?, &text, args.output, tools, out)
             }
             JobAction::List => {
                 let jobs: Vec<ShownJob> = self.get("jobs")?;
@@ -130,10 +129,10 @@ impl AgentJobs {
         mut plan: Plan,
         origin: &str,
         output: JobOutput,
-        commands: &JobCommands,
+        tools: &Toolbox,
         out: &Output,
     ) -> Result<(), Failure> {
-        commands.anchor(&mut plan)?;
+        anchor_plan(&mut plan, tools)?;
         let output = output.output.map(std::path::absolute).transpose();
         let output = output
             .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))?;
