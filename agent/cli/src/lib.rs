@@ -26,6 +26,7 @@ mod events;
 pub mod exit;
 mod heartbeat;
 mod inspect;
+mod job_schedules;
 mod jobs;
 mod local_cameras;
 mod look_rates;

@@ -18,7 +18,7 @@ use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
-use watchkeeper_config::{AuditConfig, SinksConfig};
+use watchkeeper_config::{AuditConfig, ScheduleConfig, SinksConfig};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::Wall;
@@ -48,6 +48,7 @@ use crate::api::conversations::{ConversationDeps, OpenClient};
 use crate::connectors::secrets::credentials_folder;
 use crate::connectors::{self, Executor};
 use crate::fleet::command::{self, CommandBoard, Refusals};
+use crate::fleet::mqtt::broker::Broker;
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
@@ -96,6 +97,8 @@ struct Shared {
     runtime: RuntimeClient,
     /// Client for the thread of the API: a connection belongs to one event loop.
     api_runtime: RuntimeClient,
+    /// Client for the thread of schedules.
+    schedule_runtime: RuntimeClient,
     store: Arc<dyn Store>,
     /// Folder of the store.
     folder: PathBuf,
@@ -131,11 +134,6 @@ impl Agent {
         let unstored_start = commit_unless_refused(&*store, start_op)?;
         let outbox = open_outbox(setup.limits, restored.outbox, starts);
         let shared = Shared::open(&setup, Arc::clone(&store), folder)?;
-        let scheduler = SchedulerSetup {
-            schedules: setup.schedules,
-            home: shared.home.clone(),
-            runtime: RuntimeClient::new(&setup.runtime_socket)?,
-        };
         let asker = setup
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
@@ -145,9 +143,7 @@ impl Agent {
             (None, Some(_)) => JournalReader::tail(&shared.runtime, restored.tail_cursor),
             (None, None) => JournalReader::Closed,
         };
-        if setup.broker.is_none() {
-            tracing::info!("no broker is configured (mqtt.host): events stay in the journal");
-        }
+        log_absence(setup.broker.as_ref());
         let topics = Topics::new(&setup.site, &setup.box_id);
         let retained = restore_retained(&topics, &restored.sources, &restored.refusals);
         let board = CommandBoard::new(wall, restored.commands.records);
@@ -180,7 +176,13 @@ impl Agent {
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            tasks: Some(task_setup(setup.sinks, store, &shared, api, scheduler)),
+            tasks: Some(task_setup(
+                setup.sinks,
+                store,
+                &shared,
+                api,
+                setup.schedules,
+            )),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
@@ -190,6 +192,12 @@ impl Agent {
             disk: DiskReport::default(),
             is_stopping: false,
         })
+    }
+}
+
+fn log_absence(broker: Option<&Broker>) {
+    if broker.is_none() {
+        tracing::info!("no broker is configured (mqtt.host): events stay in the journal");
     }
 }
 
@@ -230,12 +238,16 @@ fn task_setup(
     store: Arc<dyn Store>,
     shared: &Shared,
     api: Option<api::service::Setup>,
-    scheduler: SchedulerSetup,
+    schedules: Vec<ScheduleConfig>,
 ) -> TaskSetup {
     TaskSetup {
         trace: shared.trace.clone(),
         jobs: shared.jobs.clone(),
-        scheduler,
+        scheduler: SchedulerSetup {
+            schedules,
+            home: shared.home.clone(),
+            runtime: shared.schedule_runtime.clone(),
+        },
         effect_limits: connectors::queue::Limits {
             age: sinks.max_age,
             ..connectors::queue::Limits::default()
@@ -288,6 +300,7 @@ impl Shared {
         Ok(Self {
             runtime: RuntimeClient::new(&setup.runtime_socket)?,
             api_runtime: RuntimeClient::new(&setup.runtime_socket)?,
+            schedule_runtime: RuntimeClient::new(&setup.runtime_socket)?,
             store,
             folder,
             llm: setup
