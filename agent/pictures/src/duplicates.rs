@@ -3,14 +3,16 @@
 //! - Pictures whose times are known and far apart are no duplicates: a camera that stands still
 //!   shows one background all day.
 //! - A picture joins the set whose first picture it resembles, so that sets do not chain.
-//! - Candidates come from difference hashes; each is verified by
-//!   [`near_duplicate`](watchkeeper_vision::imaging::near_duplicate).
+//! - Candidates come from difference hashes, then from sketches; each is verified by
+//!   [`near_duplicate`](watchkeeper_vision::imaging::near_duplicate). So of 10,000 pictures without
+//!   times few pairs are verified.
 
 use std::sync::Arc;
 
 use jiff::civil::DateTime;
-use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Views};
+use watchkeeper_vision::imaging::near_duplicate::{ALIKE, SIMILAR, Views};
 
+use crate::difference_hash::DifferenceHash;
 use crate::measure::Measured;
 
 /// Largest distance of two hashes that is verified, in bits of 64.
@@ -31,6 +33,7 @@ pub struct Look {
 struct Set {
     /// Place of its first picture.
     first: usize,
+    hash: DifferenceHash,
     /// Time of its latest picture.
     last_taken: Option<DateTime>,
     /// Views of its first picture.
@@ -60,10 +63,12 @@ pub fn sets<E>(
         };
         let views = look.measured.thumbnail.views();
         let matching = sets.iter_mut().rev().find_map(|set| {
-            let first = looks.get(set.first)?;
-            let is_near = near_in_time(set.last_taken, look.taken, within_s)
-                && first.measured.hash.distance(look.measured.hash) <= MAX_DISTANCE;
-            let same = is_near && {
+            // The cheapest question first: most pairs of many pictures end here.
+            let is_near = set.hash.distance(look.measured.hash) <= MAX_DISTANCE
+                && near_in_time(set.last_taken, look.taken, within_s);
+            let first = looks.get(set.first).filter(|_| is_near)?;
+            let likeness = first.measured.sketch.similarity(&look.measured.sketch);
+            let same = likeness >= ALIKE && {
                 let made = || first.measured.thumbnail.views();
                 set.views.get_or_insert_with(made).similarity(&views) >= SIMILAR
             };
@@ -79,6 +84,7 @@ pub fn sets<E>(
             None => {
                 sets.push(Set {
                     first: place,
+                    hash: look.measured.hash,
                     last_taken: look.taken,
                     views: Some(views),
                 });

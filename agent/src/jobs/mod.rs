@@ -1,7 +1,7 @@
 //! Jobs inside the agent: submitted over the API, or due by a schedule.
 //!
-//! - `pool`: which job runs and which waits. [`service`]: the threads that run them. [`request`] and
-//!   [`status`]: what comes in and what is shown.
+//! - `pool`: which job runs and which waits. [`service`]: the threads that run them. [`request`]
+//!   and [`status`]: what comes in and what is shown.
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   [`scheduler`]: its clock, journal and file.
 //! - [`job_trace`]: jobs in the trace and the audit log.
@@ -17,6 +17,7 @@ pub mod due;
 pub mod event_pictures;
 pub mod job_trace;
 mod journal;
+mod of_schedule;
 pub mod pool;
 pub mod request;
 mod schedule_file;

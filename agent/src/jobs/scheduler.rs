@@ -201,7 +201,7 @@ impl ScheduleClock {
         self.stored.cursor = Some(cursor);
     }
 
-    /// Starts what is due, deals with what has ended, and returns what people are told of.
+    /// Starts what is due, deals with what has ended, and returns notices for people.
     fn settle(&mut self, now: Timestamp) -> Vec<Notice> {
         for place in 0..self.schedules.len() {
             self.start_when_due(place, now);

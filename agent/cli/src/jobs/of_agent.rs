@@ -15,7 +15,7 @@ use watchkeeper_client::tls::install_provider;
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 
-use super::super::args::{JobAction, JobOutput};
+use super::super::args::{JobAction, JobOutput, JobPlanArgs};
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::commands::{JobCommands, plan_of_file};
@@ -70,11 +70,7 @@ impl AgentJobs {
                 let plan = plan_of_file(args)?;
                 self.submit(plan, &origin, output, commands, out)
             }
-            JobAction::Plan(args) if args.run => {
-                let text = args.words.join(" ");
-                let planned = commands.plan_words(&text, !args.no_cache, out)?;
-                self.submit(planned.plan, &text, args.output, commands, out)
-            }
+            JobAction::Plan(args) if args.run => self.submit_words(args, commands, out),
             JobAction::List => {
                 let jobs: Vec<ShownJob> = self.get("jobs")?;
                 show::table(&jobs, out);
@@ -126,6 +122,17 @@ impl AgentJobs {
                  agent removes old jobs by itself",
             )),
         }
+    }
+
+    fn submit_words(
+        &self,
+        args: JobPlanArgs,
+        commands: &JobCommands,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        let text = args.words.join(" ");
+        let planned = commands.plan_words(&text, !args.no_cache, out)?;
+        self.submit(planned.plan, &text, args.output, commands, out)
     }
 
     fn submit(

@@ -35,7 +35,7 @@ const LOCK: &str = "lock";
 const CANCEL: &str = "cancel";
 
 /// Attempts to take the lock, 20 ms apart: another process may be looking whether the job runs.
-const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_ATTEMPTS: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Attempts to cancel, 100 ms apart, until the run has taken the request.

@@ -2,7 +2,7 @@
 //!
 //! - `execution` decides which step runs when. It has no clock, thread or file.
 //! - `log` is the durable log of a job, and what it is resumed from.
-//! - `folder` lays a job out on disk, `state` says what is known of it, `retention` bounds them all.
+//! - `folder` lays a job out on disk, `state` says what is known of it, `retention` bounds all.
 //! - `runner` ties them together.
 
 mod execution;

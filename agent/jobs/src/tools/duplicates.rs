@@ -29,7 +29,7 @@ impl Tool for FindDuplicates {
     fn spec(&self) -> &'static ToolSpec {
         &ToolSpec {
             name: "find_duplicates",
-            about: "Finds bursts and copies: near duplicates by look. Keeps the best of each set.",
+            about: "Finds bursts and copies: near duplicates by look. Keeps the original of copies, and the best of a burst.",
             params: &[
                 OF_PICTURES,
                 Param {
@@ -92,6 +92,17 @@ impl Tool for FindDuplicates {
     }
 }
 
+/// Orders copies after their original: a copy has fewer pixels, or has lost its time or camera.
+/// Pictures of one burst are equal.
+fn originality(picture: &Picture) -> (u64, usize) {
+    let pixels = u64::from(picture.width) * u64::from(picture.height);
+    let known = [picture.taken.is_some(), picture.camera.is_some()];
+    (
+        pixels,
+        known.into_iter().filter(|is_known| *is_known).count(),
+    )
+}
+
 /// The sets of more than one picture, best first, and the pictures that are kept.
 fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>) {
     let mut members: Vec<Vec<Picture>> = vec![Vec::new(); pictures.len()];
@@ -104,7 +115,10 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
     let mut kept = Vec::new();
     for mut members in members {
         // Stable: of equals the first stays first.
-        members.sort_by(|a, b| overall(b).total_cmp(&overall(a)));
+        members.sort_by(|a, b| {
+            let by_original = originality(b).cmp(&originality(a));
+            by_original.then_with(|| overall(b).total_cmp(&overall(a)))
+        });
         let Some(best) = members.first() else {
             continue;
         };

@@ -138,7 +138,7 @@ pub(super) async fn cancel(
     Ok(Json(CancelledJob { job, was_active }))
 }
 
-/// Goes on with a job that failed or was cancelled. Done steps are not repeated.
+/// Resumes a job that failed or was cancelled. Done steps are not repeated.
 #[utoipa::path(post, path = "/jobs/{id}/resume", tag = "jobs",
     params(("id" = String, Path, description = "Id of the job")),
     responses((status = 202, body = AcceptedJob)))]

@@ -40,12 +40,14 @@ pub(crate) struct Checked {
     pub(crate) skipped: SkippedSections,
 }
 
+/// Whether an error leaves out its section, and the rest runs.
+fn degrades(error: &ConfigError) -> bool {
+    let mut parts = ["sources.", "pipelines.", "agent.jobs."].iter();
+    parts.any(|part| error.key.starts_with(part))
+}
+
 /// Makes a configuration of the values.
 pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
-    let degrades = |e: &ConfigError| {
-        let mut parts = ["sources.", "pipelines.", "agent.jobs."].iter();
-        parts.any(|part| e.key.starts_with(part))
-    };
     let (mut warnings, mut errors): (Vec<_>, Vec<_>) =
         read.errors.iter().cloned().partition(degrades);
     let values = Values {
