@@ -160,6 +160,7 @@ impl Agent {
         if let Some(op) = unstored_start {
             outbox.stage(op);
         }
+        let tasks = task_setup(setup.sinks.clone(), store, &shared, api, setup.schedules);
         Ok(Self {
             outbox,
             journal,
@@ -171,18 +172,12 @@ impl Agent {
                 .map(|heartbeat| heartbeat_task(heartbeat, &shared, restored.heartbeat, now)),
             channels: Channels::new(notify::service::Setup {
                 channels: setup.channels,
-                sinks: setup.sinks.clone(),
+                sinks: setup.sinks,
                 name,
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            tasks: Some(task_setup(
-                setup.sinks,
-                store,
-                &shared,
-                api,
-                setup.schedules,
-            )),
+            tasks: Some(tasks),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
