@@ -166,6 +166,9 @@ impl Agent {
         if let Some(op) = unstored_start {
             outbox.stage(op);
         }
+        let chain_counts = Arc::clone(&chains.counts);
+        let services = (chains, setup.schedules);
+        let tasks = task_setup(setup.sinks.clone(), &shared, api, services);
         Ok(Self {
             outbox,
             journal,
@@ -177,18 +180,13 @@ impl Agent {
                 .map(|heartbeat| heartbeat_task(heartbeat, &shared, restored.heartbeat, now)),
             channels: Channels::new(notify::service::Setup {
                 channels: setup.channels,
-                sinks: setup.sinks.clone(),
+                sinks: setup.sinks,
                 name,
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            chain_counts: Arc::clone(&chains.counts),
-            tasks: Some(task_setup(
-                setup.sinks,
-                &shared,
-                api,
-                (chains, setup.schedules),
-            )),
+            chain_counts,
+            tasks: Some(tasks),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
