@@ -61,8 +61,7 @@ const QUESTION: &[&str] = &[
     "start_setup",
     "query_archive",
 ];
-/// Tools of the archive: they read pipelines and the journal, write notes, and copy media of
-/// events.
+/// Tools of the archive: they read pipelines and the journal, and write notes.
 const ARCHIVE: &[&str] = &[
     "look_around",
     "list_streams",
@@ -73,7 +72,6 @@ const ARCHIVE: &[&str] = &[
     "memory_note",
     "keep_pattern",
     "query_archive",
-    "keep_event",
 ];
 /// Tool of the second opinion. The agent calls it in place of the model.
 const TRIAGE: &[&str] = &["get_event"];
