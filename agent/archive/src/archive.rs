@@ -227,7 +227,7 @@ impl Archive {
         found.ok_or_else(|| ArchiveError::NotFound(name.to_string()))
     }
 
-    /// Returns an entry with its content. `skip_cache`: not from a fast tier, which is filled again.
+    /// Returns an entry with its content. `skip_cache`: not from fast tiers; they are filled again.
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`] and [`ArchiveError::Damaged`], or if the disk can't be read.

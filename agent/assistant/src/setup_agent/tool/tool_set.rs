@@ -6,15 +6,14 @@ use watchkeeper_llm::tool::{InvalidTool, Tool as LlmTool};
 use super::definition::Tool;
 use super::{
     dry_run_workflow, get_block_details, get_example, get_observations, get_snapshot, infer_image,
-    keep_event, keep_pattern, list_available_models, list_cameras, list_streams,
-    list_workflow_blocks, look_around, memory_note, memory_search, preview_workflow,
-    propose_control, propose_deployment, query_archive, query_events, start_setup, stream_status,
-    update_plan, validate_workflow,
+    keep_pattern, list_available_models, list_cameras, list_streams, list_workflow_blocks,
+    look_around, memory_note, memory_search, preview_workflow, propose_control, propose_deployment,
+    query_archive, query_events, start_setup, stream_status, update_plan, validate_workflow,
 };
 use crate::permissions::ToolPermissions;
 
 /// Every tool, in the order of the prompt. A change of the order empties the providers' caches.
-const ALL: [&Tool; 24] = [
+const ALL: [&Tool; 23] = [
     &look_around::TOOL,
     &list_cameras::TOOL,
     &get_snapshot::TOOL,
@@ -38,7 +37,6 @@ const ALL: [&Tool; 24] = [
     &update_plan::TOOL,
     &start_setup::TOOL,
     &query_archive::TOOL,
-    &keep_event::TOOL,
 ];
 
 /// The tools that a job has at an entrypoint.
