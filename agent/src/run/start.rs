@@ -166,9 +166,7 @@ impl Agent {
         if let Some(op) = unstored_start {
             outbox.stage(op);
         }
-        let chain_counts = Arc::clone(&chains.counts);
-        let services = (chains, setup.schedules);
-        let tasks = task_setup(setup.sinks.clone(), &shared, api, services);
+        let tasks = task_setup(&setup.sinks, &shared, api, (chains, setup.schedules));
         Ok(Self {
             outbox,
             journal,
@@ -185,7 +183,7 @@ impl Agent {
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            chain_counts,
+            chain_counts: Arc::clone(&tasks.chains.counts),
             tasks: Some(tasks),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
@@ -263,7 +261,7 @@ fn chain_setup(
 }
 
 fn task_setup(
-    sinks: SinksConfig,
+    sinks: &SinksConfig,
     shared: &Shared,
     api: Option<api::service::Setup>,
     (chains, schedules): (evidence::service::Setup, Vec<ScheduleConfig>),
@@ -281,7 +279,7 @@ fn task_setup(
             age: sinks.max_age,
             ..connectors::queue::Limits::default()
         },
-        executor: Executor::new(sinks, Arc::clone(&shared.store)),
+        executor: Executor::new(sinks.clone(), Arc::clone(&shared.store)),
         api,
     }
 }
