@@ -169,24 +169,30 @@ mod tests {
                 }
             }
         }
+    }
 
-        /// A loop that polls each minute misses nothing.
-        #[test]
-        fn every_time_is_due_when_the_clock_runs(cron in 0..CRONS.len(), spring: bool) {
-            let begin = at(if spring { "2026-03-28T22:00:00Z" } else { "2026-10-24T22:00:00Z" });
+    /// A loop that polls each minute misses nothing.
+    #[test]
+    fn every_time_is_due_when_the_clock_runs() {
+        let zone = berlin();
+        for begin in ["2026-03-28T22:00:00Z", "2026-10-24T22:00:00Z"] {
+            let begin = at(begin);
             let polls: Vec<Timestamp> = (0..300)
-                .map(|minute| begin + SignedDuration::from_secs(minute * 60 + 7 * i64::from(minute > 0)))
+                .map(|minute| {
+                    begin + SignedDuration::from_secs(minute * 60 + 7 * i64::from(minute > 0))
+                })
                 .collect();
-            let times = CronTimes::parse(CRONS[cron]).expect("cron");
-            let zone = berlin();
-            let mut expected = BTreeSet::new();
-            let mut after = begin;
-            while let Some(time) = times.next_after(after, &zone).filter(|t| *t <= polls[299]) {
-                expected.insert(time);
-                after = time;
+            for cron in CRONS {
+                let times = CronTimes::parse(cron).expect("cron");
+                let mut expected = BTreeSet::new();
+                let mut after = begin;
+                while let Some(time) = times.next_after(after, &zone).filter(|t| *t <= polls[299]) {
+                    expected.insert(time);
+                    after = time;
+                }
+                let due: BTreeSet<Timestamp> = play(cron, false, &polls).into_iter().collect();
+                assert_eq!(due, expected, "{cron}");
             }
-            let due: BTreeSet<Timestamp> = play(CRONS[cron], false, &polls).into_iter().collect();
-            prop_assert_eq!(due, expected);
         }
     }
 
