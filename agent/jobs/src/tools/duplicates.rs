@@ -22,7 +22,7 @@ struct Params {
     within_seconds: Option<f64>,
 }
 
-/// Longest time between two pictures of a burst if the plan has none.
+/// Longest time from the first picture of a burst to another if the plan has none.
 const BURST_S: f64 = 10.0;
 
 impl Tool for FindDuplicates {
@@ -36,7 +36,7 @@ impl Tool for FindDuplicates {
                     name: "within_seconds",
                     kind: Kind::Number { min: 0.0, max: 1e9 },
                     required: false,
-                    about: "Longest time between two pictures of a burst, where both are known; 10 if absent.",
+                    about: "Longest time from the first picture of a burst to another, where both are known; 10 if absent.",
                 },
             ],
             outputs: &[
@@ -70,6 +70,7 @@ impl Tool for FindDuplicates {
         let looks = measured.iter().map(|(picture, measured)| Look {
             measured: Arc::clone(measured),
             taken: picture.taken,
+            camera: picture.camera.clone(),
         });
         let looks: Vec<Look> = looks.collect();
         let within_s = within_seconds.unwrap_or(BURST_S);
