@@ -72,6 +72,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     outside::unknown_channels(&values, &channels, &mut warnings);
     let agent_api = agent::api(&values, &mut errors);
     let jobs = jobs::schedules(&values, &mut warnings);
+    let lookups = lookups::lookups(&values, &mut errors, &mut skipped);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
         box_id: box_id.unwrap_or_else(|| name_of("box")),
@@ -92,7 +93,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         mqtt,
         agent: agent_bounds(&values),
         look: agent::look(&values, &mut errors),
-        lookups: lookups::lookups(&values, &mut errors),
+        lookups,
         memory: memory(&values, &models),
         agent_api,
         archive: archive::archive(&values, &mut errors),
