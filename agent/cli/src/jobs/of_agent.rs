@@ -177,7 +177,8 @@ impl AgentJobs {
                 }
                 Err(_) => attempts += 1,
             }
-            self.runtime.block_on(tokio::time::sleep(RETRY));
+            self.runtime
+                .block_on(async { tokio::time::sleep(RETRY).await });
         }
     }
 
