@@ -23,6 +23,7 @@ const MAX_FILES: usize = 10_000;
 #[derive(Debug, Deserialize)]
 struct Ingested {
     entries: Vec<Entry>,
+    skipped: Vec<String>,
 }
 
 pub(super) async fn run(
@@ -55,6 +56,7 @@ pub(super) async fn run(
                 };
                 let done: Ingested = client.post("archive/ingest", &ingest).await?;
                 done.entries.iter().for_each(|entry| report(entry, out));
+                done.skipped.iter().for_each(|why| out.note(why));
                 count += done.entries.len();
                 continue;
             }
