@@ -509,6 +509,7 @@ async fn refinement_changes_the_plan_of_the_earlier_job() {
     let task = PlanTask::Refine {
         plan: &old,
         words: refined,
+        now: "2026-12-05T09:00:00".parse().unwrap(),
     };
     let made = bench.ask(&words, &task).await.unwrap();
     let (ended, output) = bench.run(&made.plan, "out");
@@ -517,7 +518,15 @@ async fn refinement_changes_the_plan_of_the_earlier_job() {
     assert!(agrees(&album(&output.join("album")), &expected(names)));
     // The user's words stand in a turn of the user, the earlier plan in a call.
     let body: Value = serde_json::from_str(&bench.last_request()).unwrap();
-    assert!(body["messages"][0].to_string().contains(refined), "{body}");
+    let told = body["messages"][0].to_string();
+    assert!(told.contains(refined), "{body}");
+    // Each has its own time: "yesterday" of the request stays that day.
+    for time in [
+        now().strftime("%Y-%m-%dT%H:%M").to_string().as_str(),
+        "2026-12-05T09:00",
+    ] {
+        assert!(told.contains(time), "{time}: {told}");
+    }
     assert_eq!(body["messages"][1]["content"][0]["type"], "tool_use");
     assert_eq!(bench.server.violations(), Vec::<String>::new());
 }
