@@ -12,26 +12,76 @@ use watchkeeper_contract::review::NewAssessment;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest pause between two requests.
 const RETRY_CEILING: Duration = Duration::from_secs(60);
+/// Statuses of refusals that may pass: time-out, too early, too many requests.
+const MAY_PASS: [u16; 3] = [408, 425, 429];
 
-/// Whether a repeated request would be refused again.
-fn is_final(problem: &Problem) -> bool {
-    (400..500).contains(&problem.status) && problem.code != ProblemCode::Limit
+/// How sending ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SendEnd {
+    /// The journal has the assessment, by this request or an earlier one.
+    Recorded,
+    /// The journal no longer has the event, or it can't be assessed.
+    EventGone,
+    /// The same request would be refused again. Another version of the runtime may take it.
+    Refused,
+}
+
+/// How sending ends with this refusal; `None` if a repeated request may succeed.
+fn end_of(problem: &Problem) -> Option<SendEnd> {
+    let is_of_record = problem.field.as_deref() == Some("seq");
+    match (problem.status, problem.code) {
+        (_, ProblemCode::Limit) => None,
+        (status, _) if MAY_PASS.contains(&status) => None,
+        // Not a path that an older runtime does not have.
+        (404, ProblemCode::NotFound) if is_of_record => Some(SendEnd::EventGone),
+        (409, ProblemCode::Conflict) => Some(SendEnd::EventGone),
+        (400..500, _) => Some(SendEnd::Refused),
+        _ => None,
+    }
 }
 
 /// Sends until the runtime has recorded the assessment, or refuses it for good.
-pub(crate) async fn record_assessment(runtime: RuntimeClient, seq: EventSeq, new: NewAssessment) {
+pub(crate) async fn record_assessment(
+    runtime: RuntimeClient,
+    seq: EventSeq,
+    new: NewAssessment,
+) -> SendEnd {
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
     loop {
-        match runtime.record_assessment(seq, &new).await {
-            Ok(()) => return,
-            Err(error) if error.problem().is_some_and(is_final) => {
-                tracing::warn!(event = seq.0, %error, "assessment not recorded");
-                return;
-            }
-            Err(error) => {
-                tracing::debug!(event = seq.0, %error, "assessment not recorded; retrying");
-                tokio::time::sleep(backoff.next_delay()).await;
-            }
+        let error = match runtime.record_assessment(seq, &new).await {
+            Ok(()) => return SendEnd::Recorded,
+            Err(error) => error,
+        };
+        if let Some(end) = error.problem().and_then(end_of) {
+            tracing::warn!(event = seq.0, %error, "assessment not recorded");
+            return end;
+        }
+        tracing::debug!(event = seq.0, %error, "assessment not recorded; retrying");
+        tokio::time::sleep(backoff.next_delay()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_or_unfit_event_ends_an_assessment() {
+        use ProblemCode::{Conflict, Internal, InvalidRequest, Limit, NotFound, Storage};
+        for (status, code, field, expected) in [
+            (404, NotFound, Some("seq"), Some(SendEnd::EventGone)),
+            (409, Conflict, Some("seq"), Some(SendEnd::EventGone)),
+            (404, NotFound, None, Some(SendEnd::Refused)),
+            (400, InvalidRequest, None, Some(SendEnd::Refused)),
+            (422, InvalidRequest, Some("links"), Some(SendEnd::Refused)),
+            (408, InvalidRequest, None, None),
+            (429, Limit, None, None),
+            (500, Internal, None, None),
+            (507, Storage, None, None),
+        ] {
+            let mut problem = Problem::new(status, code, "why");
+            problem.field = field.map(str::to_owned);
+            assert_eq!(end_of(&problem), expected, "{status} {code:?}");
         }
     }
 }

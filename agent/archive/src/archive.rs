@@ -35,6 +35,8 @@ use crate::verb;
 
 /// Chunks of a content that wait for the disk.
 const CHUNKS_AHEAD: usize = 4;
+/// Times that an entry is read, where it is replaced meanwhile.
+const MAX_READS: usize = 8;
 
 /// What an archive needs to open.
 #[derive(Debug)]
@@ -60,6 +62,7 @@ struct Inner {
     copies: Copies,
     objects: Option<ObjectQueue>,
     durable_counts: TierCounts,
+    found: Found,
 }
 
 /// The content of an entry.
@@ -96,10 +99,11 @@ impl Archive {
         } = settings;
         let (durable, found) = Durable::open(&folder, limits, objects.is_some())?;
         let inner = Inner {
-            durable: Arc::new(durable),
             copies: Copies::new(memory_bytes, shared),
-            objects: objects.map(ObjectQueue::new),
+            objects: ObjectQueue::open(&durable, objects)?,
+            durable: Arc::new(durable),
             durable_counts: TierCounts::default(),
+            found,
         };
         Ok((Self(Arc::new(inner)), found))
     }
@@ -227,49 +231,74 @@ impl Archive {
         found.ok_or_else(|| ArchiveError::NotFound(name.to_string()))
     }
 
-    /// Returns an entry with its content. `skip_cache`: not from a fast tier; they get it anew.
+    /// Returns an entry with its content. `skip_cache`: not from fast tiers; they are filled again.
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`] and [`ArchiveError::Damaged`], or if the disk can't be read.
+    /// [`ArchiveError::Source`] if it is replaced faster than it can be read.
     pub async fn retrieve(
         &self,
         name: &EntryName,
         skip_cache: bool,
     ) -> Result<Retrieved, ArchiveError> {
-        let entry = self.stat(name).await?;
-        if let Content::Media(id) = &entry.content {
-            let body = Body::Media(id.clone());
-            return Ok(Retrieved {
-                entry,
-                tier: "runtime",
-                body,
-            });
+        let mut entry = self.stat(name).await?;
+        for _ in 0..MAX_READS {
+            if let Some(found) = self.read_tiers(&entry, skip_cache).await? {
+                return Ok(found);
+            }
+            // The entry may have been destroyed or replaced, and its file deleted.
+            let now = self.stat(name).await?;
+            if now.number == entry.number {
+                return self.repaired(entry).await;
+            }
+            entry = now;
         }
-        if !skip_cache && let Some((tier, content)) = self.0.copies.get(&entry).await {
-            let body = Body::Bytes(content);
-            return Ok(Retrieved { entry, tier, body });
+        Err(ArchiveError::Source(format!(
+            "{name} was replaced {MAX_READS} times while it was read; ask again"
+        )))
+    }
+
+    /// Reads an entry from the fast tiers or the disk; `None` if its file is missing or damaged.
+    async fn read_tiers(
+        &self,
+        entry: &Entry,
+        skip_cache: bool,
+    ) -> Result<Option<Retrieved>, ArchiveError> {
+        let found = |tier: &'static str, body: Body| {
+            Ok(Some(Retrieved {
+                entry: entry.clone(),
+                tier,
+                body,
+            }))
+        };
+        if let Content::Media(id) = &entry.content {
+            return found("runtime", Body::Media(id.clone()));
+        }
+        if !skip_cache && let Some((tier, content)) = self.0.copies.get(entry).await {
+            return found(tier, Body::Bytes(content));
         }
         let begun = Instant::now();
-        if let Some(body) = self.read_disk(&entry).await? {
-            count(&self.0.durable_counts.hits);
-            if let Body::Bytes(content) = &body {
-                self.fill(&entry.sha256, content.clone(), begun.elapsed())
-                    .await;
-            }
-            let tier = "durable";
-            return Ok(Retrieved { entry, tier, body });
+        let Some(body) = self.read_disk(entry).await? else {
+            return Ok(None);
+        };
+        count(&self.0.durable_counts.hits);
+        if let Body::Bytes(content) = &body {
+            self.fill(&entry.sha256, content.clone(), begun.elapsed())
+                .await;
         }
-        // The entry may have been destroyed meanwhile.
-        self.stat(name).await?;
+        found("durable", body)
+    }
+
+    /// Brings a damaged or missing content back from the object tier.
+    async fn repaired(&self, entry: Entry) -> Result<Retrieved, ArchiveError> {
         count(&self.0.durable_counts.invalid);
-        tracing::error!(%name, "archive: a content is damaged or missing");
+        tracing::error!(name = %entry.name, "archive: a content is damaged or missing");
         let content = self.repair(&entry).await?;
-        let content = content.ok_or_else(|| ArchiveError::Damaged(name.clone()))?;
-        let body = Body::Bytes(content);
+        let content = content.ok_or_else(|| ArchiveError::Damaged(entry.name.clone()))?;
         Ok(Retrieved {
             entry,
             tier: "s3",
-            body,
+            body: Body::Bytes(content),
         })
     }
 
@@ -311,7 +340,8 @@ impl Archive {
         if !removed.contents.is_empty() {
             self.wake_objects();
         }
-        self.0.copies.remove(&removed.contents).await.unreachable
+        let copies = self.0.copies.remove(&removed.contents).await;
+        copies.unreachable.into_iter().collect()
     }
 
     fn wake_objects(&self) {
@@ -363,6 +393,11 @@ impl Archive {
 
     pub(crate) fn objects(&self) -> Option<&ObjectQueue> {
         self.0.objects.as_ref()
+    }
+
+    /// State in which the durable tier was found at the start.
+    pub(crate) fn found(&self) -> &Found {
+        &self.0.found
     }
 
     pub(crate) fn durable_counts(&self) -> &TierCounts {

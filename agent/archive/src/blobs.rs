@@ -226,6 +226,20 @@ pub struct Sealed {
 }
 
 impl Sealed {
+    #[must_use]
+    pub fn hash(&self) -> ContentHash {
+        self.hash
+    }
+
+    /// Opens the content; its file is gone once that is closed. Blocks.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn into_file(self) -> Result<File, ArchiveError> {
+        let path = &self.temporary.path;
+        File::open(path).map_err(ArchiveError::io(path))
+    }
+
     /// Reads the first `max` bytes, for the metadata of a picture. Blocks.
     #[must_use]
     pub fn first_bytes(&self, max: u64) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! The fast tiers together: memory, then memcached where there is one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,8 +26,8 @@ pub(crate) struct Copies {
 pub(crate) struct RemovedCopies {
     /// Removed copies by tier.
     pub(crate) removed: BTreeMap<String, u64>,
-    /// Tiers that did not answer.
-    pub(crate) unreachable: Vec<String>,
+    /// Tiers that did not answer, or their servers as `TIER HOST:PORT`.
+    pub(crate) unreachable: BTreeSet<String>,
 }
 
 impl Copies {
@@ -79,7 +79,8 @@ impl Copies {
         }
     }
 
-    /// Removes contents from all tiers. One that does not answer is asked once.
+    /// Removes contents from all tiers. A tier that fails as a whole is asked once, a server that
+    /// does not answer is left out until the end of its back-off.
     pub(crate) async fn remove(&self, contents: &[ContentHash]) -> RemovedCopies {
         let memory: Option<&dyn Tier> = Some(&self.memory);
         let mut all = RemovedCopies::default();
@@ -87,10 +88,15 @@ impl Copies {
             let mut removed = 0;
             for hash in contents {
                 match tier.remove(hash).await {
-                    Ok(was_there) => removed += u64::from(was_there),
+                    Ok(removal) => {
+                        removed += u64::from(removal.was_there);
+                        let silent = removal.unreachable.iter();
+                        let named = silent.map(|one| format!("{} {one}", tier.name()));
+                        all.unreachable.extend(named);
+                    }
                     Err(error) => {
                         tracing::warn!(tier = tier.name(), %error, "archive: a copy stays");
-                        all.unreachable.push(tier.name().to_owned());
+                        all.unreachable.insert(tier.name().to_owned());
                         break;
                     }
                 }
@@ -108,7 +114,9 @@ impl Copies {
     }
 }
 
-/// Asks a tier for a content and checks it. Memory is trusted.
+/// Asks a tier for a content and checks it. Memory is trusted. A copy that is not what was stored
+/// stays: the fill of a fast tier replaces it, and in the object tier the answer of a proxy may
+/// only look like it.
 pub(crate) async fn asked(
     tier: &dyn Tier,
     counts: &TierCounts,
@@ -123,8 +131,6 @@ pub(crate) async fn asked(
         Ok(Some(_)) => {
             count(&counts.invalid);
             tracing::warn!(tier = tier.name(), "archive: a copy is not what was stored");
-            // A failure leaves it; the next read checks it again.
-            tier.remove(hash).await.ok();
             None
         }
         Ok(None) => {

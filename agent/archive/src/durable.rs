@@ -4,9 +4,10 @@
 //! - A removal commits first and deletes the file then. A crash between leaves a file without an
 //!   entry, which the next start deletes.
 //! - After damage to the records no file is deleted at the start: it may belong to a lost record.
-//! - Changes are made one at a time; who reads an entry or its content waits for none of them.
+//!   Nor is it at a later start, until the folder has no file without an entry.
+//! - Changes are made one at a time. Reading a record or a file waits for none of them; a sum, a
+//!   selection or the fill of fast tiers waits for the change that is made, with its sync.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::ops::Bound;
 use std::path::Path;
@@ -21,14 +22,16 @@ use crate::entry::{Content, Entry, NewEntry, Retention};
 use crate::error::ArchiveError;
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
-use crate::found::{Found, scan_entries};
+use crate::found::{Found, scan_entries, settle_files};
 use crate::hash::ContentHash;
 use crate::index::{Index, Slot, Totals};
 use crate::name::EntryName;
 use crate::on_disk::{self, ENTRIES, ObjectTask};
 
-/// Records that one read or one batch takes.
+/// Records of one batch.
 const PAGE: usize = 1_000;
+/// Entries that are read at a time: at most 12 MiB with the longest metadata.
+const ENTRIES_PAGE: usize = 256;
 
 #[derive(Debug)]
 pub struct Durable {
@@ -81,25 +84,8 @@ impl Durable {
         let mut index = Index::default();
         scan_entries(&*store, &mut index, &mut found)?;
         found.entries = index.totals().stored + index.totals().references;
-        let on_disk = blobs.list()?;
-        let may_delete = is_clean && found.unreadable == 0 && store.waiting().is_none();
-        for hash in on_disk.iter().flatten() {
-            if index.blob(hash).is_some() {
-                continue;
-            }
-            match may_delete {
-                true => {
-                    blobs.remove(hash);
-                    found.orphans_deleted += 1;
-                }
-                false => found.orphans_kept += 1,
-            }
-        }
-        let on_disk: BTreeSet<ContentHash> = on_disk.into_iter().flatten().collect();
-        found.missing = index
-            .hashes()
-            .filter(|hash| !on_disk.contains(*hash))
-            .count();
+        let is_sound = is_clean && found.unreadable == 0;
+        settle_files(&*store, &blobs, &index, is_sound, &mut found)?;
         let durable = Self {
             blobs,
             store,
@@ -141,7 +127,8 @@ impl Durable {
         self.blobs.stage(self.limits.max_entry_bytes)
     }
 
-    /// Makes a content an entry, durable when this returns. An entry of that name is replaced.
+    /// Makes a content an entry, durable when this returns. An entry of that name is replaced;
+    /// a protected one with this content stays as it is, with its metadata.
     ///
     /// # Errors
     /// If a field is invalid, the name is protected, protected entries leave no room, or the disk
@@ -154,16 +141,18 @@ impl Durable {
     ) -> Result<(Entry, Removed), ArchiveError> {
         new.check()?;
         let _writer = self.write_lock();
+        if let Some(entry) = self.protected(&new.name, now)? {
+            if entry.sha256 != sealed.hash {
+                return Err(ArchiveError::Protected(entry.name.to_string()));
+            }
+            // Its file may be damaged.
+            self.blobs.publish(sealed)?;
+            return Ok((entry, Removed::default()));
+        }
         let (entry, evicted) = {
             let index = self.index();
             let content = (sealed.hash, sealed.bytes);
-            let mut entry = new.into_entry(content, Content::Stored, index.next_number(), now);
-            if let Some(slot) = index.slot(&entry.name).filter(|slot| slot.is_protected) {
-                if slot.hash != sealed.hash {
-                    return Err(ArchiveError::Protected(entry.name.to_string()));
-                }
-                entry.retention = Retention::Protected;
-            }
+            let entry = new.into_entry(content, Content::Stored, index.next_number(), now);
             let slot = Slot::of(&entry);
             let now_us = now.as_microsecond();
             let room = make_room(&index, &entry.name, &slot, &self.limits, now_us);
@@ -185,6 +174,15 @@ impl Durable {
             self.blobs.remove(&sealed.hash);
         }
         Ok((entry, removed.map_err(Uncommitted::into_error)?))
+    }
+
+    /// Returns the entry of a name if it is protected.
+    fn protected(&self, name: &EntryName, now: Timestamp) -> Result<Option<Entry>, ArchiveError> {
+        let slot = self.index().slot(name).cloned();
+        match slot {
+            Some(slot) if slot.is_protected => self.entry(name, now),
+            _ => Ok(None),
+        }
     }
 
     /// Adds references to media of the runtime, and the journal's cursor behind them, in one step.
@@ -313,7 +311,7 @@ impl Durable {
         };
         loop {
             let bound = from.as_ref().map(Vec::as_slice);
-            let page = self.store.scan(ENTRIES, bound, PAGE)?;
+            let page = self.store.scan(ENTRIES, bound, ENTRIES_PAGE)?;
             let read = page.entries.len() + page.corrupt.len();
             let sound = page.entries.last().map(|record| record.key.clone());
             let last = sound.max(page.corrupt.last().map(|record| record.key.clone()));
@@ -329,7 +327,7 @@ impl Durable {
                 }
             }
             match last {
-                Some(key) if read == PAGE => from = Bound::Excluded(key),
+                Some(key) if read == ENTRIES_PAGE => from = Bound::Excluded(key),
                 _ => return Ok(()),
             }
         }

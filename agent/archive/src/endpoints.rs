@@ -51,12 +51,17 @@ impl Endpoints {
                 self.next
             }
         };
-        let is_up = |at: &usize| {
-            let state = self.states.get(*at);
-            state.is_some_and(|state| state.down_until.is_none_or(|until| until <= now))
-        };
+        let up = self.up(now);
         let order = (0..count).map(|step| (first + step) % count);
-        order.filter(is_up).take(MAX_TRIES).collect()
+        order.filter(|at| up.contains(at)).take(MAX_TRIES).collect()
+    }
+
+    /// Returns all endpoints that are not down, in the order of the configuration.
+    #[must_use]
+    pub fn up(&self, now: Instant) -> Vec<usize> {
+        let states = self.states.iter().enumerate();
+        let up = states.filter(|(_, state)| state.down_until.is_none_or(|until| until <= now));
+        up.map(|(at, _)| at).collect()
     }
 
     /// Records that an endpoint answered.
@@ -104,6 +109,7 @@ mod tests {
         assert_eq!(endpoints.candidates(now, None), [2, 0]);
         assert!(endpoints.failed(0, now, "refused"));
         assert!(!endpoints.failed(0, now, "refused"));
+        assert_eq!(endpoints.up(now), [1, 2]);
         assert_eq!(endpoints.candidates(now, None), [1, 2]);
         assert_eq!(endpoints.candidates(now, Some(3)), [1, 2]);
         assert_eq!(endpoints.candidates(now, Some(5)), [2, 1]);

@@ -20,6 +20,8 @@ pub const MAX_TEXT: usize = 4_096;
 pub const MAX_ITEMS: usize = 64;
 /// Most numbers of an embedding.
 pub const MAX_EMBEDDING: usize = 2_048;
+/// Most bytes of all texts of one entry's metadata; numbers come beside it.
+pub const MAX_METADATA_BYTES: usize = 16 << 10;
 /// Longest time to live, in seconds: ten years.
 pub const MAX_TTL_S: u64 = 315_360_000;
 
@@ -148,11 +150,44 @@ impl Metadata {
                 ));
             }
         }
+        let bytes = self.text_bytes();
+        if bytes > MAX_METADATA_BYTES {
+            let remedy = format!("use at most {MAX_METADATA_BYTES} bytes for all texts together");
+            return Err(ArchiveError::field(
+                "metadata",
+                &format!("{bytes} bytes"),
+                remedy,
+            ));
+        }
         if self.embedding.iter().any(|number| !number.is_finite()) {
             let remedy = "use finite numbers".to_owned();
             return Err(ArchiveError::field("embedding", "NaN or infinity", remedy));
         }
         Ok(())
+    }
+}
+
+impl Metadata {
+    /// Bytes of all texts.
+    fn text_bytes(&self) -> usize {
+        let single = [
+            &self.camera,
+            &self.class,
+            &self.zone,
+            &self.event,
+            &self.text,
+        ];
+        let exif = self
+            .exif
+            .iter()
+            .flat_map(|exif| [&exif.taken, &exif.camera]);
+        let labels = self.labels.iter().flat_map(|(key, value)| [key, value]);
+        let texts = single.into_iter().chain(exif).flatten();
+        texts
+            .chain(&self.codes)
+            .chain(labels)
+            .map(String::len)
+            .sum()
     }
 }
 
@@ -284,5 +319,21 @@ pub fn guess_type(name: &str) -> &'static str {
         "txt" | "md" | "log" => "text/plain",
         "pdf" => "application/pdf",
         _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_metadata_have_a_bound_together() {
+        let codes = |count: usize| Metadata {
+            codes: vec!["c".repeat(MAX_TEXT); count],
+            ..Metadata::default()
+        };
+        assert!(codes(4).check().is_ok());
+        let refused = codes(5).check().map_err(|error| error.to_string());
+        assert!(refused.is_err_and(|why| why.contains("16384 bytes")));
     }
 }

@@ -1,7 +1,9 @@
 //! The shared fast tier: one or several memcached servers.
 //!
 //! - A content belongs to one server by its hash; while that is down, to the next one.
-//! - One connection a server. A request that fails or times out closes it.
+//! - One connection a server. A request that fails or times out closes it; one that finds it busy
+//!   is a miss, and no failure of the server.
+//! - A removal asks every server, and names those that did not answer.
 //! - A value may come from anybody who reaches the server: the caller checks its hash.
 
 use std::fmt;
@@ -16,10 +18,12 @@ use tokio::time::timeout;
 
 use crate::endpoints::Endpoints;
 use crate::hash::ContentHash;
-use crate::tier::{EndpointHealth, Tier, TierError};
+use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Time for one request, with the connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(250);
+/// Longest wait of a read or write for the connection; then it is a miss.
+const BUSY_WAIT: Duration = Duration::from_millis(25);
 /// Seconds until a server drops a content by itself.
 const TTL_S: i64 = 86_400;
 /// Largest value: a server takes 1 MiB with its overhead, if it was not started with more.
@@ -73,6 +77,7 @@ impl MemcachedTier {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sends a request to the server of a content, or to the next one while that is down.
     async fn request(
         &self,
         hash: &ContentHash,
@@ -83,39 +88,84 @@ impl MemcachedTier {
             .candidates(Instant::now(), Some(hash.spread()));
         let mut last = TierError::Down;
         for at in candidates {
-            let Some(server) = self.servers.get(at) else {
-                continue;
-            };
-            let answer = timeout(REQUEST_TIMEOUT, server.request(&request)).await;
-            let why = match answer {
-                Ok(Ok(found)) => {
-                    self.health().succeeded(at);
-                    return Ok(found);
-                }
-                // The server works, and refuses this value.
-                Ok(Err(Error::Protocol(status))) => {
-                    self.health().succeeded(at);
-                    return Err(TierError::Failed(status.to_string()));
-                }
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "no answer in time".to_owned(),
-            };
-            if self.health().failed(at, Instant::now(), &why) {
-                tracing::warn!(
-                    server = server.address,
-                    why,
-                    "archive: memcached is marked down"
-                );
+            match self.ask(at, &request, BUSY_WAIT).await {
+                // The disk is faster than a queue at the server.
+                Asked::Busy => return Ok(None),
+                Asked::Answered(answer) => return answer,
+                Asked::Failed(why) => last = TierError::Failed(why),
             }
-            last = TierError::Failed(why);
         }
         Err(last)
     }
+
+    /// Removes a content from every server: each may have it from a time when another was down.
+    async fn remove_everywhere(&self, hash: &ContentHash) -> Removal {
+        let key = key(hash);
+        let up = self.health().up(Instant::now());
+        let mut removal = Removal::default();
+        for (at, name) in self.names.iter().enumerate() {
+            let asked = match up.contains(&at) {
+                true => self.ask(at, &Request::Delete(&key), REQUEST_TIMEOUT).await,
+                false => Asked::Failed("is marked down".to_owned()),
+            };
+            match asked {
+                Asked::Answered(Ok(found)) => removal.was_there |= found.is_some(),
+                Asked::Answered(Err(_)) | Asked::Busy | Asked::Failed(_) => {
+                    removal.unreachable.push(name.clone());
+                }
+            }
+        }
+        removal
+    }
+
+    /// Sends a request to one server, once its connection is free; waits for that at most `wait`.
+    async fn ask(&self, at: usize, request: &Request<'_>, wait: Duration) -> Asked {
+        let Some(server) = self.servers.get(at) else {
+            return Asked::Failed("is not configured".to_owned());
+        };
+        // The wait says nothing of the server: its time is not part of the request's.
+        let Ok(place) = timeout(wait, server.client.lock()).await else {
+            return Asked::Busy;
+        };
+        let answer = timeout(REQUEST_TIMEOUT, server.request(place, request)).await;
+        let why = match answer {
+            Ok(Ok(found)) => {
+                self.health().succeeded(at);
+                return Asked::Answered(Ok(found));
+            }
+            // The server works, and refuses this value.
+            Ok(Err(Error::Protocol(status))) => {
+                self.health().succeeded(at);
+                return Asked::Answered(Err(TierError::Failed(status.to_string())));
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        if self.health().failed(at, Instant::now(), &why) {
+            tracing::warn!(
+                server = server.address,
+                why,
+                "archive: memcached is marked down"
+            );
+        }
+        Asked::Failed(why)
+    }
+}
+
+/// What one server did with a request.
+enum Asked {
+    /// Its connection was not free in time; it was not asked.
+    Busy,
+    Answered(Result<Option<Bytes>, TierError>),
+    Failed(String),
 }
 
 impl Server {
-    async fn request(&self, request: &Request<'_>) -> Result<Option<Bytes>, Error> {
-        let mut place = self.client.lock().await;
+    async fn request(
+        &self,
+        mut place: tokio::sync::MutexGuard<'_, Option<Client>>,
+        request: &Request<'_>,
+    ) -> Result<Option<Bytes>, Error> {
         // Taken: a request that is cut off drops its connection.
         let open = place.take().filter(|client| !client.is_closed());
         let mut client = match open {
@@ -175,12 +225,8 @@ impl Tier for MemcachedTier {
         .boxed()
     }
 
-    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>> {
-        async move {
-            let removed = self.request(hash, Request::Delete(&key(hash))).await;
-            removed.map(|found| found.is_some())
-        }
-        .boxed()
+    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Removal, TierError>> {
+        async move { Ok(self.remove_everywhere(hash).await) }.boxed()
     }
 
     fn endpoints(&self) -> Vec<EndpointHealth> {

@@ -15,7 +15,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
 
 use crate::hash::ContentHash;
-use crate::tier::{EndpointHealth, Tier, TierError};
+use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Contents by the worth of keeping them. Sans-IO.
 #[derive(Debug)]
@@ -200,8 +200,12 @@ impl Tier for MemoryTier {
         ready(Ok(())).boxed()
     }
 
-    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>> {
-        ready(Ok(self.contents().remove(hash))).boxed()
+    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Removal, TierError>> {
+        let removal = Removal {
+            was_there: self.contents().remove(hash),
+            unreachable: Vec::new(),
+        };
+        ready(Ok(removal)).boxed()
     }
 
     fn endpoints(&self) -> Vec<EndpointHealth> {

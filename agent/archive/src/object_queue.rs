@@ -2,11 +2,14 @@
 //!
 //! - A task is a record, written in the batch of its entry; so none is lost by a crash.
 //! - A task is removed once the tier has done it. A content has one task at most, the latest.
-//! - A tier that is down delays tasks and nothing else.
+//! - A tier that is down delays tasks and nothing else. A task that fails delays no other one.
+//! - A tier at a new place gets a task for every content.
 
+use std::collections::HashMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -19,12 +22,16 @@ use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::on_disk::{self, OBJECTS, ObjectTask};
 use crate::stats::{TierCounts, TierStats, count};
-use crate::tier::Tier;
+use crate::tier::{Tier, TierError};
 
 /// Tasks that are read at a time.
 const PAGE: usize = 100;
-/// Pause after a failure, and the longest pause between two looks.
+/// Pause after the first failure of a task, and the longest pause between two looks.
 const RETRY: Duration = Duration::from_secs(5);
+/// Longest pause between two tries of a task.
+const MAX_PAUSE: Duration = Duration::from_secs(600);
+/// Failed tasks whose pause is kept.
+const MAX_RETRIES: usize = 10_000;
 
 /// Counts the tasks.
 pub(crate) fn count_waiting(store: &dyn Store) -> Result<u64, ArchiveError> {
@@ -45,7 +52,26 @@ pub(crate) struct ObjectQueue {
 }
 
 impl ObjectQueue {
-    pub(crate) fn new(tier: Arc<dyn Tier>) -> Self {
+    /// Makes the queue of a tier; without a tier it has none.
+    ///
+    /// # Errors
+    /// If the tasks of a new place can't be read or written.
+    pub(crate) fn open(
+        durable: &Durable,
+        tier: Option<Arc<dyn Tier>>,
+    ) -> Result<Option<Self>, ArchiveError> {
+        let place = tier.as_deref().map(Tier::place);
+        match queue_all(durable, place.as_deref()) {
+            // A full disk: reads work on, and the next start queues them.
+            Err(error) if durable.store().waiting().is_some() => {
+                tracing::warn!(%error, "archive: the object tier gets old contents later");
+            }
+            queued => queued?,
+        }
+        Ok(tier.map(Self::new))
+    }
+
+    fn new(tier: Arc<dyn Tier>) -> Self {
         Self {
             tier,
             has_tasks: Notify::new(),
@@ -75,64 +101,158 @@ impl ObjectQueue {
 
     /// Does tasks for ever.
     pub(crate) async fn serve(&self, durable: &Arc<Durable>) {
+        let mut retries = Retries::default();
         loop {
-            let is_done = match self.serve_page(durable).await {
-                Ok(is_done) => is_done,
-                Err(error) => {
-                    tracing::warn!(%error, "archive: a task of the object tier stays");
-                    true
+            if let Err(error) = self.serve_all(durable, &mut retries).await {
+                tracing::warn!(%error, "archive: the tasks of the object tier can't be read");
+            }
+            // A failed task is tried again after a pause, a new one wakes at once.
+            let woken = tokio::time::timeout(RETRY, self.has_tasks.notified()).await;
+            drop(woken);
+        }
+    }
+
+    /// Tries every task that is due once, until all endpoints are down.
+    async fn serve_all(
+        &self,
+        durable: &Arc<Durable>,
+        retries: &mut Retries,
+    ) -> Result<(), ArchiveError> {
+        let mut from = Bound::Unbounded;
+        loop {
+            let begin = from.clone();
+            let read = move |durable: &Durable| {
+                let begin = begin.as_ref().map(Vec::as_slice);
+                Ok(durable.store().scan(OBJECTS, begin, PAGE)?.entries)
+            };
+            let page = on_blocking_thread(durable, read).await?;
+            for record in &page {
+                let Some((hash, task)) = on_disk::read_task(&record.key, &record.value) else {
+                    continue;
+                };
+                if !retries.is_due(&hash, Instant::now()) {
+                    continue;
                 }
-            };
-            if is_done {
-                // A failed task is tried again after the pause, a new one wakes at once.
-                let woken = tokio::time::timeout(RETRY, self.has_tasks.notified()).await;
-                drop(woken);
+                match self.attempt(durable, hash, task).await {
+                    Ok(()) => retries.forget(&hash),
+                    Err(Failure::AllDown) => return Ok(()),
+                    Err(Failure::Task(why)) => {
+                        tracing::warn!(%hash, why, "archive: a task of the object tier stays");
+                        retries.failed(hash, Instant::now());
+                    }
+                }
+            }
+            match page.last() {
+                Some(last) if page.len() == PAGE => from = Bound::Excluded(last.key.clone()),
+                _ => return Ok(()),
             }
         }
     }
 
-    /// Does a page of tasks. Returns whether to pause: none is left, or the tier failed.
-    async fn serve_page(&self, durable: &Arc<Durable>) -> Result<bool, ArchiveError> {
-        let read = |durable: &Durable| {
-            let page = durable
-                .store()
-                .scan(OBJECTS, std::ops::Bound::Unbounded, PAGE)?;
-            let tasks = page.entries.iter();
-            let tasks = tasks.map(|task| on_disk::read_task(&task.key, &task.value));
-            Ok(tasks.collect::<Vec<_>>())
-        };
-        let tasks = on_blocking_thread(durable, read).await?;
-        let is_last = tasks.len() < PAGE;
-        for (hash, task) in tasks.into_iter().flatten() {
-            let done = match task {
-                ObjectTask::Copy => self.copy(durable, hash).await?,
-                ObjectTask::Delete => self.tier.remove(&hash).await.is_ok(),
-            };
-            if !done {
-                return Ok(true);
-            }
-            let finish = move |durable: &Durable| finish_task(durable, hash, task);
-            on_blocking_thread(durable, finish).await?;
+    async fn attempt(
+        &self,
+        durable: &Arc<Durable>,
+        hash: ContentHash,
+        task: ObjectTask,
+    ) -> Result<(), Failure> {
+        match task {
+            ObjectTask::Copy => self.copy(durable, hash).await?,
+            ObjectTask::Delete => drop(self.tier.remove(&hash).await?),
         }
-        Ok(is_last)
+        let finish = move |durable: &Durable| finish_task(durable, hash, task);
+        Ok(on_blocking_thread(durable, finish).await?)
     }
 
-    /// Copies a content. Returns whether its task is done: copied, too large, or without an entry.
-    async fn copy(&self, durable: &Arc<Durable>, hash: ContentHash) -> Result<bool, ArchiveError> {
+    /// Copies a content; done too if it is too large, or has no entry or no sound file.
+    async fn copy(&self, durable: &Arc<Durable>, hash: ContentHash) -> Result<(), Failure> {
         let max = self.tier.max_bytes();
-        let read = move |durable: &Durable| match durable.index().blob(&hash) {
-            Some(blob) if blob.bytes > max => Ok(Err(())),
-            _ => durable.content(&hash).map(Ok),
+        let read = move |durable: &Durable| {
+            // A guard in the head of the match would still be held where `content` locks.
+            let blob = durable.index().blob(&hash);
+            match blob {
+                Some(blob) if blob.bytes > max => Ok(Err(())),
+                _ => durable.content(&hash).map(Ok),
+            }
         };
         match on_blocking_thread(durable, read).await? {
             Err(()) => count(&self.too_large),
             Ok(None) => {}
-            Ok(Some(content)) => {
-                return Ok(self.tier.put(&hash, content, Duration::ZERO).await.is_ok());
-            }
+            Ok(Some(content)) => self.tier.put(&hash, content, Duration::ZERO).await?,
         }
-        Ok(true)
+        Ok(())
     }
+}
+
+/// Why a task was not done.
+enum Failure {
+    /// Any other task would fail too.
+    AllDown,
+    Task(String),
+}
+
+impl From<TierError> for Failure {
+    fn from(error: TierError) -> Self {
+        match error {
+            TierError::Down => Self::AllDown,
+            TierError::Failed(why) => Self::Task(why),
+        }
+    }
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        Self::Task(error.to_string())
+    }
+}
+
+/// When failed tasks are tried again: after 5 s, then twice as long, at most 10 min.
+#[derive(Debug, Default)]
+struct Retries(HashMap<ContentHash, (u32, Instant)>);
+
+impl Retries {
+    fn is_due(&self, hash: &ContentHash, now: Instant) -> bool {
+        self.0.get(hash).is_none_or(|(_, at)| *at <= now)
+    }
+
+    /// Records a failure. Beyond [`MAX_RETRIES`] a task is tried at every look.
+    fn failed(&mut self, hash: ContentHash, now: Instant) {
+        let failures = self.0.get(&hash).map_or(0, |(failures, _)| *failures);
+        if failures == 0 && self.0.len() >= MAX_RETRIES {
+            return;
+        }
+        let pause = RETRY.saturating_mul(2_u32.saturating_pow(failures.min(16)));
+        let again = now + pause.min(MAX_PAUSE);
+        self.0.insert(hash, (failures.saturating_add(1), again));
+    }
+
+    fn forget(&mut self, hash: &ContentHash) {
+        self.0.remove(hash);
+    }
+}
+
+/// Queues a copy of every content if the object tier is at another place than before. `None`: there
+/// is none, so a later one has no copy of what comes meanwhile.
+fn queue_all(durable: &Durable, place: Option<&str>) -> Result<(), ArchiveError> {
+    let _writer = durable.write_lock();
+    let known = on_disk::object_place(durable.store())?;
+    if known.as_deref() == place.map(str::as_bytes) {
+        return Ok(());
+    }
+    let hashes: Vec<ContentHash> = match place {
+        Some(_) => durable.index().hashes().copied().collect(),
+        None => Vec::new(),
+    };
+    for part in hashes.chunks(1_000) {
+        let mut batch = Batch::new();
+        for hash in part {
+            on_disk::put_task(&mut batch, hash, ObjectTask::Copy);
+        }
+        durable.store().commit(batch)?;
+    }
+    // Last: a crash before it queues them again.
+    let mut batch = Batch::new();
+    on_disk::put_object_place(&mut batch, place);
+    Ok(durable.store().commit(batch)?)
 }
 
 /// Removes a task, unless the content has got another one meanwhile.
@@ -146,4 +266,24 @@ fn finish_task(durable: &Durable, hash: ContentHash, task: ObjectTask) -> Result
         durable.store().commit(batch)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_task_waits_longer_each_time_and_no_other_waits() {
+        let mut retries = Retries::default();
+        let (bad, start) = (ContentHash::of(b"bad"), Instant::now());
+        for seconds in [5, 10, 20, 40, 80, 160, 320, 600, 600] {
+            retries.failed(bad, start);
+            let at = |seconds| start + Duration::from_secs(seconds);
+            assert!(!retries.is_due(&bad, at(seconds - 1)));
+            assert!(retries.is_due(&bad, at(seconds)));
+            assert!(retries.is_due(&ContentHash::of(b"good"), start));
+        }
+        retries.forget(&bad);
+        assert!(retries.is_due(&bad, start));
+    }
 }

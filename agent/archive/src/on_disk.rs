@@ -5,6 +5,8 @@
 //! | `archive` | `collection/name` | the entry, JSON |
 //! | `archive_objects` | SHA-256, 32 bytes | `+` copy to the object tier, `-` delete there |
 //! | `archive_state` | `cursor` | number of the last journal record indexed |
+//! | `archive_state` | `complete` | empty; there while the records name every file |
+//! | `archive_state` | `objects` | the place whose object tier has all contents or tasks for them |
 
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError};
 
@@ -16,6 +18,8 @@ pub(crate) const ENTRIES: Keyspace = Keyspace::new("archive");
 pub(crate) const OBJECTS: Keyspace = Keyspace::new("archive_objects");
 const STATE: Keyspace = Keyspace::new("archive_state");
 const CURSOR: &[u8] = b"cursor";
+const COMPLETE: &[u8] = b"complete";
+const OBJECT_PLACE: &[u8] = b"objects";
 
 /// What the object tier has still to do with a content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,15 +79,45 @@ pub(crate) fn read_entry(key: &[u8], value: &[u8]) -> Option<Entry> {
 }
 
 pub(crate) fn put_cursor(batch: &mut Batch, cursor: u64) {
-    batch.push(Op::Put {
-        keyspace: STATE,
-        key: CURSOR.to_vec(),
-        value: cursor.to_be_bytes().to_vec(),
-    });
+    put_state(batch, CURSOR, Some(cursor.to_be_bytes().to_vec()));
 }
 
 pub(crate) fn cursor(store: &dyn Store) -> Result<u64, StoreError> {
     let stored = store.get(STATE, CURSOR)?;
     let number = stored.and_then(|bytes| bytes.try_into().ok());
     Ok(number.map_or(0, u64::from_be_bytes))
+}
+
+fn put_state(batch: &mut Batch, key: &[u8], value: Option<Vec<u8>>) {
+    let (keyspace, key) = (STATE, key.to_vec());
+    batch.push(match value {
+        Some(value) => Op::Put {
+            keyspace,
+            key,
+            value,
+        },
+        None => Op::Delete { keyspace, key },
+    });
+}
+
+/// Records whether a file without an entry belongs to nobody.
+pub(crate) fn put_complete(batch: &mut Batch, is_complete: bool) {
+    put_state(batch, COMPLETE, is_complete.then(Vec::new));
+}
+
+pub(crate) fn is_complete(store: &dyn Store) -> Result<bool, StoreError> {
+    Ok(store.get(STATE, COMPLETE)?.is_some())
+}
+
+/// Records the place of the object tier; `None` where there is none.
+pub(crate) fn put_object_place(batch: &mut Batch, place: Option<&str>) {
+    put_state(
+        batch,
+        OBJECT_PLACE,
+        place.map(|place| place.as_bytes().to_vec()),
+    );
+}
+
+pub(crate) fn object_place(store: &dyn Store) -> Result<Option<Vec<u8>>, StoreError> {
+    store.get(STATE, OBJECT_PLACE)
 }

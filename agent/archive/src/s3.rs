@@ -13,16 +13,19 @@ use futures_util::future::BoxFuture;
 use reqwest::{Method, Response, StatusCode};
 use rusty_s3::{Bucket, BucketError, Credentials, S3Action as _, UrlStyle};
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::timeout;
 use url::Url;
 
 use crate::endpoints::Endpoints;
 use crate::hash::ContentHash;
-use crate::tier::{EndpointHealth, Tier, TierError};
+use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Largest object: it is in memory while it is copied.
 const MAX_OBJECT: u64 = 64 << 20;
-/// Time for one request: the largest object over a line of 20 Mbit/s.
+/// Time for one request without its content, and the longest pause within an answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Slowest line over which a content is still carried, in bytes per second: 1 Mbit/s.
+const MIN_BYTES_PER_S: u64 = 125_000;
 /// Validity of a signature. A store refuses a box whose clock is off by more.
 const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
 
@@ -108,28 +111,39 @@ impl S3Tier {
     ) -> Result<Option<Bytes>, TierError> {
         let candidates = self.health().candidates(Instant::now(), None);
         let mut last = TierError::Down;
+        let carried = match (&content, &method) {
+            (Some(content), _) => content.len() as u64,
+            (None, &Method::GET) => MAX_OBJECT,
+            _ => 0,
+        };
         for at in candidates {
             let Some(bucket) = self.buckets.get(at) else {
                 continue;
             };
             let url = self.sign(bucket, &method, hash);
             let request = self.client.request(method.clone(), url);
-            let request = request.timeout(REQUEST_TIMEOUT);
+            let request = request.timeout(time_for(carried));
             let request = match &content {
                 Some(content) => request.body(content.clone()),
                 None => request,
             };
             let name = self.names.get(at).map_or("the store", String::as_str);
-            let why = match request.send().await {
-                Ok(response) => match read(response).await {
+            let head = match &content {
+                Some(_) => time_for(carried),
+                None => REQUEST_TIMEOUT,
+            };
+            let why = match timeout(head, request.send()).await {
+                Ok(Ok(response)) => match read(response).await {
                     Ok(found) => {
                         self.health().succeeded(at);
                         return Ok(found);
                     }
                     Err(why) => format!("{name}: {why}"),
                 },
-                Err(error) if error.is_timeout() => format!("{name}: no answer in time"),
-                Err(error) => format!("{name}: {}", root_cause(&error)),
+                Ok(Err(error)) if !error.is_timeout() => {
+                    format!("{name}: {}", root_cause(&error))
+                }
+                Ok(Err(_)) | Err(_) => format!("{name}: no answer in time"),
             };
             if self.health().failed(at, Instant::now(), &why) {
                 tracing::warn!(
@@ -143,6 +157,11 @@ impl S3Tier {
     }
 }
 
+/// The time for a request that carries so many bytes.
+fn time_for(bytes: u64) -> Duration {
+    REQUEST_TIMEOUT + Duration::from_secs(bytes / MIN_BYTES_PER_S)
+}
+
 /// Reads the body of a success, at most [`MAX_OBJECT`] bytes.
 async fn read(mut response: Response) -> Result<Option<Bytes>, String> {
     match response.status() {
@@ -151,7 +170,12 @@ async fn read(mut response: Response) -> Result<Option<Bytes>, String> {
         _ => {}
     }
     let mut body = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| root_cause(&e))? {
+    loop {
+        let chunk = timeout(REQUEST_TIMEOUT, response.chunk()).await;
+        let chunk = chunk.map_err(|_| "stopped in its answer".to_owned())?;
+        let Some(chunk) = chunk.map_err(|e| root_cause(&e))? else {
+            break;
+        };
         if (body.len() + chunk.len()) as u64 > MAX_OBJECT {
             return Err(format!("answered more than {MAX_OBJECT} bytes"));
         }
@@ -205,15 +229,36 @@ impl Tier for S3Tier {
         .boxed()
     }
 
-    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>> {
+    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Removal, TierError>> {
         async move {
             let removed = self.request(Method::DELETE, hash, None).await;
-            removed.map(|found| found.is_some())
+            removed.map(|found| Removal {
+                was_there: found.is_some(),
+                unreachable: Vec::new(),
+            })
         }
         .boxed()
     }
 
+    fn place(&self) -> String {
+        let mut endpoints: Vec<&str> = self.buckets.iter().map(|b| b.base_url().as_str()).collect();
+        endpoints.sort_unstable();
+        format!("{} {}", endpoints.join(" "), self.prefix)
+    }
+
     fn endpoints(&self) -> Vec<EndpointHealth> {
         self.health().health(&self.names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_a_request_follows_its_bytes() {
+        assert_eq!(time_for(0), REQUEST_TIMEOUT);
+        // The largest object over 5 Mbit/s takes 107 s.
+        assert!(time_for(MAX_OBJECT) > Duration::from_secs(107));
     }
 }

@@ -72,7 +72,7 @@ impl Archive {
         Ok(Pruned {
             entries: selected.len() as u64,
             removed: copies.removed,
-            unreachable: copies.unreachable,
+            unreachable: copies.unreachable.into_iter().collect(),
         })
     }
 

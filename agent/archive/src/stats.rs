@@ -61,6 +61,9 @@ pub struct Stats {
     pub contents: u64,
     /// Bytes of the contents.
     pub bytes: u64,
+    /// Files without an entry that the last start kept because records were lost. Their bytes come
+    /// beside `bytes`.
+    pub orphans_kept: u64,
     pub max_bytes: u64,
     /// Contents in memory.
     pub cached_contents: u64,

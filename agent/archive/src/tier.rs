@@ -38,6 +38,14 @@ pub struct EndpointHealth {
     pub error: Option<String>,
 }
 
+/// What a removal found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removal {
+    pub was_there: bool,
+    /// Endpoints that may still hold the content: they are down or did not answer.
+    pub unreachable: Vec<String>,
+}
+
 /// A copy of contents.
 pub trait Tier: Send + Sync + Debug {
     fn name(&self) -> &'static str;
@@ -56,8 +64,13 @@ pub trait Tier: Send + Sync + Debug {
         cost: Duration,
     ) -> BoxFuture<'a, Result<(), TierError>>;
 
-    /// Removes a content. Returns whether it was there.
-    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<bool, TierError>>;
+    /// Removes a content, from each endpoint that holds contents of its own.
+    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Removal, TierError>>;
+
+    /// Names where the copies are. A tier at another place has none of them.
+    fn place(&self) -> String {
+        self.name().to_owned()
+    }
 
     /// Status of its endpoints; empty without any.
     fn endpoints(&self) -> Vec<EndpointHealth>;

@@ -98,7 +98,8 @@ pub struct Pruned {
     pub entries: u64,
     /// Copies that were removed, by tier.
     pub removed: BTreeMap<String, u64>,
-    /// Fast tiers that did not answer; what they hold expires there.
+    /// Fast tiers that did not answer, or their servers as `TIER HOST:PORT`; what they hold expires
+    /// there.
     pub unreachable: Vec<String>,
 }
 
@@ -111,7 +112,8 @@ pub struct Destroyed {
     pub contents: u64,
     /// References among the entries: only their record is gone, the runtime keeps its media.
     pub references: u64,
-    /// Fast tiers that did not answer; what they hold can't be asked for and expires there.
+    /// Fast tiers that did not answer, or their servers as `TIER HOST:PORT`; what they hold can't
+    /// be asked for and expires there.
     pub unreachable: Vec<String>,
 }
 
@@ -133,6 +135,8 @@ pub struct Found {
 pub enum Answer {
     Ingested {
         entries: Vec<Entry>,
+        /// What the source names and could not be read, each with the cause.
+        skipped: Vec<String>,
     },
     Matches(Matches),
     Found(Box<Found>),
@@ -147,6 +151,8 @@ pub enum Answer {
     /// Protection was changed on so many entries.
     Changed {
         entries: u64,
+        /// References that were dropped: the runtime's retention had removed their media.
+        gone: u64,
     },
     Stats(Box<Stats>),
 }

@@ -40,6 +40,7 @@ impl Archive {
             references: totals.references as u64,
             contents: totals.contents as u64,
             bytes: totals.bytes,
+            orphans_kept: self.found().orphans_kept as u64,
             max_bytes: limits.max_bytes,
             cached_contents,
             cached_bytes,
@@ -59,6 +60,7 @@ impl Archive {
     pub async fn run(&self, verb: Verb, now: Zoned) -> Result<Answer, ArchiveError> {
         let changed = |count: usize| Answer::Changed {
             entries: count as u64,
+            gone: 0,
         };
         Ok(match verb {
             Verb::Ingest(_) => {

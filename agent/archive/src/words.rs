@@ -3,6 +3,7 @@
 //! - Names are those that entries have; a word that is none of them is not guessed.
 //! - A word that was not understood is returned as written; without any understood one the
 //!   request is refused.
+//! - So is a second value of one kind: "cars and trucks" is read as cars, and "trucks" returned.
 
 use std::collections::BTreeSet;
 
@@ -80,8 +81,14 @@ pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, Archive
     };
     let (mut not_understood, mut understood) = (Vec::new(), 0);
     while let Some(word) = reader.words.first() {
+        let before = reader.query.clone();
         let taken = reader.take();
-        if taken > 0 {
+        if taken > 0 && contradicts(&before, &reader.query) {
+            reader.query = before;
+            let phrase = reader.words.iter().take(taken);
+            let phrase: Vec<&str> = phrase.map(|word| word.written.as_str()).collect();
+            not_understood.push(phrase.join(" "));
+        } else if taken > 0 {
             understood += 1;
         } else if !FILLERS.contains(&word.lower.as_str()) {
             not_understood.push(word.written.clone());
@@ -97,6 +104,21 @@ pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, Archive
         query: reader.query,
         not_understood,
     })
+}
+
+/// Whether a condition got a second value. A query has one of each kind, joined by "and".
+fn contradicts(before: &Query, after: &Query) -> bool {
+    fn differs<T: PartialEq>(before: &Option<T>, after: &Option<T>) -> bool {
+        before.is_some() && before != after
+    }
+    let had_span = before.since.is_some();
+    differs(&before.class, &after.class)
+        || differs(&before.camera, &after.camera)
+        || differs(&before.zone, &after.zone)
+        || differs(&before.pattern, &after.pattern)
+        || differs(&before.text, &after.text)
+        || differs(&before.content_type, &after.content_type)
+        || (had_span && (before.since != after.since || before.until != after.until))
 }
 
 #[derive(Debug)]
@@ -332,6 +354,20 @@ mod tests {
             refused.to_string().contains("zebras everywhere"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn second_value_of_a_kind_is_returned_and_the_first_stays() {
+        let found = read("buses and cars at dock-2", &known(), &now()).unwrap();
+        assert_eq!(found.query.class.as_deref(), Some("bus"));
+        assert_eq!(found.query.camera.as_deref(), Some("dock-2"));
+        assert_eq!(found.not_understood, ["cars"]);
+        let found = read("pictures and clips in Bay 2 or door", &known(), &now()).unwrap();
+        assert_eq!(found.query.content_type.as_deref(), Some("image/"));
+        assert_eq!(found.not_understood, ["clips", "or", "door"]);
+        let found = read("cars today last monday and cars", &known(), &now()).unwrap();
+        assert_eq!(found.query.until, None);
+        assert_eq!(found.not_understood, ["last monday"]);
     }
 
     proptest! {

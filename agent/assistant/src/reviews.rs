@@ -51,7 +51,7 @@ impl PersonAnswer {
     }
 }
 
-/// Describes the waiting events, one a line, with pictures and second opinions.
+/// Describes the waiting events, one a line, with pictures, and second opinions or chains.
 #[must_use]
 pub fn describe(queue: &ReviewQueue) -> Vec<String> {
     if queue.waiting == 0 {
@@ -81,8 +81,16 @@ fn describe_review(review: &Review) -> String {
         verdict_name(event.decision.verdict),
         event.decision.confidence * 100.0
     );
-    if let Some(opinion) = &review.opinion {
-        text.push_str(&format!("; second opinion: {}", describe_given(opinion)));
+    if let Some(given) = &review.opinion {
+        text.push_str(&match &given.by {
+            Assessor::Chain(details) => {
+                let why = given.note.as_deref().unwrap_or_default();
+                format!("; asked {}: {why:?}", details.asked.join(", "))
+            }
+            Assessor::Person(_) | Assessor::SecondOpinion(_) => {
+                format!("; second opinion: {}", describe_given(given))
+            }
+        });
     }
     if let Some(media) = event.media.last() {
         text.push_str(&format!("; picture {}", media.id));

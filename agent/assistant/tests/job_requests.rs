@@ -497,6 +497,41 @@ async fn text_that_addresses_the_model_changes_nothing_outside_the_output_folder
 }
 
 #[tokio::test]
+async fn refinement_changes_the_plan_of_the_earlier_job() {
+    let bench = Bench::new().await;
+    let words = format!("a crisp pair of {}", bench.photos());
+    let old = read(&proposal(&bench.photos(), "measure > best 2 sharpness")).unwrap();
+    let refined = "and split them by device";
+    bench.plays([proposal(
+        &bench.photos(),
+        "measure > group camera > best 2 sharpness",
+    )]);
+    let task = PlanTask::Refine {
+        plan: &old,
+        words: refined,
+        now: "2026-12-05T09:00:00".parse().unwrap(),
+    };
+    let made = bench.ask(&words, &task).await.unwrap();
+    let (ended, output) = bench.run(&made.plan, "out");
+    assert_eq!(ended, Ended::Done);
+    let (_, names) = REQUESTS[7];
+    assert!(agrees(&album(&output.join("album")), &expected(names)));
+    // The user's words stand in a turn of the user, the earlier plan in a call.
+    let body: Value = serde_json::from_str(&bench.last_request()).unwrap();
+    let told = body["messages"][0].to_string();
+    assert!(told.contains(refined), "{body}");
+    // Each has its own time: "yesterday" of the request stays that day.
+    for time in [
+        now().strftime("%Y-%m-%dT%H:%M").to_string().as_str(),
+        "2026-12-05T09:00",
+    ] {
+        assert!(told.contains(time), "{time}: {told}");
+    }
+    assert_eq!(body["messages"][1]["content"][0]["type"], "tool_use");
+    assert_eq!(bench.server.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn model_that_declines_fails_or_is_too_dear_gives_the_reason() {
     let mut bench = Bench::new().await;
     let words = format!("paint {} blue", bench.photos());

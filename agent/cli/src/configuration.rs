@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use url::Url;
 use watchkeeper_config::{
     AgentApiConfig, Backend, BrokerLayers, ChannelConfig, ChannelKind, Config, ConfigError,
-    LlmConfig, LoadRequest, LookConfig, LookedAt, MqttConfig, Origin, Precision, ScheduleConfig,
-    ScheduledWork, SecretSource, SinksConfig, Trigger, load, load_usable, redact,
+    LlmConfig, LoadRequest, LookConfig, LookedAt, MqttConfig, Origin, Precision, SecretSource,
+    SinksConfig, load, load_usable, redact,
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 
 use super::args::{ConfigAction, Global};
 use super::exit::{Exit, Failure};
+use super::job_schedules;
 use super::lookup_check;
 use super::output::Output;
 
@@ -288,7 +289,7 @@ fn agent_section(config: &Config) -> Value {
         "max_jobs": limits.max_jobs, "max_bytes": limits.max_bytes, "max_days": limits.max_days,
     });
     for schedule in &config.jobs {
-        section["jobs"][&schedule.name] = schedule_section(schedule);
+        section["jobs"][&schedule.name] = job_schedules::section(schedule);
     }
     if let Some(interval) = config.agent.heartbeat {
         section["heartbeat"] = json!({"interval_min": interval.as_secs() / 60});
@@ -302,33 +303,6 @@ fn agent_section(config: &Config) -> Value {
     if let Some(model) = &config.memory.model {
         section["memory"] = json!({"model": model});
     }
-    section
-}
-
-/// Builds the section `[agent.jobs.NAME]`.
-fn schedule_section(schedule: &ScheduleConfig) -> Value {
-    let mut section = json!({"notify_failure": schedule.notify_failure});
-    match &schedule.work {
-        ScheduledWork::Plan(file) => section["plan"] = json!(file),
-        ScheduledWork::Request(text) => section["request"] = json!(text),
-    }
-    match &schedule.trigger {
-        Trigger::Cron { times, catch_up } => {
-            section["cron"] = json!(times.text());
-            section["catch_up"] = json!(catch_up);
-        }
-        Trigger::On(filter) => {
-            section["on"] = json!({});
-            let on = &mut section["on"];
-            set(on, "camera", filter.camera.as_ref());
-            set(on, "class", filter.class.as_ref());
-            set(on, "rule", filter.rule.as_ref());
-            set(on, "verdict", filter.verdict);
-            section["min_interval_s"] = json!(filter.min_interval.as_secs());
-        }
-    }
-    set(&mut section, "output", schedule.output.as_ref());
-    set(&mut section, "keep_last", schedule.keep_last);
     section
 }
 

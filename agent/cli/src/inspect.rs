@@ -4,6 +4,10 @@
 //! - A daemon finds the same errors only when it uses these things.
 //! - Invariant: files are read, never written; no camera, broker or model is opened.
 
+mod archive;
+mod chains;
+mod schedules;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
@@ -12,10 +16,11 @@ use std::path::Path;
 use secrecy::ExposeSecret as _;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    ChannelConfig, Config, ConfigError, Findings, Origin, ScheduledWork, SecretSource, SinksConfig,
+    ChannelConfig, Config, ConfigError, Findings, Origin, SecretSource, SinksConfig,
     SkippedSections, channels, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::{ClipMaterial, RuleSpec};
 use watchkeeper_contract::source::{Pace, SourceSpec};
 use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
@@ -23,7 +28,6 @@ use watchkeeper_models::{MOTION, Zoo};
 use super::lookup_check;
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
-use watchkeeper_agent::jobs;
 use watchkeeper_assistant::llm::catalogue;
 use watchkeeper_assistant::notes;
 
@@ -54,8 +58,8 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     let lookups = lookup_check::problems(config).into_iter();
     let lookups = lookups.map(|(key, problem)| error(key, None, problem));
     findings.errors.extend(lookups);
-    findings.errors.extend(check_chains(config));
-    findings.errors.extend(check_schedules(config));
+    findings.errors.extend(archive::check(&config.archive));
+    schedules::check(config, skipped, &mut findings);
     let zoo = Zoo::with_dirs(config.models.folders());
     if let Some(model) = &config.models.default
         && let Err(problem) = model_facts(&zoo, model)
@@ -67,12 +71,14 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     }
     for spec in &config.pipelines {
         check_pipeline(spec, None, &zoo, &mut findings);
-        let note = note_of_target_fps(spec, &config.sources);
-        findings.notes.extend(note);
+        let source = config.sources.iter().find(|s| s.id == spec.source);
+        let notes = source.into_iter().flat_map(|s| notes_of_source(spec, s));
+        findings.notes.extend(notes);
     }
     for draft in &skipped.pipelines {
         check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
+    findings.errors.extend(chains::check(config, skipped));
     if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
         findings.notes.push(format!(
@@ -110,40 +116,6 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
             shown(&config.state_dir),
             problem,
         ));
-    }
-    errors
-}
-
-/// Checks that the sources in the chains of rules exist.
-fn check_chains(config: &Config) -> Vec<ConfigError> {
-    let unknown = config.pipelines.iter().flat_map(|spec| {
-        let rules = spec.rules.as_deref().unwrap_or_default();
-        let unknown = lookup_check::unknown_sources(rules, config).into_iter();
-        unknown.map(move |(field, name)| {
-            let problem = format!("is no source; add a section [agent.lookups.{name}]");
-            error(
-                format!("pipelines.{}.{field}", spec.id),
-                Some(name),
-                problem,
-            )
-        })
-    });
-    unknown.collect()
-}
-
-fn check_schedules(config: &Config) -> Vec<ConfigError> {
-    let tools = jobs::toolbox(&config.runtime_socket);
-    let mut errors = Vec::new();
-    for schedule in &config.jobs {
-        let (last, found) = match &schedule.work {
-            ScheduledWork::Plan(file) => ("plan", file.display().to_string()),
-            ScheduledWork::Request(text) => ("request", text.clone()),
-        };
-        let faults = jobs::scheduled_plan::check(schedule, &tools).err();
-        for fault in faults.into_iter().flatten() {
-            let key = format!("agent.jobs.{}.{last}", schedule.name);
-            errors.push(error(key, Some(found.clone()), fault));
-        }
     }
     errors
 }
@@ -292,21 +264,38 @@ fn check_source(source: &SourceSpec, findings: &mut Findings) {
     findings.errors.push(error(key, found, problem));
 }
 
-/// Says that `target_fps` has no effect on a source that is played as fast as possible.
-fn note_of_target_fps(spec: &PipelineSpec, sources: &[SourceSpec]) -> Option<String> {
-    spec.target_fps?;
-    let source = sources.iter().find(|source| source.id == spec.source)?;
-    let is_recording = matches!(
-        Address::parse(&source.uri),
-        Ok(Address::Path(_) | Address::Demo(_))
-    );
-    (is_recording && source.pace == Pace::Fast).then(|| {
-        format!(
+/// Says what of a pipeline has no effect on its source: `target_fps` where a recording is played as
+/// fast as possible, and clips of a stream where there is none.
+fn notes_of_source(spec: &PipelineSpec, source: &SourceSpec) -> Vec<String> {
+    let address = Address::parse(&source.uri);
+    let is_recording = matches!(address, Ok(Address::Path(_) | Address::Demo(_)));
+    let mut notes = Vec::new();
+    if spec.target_fps.is_some() && is_recording && source.pace == Pace::Fast {
+        notes.push(format!(
             "pipelines.{}.target_fps: no effect, because every frame of a recording is looked at; \
              set sources.{}.pace = \"native\" to play it as a camera",
             spec.id, source.id
+        ));
+    }
+    let wants_stream = |rule: &RuleSpec| {
+        let clip = rule.clip.as_ref();
+        clip.is_some_and(|clip| clip.made_of == ClipMaterial::Stream)
+    };
+    let has_none = match address {
+        Ok(Address::Path(path)) => path.is_dir(),
+        Ok(Address::Demo(_) | Address::V4l2 { .. } | Address::Csi { .. }) => true,
+        Ok(Address::Rtsp { .. } | Address::Http { .. }) | Err(_) => false,
+    };
+    let rules = spec.rules.iter().flatten().enumerate();
+    let rules = rules.filter(|(_, rule)| has_none && wants_stream(rule));
+    notes.extend(rules.map(|(nth, _)| {
+        format!(
+            "pipelines.{}.rules[{nth}].clip.made_of: the source {} has no encoded stream; its clips \
+             are made of pictures",
+            spec.id, source.id
         )
-    })
+    }));
+    notes
 }
 
 /// Reads what a model's manifest says about it.

@@ -30,6 +30,7 @@ mod evidence;
 pub mod exit;
 mod heartbeat;
 mod inspect;
+mod job_schedules;
 mod jobs;
 mod local_cameras;
 mod look_rates;

@@ -5,11 +5,7 @@
 use serde_json::{Value, json};
 use watchkeeper_config::lookups::{AnswerKind, HeaderValue, HttpLookup, LookupValue, TableLookup};
 use watchkeeper_config::{Config, LookupKind};
-use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_evidence::lookup::Lookups;
-
-/// Sources of chains that are no look-ups.
-const OWN_SOURCES: [&str; 5] = ["box", "code", "text", "model", "person"];
 
 /// What is wrong with the look-ups of a configuration: key and problem.
 pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
@@ -17,25 +13,6 @@ pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
     let errors = errors.into_iter();
     errors
         .map(|error| (format!("agent.lookups.{}", error.name), error.problem))
-        .collect()
-}
-
-/// Sources in the chains of `rules` that the configuration does not have: field and name.
-pub(super) fn unknown_sources(rules: &[RuleSpec], config: &Config) -> Vec<(String, String)> {
-    let known = |name: &str| {
-        OWN_SOURCES.contains(&name) || config.lookups.iter().any(|lookup| lookup.name == name)
-    };
-    let chains = rules.iter().enumerate();
-    let named = chains.flat_map(|(rule, spec)| {
-        let chain = spec
-            .decide
-            .iter()
-            .flat_map(|decide| decide.chain.iter().enumerate());
-        chain.map(move |(nth, name)| (format!("rules[{rule}].decide.chain[{nth}]"), name))
-    });
-    named
-        .filter(|(_, name)| !known(name))
-        .map(|(field, name)| (field, name.clone()))
         .collect()
 }
 

@@ -3,7 +3,8 @@
 //! - A schema is an object of 1 to [`MAX_FIELDS`] properties: `string`, `number`, `integer`,
 //!   `boolean`, or `enum` of texts.
 //! - An answer with another field, a missing one or another type is no answer of this schema.
-//! - Texts of an answer are single lines of at most [`MAX_TEXT`] characters.
+//! - Texts of an answer are single lines of at most [`MAX_TEXT`] characters. A blank one counts as
+//!   not read, as null does.
 
 use serde_json::{Map, Value, json};
 use watchkeeper_config::lookups::is_field_name;
@@ -154,7 +155,9 @@ impl Schema {
                 Some(Value::Null) => {}
                 Some(value) => {
                     let value = checked(kind, value).ok_or_else(|| wrong(name, kind))?;
-                    data.insert(name.clone(), value);
+                    if !is_blank(&value) {
+                        data.insert(name.clone(), value);
+                    }
                 }
             }
         }
@@ -171,6 +174,10 @@ impl Schema {
             data: Value::Object(data),
         })
     }
+}
+
+fn is_blank(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.trim().is_empty())
 }
 
 fn wrong(name: &str, kind: &FieldKind) -> String {

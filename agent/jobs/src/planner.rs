@@ -58,21 +58,20 @@ pub fn plan_in_part(text: &str, now: DateTime) -> Option<(Plan, Vec<String>)> {
     request.organises().then(|| (build(text, &request), left))
 }
 
-/// Plans a request of [`plan`] again with refinements, each applied to the earlier ones. `now` is
-/// the time of the request, `title` the title of the album.
+/// Plans a request of [`plan`] again with refinements, each with its own local time and applied to
+/// the earlier ones. `now` is the time of the request, `title` the title of the album.
 ///
 /// # Errors
 /// If a word is not understood.
-pub fn plan_refined(
+pub fn plan_refined<'r>(
     text: &str,
-    refinements: &[String],
+    refinements: impl IntoIterator<Item = (&'r str, DateTime)>,
     now: DateTime,
     title: &str,
 ) -> Result<Plan, NotUnderstood> {
-    let now = next_second(now);
-    let mut request = Request::read(text, now)?;
-    for words in refinements {
-        Refinement::read(words, now)?.apply(&mut request);
+    let mut request = Request::read(text, next_second(now))?;
+    for (words, at) in refinements {
+        Refinement::read(words, next_second(at))?.apply(&mut request);
     }
     Ok(build(title, &request))
 }

@@ -1,7 +1,8 @@
 //! Albums: a folder with a subfolder for each group, and one HTML page that shows them.
 //!
 //! - The page is written group by group: memory holds the small pictures of one.
-//! - Pictures are copied; the page has small ones embedded and loads nothing.
+//! - Pictures are copied. Of up to [`MAX_EMBEDDED`] the page has small ones embedded; of more they
+//!   are files beside it. It loads nothing from elsewhere.
 //! - Names of files and folders consist of allowed characters only.
 
 use std::collections::HashSet;
@@ -11,16 +12,23 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use image::RgbImage;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use watchkeeper_vision::jpeg;
 
 use crate::group::Group;
-use crate::picture::Picture;
+use crate::picture::{Picture, PictureError};
 use crate::sheet::small;
 
 /// Page of an album.
 pub const PAGE: &str = "index.html";
+
+/// Most pictures of an album whose small ones are in the page: 3 MB of it.
+const MAX_EMBEDDED: usize = 200;
+/// Folder of the small pictures of a larger album.
+const SMALL_FOLDER: &str = "small";
+/// Pictures that are made small together, on all cores.
+const CHUNK: usize = 32;
 
 /// Most bytes of a file or folder name, before its number.
 const MAX_NAME: usize = 200;
@@ -77,12 +85,22 @@ pub fn write(
         pictures: 0,
         unreadable: Vec::new(),
     };
-    let mut taken = HashSet::from([PAGE.to_owned()]);
+    let mut taken = HashSet::from([PAGE.to_owned(), SMALL_FOLDER.to_owned()]);
+    let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
+    let small_folder = (number > MAX_EMBEDDED).then(|| folder.join(SMALL_FOLDER));
+    if let Some(small_folder) = &small_folder {
+        fs::create_dir(small_folder).map_err(io)?;
+    }
     for group in groups {
         let name = unique(&file_name(&group.name), &mut taken);
         let path = folder.join(&name);
         fs::create_dir(&path).map_err(io)?;
-        let figures = copy_group(&path, &name, group, &mut counts, progress)?;
+        let at = GroupFolder {
+            path: &path,
+            name: &name,
+            small: small_folder.as_deref(),
+        };
+        let figures = copy_group(&at, group, &mut counts, progress)?;
         let section = html! {
             section {
                 h2 { (group.name) " – " (figures.len()) }
@@ -102,45 +120,72 @@ pub fn write(
     Ok(counts)
 }
 
+/// Where the pictures of a group go.
+struct GroupFolder<'a> {
+    path: &'a Path,
+    name: &'a str,
+    /// Folder of all small pictures, where they are files.
+    small: Option<&'a Path>,
+}
+
 /// Copies the pictures of a group and returns their parts of the page.
 fn copy_group(
-    folder: &Path,
-    name: &str,
+    at: &GroupFolder<'_>,
     group: &Group,
     counts: &mut AlbumCounts,
     progress: &dyn Fn() -> bool,
 ) -> Result<Vec<Markup>, AlbumError> {
     let mut taken = HashSet::new();
     let mut figures = Vec::new();
-    for picture in &group.pictures {
-        let source = Path::new(&picture.file);
-        match small(source, SMALL) {
-            Ok(small) => {
-                let file = unique(&file_name(picture.name()), &mut taken);
-                let target = folder.join(&file);
-                fs::copy(source, &target).map_err(|source| AlbumError::Io {
-                    path: target,
-                    source,
-                })?;
-                figures.push(figure(picture, &small, &format!("{name}/{file}")));
-                counts.pictures += 1;
+    for chunk in group.pictures.chunks(CHUNK) {
+        let made = chunk.par_iter().map(small_jpeg);
+        let made: Vec<Result<Vec<u8>, PictureError>> = made.collect();
+        for (picture, made) in chunk.iter().zip(made) {
+            match made {
+                Ok(jpeg) => {
+                    let file = unique(&file_name(picture.name()), &mut taken);
+                    let target = at.path.join(&file);
+                    fs::copy(&picture.file, &target).map_err(io_error(&target))?;
+                    let shown = match at.small {
+                        Some(folder) => write_small(folder, counts.pictures, &jpeg)?,
+                        None => format!("data:image/jpeg;base64,{}", STANDARD.encode(&jpeg)),
+                    };
+                    figures.push(figure(picture, &shown, &format!("{}/{file}", at.name)));
+                    counts.pictures += 1;
+                }
+                Err(error) => counts.unreadable.push(error.to_string()),
             }
-            Err(error) => counts.unreadable.push(error.to_string()),
-        }
-        if !progress() {
-            return Err(AlbumError::Interrupted);
+            if !progress() {
+                return Err(AlbumError::Interrupted);
+            }
         }
     }
     Ok(figures)
 }
 
-fn figure(picture: &Picture, small: &RgbImage, link: &str) -> Markup {
+fn small_jpeg(picture: &Picture) -> Result<Vec<u8>, PictureError> {
+    let small = small(Path::new(&picture.file), SMALL)?;
     // Encoding to memory fails on pictures without pixels only; those are not decoded.
-    let data = jpeg::encode(small, QUALITY).unwrap_or_default();
-    let data = format!("data:image/jpeg;base64,{}", STANDARD.encode(data));
+    Ok(jpeg::encode(&small, QUALITY).unwrap_or_default())
+}
+
+/// Writes a small picture and returns its address in the page.
+fn write_small(folder: &Path, number: usize, jpeg: &[u8]) -> Result<String, AlbumError> {
+    let name = format!("{number}.jpg");
+    let path = folder.join(&name);
+    fs::write(&path, jpeg).map_err(io_error(&path))?;
+    Ok(format!("{SMALL_FOLDER}/{name}"))
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> AlbumError {
+    let path = path.to_owned();
+    move |source| AlbumError::Io { path, source }
+}
+
+fn figure(picture: &Picture, shown: &str, link: &str) -> Markup {
     html! {
         figure {
-            a href=(link) { img src=(data) alt=(picture.name()) loading="lazy"; }
+            a href=(link) { img src=(shown) alt=(picture.name()) loading="lazy"; }
             figcaption { (caption(picture)) }
         }
     }
@@ -282,6 +327,27 @@ mod tests {
         assert!(page.contains("&lt;b&gt;because"), "{page}");
         assert!(page.ends_with(END), "{page}");
         assert_eq!(page.matches("data:image/jpeg;base64,/9j/").count(), 4);
+    }
+
+    #[test]
+    fn large_album_has_its_small_pictures_beside_the_page() {
+        let dir = tempfile::tempdir().unwrap();
+        let pictures = vec![picture(dir.path(), "a.jpg"); MAX_EMBEDDED + 1];
+        let album = dir.path().join("album");
+        let counts = write(&album, "", &[group(SMALL_FOLDER, pictures)], &|| true).unwrap();
+        assert_eq!(counts.pictures, MAX_EMBEDDED + 1);
+        let page = fs::read_to_string(album.join(PAGE)).unwrap();
+        assert!(
+            !page.contains("base64") && page.contains("small 2/a 201.jpg"),
+            "{page}"
+        );
+        for number in 0..=MAX_EMBEDDED {
+            let name = format!("{SMALL_FOLDER}/{number}.jpg");
+            assert!(
+                page.contains(&name) && album.join(&name).is_file(),
+                "{name}"
+            );
+        }
     }
 
     #[test]

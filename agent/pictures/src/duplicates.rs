@@ -1,16 +1,19 @@
 //! Near duplicates: pictures of one moment, or copies of one picture.
 //!
 //! - Pictures whose times are known and far apart are no duplicates: a camera that stands still
-//!   shows one background all day.
-//! - A picture joins the set whose first picture it resembles, so that sets do not chain.
-//! - Candidates come from difference hashes; each is verified by
-//!   [`near_duplicate`](watchkeeper_vision::imaging::near_duplicate).
+//!   shows one background all day. Nor are pictures of two known cameras.
+//! - A picture joins the set whose first picture it resembles and is near in time, so that sets do
+//!   not chain.
+//! - Candidates come from difference hashes, then from sketches; each is verified by
+//!   [`near_duplicate`](watchkeeper_vision::imaging::near_duplicate). So of 10,000 pictures without
+//!   times few pairs are verified.
 
 use std::sync::Arc;
 
 use jiff::civil::DateTime;
-use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Views};
+use watchkeeper_vision::imaging::near_duplicate::{ALIKE, SIMILAR, Views};
 
+use crate::difference_hash::DifferenceHash;
 use crate::measure::Measured;
 
 /// Largest distance of two hashes that is verified, in bits of 64.
@@ -25,14 +28,18 @@ pub struct Look {
     pub measured: Arc<Measured>,
     /// Local time of the exposure, if it is known.
     pub taken: Option<DateTime>,
+    pub camera: Option<String>,
 }
 
 /// A set of near duplicates while it grows.
-struct Set {
+struct Set<'l> {
     /// Place of its first picture.
     first: usize,
-    /// Time of its latest picture.
-    last_taken: Option<DateTime>,
+    hash: DifferenceHash,
+    /// Time of its first picture that has one.
+    taken: Option<DateTime>,
+    /// Camera of its first picture that has one.
+    camera: Option<&'l str>,
     /// Views of its first picture.
     views: Option<Views>,
 }
@@ -52,18 +59,24 @@ pub fn sets<E>(
     // Stable: pictures without time come first, in their own order.
     order.sort_by_key(|place| taken(*place));
     let mut found: Vec<usize> = (0..looks.len()).collect();
-    let mut sets: Vec<Set> = Vec::new();
+    let mut sets: Vec<Set<'_>> = Vec::new();
     for place in order {
         continues()?;
         let Some(look) = looks.get(place) else {
             continue;
         };
+        let camera = look.camera.as_deref();
         let views = look.measured.thumbnail.views();
         let matching = sets.iter_mut().rev().find_map(|set| {
-            let first = looks.get(set.first)?;
-            let is_near = near_in_time(set.last_taken, look.taken, within_s)
-                && first.measured.hash.distance(look.measured.hash) <= MAX_DISTANCE;
-            let same = is_near && {
+            // The cheapest question first: most pairs of many pictures end here.
+            let is_near = set.hash.distance(look.measured.hash) <= MAX_DISTANCE
+                && near_in_time(set.taken, look.taken, within_s)
+                && set
+                    .camera
+                    .is_none_or(|own| camera.is_none_or(|other| own == other));
+            let first = looks.get(set.first).filter(|_| is_near)?;
+            let likeness = first.measured.sketch.similarity(&look.measured.sketch);
+            let same = likeness >= ALIKE && {
                 let made = || first.measured.thumbnail.views();
                 set.views.get_or_insert_with(made).similarity(&views) >= SIMILAR
             };
@@ -71,7 +84,8 @@ pub fn sets<E>(
         });
         match matching {
             Some(set) => {
-                set.last_taken = look.taken.or(set.last_taken);
+                set.taken = set.taken.or(look.taken);
+                set.camera = set.camera.or(camera);
                 if let Some(slot) = found.get_mut(place) {
                     *slot = set.first;
                 }
@@ -79,7 +93,9 @@ pub fn sets<E>(
             None => {
                 sets.push(Set {
                     first: place,
-                    last_taken: look.taken,
+                    hash: look.measured.hash,
+                    taken: look.taken,
+                    camera,
                     views: Some(views),
                 });
                 if let Some(old) = sets.len().checked_sub(MAX_VIEWS + 1) {
@@ -127,6 +143,7 @@ mod tests {
         Look {
             measured: Arc::new(Measured::of(picture)),
             taken: taken.map(|text| text.parse().unwrap()),
+            camera: None,
         }
     }
 
@@ -150,9 +167,31 @@ mod tests {
     }
 
     #[test]
-    fn pictures_seconds_apart_are_one_burst_in_any_order() {
+    fn pictures_within_seconds_of_the_first_are_one_burst_in_any_order() {
         let at = |second: u32| format!("2026-03-01T10:00:{second:02}");
-        let looks = [24, 0, 8, 16].map(|second| look(&scene(3, 1), Some(&at(second))));
+        let looks = [9, 0, 4, 10].map(|second| look(&scene(3, 1), Some(&at(second))));
         assert_eq!(found(&looks), [1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn pictures_every_few_seconds_do_not_chain() {
+        let at = |n: u32| format!("2026-03-01T10:{:02}:{:02}", n * 8 / 60, n * 8 % 60);
+        let looks: Vec<Look> = (0..6).map(|n| look(&scene(3, 1), Some(&at(n)))).collect();
+        assert_eq!(found(&looks), [0, 0, 2, 2, 4, 4]);
+        // A copy that has lost its time joins the set of the first that looks like it.
+        let copy = look(&scene(3, 1), None);
+        let looks: Vec<Look> = std::iter::once(copy).chain(looks).collect();
+        assert_eq!(found(&looks), [0, 0, 0, 3, 3, 5, 5]);
+    }
+
+    #[test]
+    fn pictures_of_two_cameras_are_no_duplicates() {
+        let of = |camera: Option<&str>| Look {
+            camera: camera.map(str::to_owned),
+            ..look(&scene(3, 1), Some("2026-03-01T10:00:00"))
+        };
+        let looks = [Some("gate"), Some("yard"), None, Some("gate")].map(of);
+        // The one of an unknown camera joins the latest set that it resembles.
+        assert_eq!(found(&looks), [0, 1, 1, 0]);
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use image::imageops::{replace, thumbnail};
 use image::{Rgb, RgbImage};
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use watchkeeper_vision::draw::palette::Color;
 use watchkeeper_vision::draw::{Canvas, TextBox};
 use watchkeeper_vision::geometry::Point;
@@ -20,6 +21,8 @@ const CELL: u32 = 240;
 /// Height in pixels of the caption below it.
 const CAPTION: u32 = 24;
 const COLUMNS: u32 = 5;
+/// Pictures that are made small together, on all cores.
+const CHUNK: usize = 32;
 const MARGIN: u32 = 8;
 /// JPEG quality, from 1 to 100.
 const QUALITY: u8 = 85;
@@ -63,7 +66,7 @@ pub fn small(file: &Path, side: u32) -> Result<RgbImage, PictureError> {
 }
 
 /// Draws a sheet of captioned pictures. One that can't be read is left out. `continues` is asked
-/// before each picture.
+/// before each [`CHUNK`].
 ///
 /// # Errors
 /// If there is no picture or there are too many, none can be read, encoding fails, or `continues`
@@ -79,13 +82,19 @@ pub fn draw(
         return Err(SheetError::Empty);
     }
     let (mut cells, mut unreadable) = (Vec::new(), Vec::new());
-    for (picture, caption) in pictures {
+    for chunk in pictures.chunks(CHUNK) {
         if !continues() {
             return Err(SheetError::Interrupted);
         }
-        match small(Path::new(&picture.file), CELL) {
-            Ok(small) => cells.push((small, caption)),
-            Err(error) => unreadable.push(error.to_string()),
+        let made = chunk
+            .par_iter()
+            .map(|(picture, _)| small(Path::new(&picture.file), CELL));
+        let made: Vec<Result<RgbImage, PictureError>> = made.collect();
+        for ((_, caption), made) in chunk.iter().zip(made) {
+            match made {
+                Ok(small) => cells.push((small, caption)),
+                Err(error) => unreadable.push(error.to_string()),
+            }
         }
     }
     let number = u32::try_from(cells.len()).unwrap_or(u32::MAX);

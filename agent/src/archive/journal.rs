@@ -8,7 +8,9 @@
 
 use jiff::Timestamp;
 use watchkeeper_archive::{ContentHash, EntryName, Metadata, NewEntry};
-use watchkeeper_contract::event::{ClipState, Event, EventBody, MediaKind, Phase};
+use watchkeeper_contract::event::{
+    ClipState, Event, EventBody, MediaKind, Phase, ReadingKind, RuleEvent,
+};
 
 /// Collection of the references.
 pub(super) const COLLECTION: &str = "events";
@@ -90,7 +92,19 @@ fn metadata(event: &Event) -> Metadata {
     known.class.clone_from(&rule.label);
     known.tracks = rule.tracks.iter().map(|track| track.0).collect();
     known.zone = rule.zone.clone().or_else(|| rule.line.clone());
+    known.codes = read(rule, ReadingKind::Code).collect();
+    let texts: Vec<String> = read(rule, ReadingKind::Text).collect();
+    known.text = (!texts.is_empty()).then(|| texts.join(" · "));
     known
+}
+
+/// The readings of one kind, without control characters: metadata is one line.
+fn read(rule: &RuleEvent, kind: ReadingKind) -> impl Iterator<Item = String> {
+    let of_kind = rule
+        .readings
+        .iter()
+        .filter(move |reading| reading.kind == kind);
+    of_kind.map(|reading| reading.value.chars().filter(|c| !c.is_control()).collect())
 }
 
 #[cfg(test)]
@@ -107,7 +121,9 @@ mod tests {
             "mono_ms": 0, "at": {"unix_ms": 1_798_761_600_000_i64, "quality": "synced"},
             "phase": "new", "source": "gate", "pipeline": "cars", "severity": "info",
             "body": {"kind": "rule", "rule": "door", "condition": "crosses", "reason": "r",
-                "label": "car", "tracks": [4], "line": "entry", "frame": 120, "pts_s": 4.04},
+                "label": "car", "tracks": [4], "line": "entry", "frame": 120, "pts_s": 4.04,
+                "readings": [{"kind": "code", "value": "4006381333931"},
+                    {"kind": "text", "value": "HH AB 12"}, {"kind": "text", "value": "EXIT"}]},
             "decision": {"verdict": "record", "confidence": 0.8, "reason": "r"},
             "evidence": [], "hash": "",
             "media": [{"id": "m1", "kind": "clean", "content_type": "image/jpeg", "bytes": 9,
@@ -131,6 +147,8 @@ mod tests {
         assert_eq!(known.camera.as_deref(), Some("gate"));
         assert_eq!(known.class.as_deref(), Some("car"));
         assert_eq!(known.zone.as_deref(), Some("entry"));
+        assert_eq!(known.codes, ["4006381333931"]);
+        assert_eq!(known.text.as_deref(), Some("HH AB 12 · EXIT"));
         assert_eq!(
             (known.tracks.as_slice(), known.labels["rule"].as_str()),
             (&[4][..], "door")

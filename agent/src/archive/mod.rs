@@ -2,7 +2,8 @@
 //! themselves.
 //!
 //! - [`service`]: the verbs. [`sources`]: reading what an ingest names. [`roots`]: files below
-//!   allowed folders. [`web`]: one GET. [`journal`]: a record as references. [`follow`]: its feed.
+//!   allowed folders. [`web`]: one GET. [`media`]: media of references. [`journal`]: a record as
+//!   references. [`follow`]: its feed.
 //!
 //! Invariants:
 //! - An archive that can't be opened is reported at each request; the agent runs on.
@@ -12,9 +13,10 @@
 
 mod follow;
 mod journal;
+mod media;
 mod roots;
 pub mod service;
 mod sources;
 mod web;
 
-pub use service::{ArchiveService, ArchiveSetup};
+pub use service::{ArchiveService, ArchiveSetup, Protected};

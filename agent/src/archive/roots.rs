@@ -3,7 +3,7 @@
 //! - A path is absolute, without `..`, and begins with a configured folder.
 //! - Below that folder it is opened name by name without following symbolic links, so a link that
 //!   appears meanwhile changes nothing. Only regular files are read.
-//! - A folder is walked to a depth of 16 and to 10,000 files.
+//! - A folder is walked to a depth of 16 and to 10,000 files. One that can't be opened is named.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -44,12 +44,13 @@ pub(super) fn open_file(roots: &[PathBuf], path: &Path) -> Result<File, ArchiveE
     regular(file).ok_or_else(|| unreadable(path, &"it is no regular file"))
 }
 
-/// Opens the files below a folder one after another, and passes each to `visit`.
+/// Opens the files below a folder one after another, and passes each to `visit`. Returns those that
+/// can't be opened, each with the cause; links, pipes and the like are left out.
 pub(super) fn walk(
     roots: &[PathBuf],
     path: &Path,
     mut visit: impl FnMut(Found) -> Result<(), ArchiveError>,
-) -> Result<(), ArchiveError> {
+) -> Result<Vec<String>, ArchiveError> {
     let (root, below) = place(roots, path)?;
     let mut here = open_root(root, path)?;
     for name in below {
@@ -58,9 +59,11 @@ pub(super) fn walk(
     let mut walk = Walk {
         path,
         seen: 0,
+        skipped: Vec::new(),
         visit: &mut visit,
     };
-    walk.folder(&here, "", 0)
+    walk.folder(&here, "", 0)?;
+    Ok(walk.skipped)
 }
 
 /// The root of a path, and the names below it.
@@ -112,6 +115,7 @@ fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> ArchiveError {
 struct Walk<'a, F> {
     path: &'a Path,
     seen: usize,
+    skipped: Vec<String>,
     visit: &'a mut F,
 }
 
@@ -136,19 +140,35 @@ impl<F: FnMut(Found) -> Result<(), ArchiveError>> Walk<'_, F> {
                 Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {}
                 Err(errno) => return Err(unreadable(self.path, &errno)),
             }
-            let file = openat(folder, &name, FILE, Mode::empty())
-                .ok()
-                .and_then(regular);
-            if let Some(file) = file {
-                self.seen += 1;
-                if self.seen > MAX_FILES {
-                    let why = format!("it has more than {MAX_FILES} files; ingest a smaller one");
-                    return Err(unreadable(self.path, &why));
-                }
-                (self.visit)((inner, file))?;
-            }
+            self.file(openat(folder, &name, FILE, Mode::empty()), inner)?;
         }
         Ok(())
+    }
+
+    fn file(
+        &mut self,
+        opened: rustix::io::Result<OwnedFd>,
+        below: String,
+    ) -> Result<(), ArchiveError> {
+        let file = match opened.map(regular) {
+            // A link, a socket, a pipe.
+            Err(rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) | Ok(None) => return Ok(()),
+            Ok(Some(file)) => Ok(file),
+            Err(errno) => Err(errno),
+        };
+        self.seen += 1;
+        if self.seen > MAX_FILES {
+            let why = format!("it has more than {MAX_FILES} files; ingest a smaller one");
+            return Err(unreadable(self.path, &why));
+        }
+        match file {
+            Ok(file) => (self.visit)((below, file)),
+            Err(errno) => {
+                let why = unreadable(Path::new(&below), &errno);
+                self.skipped.push(why.to_string());
+                Ok(())
+            }
+        }
     }
 
     /// The names in a folder, in order, without hidden ones.
@@ -217,5 +237,37 @@ mod tests {
         };
         walk(&[folder.path().to_owned()], folder.path(), visit).unwrap();
         assert_eq!(names, ["a", "b/1", "b/2", "c"]);
+    }
+
+    #[test]
+    fn file_that_can_not_be_opened_is_named_and_others_follow() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("a"), "x").unwrap();
+        let mut names = Vec::new();
+        let mut visit = |(name, _): Found| {
+            names.push(name);
+            Ok(())
+        };
+        let mut walk = Walk {
+            path: folder.path(),
+            seen: 0,
+            skipped: Vec::new(),
+            visit: &mut visit,
+        };
+        for (errno, name) in [
+            (rustix::io::Errno::ACCESS, "b/locked"),
+            (rustix::io::Errno::LOOP, "b/link"),
+        ] {
+            walk.file(Err(errno), name.to_owned()).unwrap();
+        }
+        let opened = openat(CWD, folder.path().join("a"), FILE, Mode::empty());
+        walk.file(opened, "a".to_owned()).unwrap();
+        assert_eq!(walk.skipped.len(), 1);
+        assert!(
+            walk.skipped[0].contains("b/locked can't be read"),
+            "{:?}",
+            walk.skipped
+        );
+        assert_eq!(names, ["a"]);
     }
 }

@@ -15,15 +15,15 @@ use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::s3::{S3Settings, S3Tier};
 use watchkeeper_archive::{
-    Answer, Archive, ArchiveError, Body, EntryName, Limits, NewEntry, Retention, Retrieved,
-    Selection, Settings, Tier, Verb,
+    Answer, Archive, ArchiveError, Body, Content, EntryName, Limits, NewEntry, Retention,
+    Retrieved, Selection, Settings, Tier, Verb,
 };
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ArchiveConfig, S3Config};
 
-use super::follow;
 use super::sources::Sources;
+use super::{follow, media};
 use crate::connectors::http_client::HttpClient;
 use crate::connectors::secrets;
 
@@ -93,6 +93,15 @@ pub struct ArchiveSetup {
     pub ca_file: Option<PathBuf>,
     /// Folder of the service's credentials (systemd).
     pub credentials: Option<PathBuf>,
+}
+
+/// What a protection did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct Protected {
+    /// Entries that are protected now and were not before.
+    pub entries: u64,
+    /// References that were dropped, because their media were gone.
+    pub gone: u64,
 }
 
 /// The archive of this agent; clones share it. It is opened at its first use.
@@ -197,42 +206,79 @@ impl ArchiveService {
             Verb::Ingest(ingest) => {
                 // The semaphore is never closed.
                 let _place = self.0.ingests.acquire().await.ok();
-                let entries = self
+                let done = self
                     .0
                     .sources
                     .ingest(archive, &self.0.runtime, *ingest)
                     .await?;
-                Ok(Answer::Ingested { entries })
+                Ok(Answer::Ingested {
+                    entries: done.entries,
+                    skipped: done.skipped,
+                })
             }
             Verb::Protect { selection } => {
-                self.copy_references(archive, &selection).await?;
-                archive.run(Verb::Protect { selection }, Zoned::now()).await
+                let (protected, ended) = self.protect(selection).await;
+                ended?;
+                Ok(Answer::Changed {
+                    entries: protected.entries,
+                    gone: protected.gone,
+                })
             }
             verb => archive.run(verb, Zoned::now()).await,
         }
     }
 
-    /// Copies the media of selected references into the archive, so that they can be protected.
-    async fn copy_references(
+    /// Protects a selection. Media of its references are copied first; an entry whose media are
+    /// gone is dropped and counted. What was done before a failure stays, and is returned with it.
+    pub async fn protect(&self, selection: Selection) -> (Protected, Result<(), ArchiveError>) {
+        let mut done = Protected::default();
+        let ended = self.protect_all(selection, &mut done).await;
+        (done, ended)
+    }
+
+    async fn protect_all(
         &self,
-        archive: &Archive,
-        selection: &Selection,
+        selection: Selection,
+        done: &mut Protected,
     ) -> Result<(), ArchiveError> {
+        let archive = self.archive().await?;
         for name in archive.references(selection.clone()).await? {
-            let found = self.retrieve(&name, false).await?;
-            let Body::Bytes(content) = found.body else {
-                continue;
-            };
-            let new = NewEntry {
-                name,
-                content_type: Some(found.entry.content_type),
-                retention: Retention::Protected,
-                ttl_s: None,
-                metadata: found.entry.metadata,
-            };
-            archive.ingest_bytes(content, new).await?;
+            match self.copy_reference(archive, name).await {
+                Ok(()) => done.entries += 1,
+                Err(error @ ArchiveError::Gone(_)) => {
+                    done.gone += 1;
+                    if matches!(selection, Selection::Entry(_)) {
+                        return Err(error);
+                    }
+                }
+                // Destroyed meanwhile.
+                Err(ArchiveError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        match archive.set_retention(selection, Retention::Protected).await {
+            // All of it was gone.
+            Err(ArchiveError::NotFound(_)) if done.gone > 0 => {}
+            changed => done.entries += changed? as u64,
         }
         Ok(())
+    }
+
+    /// Copies the media of a reference into the archive, as a protected entry.
+    async fn copy_reference(&self, archive: &Archive, name: EntryName) -> Result<(), ArchiveError> {
+        let entry = archive.stat(&name).await?;
+        let Content::Media(id) = &entry.content else {
+            return Ok(());
+        };
+        let sealed = media::stage(archive, &self.0.runtime, &entry, id).await?;
+        let new = NewEntry {
+            name,
+            content_type: Some(entry.content_type),
+            retention: Retention::Protected,
+            ttl_s: None,
+            metadata: entry.metadata,
+        };
+        archive.ingest(sealed, new).await.map(drop)
     }
 
     /// Takes a place for an upload; it counts as an ingest until it is dropped.
@@ -255,17 +301,8 @@ impl ArchiveService {
         let Body::Media(id) = &found.body else {
             return Ok(found);
         };
-        match self.0.runtime.media(id).await {
-            Ok(content) => Ok(Retrieved {
-                body: Body::Bytes(content),
-                ..found
-            }),
-            Err(error) if error.is_not_found() => {
-                archive.destroy(Selection::Entry(name.clone())).await?;
-                Err(ArchiveError::Gone(name.clone()))
-            }
-            Err(error) => Err(ArchiveError::Source(error.in_full())),
-        }
+        let body = media::read(archive, &self.0.runtime, &found.entry, id).await?;
+        Ok(Retrieved { body, ..found })
     }
 
     /// Indexes events, copies to the object tier and removes what has expired, until it is

@@ -13,11 +13,18 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::ArchiveConfig;
 
 use super::journal::COLLECTION;
-use super::roots;
 use super::web::Web;
+use super::{media, roots};
 
 /// Bytes that are read of a file at a time.
 const CHUNK: usize = 256 << 10;
+
+/// Entries that an ingest made, and what it could not read, each with the cause.
+#[derive(Debug, Default)]
+pub(super) struct Ingested {
+    pub(super) entries: Vec<Entry>,
+    pub(super) skipped: Vec<String>,
+}
 
 /// What reads sources.
 #[derive(Debug)]
@@ -40,7 +47,7 @@ impl Sources {
         archive: &Archive,
         runtime: &RuntimeClient,
         ingest: Ingest,
-    ) -> Result<Vec<Entry>, ArchiveError> {
+    ) -> Result<Ingested, ArchiveError> {
         check_collection(&ingest.collection)?;
         let source: Source = ingest.source.parse()?;
         let target = Target { archive, ingest };
@@ -67,7 +74,10 @@ impl Sources {
                 archive.ingest(sealed, new).await?
             }
         };
-        Ok(vec![one])
+        Ok(Ingested {
+            entries: vec![one],
+            skipped: Vec::new(),
+        })
     }
 
     async fn file(&self, target: &Target<'_>, path: PathBuf) -> Result<Entry, ArchiveError> {
@@ -82,7 +92,7 @@ impl Sources {
         target.archive.ingest(sealed.await?, new).await
     }
 
-    async fn folder(&self, target: &Target<'_>, path: PathBuf) -> Result<Vec<Entry>, ArchiveError> {
+    async fn folder(&self, target: &Target<'_>, path: PathBuf) -> Result<Ingested, ArchiveError> {
         if target.ingest.name.is_some() {
             let remedy = "leave it out: a folder has several contents".to_owned();
             return Err(ArchiveError::field(
@@ -116,8 +126,8 @@ impl Sources {
         };
         let (walked, entries) = tokio::join!(walking, ingesting);
         let entries = entries?;
-        walked?;
-        Ok(entries)
+        let skipped = walked?;
+        Ok(Ingested { entries, skipped })
     }
 }
 
@@ -183,13 +193,14 @@ impl Target<'_> {
         Ok(new)
     }
 
-    /// Copies media of an event, of one begin of a MIME type or all, by its references.
+    /// Copies media of an event, of one begin of a MIME type or all, by its references. Skips those
+    /// that are gone, unless all are.
     async fn media(
         &self,
         runtime: &RuntimeClient,
         event: &str,
         content_type: Option<&str>,
-    ) -> Result<Vec<Entry>, ArchiveError> {
+    ) -> Result<Ingested, ArchiveError> {
         let query = Query {
             pattern: Some(COLLECTION.to_owned()),
             event: Some(event.to_owned()),
@@ -207,18 +218,29 @@ impl Target<'_> {
             let remedy = format!("leave it out: the event has {} contents", found.len());
             return Err(ArchiveError::field("name", event, remedy));
         }
-        let mut entries = Vec::new();
+        let mut done = Ingested::default();
+        let mut gone = None;
         for reference in found {
             let mut new = self.new_entry(reference.name.name())?;
-            let sealed = self.stage_media(runtime, &reference).await?;
+            let sealed = match self.stage_media(runtime, &reference).await {
+                Err(error @ ArchiveError::Gone(_)) => {
+                    done.skipped.push(error.to_string());
+                    gone = Some(error);
+                    continue;
+                }
+                sealed => sealed?,
+            };
             new.content_type
                 .get_or_insert_with(|| reference.content_type.clone());
             if self.ingest.options.metadata == Default::default() {
                 new.metadata = reference.metadata;
             }
-            entries.push(self.archive.ingest(sealed, new).await?);
+            done.entries.push(self.archive.ingest(sealed, new).await?);
         }
-        Ok(entries)
+        match gone.filter(|_| done.entries.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(done),
+        }
     }
 
     /// Copies the content of a reference, or of its protected copy.
@@ -227,20 +249,14 @@ impl Target<'_> {
         runtime: &RuntimeClient,
         entry: &Entry,
     ) -> Result<Sealed, ArchiveError> {
-        let content = match self.archive.retrieve(&entry.name, false).await?.body {
-            Body::Bytes(content) => content,
+        let found = self.archive.retrieve(&entry.name, false).await?;
+        match found.body {
+            Body::Bytes(content) => self.archive.stage_bytes(content).await,
             Body::File(file) => {
                 let archive = self.archive.clone();
-                return blocking(move || stage_file(&archive, file)).await;
+                blocking(move || stage_file(&archive, file)).await
             }
-            Body::Media(id) => {
-                let read = runtime.media(&id).await;
-                read.map_err(|error| match error.is_not_found() {
-                    true => ArchiveError::Gone(entry.name.clone()),
-                    false => ArchiveError::Source(error.in_full()),
-                })?
-            }
-        };
-        self.archive.stage_bytes(content).await
+            Body::Media(id) => media::stage(self.archive, runtime, &found.entry, &id).await,
+        }
     }
 }

@@ -20,6 +20,8 @@ pub struct Counts {
     pub person: u64,
     /// Events about which no source had an answer.
     pub unknown: u64,
+    /// Results that the runtime refused; they are sent again after the next start.
+    pub refused: u64,
     /// Look-ups that can't be used as configured, with the cause.
     pub problems: Vec<String>,
     /// Each source by name.

@@ -4,8 +4,10 @@
 //! - At most [`MAX_WAITING`] chains wait and [`MAX_ACTIVE`] are asked at a time, the most severe
 //!   first, among equals the oldest. Above that the least severe is left to a person.
 //! - A chain that is older than [`MAX_AGE`] asks no further source.
-//! - A result is computed from what is stored, and sent until the runtime has it; only then is the
-//!   chain deleted.
+//! - A result is computed from what is stored, and sent until the runtime has it. Only then is the
+//!   chain deleted, or when the journal no longer has the event.
+//! - A result that the runtime refuses stays stored, and is sent again after the next start. Once
+//!   retention has deleted its event, it is deleted too.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -35,7 +37,7 @@ use super::counts::Counts;
 use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
 use crate::journal_tail::JournalTail;
-use crate::record_assessment::record_assessment;
+use crate::record_assessment::{SendEnd, record_assessment};
 use crate::second_opinion::Asker;
 
 /// Chains that wait or are asked.
@@ -333,7 +335,7 @@ impl Deps {
         }
     }
 
-    /// Sends the result until the runtime has it, then forgets the chain.
+    /// Sends the result until the runtime has it, then deletes the chain.
     async fn report(&self, stored: &StoredChain, done: &Final) {
         // What the result is computed from, with answers of the event itself.
         self.commit(vec![on_disk::save_op(stored)]).await;
@@ -344,8 +346,16 @@ impl Deps {
             "sentence": done.reason, "event": id, "links": new.links,
             "verdict": done.verdict, "confidence": done.confidence,
         });
-        record_assessment(self.runtime.clone(), stored.event.seq, new).await;
+        let end = record_assessment(self.runtime.clone(), stored.event.seq, new).await;
+        if end == SendEnd::Refused {
+            tracing::error!(event = %id, "chains: result refused; sent again after the next start");
+            lock(&self.counts).refused += 1;
+            return;
+        }
         self.commit(vec![on_disk::delete_op(id)]).await;
+        if end == SendEnd::EventGone {
+            return;
+        }
         lock(&self.counts).count(done.result);
         let trace = self.trace.clone();
         let written = tokio::task::spawn_blocking(move || {

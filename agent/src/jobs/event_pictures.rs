@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -21,10 +22,61 @@ use watchkeeper_pictures::album::file_name;
 
 /// Most pictures that one step brings, if the plan has no limit.
 const MAX_PICTURES: usize = 10_000;
+/// Parameter with the end of the range.
+const UNTIL: &str = "until";
+
+/// Most pages of the journal whose times are remembered: 100 million records. Of further ones none.
+const MAX_PAGES: usize = 100_000;
 
 #[derive(Debug)]
 pub struct EventPictures {
     socket: PathBuf,
+    pages: Mutex<Pages>,
+}
+
+/// Where the pages of the journal end that an earlier run has read. The runtime is asked by number
+/// and not by time, and its wall clock may have been set back.
+#[derive(Debug, Default)]
+struct Pages(Vec<PageEnd>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct PageEnd {
+    /// The last record of the page.
+    seq: EventSeq,
+    hash: String,
+    /// Latest time of an event up to this record.
+    latest_ms: i64,
+}
+
+impl Pages {
+    /// The last page up to which all events are earlier than a time.
+    fn before(&self, since_ms: i64) -> Option<&PageEnd> {
+        let later = self.0.partition_point(|page| page.latest_ms < since_ms);
+        self.0.get(later.checked_sub(1)?)
+    }
+
+    /// Adds the full page after record `after`, unless a page between is not known.
+    fn add(&mut self, after: EventSeq, page: &[JournalRecord]) {
+        let known = self.0.last();
+        let continues = known.map_or(EventSeq(0), |known| known.seq) == after;
+        let is_full = page.len() == MAX_PAGE as usize;
+        let Some((last, hash)) = page.last().and_then(|last| Some((last, last.hash()?))) else {
+            return;
+        };
+        if !continues || !is_full || self.0.len() >= MAX_PAGES {
+            return;
+        }
+        let times = page.iter().filter_map(|record| match record {
+            JournalRecord::Known(event) => Some(event.at.unix_ms),
+            _ => None,
+        });
+        let latest_ms = times.chain(known.map(|known| known.latest_ms)).max();
+        self.0.push(PageEnd {
+            seq: last.seq(),
+            hash: hash.to_owned(),
+            latest_ms: latest_ms.unwrap_or(i64::MIN),
+        });
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,7 +101,7 @@ const SPEC: ToolSpec = ToolSpec {
             about: "Time of the first events.",
         },
         Param::optional(
-            "until",
+            UNTIL,
             Kind::Time,
             "Time that is no longer included; now if absent.",
         ),
@@ -96,7 +148,8 @@ impl EventPictures {
     /// The tool that asks the runtime behind this socket.
     #[must_use]
     pub const fn new(socket: PathBuf) -> Self {
-        Self { socket }
+        let pages = Mutex::new(Pages(Vec::new()));
+        Self { socket, pages }
     }
 }
 
@@ -119,7 +172,8 @@ impl Tool for EventPictures {
             .build();
         let runtime = runtime.map_err(|error| ToolError::Transient(error.to_string()))?;
         let client = RuntimeClient::new(&self.socket).map_err(|error| unreached(&error))?;
-        let download = runtime.block_on(filter.download(&client, &target, context))?;
+        let download = filter.download(&client, &target, context, &self.pages);
+        let download = runtime.block_on(download)?;
         let path = target.publish()?;
         let Download {
             mut pictures,
@@ -184,13 +238,11 @@ struct Download {
 
 impl<'a> EventFilter<'a> {
     fn new(params: &'a Params) -> Result<Self, ToolError> {
-        let until = params
-            .until
-            .as_deref()
-            .map(|text| instant("until", text))
-            .transpose()?;
+        let zone = TimeZone::system();
+        let until = params.until.as_deref();
+        let until = until.map(|text| instant(UNTIL, text, &zone)).transpose()?;
         Ok(Self {
-            since_ms: instant("since", &params.since)?,
+            since_ms: instant("since", &params.since, &zone)?,
             until_ms: until.unwrap_or_else(|| Timestamp::now().as_millisecond()),
             params,
             limit: params.limit.unwrap_or(MAX_PICTURES),
@@ -202,6 +254,7 @@ impl<'a> EventFilter<'a> {
         client: &RuntimeClient,
         target: &Target,
         context: &Context<'_>,
+        pages: &Mutex<Pages>,
     ) -> Result<Download, ToolError> {
         let mut found = Download {
             pictures: Vec::new(),
@@ -209,13 +262,14 @@ impl<'a> EventFilter<'a> {
             unreadable: 0,
             is_cut: false,
         };
-        let mut after = EventSeq(0);
+        let mut after = self.start(client, pages).await;
         loop {
             let page = client.events(after, MAX_PAGE).await;
             let page = page.map_err(|error| unreached(&error))?;
             let Some(last) = page.last() else {
                 return Ok(found);
             };
+            locked(pages).add(after, &page);
             after = last.seq();
             for record in page {
                 context.check_continue()?;
@@ -238,6 +292,25 @@ impl<'a> EventFilter<'a> {
                 }
             }
         }
+    }
+
+    /// The record after which events of the range may stand.
+    async fn start(&self, client: &RuntimeClient, pages: &Mutex<Pages>) -> EventSeq {
+        let Some(end) = locked(pages).before(self.since_ms).cloned() else {
+            return EventSeq(0);
+        };
+        // Another journal may have taken the place of the one that was read.
+        let before = EventSeq(end.seq.0.saturating_sub(1));
+        let record = client.events(before, 1).await;
+        let record = record.ok().and_then(|page| page.into_iter().next());
+        let is_same = |record: JournalRecord| {
+            record.seq() == end.seq && record.hash() == Some(end.hash.as_str())
+        };
+        if record.is_some_and(is_same) {
+            return end.seq;
+        }
+        locked(pages).0.clear();
+        EventSeq(0)
     }
 
     /// The picture to bring of a record, if it is wanted.
@@ -264,6 +337,10 @@ impl<'a> EventFilter<'a> {
         let media = event.media.iter().max_by_key(clean_first);
         media.filter(|_| is_wanted).map(|media| (media, &**rule))
     }
+}
+
+fn locked(pages: &Mutex<Pages>) -> MutexGuard<'_, Pages> {
+    pages.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// State of the picture of an event.
@@ -307,10 +384,71 @@ async fn fetch(
     Ok(Kept::Picture(Box::new(picture)))
 }
 
-/// The milliseconds since 1970 of a local time.
-fn instant(name: &str, text: &str) -> Result<i64, ToolError> {
-    let zoned = local_time(text).and_then(|local| local.to_zoned(TimeZone::system()).ok());
+/// The milliseconds since 1970 of a local time. Of an hour that the clock repeats `since` is in the
+/// first pass and `until` in the second, so that no event of it is left out.
+fn instant(name: &str, text: &str, zone: &TimeZone) -> Result<i64, ToolError> {
+    let zoned = local_time(text).and_then(|local| {
+        let zoned = zone.to_ambiguous_zoned(local);
+        match name {
+            UNTIL => zoned.later().ok(),
+            _ => zoned.compatible().ok(),
+        }
+    });
     let zoned = zoned
         .ok_or_else(|| ToolError::Permanent(format!("{name}: {text:?} is not {}", Kind::Time)))?;
     Ok(zoned.timestamp().as_millisecond())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use crate::example::example_event;
+
+    /// A full page of records from number `first` on, all with this time.
+    fn page(first: u64, unix_ms: i64) -> Vec<JournalRecord> {
+        let records = (first..first + u64::from(MAX_PAGE)).map(|seq| {
+            let mut event = example_event();
+            event.seq = EventSeq(seq);
+            event.at.unix_ms = unix_ms;
+            event.hash = format!("hash {seq}");
+            JournalRecord::Known(Box::new(event))
+        });
+        records.collect()
+    }
+
+    #[test]
+    fn only_pages_whose_events_are_all_earlier_are_passed_over() {
+        let mut pages = Pages::default();
+        // The clock was an hour ahead, then was set back.
+        for (after, unix_ms) in [(0, 100), (1000, 5000), (2000, 200), (3000, 6000)] {
+            pages.add(EventSeq(after), &page(after + 1, unix_ms));
+        }
+        let start = |pages: &Pages, ms| pages.before(ms).map_or(0, |end| end.seq.0);
+        for (since_ms, expected) in [
+            (100, 0),
+            (101, 1000),
+            (5000, 1000),
+            (5001, 3000),
+            (9000, 4000),
+        ] {
+            assert_eq!(start(&pages, since_ms), expected, "{since_ms}");
+        }
+        // Neither a page after a gap nor the last page, which grows.
+        pages.add(EventSeq(5000), &page(5001, 7000));
+        pages.add(EventSeq(4000), &page(4001, 7000)[..5]);
+        assert_eq!(start(&pages, 9000), 4000);
+    }
+
+    #[test]
+    fn no_event_of_an_hour_that_the_clock_repeats_is_left_out() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let hour = 3_600_000;
+        let ms = |name, text| instant(name, text, &zone).unwrap();
+        let repeated = "2026-10-25T02:30";
+        assert_eq!(ms(UNTIL, repeated) - ms("since", repeated), hour);
+        for text in ["2026-10-25T01:30", "2026-03-29T02:30", "2026-06-01"] {
+            assert_eq!(ms(UNTIL, text), ms("since", text), "{text}");
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `job_submitted` | before a job is queued or run | yes |
 //! | `job_step` | a step is done or has failed | no |
-//! | `job_ended` | a run ended | yes |
+//! | `job_ended` | a run ended, a person asked for its end, or deleted the job | yes |
 
 use std::io;
 
@@ -50,5 +50,12 @@ pub fn ended(trace: &Trace, info: &JobInfo, ended: &Result<Ended, RunError>) {
     };
     let details = json!({"sentence": format!("job {}: {how}", info.id), "job": info.id,
         "how": how, "why": why, "schedule": info.from.schedule});
+    trace.note_or_log(Timestamp::now(), "job_ended", details);
+}
+
+/// Records what a person asked of a job: `cancel_requested` or `deleted`.
+pub fn requested(trace: &Trace, info: &JobInfo, how: &str) {
+    let details = json!({"sentence": format!("job {}: {how}", info.id), "job": info.id,
+        "how": how, "origin": info.origin, "schedule": info.from.schedule});
     trace.note_or_log(Timestamp::now(), "job_ended", details);
 }

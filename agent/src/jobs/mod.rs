@@ -1,7 +1,7 @@
 //! Jobs inside the agent: submitted over the API, or due by a schedule.
 //!
-//! - `pool`: which job runs and which waits. [`service`]: the threads that run them. [`request`] and
-//!   [`status`]: what comes in and what is shown.
+//! - `pool`: which job runs and which waits. [`service`]: the threads that run them. `control`: how
+//!   people end, resume and delete them. [`request`] and [`status`]: what comes in and is shown.
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   [`scheduler`]: its clock, journal and file.
 //! - [`job_trace`]: jobs in the trace and the audit log.
@@ -13,10 +13,12 @@
 //! - What the agent's end interrupted is resumed at its next start.
 //! - Jobs have a low priority: cameras come first.
 
+mod control;
 pub mod due;
 pub mod event_pictures;
 pub mod job_trace;
 mod journal;
+mod of_schedule;
 pub mod pool;
 pub mod request;
 mod schedule_file;

@@ -80,6 +80,11 @@ impl Pool {
         self.is_waiting(id) || self.running.iter().any(|running| running == id)
     }
 
+    /// Whether a job runs or waits, or may be the one that is being created.
+    pub(super) fn may_be_active(&self, id: &str) -> bool {
+        self.reserved > 0 || self.is_active(id)
+    }
+
     /// Number of jobs that run, and that wait.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.running.len(), self.waiting.len())
@@ -128,7 +133,9 @@ mod tests {
             }
         }
         assert_eq!(pool.reserve(), Err(PoolFull));
+        assert!(pool.may_be_active("one that is being created"));
         pool.release();
+        assert!(!pool.may_be_active("one that is not there"));
         assert_eq!(pool.reserve(), Ok(()));
         assert!(pool.take().is_some());
         assert_eq!(pool.reserve(), Ok(()));

@@ -102,18 +102,55 @@ fn require_absolute(
     };
     let written = value.as_str().unwrap_or_default();
     let input = written.strip_prefix("${inputs.");
-    let folder = match input.and_then(|text| text.strip_suffix('}')) {
-        Some(input) => plan.inputs.get(input).and_then(Value::as_str),
-        None => Some(written).filter(|text| !text.starts_with("${")),
-    };
-    match folder {
-        Some(folder) if !Path::new(folder).is_absolute() => {
-            let sentence = format!(
-                "step {}, {}: {folder:?} must be an absolute path: the agent has no current folder",
-                step.name, param.name
-            );
-            Err(JobServiceError::Forbidden(sentence))
+    let input = input.and_then(|text| text.strip_suffix('}'));
+    let folder = input.and_then(|input| plan.inputs.get(input)?.as_str());
+    // Whatever is not one whole input is taken as it is written, and so is not absolute.
+    let folder = folder.unwrap_or(written);
+    if Path::new(folder).is_absolute() {
+        return Ok(());
+    }
+    let sentence = format!(
+        "step {}, {}: {folder:?} must be an absolute path: the agent has no current folder",
+        step.name, param.name
+    );
+    Err(JobServiceError::Forbidden(sentence))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+    use watchkeeper_jobs::plan::read;
+    use watchkeeper_jobs::tools::picture_tools;
+
+    use super::*;
+
+    #[test]
+    fn only_folders_that_are_known_to_be_absolute_are_read() {
+        let tools = picture_tools();
+        let spec = tools.spec("list_pictures").unwrap();
+        let is_allowed = |written: &str, input: &str| {
+            let plan = read(&json!({
+                "name": "x",
+                "inputs": {"a": input},
+                "steps": [
+                    {"name": "list", "tool": "list_pictures", "params": {"folder": written}},
+                ],
+            }));
+            let plan = plan.unwrap();
+            let written = Value::from(written);
+            require_absolute(&plan, &plan.steps[0], spec.params.first(), &written).is_ok()
+        };
+        for (written, input, expected) in [
+            ("/srv/a", "x", true),
+            ("${inputs.a}", "/srv/a", true),
+            ("a", "/srv", false),
+            ("${inputs.a}", "a", false),
+            ("${inputs.a}/x", "a", false),
+            ("${inputs.a}${inputs.a}", "a", false),
+            ("${inputs.b}", "/srv", false),
+        ] {
+            assert_eq!(is_allowed(written, input), expected, "{written} {input}");
         }
-        _ => Ok(()),
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! - A job is stored with its schedule and due time before the schedule's state is. After a crash
 //!   in between it is found and not started again.
-//! - A place in the pool is waited for; an invalid plan is not tried again until the next time.
+//! - A place in the pool is waited for, and a disk that refuses; an invalid plan is not tried again
+//!   until the next time.
+//! - A schedule starts no job while its last one runs or waits.
 //! - The state is stored before a record of the journal counts as considered.
 
 use std::path::PathBuf;
@@ -20,7 +22,7 @@ use watchkeeper_config::{EventFilter, ScheduleConfig, ScheduledWork, Trigger};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_http::closed;
-use watchkeeper_jobs::run::ScheduledRun;
+use watchkeeper_jobs::run::{JobFolderError, ScheduledRun};
 
 use super::journal::TriggerJournal;
 use super::request::{JobRequest, JobServiceError};
@@ -201,14 +203,12 @@ impl ScheduleClock {
         self.stored.cursor = Some(cursor);
     }
 
-    /// Starts what is due, deals with what has ended, and returns what people are told of.
+    /// Deals with what has ended, starts what is due, and returns notices for people.
     fn settle(&mut self, now: Timestamp) -> Vec<Notice> {
-        for place in 0..self.schedules.len() {
-            self.start_when_due(place, now);
-        }
         let mut notices = Vec::new();
         for place in 0..self.schedules.len() {
             notices.extend(self.settle_ended(place));
+            notices.extend(self.start_when_due(place, now));
         }
         if self.stored != self.written {
             match self.file.write(&self.stored) {
@@ -220,68 +220,67 @@ impl ScheduleClock {
         notices
     }
 
-    fn start_when_due(&mut self, place: usize, now: Timestamp) {
-        let Some(schedule) = self.schedules.get(place) else {
-            return;
-        };
-        let Some(stored) = self.stored.schedules.get(&schedule.name) else {
-            return;
-        };
+    /// Starts a job of a schedule if it is due and its last one has ended. Returns a notice if that
+    /// fails.
+    fn start_when_due(&mut self, place: usize, now: Timestamp) -> Option<Notice> {
+        let schedule = self.schedules.get(place)?;
+        let stored = self.stored.schedules.get(&schedule.name)?;
+        if stored.last.as_ref().is_some_and(|last| !last.is_settled) {
+            return None;
+        }
         let mut next = stored.clone();
-        let (due, event) = match &schedule.trigger {
-            Trigger::Cron { times, catch_up } => {
-                let after = |time| times.next_after(time, &self.zone);
-                match next.cron.poll(now, *catch_up, after) {
-                    Some(due) => (due, None),
-                    None => {
-                        // Missed times are settled too.
-                        self.stored.schedules.insert(schedule.name.clone(), next);
-                        return;
-                    }
-                }
-            }
-            Trigger::On(EventFilter { min_interval, .. }) => {
-                let interval = SignedDuration::try_from(*min_interval).unwrap_or_default();
-                match next.trigger.poll(now, interval) {
-                    Some(event) => (now, Some(event)),
-                    None => return,
-                }
-            }
+        let name = schedule.name.clone();
+        let Some((due, event)) = poll(schedule, &mut next, now, &self.zone) else {
+            // Missed times are settled too.
+            self.stored.schedules.insert(name, next);
+            return None;
         };
-        let started = self.start(schedule, due, event.as_ref());
-        let trouble = match started {
+        let error = match self.start(schedule, due, event.as_ref()) {
             Ok(job) => {
-                tracing::info!(schedule = schedule.name, job, "jobs: started");
+                tracing::info!(schedule = name, job, "jobs: started");
                 next.last = Some(LastRun {
                     due,
                     job,
                     is_settled: false,
                 });
-                None
+                self.stored.schedules.insert(name, next);
+                self.set_trouble(place, None);
+                return None;
             }
-            // Tried again at the next look.
-            Err(JobServiceError::Full(error)) => {
-                self.set_trouble(place, Some(error.to_string()));
-                return;
-            }
-            Err(error) => {
-                tracing::error!(schedule = schedule.name, "jobs: {error}");
-                next.last = None;
-                Some(error.to_string())
-            }
+            Err(error) => error,
         };
-        self.stored.schedules.insert(schedule.name.clone(), next);
-        self.set_trouble(place, trouble);
+        let (notifies, is_retried) = (schedule.notify_failure, is_retried(&error));
+        if !is_retried {
+            tracing::error!(schedule = name, "jobs: {error}");
+            self.stored.schedules.insert(name.clone(), next);
+        }
+        let is_new = self.set_trouble(place, Some(error.to_string())) || !is_retried;
+        let is_full = matches!(error, JobServiceError::Full(_));
+        (notifies && is_new && !is_full).then(|| {
+            let again = if is_retried {
+                "; it is tried again"
+            } else {
+                ""
+            };
+            notice(
+                &name,
+                None,
+                format!("Schedule {name} started no job: {error}{again}"),
+            )
+        })
     }
 
-    fn set_trouble(&mut self, place: usize, why: Option<String>) {
+    /// Returns whether this trouble is another one than before.
+    fn set_trouble(&mut self, place: usize, why: Option<String>) -> bool {
         let name = self
             .schedules
             .get(place)
             .map(|schedule| schedule.name.clone());
-        if let (Some(slot), Some(name)) = (self.troubles.get_mut(place), name) {
-            *slot = why.map(|why| format!("schedule {name}: {why}"));
-        }
+        let (Some(slot), Some(name)) = (self.troubles.get_mut(place), name) else {
+            return false;
+        };
+        let trouble = why.map(|why| format!("schedule {name}: {why}"));
+        std::mem::replace(slot, trouble.clone()) != trouble
     }
 
     fn start(
@@ -290,10 +289,7 @@ impl ScheduleClock {
         due: Timestamp,
         event: Option<&TriggerEvent>,
     ) -> Result<String, JobServiceError> {
-        let key = match event {
-            Some(event) => format!("event {}", event.seq),
-            None => due.to_string(),
-        };
+        let key = key(due, event);
         if let Some(job) = self.jobs.scheduled(&schedule.name, &key)? {
             return Ok(job);
         }
@@ -336,14 +332,22 @@ impl ScheduleClock {
         if last.is_settled || self.jobs.is_active(&last.job) {
             return None;
         }
-        last.is_settled = true;
         let state = self.jobs.show(&last.job, Entrypoint::Local);
         let state = state.map_or_else(|_| "gone".to_owned(), |(status, _)| status.state);
+        if matches!(state.as_str(), "running" | "waiting") {
+            return None;
+        }
+        last.is_settled = true;
         if let Some(keep) = schedule.keep_last {
             self.jobs.keep_last(&schedule.name, keep);
         }
-        (schedule.notify_failure && matches!(state.as_str(), "failed" | "interrupted"))
-            .then(|| failure_notice(&schedule.name, &last.job))
+        (schedule.notify_failure && matches!(state.as_str(), "failed" | "interrupted")).then(|| {
+            let (name, job) = (&schedule.name, &last.job);
+            let reason = format!(
+                "The job of schedule {name} failed. See `watchkeeper job --agent show {job}`."
+            );
+            notice(name, Some(job.as_str()), reason)
+        })
     }
 
     /// Time until the next look.
@@ -390,10 +394,48 @@ impl ScheduleClock {
     }
 }
 
-fn failure_notice(schedule: &str, job: &str) -> Notice {
+/// Takes what is due of a schedule at `now`: the time, and the event that makes it due.
+fn poll(
+    schedule: &ScheduleConfig,
+    stored: &mut StoredSchedule,
+    now: Timestamp,
+    zone: &TimeZone,
+) -> Option<(Timestamp, Option<TriggerEvent>)> {
+    match &schedule.trigger {
+        Trigger::Cron { times, catch_up } => {
+            let after = |time| times.next_after(time, zone);
+            let due = stored.cron.poll(now, *catch_up, after)?;
+            Some((due, None))
+        }
+        Trigger::On(EventFilter { min_interval, .. }) => {
+            let interval = SignedDuration::try_from(*min_interval).unwrap_or_default();
+            let event = stored.trigger.poll(now, interval)?;
+            Some((now, Some(event)))
+        }
+    }
+}
+
+/// Name of one run of a schedule. A new journal begins with the same numbers again, hence the time.
+fn key(due: Timestamp, event: Option<&TriggerEvent>) -> String {
+    match event {
+        Some(event) => format!("event {} of {}", event.seq, event.at_ms),
+        None => due.to_string(),
+    }
+}
+
+/// Whether a start is tried again at the next look.
+const fn is_retried(error: &JobServiceError) -> bool {
+    matches!(
+        error,
+        JobServiceError::Full(_)
+            | JobServiceError::Audit(_)
+            | JobServiceError::Folder(JobFolderError::Io { .. })
+    )
+}
+
+/// A notice that a job failed, or that none was started.
+fn notice(schedule: &str, job: Option<&str>, reason: String) -> Notice {
     let id = ulid::Ulid::new().to_string();
-    let reason =
-        format!("The job of schedule {schedule} failed. See `watchkeeper job --agent show {job}`.");
     let at = wall_now();
     let payload = json!({"kind": "job_failed", "id": id, "at": at, "schedule": schedule,
         "job": job, "reason": reason});
@@ -406,5 +448,37 @@ fn failure_notice(schedule: &str, job: &str) -> Notice {
         camera: None,
         by_model: None,
         payload: payload.to_string().into_bytes(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_two_journals_with_one_number_are_two_runs() {
+        let event = |at_ms| TriggerEvent {
+            seq: 1,
+            at_ms,
+            camera: None,
+            class: None,
+            zone: None,
+            rule: "r".to_owned(),
+        };
+        let now = Timestamp::UNIX_EPOCH;
+        assert_ne!(key(now, Some(&event(1))), key(now, Some(&event(2))));
+        assert_eq!(key(now, Some(&event(1))), key(now, Some(&event(1))));
+    }
+
+    #[test]
+    fn disk_that_refuses_is_waited_for_and_a_fault_of_the_plan_is_not() {
+        let refused = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let folder = JobFolderError::Io {
+            path: PathBuf::new(),
+            source: refused(),
+        };
+        assert!(is_retried(&JobServiceError::Folder(folder)));
+        assert!(is_retried(&JobServiceError::Audit(refused())));
+        assert!(!is_retried(&JobServiceError::Invalid(Vec::new())));
     }
 }

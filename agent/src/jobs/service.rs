@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_config::{AuditConfig, JobLimitsConfig};
-use watchkeeper_jobs::Toolbox;
 use watchkeeper_jobs::plan::{CheckedPlan, repair};
 use watchkeeper_jobs::run::{
     Ended, JobEvent, JobFolder, JobFolderError, JobId, JobLimits, JobState, Jobs, LogLine,
     Provenance, Runner,
 };
 use watchkeeper_jobs::tools::picture_tools;
+use watchkeeper_jobs::{Toolbox, check_addresses};
 
 use super::event_pictures::EventPictures;
 use super::job_trace;
@@ -30,34 +30,49 @@ use super::status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};
 
 /// Folder of the agent's jobs, beside its trace.
 const FOLDER: &str = "jobs";
-/// Runs of a job that never ended, after which it counts as failed: it may be what ends the agent.
+/// Runs of a job in which no step was done, after which it counts as failed: it may be what ends
+/// the agent.
 const MAX_STARTS: usize = 5;
-/// Added to the nice value of threads that run jobs.
+/// Least nice value of threads that run jobs.
 const NICENESS: i32 = 10;
 
 /// A running job in memory.
 #[derive(Debug, Default)]
-struct Live {
-    is_cancelled: AtomicBool,
+pub(super) struct Live {
+    pub(super) is_cancelled: AtomicBool,
     steps: Mutex<BTreeMap<String, (u64, u64)>>,
 }
 
+impl Live {
+    fn progress(&self) -> Vec<StepProgress> {
+        let steps = lock(&self.steps);
+        let steps = steps.iter().map(|(step, &(done, total))| StepProgress {
+            step: step.clone(),
+            done,
+            total,
+        });
+        steps.collect()
+    }
+}
+
 #[derive(Debug, Default)]
-struct State {
-    pool: Pool,
-    live: HashMap<JobId, Arc<Live>>,
+pub(super) struct State {
+    pub(super) pool: Pool,
+    pub(super) live: HashMap<JobId, Arc<Live>>,
     is_closed: bool,
 }
 
 #[derive(Debug)]
-struct Inner {
-    jobs: Jobs,
+pub(super) struct Inner {
+    pub(super) jobs: Jobs,
     tools: Toolbox,
     /// Folder of the trace.
     home: PathBuf,
     audit: AuditConfig,
     limits: JobLimits,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
+    /// Held while jobs are removed, and while one is put back into the queue.
+    pub(super) removing: Mutex<()>,
     schedules: Mutex<Vec<ScheduleStatus>>,
     /// Advances whenever something happens to a job.
     advances: watch::Sender<u64>,
@@ -65,9 +80,9 @@ struct Inner {
 
 /// The agent's jobs, shared by reference.
 #[derive(Debug, Clone)]
-pub struct JobService(Arc<Inner>);
+pub struct JobService(pub(super) Arc<Inner>);
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -95,6 +110,7 @@ impl JobService {
             audit,
             limits: job_limits(limits),
             state: Mutex::default(),
+            removing: Mutex::default(),
             schedules: Mutex::default(),
             advances: watch::Sender::new(0),
         }))
@@ -121,9 +137,19 @@ impl JobService {
         if summary.state != JobState::Interrupted {
             return Ok(());
         }
-        if summary.starts >= MAX_STARTS {
-            tracing::error!("jobs: job {id} was interrupted {MAX_STARTS} times and is given up");
-            return job.end_unrun(Ended::Failed);
+        let how = match summary.starts {
+            _ if job.is_cancel_recorded() => Some(Ended::Cancelled),
+            MAX_STARTS.. => {
+                tracing::error!("jobs: {id} was interrupted {MAX_STARTS} times and is given up");
+                Some(Ended::Failed)
+            }
+            _ => None,
+        };
+        if let Some(how) = how {
+            job.end_unrun(how)?;
+            let trace = self.trace(job.info().from.entrypoint.as_deref());
+            job_trace::ended(&trace, job.info(), &Ok(how));
+            return Ok(());
         }
         tracing::info!("jobs: resuming {id}");
         lock(&self.0.state).pool.restore(id.to_owned());
@@ -161,6 +187,11 @@ impl JobService {
             request.output.as_deref(),
             is_remote,
         )?;
+        let faults = check_addresses(repaired.plan.plan(), &self.0.jobs);
+        if !faults.is_empty() {
+            let faults = faults.iter().map(ToString::to_string);
+            return Err(JobServiceError::Invalid(faults.collect()));
+        }
         lock(&self.0.state).pool.reserve()?;
         let from = Provenance {
             entrypoint: Some(request.channel.to_owned()),
@@ -199,14 +230,14 @@ impl JobService {
         match noted {
             Ok(()) => Ok(info.id.clone()),
             Err(error) => {
-                // Not accepted: nothing of it may stay.
-                self.0.jobs.delete(job).ok();
+                // Not accepted: nothing of it may stay, nor its marker in the output folder.
+                self.0.jobs.delete_with_outputs(job).ok();
                 Err(JobServiceError::Audit(error))
             }
         }
     }
 
-    fn trace(&self, channel: Option<&str>) -> Trace {
+    pub(super) fn trace(&self, channel: Option<&str>) -> Trace {
         let channel = match channel {
             Some("local") => Entrypoint::Local.name(),
             Some("remote") => Entrypoint::Remote.name(),
@@ -216,7 +247,7 @@ impl JobService {
     }
 
     /// Starts threads for waiting jobs while places are free.
-    fn dispatch(&self) {
+    pub(super) fn dispatch(&self) {
         loop {
             let mut state = lock(&self.0.state);
             if state.is_closed {
@@ -232,10 +263,7 @@ impl JobService {
             let run_id = id.clone();
             let thread = std::thread::Builder::new().name("job".to_owned());
             let spawned = thread.spawn(move || {
-                // Threads of steps inherit it.
-                if let Err(error) = rustix::process::nice(NICENESS) {
-                    tracing::debug!(%error, "jobs: the priority stays");
-                }
+                lower_priority();
                 service.run(&run_id, &live);
                 service.finish(&run_id);
                 service.dispatch();
@@ -290,13 +318,15 @@ impl JobService {
         self.advance();
     }
 
-    fn advance(&self) {
+    pub(super) fn advance(&self) {
         self.0.advances.send_modify(|number| *number += 1);
     }
 
     fn prune(&self) {
         let now_ms = Timestamp::now().as_millisecond();
-        match self.0.jobs.prune(&self.0.limits, now_ms) {
+        let _removing = lock(&self.0.removing);
+        let is_active = |id: &str| lock(&self.0.state).pool.may_be_active(id);
+        match self.0.jobs.prune_idle(&self.0.limits, now_ms, &is_active) {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => tracing::info!(jobs = removed.join(", "), "jobs: removed old ones"),
             Err(error) => tracing::warn!("jobs: old ones stay: {error}"),
@@ -304,7 +334,7 @@ impl JobService {
     }
 
     /// Opens a job by its ID or a unique begin of it; over TCP only one of TCP.
-    fn open(&self, id: &str, asks: Entrypoint) -> Result<JobFolder, JobServiceError> {
+    pub(super) fn open(&self, id: &str, asks: Entrypoint) -> Result<JobFolder, JobServiceError> {
         let job = self.0.jobs.open(id)?;
         match is_visible(&job, asks) {
             true => Ok(job),
@@ -319,10 +349,12 @@ impl JobService {
     pub fn list(&self, asks: Entrypoint) -> Result<Vec<JobStatus>, JobServiceError> {
         let jobs = self.0.jobs.ids()?.into_iter();
         let jobs = jobs.filter_map(|id| self.0.jobs.open_exact(&id).ok());
-        let visible = jobs.filter(|job| is_visible(job, asks));
+        let mut visible: Vec<_> = jobs.filter(|job| is_visible(job, asks)).collect();
+        visible.sort_by_key(|job| job.info().created_ms);
         // A job that was removed meanwhile, or is damaged, is left out.
         Ok(visible
-            .filter_map(|job| self.status_of(&job).ok())
+            .iter()
+            .filter_map(|job| self.status_of(job).ok())
             .collect())
     }
 
@@ -339,6 +371,22 @@ impl JobService {
         Ok((self.status_of(&job)?, job.log()?))
     }
 
+    /// Returns the records of a job's log from byte `begin` on with the byte at which they end, and
+    /// what its running steps have done.
+    ///
+    /// # Errors
+    /// If there is no such job, or it can't be read.
+    pub fn news(
+        &self,
+        id: &str,
+        begin: u64,
+    ) -> Result<(Vec<LogLine>, u64, Vec<StepProgress>), JobServiceError> {
+        let live = lock(&self.0.state).live.get(id).cloned();
+        let (lines, end) = self.0.jobs.open_exact(id)?.log_from(begin)?;
+        let running = live.map(|live| live.progress());
+        Ok((lines, end, running.unwrap_or_default()))
+    }
+
     fn status_of(&self, job: &JobFolder) -> Result<JobStatus, JobServiceError> {
         let info = job.info();
         let (is_waiting, live) = {
@@ -349,15 +397,6 @@ impl JobService {
             )
         };
         let summary = job.summary()?;
-        let running = live.map(|live| {
-            let steps = lock(&live.steps);
-            let steps = steps.iter().map(|(step, &(done, total))| StepProgress {
-                step: step.clone(),
-                done,
-                total,
-            });
-            steps.collect()
-        });
         let state = match is_waiting {
             true => "waiting",
             false => summary.state.name(),
@@ -372,7 +411,7 @@ impl JobService {
             output: info.output.display().to_string(),
             entrypoint: info.from.entrypoint.clone(),
             schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
-            running: running.unwrap_or_default(),
+            running: live.map(|live| live.progress()).unwrap_or_default(),
         })
     }
 
@@ -387,112 +426,6 @@ impl JobService {
         asks: Entrypoint,
     ) -> Result<Map<String, Value>, JobServiceError> {
         Ok(self.open(id, asks)?.result(step)?)
-    }
-
-    /// Asks a job that runs or waits to end; false if it does neither.
-    ///
-    /// # Errors
-    /// If there is no such job, or its end can't be recorded.
-    pub fn cancel(&self, id: &str, asks: Entrypoint) -> Result<bool, JobServiceError> {
-        let job = self.open(id, asks)?;
-        let id = &job.info().id;
-        let (was_waiting, live) = {
-            let mut state = lock(&self.0.state);
-            (state.pool.remove_waiting(id), state.live.get(id).cloned())
-        };
-        if was_waiting {
-            job.end_unrun(Ended::Cancelled)?;
-        }
-        if let Some(live) = &live {
-            live.is_cancelled.store(true, Ordering::Relaxed);
-        }
-        self.advance();
-        Ok(was_waiting || live.is_some())
-    }
-
-    /// Queues a job that failed, was cancelled or was interrupted.
-    ///
-    /// # Errors
-    /// If it is active or done, too many wait, or the audit log refuses.
-    pub fn resume(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
-        let job = self.open(id, asks)?;
-        let id = job.info().id.clone();
-        if self.is_active(&id) {
-            return Err(JobServiceError::Active(id));
-        }
-        if job.summary()?.state == JobState::Done {
-            return Err(JobServiceError::Done(id));
-        }
-        lock(&self.0.state).pool.reserve()?;
-        let details = json!({"sentence": format!("job {id} goes on"), "job": id});
-        let trace = self.trace(Some(asks.name()));
-        let noted = trace.note(Timestamp::now(), "job_resumed", details);
-        if let Err(error) = noted {
-            lock(&self.0.state).pool.release();
-            return Err(JobServiceError::Audit(error));
-        }
-        lock(&self.0.state).pool.push(id.clone());
-        self.advance();
-        self.dispatch();
-        Ok(id)
-    }
-
-    /// Deletes a job that neither runs nor waits.
-    ///
-    /// # Errors
-    /// If it is active, there is no such job, or the disk refuses.
-    pub fn delete(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
-        let job = self.open(id, asks)?;
-        let id = job.info().id.clone();
-        if self.is_active(&id) {
-            return Err(JobServiceError::Active(id));
-        }
-        self.0.jobs.delete(job)?;
-        Ok(id)
-    }
-
-    /// Returns the job of a schedule with this key, if there is one.
-    ///
-    /// # Errors
-    /// If the folder of the jobs can't be read.
-    pub fn scheduled(&self, name: &str, key: &str) -> Result<Option<JobId>, JobServiceError> {
-        let jobs = self.of_schedule(name)?.into_iter();
-        let mut jobs = jobs.filter(|job| {
-            let run = job.info().from.schedule.as_ref();
-            run.is_some_and(|run| run.key == key)
-        });
-        Ok(jobs.next().map(|job| job.info().id.clone()))
-    }
-
-    /// The jobs of a schedule, oldest first.
-    fn of_schedule(&self, name: &str) -> Result<Vec<JobFolder>, JobServiceError> {
-        let jobs = self.0.jobs.ids()?.into_iter();
-        let jobs = jobs.filter_map(|id| self.0.jobs.open_exact(&id).ok());
-        let of_schedule = jobs.filter(|job| {
-            let run = job.info().from.schedule.as_ref();
-            run.is_some_and(|run| run.name == name)
-        });
-        Ok(of_schedule.collect())
-    }
-
-    /// Removes all but the last `keep` ended jobs of a schedule, with the files that they wrote.
-    pub fn keep_last(&self, name: &str, keep: usize) {
-        let jobs = match self.of_schedule(name) {
-            Ok(jobs) => jobs,
-            Err(error) => return tracing::warn!("jobs: old ones stay: {error}"),
-        };
-        let ended = jobs
-            .into_iter()
-            .filter(|job| !self.is_active(&job.info().id));
-        let ended: Vec<JobFolder> = ended.collect();
-        let surplus = ended.len().saturating_sub(keep);
-        for job in ended.into_iter().take(surplus) {
-            let id = job.info().id.clone();
-            match self.0.jobs.delete_with_outputs(job) {
-                Ok(()) => tracing::info!(schedule = name, job = id, "jobs: removed"),
-                Err(error) => tracing::warn!(schedule = name, "jobs: {id} stays: {error}"),
-            }
-        }
     }
 
     /// Sets what health says of the schedules.
@@ -515,6 +448,20 @@ impl JobService {
     #[must_use]
     pub fn is_active(&self, id: &str) -> bool {
         lock(&self.0.state).pool.is_active(id)
+    }
+}
+
+/// Gives this thread a low priority. Threads that it starts inherit it: those of steps, and that of
+/// the next job.
+fn lower_priority() {
+    use rustix::process::{getpriority_process, setpriority_process};
+
+    let lowered = getpriority_process(None).and_then(|now| match now < NICENESS {
+        true => setpriority_process(None, NICENESS),
+        false => Ok(()),
+    });
+    if let Err(error) = lowered {
+        tracing::debug!(%error, "jobs: the priority stays");
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - Two jobs of a schedule begin at least its shortest interval apart.
 //! - Of the events in between the latest waits; the others start none.
+//! - A clock that goes back makes no interval shorter, and delays a job by one interval at most.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -65,10 +66,10 @@ impl TriggerState {
 
     /// Returns the event that starts a job at `now`.
     pub fn poll(&mut self, now: Timestamp, min_interval: SignedDuration) -> Option<TriggerEvent> {
+        // A clock that went back says nothing about the time since: the interval begins there.
+        self.last = self.last.map(|last| last.min(now));
         let since = self.last.map(|last| now.duration_since(last));
-        // A clock that went back says nothing about the time since.
-        let is_resting = since.is_some_and(|since| !since.is_negative() && since < min_interval);
-        if is_resting {
+        if since.is_some_and(|since| since < min_interval) {
             return None;
         }
         let event = self.waiting.take()?;
@@ -91,6 +92,23 @@ mod tests {
             class: None,
             zone: None,
             rule: "r".to_owned(),
+        }
+    }
+
+    #[test]
+    fn clock_that_goes_back_starts_no_job_early_and_stops_none() {
+        let interval = SignedDuration::from_secs(60);
+        let at = |seconds| Timestamp::from_second(seconds).expect("a time");
+        let mut state = TriggerState::default();
+        state.push(event(1));
+        assert!(state.poll(at(1_000_000), interval).is_some());
+        state.push(event(2));
+        for (seconds, starts) in [(999_999, false), (1000, false), (1059, false), (1060, true)] {
+            assert_eq!(
+                state.poll(at(seconds), interval).is_some(),
+                starts,
+                "{seconds}"
+            );
         }
     }
 

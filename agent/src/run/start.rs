@@ -18,7 +18,7 @@ use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
-use watchkeeper_config::{AuditConfig, LookupConfig, SinksConfig};
+use watchkeeper_config::{AuditConfig, LookupConfig, ScheduleConfig, SinksConfig};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{BoxId, EventId, EventSeq, SiteId};
 use watchkeeper_contract::time::Wall;
@@ -52,6 +52,7 @@ use crate::evidence;
 use crate::evidence::on_disk::StoredChain;
 use crate::evidence::service::SharedCounts;
 use crate::fleet::command::{self, CommandBoard, Refusals};
+use crate::fleet::mqtt::broker::Broker;
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
@@ -102,6 +103,8 @@ struct Shared {
     runtime: RuntimeClient,
     /// Client for the thread of the API: a connection belongs to one event loop.
     api_runtime: RuntimeClient,
+    /// Client for the thread of schedules.
+    schedule_runtime: RuntimeClient,
     store: Arc<dyn Store>,
     state_dir: PathBuf,
     /// Folder of the store.
@@ -140,11 +143,6 @@ impl Agent {
         let unstored_start = commit_unless_refused(&*store, start_op)?;
         let outbox = open_outbox(setup.limits, restored.outbox, starts);
         let shared = Shared::open(&setup, Arc::clone(&store), folder)?;
-        let scheduler = SchedulerSetup {
-            schedules: setup.schedules,
-            home: shared.home.clone(),
-            runtime: RuntimeClient::new(&setup.runtime_socket)?,
-        };
         let asker = setup
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
@@ -155,9 +153,7 @@ impl Agent {
             (None, Some(_)) => JournalReader::tail(&shared.runtime, restored.tail_cursor),
             (None, None) => JournalReader::Closed,
         };
-        if setup.broker.is_none() {
-            tracing::info!("no broker is configured (mqtt.host): events stay in the journal");
-        }
+        log_absence(setup.broker.as_ref());
         let topics = Topics::new(&setup.site, &setup.box_id);
         let retained = restore_retained(&topics, &restored.sources, &restored.refusals);
         let board = CommandBoard::new(wall, restored.commands.records);
@@ -170,6 +166,7 @@ impl Agent {
         if let Some(op) = unstored_start {
             outbox.stage(op);
         }
+        let tasks = task_setup(&setup.sinks, &shared, api, (chains, setup.schedules));
         Ok(Self {
             outbox,
             journal,
@@ -181,13 +178,13 @@ impl Agent {
                 .map(|heartbeat| heartbeat_task(heartbeat, &shared, restored.heartbeat, now)),
             channels: Channels::new(notify::service::Setup {
                 channels: setup.channels,
-                sinks: setup.sinks.clone(),
+                sinks: setup.sinks,
                 name,
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            chain_counts: Arc::clone(&chains.counts),
-            tasks: Some(task_setup(setup.sinks, &shared, api, (chains, scheduler))),
+            chain_counts: Arc::clone(&tasks.chains.counts),
+            tasks: Some(tasks),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
@@ -205,6 +202,12 @@ fn identity(site: SiteId, box_id: BoxId) -> Identity {
         site,
         box_id,
         boot_id: ulid::Ulid::new().to_string(),
+    }
+}
+
+fn log_absence(broker: Option<&Broker>) {
+    if broker.is_none() {
+        tracing::info!("no broker is configured (mqtt.host): events stay in the journal");
     }
 }
 
@@ -258,21 +261,25 @@ fn chain_setup(
 }
 
 fn task_setup(
-    sinks: SinksConfig,
+    sinks: &SinksConfig,
     shared: &Shared,
     api: Option<api::service::Setup>,
-    (chains, scheduler): (evidence::service::Setup, SchedulerSetup),
+    (chains, schedules): (evidence::service::Setup, Vec<ScheduleConfig>),
 ) -> TaskSetup {
     TaskSetup {
         chains,
         trace: shared.trace.clone(),
         jobs: shared.jobs.clone(),
-        scheduler,
+        scheduler: SchedulerSetup {
+            schedules,
+            home: shared.home.clone(),
+            runtime: shared.schedule_runtime.clone(),
+        },
         effect_limits: connectors::queue::Limits {
             age: sinks.max_age,
             ..connectors::queue::Limits::default()
         },
-        executor: Executor::new(sinks, Arc::clone(&shared.store)),
+        executor: Executor::new(sinks.clone(), Arc::clone(&shared.store)),
         api,
     }
 }
@@ -322,6 +329,7 @@ impl Shared {
         Ok(Self {
             runtime: RuntimeClient::new(&setup.runtime_socket)?,
             api_runtime: RuntimeClient::new(&setup.runtime_socket)?,
+            schedule_runtime: RuntimeClient::new(&setup.runtime_socket)?,
             store,
             state_dir: setup.state_dir.clone(),
             folder,

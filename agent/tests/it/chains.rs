@@ -261,6 +261,33 @@ async fn model_is_asked_last_and_alone_only_records() {
     assert_eq!(model.violations(), Vec::<String>::new());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn result_that_the_runtime_refuses_is_sent_again_after_a_restart() {
+    let service = LookupService::start(&[(200, "{\"status\":\"active\"}")]);
+    let mut fixture = Fixture::start(&service.section()).await;
+    {
+        // The service answers when this is released.
+        let _held = service.answers.lock().expect("answers");
+        fixture
+            .runtime
+            .append(event(&["text", "registry", "person"], TEXT));
+        let until = Instant::now() + WAIT_TIMEOUT;
+        while service.count() == 0 {
+            assert!(Instant::now() < until, "no question");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // From now on the runtime answers 404 without naming a record.
+        fixture.runtime.lose_journal();
+    }
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(fixture.runtime.assessments().len(), 0);
+    fixture.runtime.append(uncertain_event(false));
+    fixture.agent.crash_and_restart();
+    let new = fixture.assessment().await;
+    assert_eq!(new["decision"]["verdict"], "act", "{new:#}");
+    assert_eq!(service.count(), 1, "the answer was stored");
+}
+
 const FIELDS: &str = "[agent.lookups.plate]\nkind = \"fields\"\n\
     schema = { type = \"object\", properties = { plate = { type = \"string\" }, \
     colour = { enum = [\"red\", \"blue\"] } } }\n\n\

@@ -4,7 +4,9 @@
 //!   wish of a reader needs with a key frame before it; the oldest go first.
 //! - A packet holds one access unit, as it goes into the decoder. Times become those of the source
 //!   with the first decoded picture ([`PacketRing::align`]).
-//! - A new opening of the source drops everything: its clock starts anew.
+//! - A new opening of the source drops everything: its clock starts again. So does another format.
+//!   A frame that turns out to be reordered does too; then nothing is kept until the next opening.
+//!   A jump in the numbers shows a reader that packets are missing.
 //! - Sources with a privacy mask have no ring: nothing shows what a mask covers.
 
 use std::collections::VecDeque;
@@ -25,7 +27,7 @@ const MIN_PACKETS: usize = 3;
 /// One access unit of an encoded stream.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Rises by one.
+    /// Rises by one; by more where packets are missing.
     pub number: u64,
     /// When it is shown, on the clock of the stream.
     pub pts: Duration,
@@ -40,12 +42,12 @@ pub struct Packet {
 
 /// A packet as an element delivers it.
 #[derive(Debug)]
-pub(super) struct NewPacket {
-    pub(super) pts: Duration,
-    pub(super) dts: Option<Duration>,
-    pub(super) is_key: bool,
-    pub(super) format: Arc<str>,
-    pub(super) data: Vec<u8>,
+pub(crate) struct NewPacket {
+    pub(crate) pts: Duration,
+    pub(crate) dts: Option<Duration>,
+    pub(crate) is_key: bool,
+    pub(crate) format: Arc<str>,
+    pub(crate) data: Vec<u8>,
 }
 
 #[derive(Debug, Default)]
@@ -68,7 +70,7 @@ pub struct PacketRing(Mutex<State>);
 
 impl PacketRing {
     /// Drops everything when the source is opened again.
-    pub(super) fn begin_session(&self) {
+    pub(crate) fn begin_session(&self) {
         let mut state = self.0.lock();
         state.clear();
         (state.offset, state.is_reordered) = (None, false);
@@ -80,7 +82,7 @@ impl PacketRing {
     }
 
     /// Adds a packet, in decoding order.
-    pub(super) fn push(&self, new: NewPacket) {
+    pub(crate) fn push(&self, new: NewPacket) {
         let mut state = self.0.lock();
         let last = state.packets.back().map(|packet| (packet.pts, packet.dts));
         // A camera without reordered frames has no decoding times, or times of arrival.
@@ -90,12 +92,19 @@ impl PacketRing {
             (Some((_, dts)), Some(new_dts)) if new_dts > dts && new_dts <= new.pts => new_dts,
             (Some((_, dts)), _) if new.pts > dts => new.pts,
             (Some(_), _) => {
+                // What is kept may be in the wrong order too.
                 state.is_reordered = true;
+                state.clear();
                 return;
             }
         };
         if state.spans.is_empty() || state.is_reordered {
             return;
+        }
+        // One file can't hold both.
+        let last = state.packets.back();
+        if last.is_some_and(|last| last.format != new.format) {
+            state.clear();
         }
         // Decoding begins with a key frame, so others before the first are of no use.
         if state.packets.is_empty() && !new.is_key {
@@ -116,7 +125,7 @@ impl PacketRing {
     }
 
     /// Learns that the picture shown at `pts` on the clock of the stream has this source time.
-    pub(super) fn align(&self, pts: Duration, source_time: Duration) {
+    pub(crate) fn align(&self, pts: Duration, source_time: Duration) {
         let nanos = |time: Duration| i128::try_from(time.as_nanos()).unwrap_or(i128::MAX);
         self.0.lock().offset = Some(nanos(source_time) - nanos(pts));
     }
@@ -124,10 +133,9 @@ impl PacketRing {
 
 impl State {
     fn clear(&mut self) {
+        self.next += u64::from(!self.packets.is_empty());
         self.packets.clear();
         self.bytes = 0;
-        // A reader sees that packets are missing.
-        self.next += 1;
     }
 
     /// Drops what no reader needs any more, and the oldest beyond the bound. The rest begins with a
@@ -177,7 +185,7 @@ pub struct PacketReader {
 
 impl PacketReader {
     /// A reader that wants the last `span` of source time.
-    pub(super) fn new(ring: Arc<PacketRing>, span: Duration) -> Self {
+    pub(crate) fn new(ring: Arc<PacketRing>, span: Duration) -> Self {
         let mut state = ring.0.lock();
         let id = state.next_reader;
         state.next_reader += 1;
@@ -186,11 +194,12 @@ impl PacketReader {
         Self { ring, id }
     }
 
-    /// Whether a clip could begin now.
+    /// Whether a clip could begin now: [`Self::since`] would return packets.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let state = self.ring.0.lock();
-        state.offset.is_some() && !state.packets.is_empty()
+        let is_filled = state.packets.len() >= MIN_PACKETS;
+        state.offset.is_some() && is_filled && !state.is_reordered
     }
 
     /// Packets from the key frame at or before source time `from`, or the first one, each with its
@@ -306,11 +315,40 @@ mod tests {
             ring.push(packet(pts, Some(n as u64 * 40), n == 0, 9));
         }
         assert_eq!(reader.since(ms(100)).unwrap().len(), 4);
+        assert!(reader.is_ready());
         ring.push(packet(90, None, false, 9));
         let why = reader.since(ms(100)).unwrap_err();
         assert!(why.contains("no decoding times"), "{why}");
-        ring.begin_session();
         assert!(!reader.is_ready());
+        assert_eq!(ring.0.lock().bytes, 0);
+        ring.push(packet(400, None, true, 9));
+        assert!(reader.after(0).is_empty(), "nothing is kept");
+        ring.begin_session();
+        ring.align(Duration::ZERO, Duration::ZERO);
+        for n in 0..3 {
+            assert!(!reader.is_ready());
+            ring.push(packet(n * 40, None, n == 0, 9));
+        }
+        assert!(reader.is_ready());
+        assert!(reader.after(0)[0].1.number > 4, "a gap");
+    }
+
+    #[test]
+    fn another_format_drops_what_was_kept_and_leaves_a_gap() {
+        let (ring, reader) = watched(2, ms(10_000));
+        let other = |pts, is_key| NewPacket {
+            format: "video/x-h265".into(),
+            ..packet(pts, None, is_key, 9)
+        };
+        let last = reader.since(ms(1_000)).unwrap().last().unwrap().1.number;
+        ring.push(other(102_000, false));
+        assert!(reader.after(last).is_empty(), "not before a key frame");
+        for n in 1..4 {
+            ring.push(other(102_000 + n * 40, n == 1));
+        }
+        let packets = reader.since(Duration::ZERO).unwrap();
+        assert_eq!(packets.len(), 3);
+        assert_eq!(packets[0].1.number, last + 2);
     }
 
     proptest! {

@@ -1,7 +1,10 @@
 //! The contents of an event's bundle, gathered from journal, media, coverage and pipelines.
 //!
 //! - Everything is read and hashed here: the box signs no statement of a client about an event.
-//! - What belongs to the event and can't be added is stated with the reason.
+//! - What belongs to the event and can't be added is stated with the reason. The clip comes before
+//!   the pictures where there are too many.
+//! - The pipeline is added only where monotonic time shows that it made the event; the wall clock
+//!   may have been set back.
 //! - Records are held in memory up to [`MAX_RECORD_BYTES`] and [`MAX_CHAIN_BYTES`]; media stay
 //!   files, which are open until they are sent.
 
@@ -15,12 +18,12 @@ use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::JournalHead;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::pipeline::PipelineStatus;
+use watchkeeper_contract::pipeline::{PipelineResults, PipelineStatus};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 
 use super::runtime::Runtime;
-use crate::journal::media::MediaError;
+use crate::journal::media::{MediaError, MediaStore};
 use crate::journal::{Hash, Journal, JournalError, MAX_PAGE, StoredEvent};
 
 /// Most records of one event, the latest.
@@ -64,7 +67,7 @@ pub(super) fn prepare(
         Ok(lines) => contents.add_text(CHAIN, lines),
         Err(why) => contents.add_missing(CHAIN, why),
     }
-    add_media(runtime, &events, &mut contents);
+    add_media(runtime.media(), &events, &mut contents);
     add_coverage(runtime, [first, last], &mut contents);
     add_pipeline(runtime, first, &mut contents);
     let rule = match &first.body {
@@ -182,19 +185,23 @@ fn chain_lines(
     }
 }
 
-/// Adds pictures and clip as the records name them.
-fn add_media(runtime: &dyn Runtime, events: &[Event], contents: &mut Contents) {
+/// Adds the clip, and pictures as long as there is space, as the records name them.
+fn add_media(store: &MediaStore, events: &[Event], contents: &mut Contents) {
+    add_clip(store, events, contents);
     for media in events.iter().flat_map(|event| &event.media) {
         add_one(
-            runtime,
+            store,
             contents,
             &media.id,
             &media.content_type,
             &media.sha256,
         );
     }
-    let clips = events.iter().filter_map(|event| event.clip.as_ref());
-    match clips.last().map(|clip| (clip, &clip.state)) {
+}
+
+fn add_clip(store: &MediaStore, events: &[Event], contents: &mut Contents) {
+    let mut clips = events.iter().filter_map(|event| event.clip.as_ref());
+    match clips.next_back().map(|clip| (clip, &clip.state)) {
         None => {}
         Some((
             clip,
@@ -204,7 +211,7 @@ fn add_media(runtime: &dyn Runtime, events: &[Event], contents: &mut Contents) {
                 ..
             },
         )) => {
-            add_one(runtime, contents, &clip.id, content_type, sha256);
+            add_one(store, contents, &clip.id, content_type, sha256);
         }
         Some((_, ClipState::Filming)) => {
             contents.add_missing(
@@ -219,7 +226,7 @@ fn add_media(runtime: &dyn Runtime, events: &[Event], contents: &mut Contents) {
 }
 
 fn add_one(
-    runtime: &dyn Runtime,
+    store: &MediaStore,
     contents: &mut Contents,
     id: &str,
     content_type: &str,
@@ -239,7 +246,7 @@ fn add_one(
         contents.add_missing(name, format!("a bundle has at most {MAX_MEDIA} files"));
         return;
     }
-    let added = runtime.media().open_file(id).and_then(|opened| {
+    let added = store.open_file(id).and_then(|opened| {
         let added = contents.add_file(&name, opened.file, opened.bytes);
         added.map_err(|source| MediaError::Io {
             path: name.clone().into(),
@@ -287,10 +294,12 @@ fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
         Ok(status) => status,
         Err(_) => return contents.add_missing(NAME, format!("pipeline {id} was deleted")),
     };
-    let since = status.results.counting_since;
-    if since.is_some_and(|since| since.unix_ms > first.at.unix_ms) {
+    // After the status, so that the pipeline does not seem to be older than it is.
+    let health = runtime.health();
+    if !has_made(&status.results, (&health.boot_id, health.uptime_s), first) {
         let why = format!(
-            "pipeline {id} was replaced or restarted from zero after the event; \
+            "nothing shows that pipeline {id} as it is now made the event: it or the runtime was \
+             restarted or replaced since, or it stands still; \
              coverage.json has the rules and classes of the time"
         );
         return contents.add_missing(NAME, why);
@@ -299,6 +308,14 @@ fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
         Ok(text) => contents.add_text(NAME, text),
         Err(error) => contents.add_missing(NAME, error.to_string()),
     }
+}
+
+/// Whether the pipeline had its first frame before the event began, by the monotonic clock of the
+/// runtime that has this boot ID and runs for so many seconds. The times of a pipeline reach up to
+/// its last frame, so the answer is no where the frames have stopped for too long.
+fn has_made(results: &PipelineResults, (boot_id, uptime_s): (&str, f64), first: &Event) -> bool {
+    let latest_start_s = uptime_s - results.elapsed_s;
+    first.boot_id == boot_id && first.mono_ms as f64 >= latest_start_s * 1000.0
 }
 
 /// The specification without credentials, what detects, and since when.
@@ -311,4 +328,72 @@ fn describe_pipeline(status: &PipelineStatus) -> serde_json::Result<String> {
         "version": env!("CARGO_PKG_VERSION"),
     });
     Ok(canonical(&value) + "\n")
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::{Value, json};
+    use watchkeeper_contract::event::{Media, MediaKind};
+    use watchkeeper_contract::time::{TimeQuality, Wall};
+
+    use super::*;
+    use crate::journal::media::MediaLimits;
+
+    fn event(media: &[Media], clip: Value) -> Event {
+        let event = json!({
+            "schema": 1, "id": "01MB78QN00000000000000001A", "seq": 1, "boot_id": "now",
+            "mono_ms": 5000, "at": {"unix_ms": 0, "quality": "synced"}, "phase": "new",
+            "severity": "info", "body": {"kind": "loss", "from": "t", "count": 1, "message": "m"},
+            "decision": {"verdict": "record", "confidence": 1.0, "reason": "r"}, "evidence": [],
+            "media": media, "clip": clip, "hash": "",
+        });
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn clip_is_in_the_bundle_however_many_pictures_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = MediaStore::open(folder.path(), MediaLimits::default()).unwrap();
+        let put = |n: i64| store.put(MediaKind::Clean, n, &n.to_be_bytes()).unwrap();
+        let pictures: Vec<Media> = (0..70).map(put).collect();
+        let film = put(1000);
+        let clip = json!({
+            "id": film.id, "start": {"unix_ms": 0, "quality": "synced"}, "before_s": 1.0,
+            "after_s": 1.0, "state": {"kept": {
+                "content_type": "video/mp4", "bytes": film.bytes, "sha256": film.sha256,
+            }},
+        });
+        let mut contents = Contents::default();
+        add_media(&store, &[event(&pictures, clip)], &mut contents);
+        assert!(contents.has(&media_name(&film.id, "video/mp4").unwrap()));
+        let (files, missing) = contents.describe();
+        assert_eq!((files.len(), missing.len()), (MAX_MEDIA, 71 - MAX_MEDIA));
+        assert!(missing.iter().all(|part| part.name.ends_with(".jpg")));
+    }
+
+    #[test]
+    fn pipeline_belongs_to_an_event_after_its_first_frame_of_the_same_run() {
+        let results = |elapsed_s| PipelineResults {
+            elapsed_s,
+            // A clock that was set back says that it is older than the event.
+            counting_since: Some(Wall {
+                unix_ms: -1,
+                quality: TimeQuality::Synced,
+            }),
+            ..PipelineResults::default()
+        };
+        let first = event(&[], Value::Null);
+        // The event began at 5 s; the runtime runs for 60 s.
+        for (elapsed_s, boot_id, expected) in [
+            (55.0, "now", true),
+            (58.0, "now", true),
+            (54.9, "now", false),
+            (0.0, "now", false),
+            (58.0, "before", false),
+        ] {
+            let has_made = has_made(&results(elapsed_s), (boot_id, 60.0), &first);
+            assert_eq!(has_made, expected, "{elapsed_s} {boot_id}");
+        }
+    }
 }

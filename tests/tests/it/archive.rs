@@ -164,6 +164,18 @@ fn pictures_and_clips_of_events_enter_by_themselves() -> anyhow::Result<()> {
     assert!(error.contains("retention"), "{error}");
     let error = refused(&bench, &["get", clip, "-o", "clip.mp4"])?;
     assert!(error.contains("no entry"), "{error}");
+    // Of several, those that are gone are named and dropped, and the others are copied.
+    let late = done(&bench, &["ingest", &format!("event::{id}"), "--as", "late"])?;
+    assert_eq!(names(&late).len(), 1, "{late:?}");
+    let skipped = late.iter().filter(|line| line["type"] == "note").count();
+    assert_eq!(skipped, pictures.len() - 2, "{late:?}");
+    let changed = done(&bench, &["protect", "events"])?;
+    assert!(changed[0]["gone"].is_u64(), "{changed:?}");
+    let references = done(&bench, &["query", "--event", &id])?;
+    assert!(
+        references.iter().all(|entry| entry["content"] == "stored"),
+        "{references:?}"
+    );
     Ok(())
 }
 
@@ -279,7 +291,7 @@ fn llm_searches_the_archive() -> anyhow::Result<()> {
             "ingest", note, "--as", "yard", "--name", "a.txt", "--class", "car",
         ],
     )?;
-    let question = ["--blueprint", "question", "was the gate open"];
+    let question = ["--blueprint", "question", "what is in the archive"];
     let (code, objects, errors) = person::ask_json(&site.bench, &question)?;
     assert_eq!(code, 0, "{errors}");
     last(&objects, "answer")?;

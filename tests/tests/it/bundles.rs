@@ -148,6 +148,9 @@ fn sign_again(files: &mut Files, state: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Milliseconds that an event begins after the first one, so that its pipeline surely ran before.
+const LATER_MS: u64 = 3000;
+
 /// A box with an event of the rule `somebody` that has ended and whose clip is kept, and the number
 /// of its first record. Records of the rule `crowd` come in between.
 fn watched() -> anyhow::Result<(Bench, Process, u64)> {
@@ -170,10 +173,14 @@ fn watched() -> anyhow::Result<(Bench, Process, u64)> {
             events.map(|event| event["id"].to_string()).collect()
         };
         let (end, clip) = (ended("end"), ended("clip"));
+        let began_ms = |event: &Value| event["mono_ms"].as_u64();
+        let of_rule = |event: &&Value| event["body"]["rule"] == "somebody";
+        let from_ms = began_ms(events.iter().find(of_rule)?)? + LATER_MS;
         let is_whole = |event: &&Value| {
             let id = event["id"].to_string();
             event["phase"] == "new"
                 && event["body"]["rule"] == "somebody"
+                && began_ms(event) >= Some(from_ms)
                 && end.contains(&id)
                 && clip.contains(&id)
         };

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -20,8 +21,10 @@ const BALL: &str = "videotestsrc is-live=true pattern=ball ! \
 /// Seconds between two key frames.
 const KEY_S: f64 = 2.0;
 
-fn camera() -> anyhow::Result<RtspServer> {
+/// The camera, on this port or a free one.
+fn camera_on(port: Option<u16>) -> anyhow::Result<RtspServer> {
     let options = RtspOptions {
+        port,
         launch: Some(BALL.to_owned()),
         is_shared: true,
         ..RtspOptions::default()
@@ -29,17 +32,34 @@ fn camera() -> anyhow::Result<RtspServer> {
     RtspServer::start(Path::new(env!("CARGO_BIN_EXE_rtsp-server")), &options)
 }
 
-/// The `clip` record of an event about a source at `uri`, whose clip is to be made of the stream.
-fn clip_of(bench: &Bench, uri: &str) -> anyhow::Result<Value> {
-    let clip = json!({"before_s": 3, "after_s": 2, "made_of": "stream"});
+fn camera() -> anyhow::Result<RtspServer> {
+    camera_on(None)
+}
+
+/// Watches a source at `uri` with a rule whose clips are to be made of the stream.
+fn watch_for_clips(bench: &Bench, uri: &str, after_s: u32) -> anyhow::Result<()> {
+    let clip = json!({"before_s": 3, "after_s": after_s, "made_of": "stream"});
     let when = json!({"kind": "count", "detections": TRACKED, "bound": {"over": 0}, "for_s": 6});
     let rule = json!({"name": "ball", "when": when, "clip": clip});
     deploy_on(bench, "watch", "yard", uri, &[rule])?;
+    Ok(())
+}
+
+/// The `clip` of the first record in this phase.
+fn clip_in(bench: &Bench, phase: &str) -> anyhow::Result<Value> {
     wait_up_to(LONG, "a clip", || {
         let events = bench.events().ok()?;
-        let mut clips = events.into_iter().filter(|event| event["phase"] == "clip");
+        let mut clips = events
+            .into_iter()
+            .filter(|event| event["phase"] == phase && event["clip"].is_object());
         clips.next().map(|event| event["clip"].clone())
     })
+}
+
+/// The `clip` record of an event about a source at `uri`, whose clip is to be made of the stream.
+fn clip_of(bench: &Bench, uri: &str) -> anyhow::Result<Value> {
+    watch_for_clips(bench, uri, 2)?;
+    clip_in(bench, "clip")
 }
 
 /// Size of the pictures of a kept clip, their number, and seconds from the first to the last.
@@ -80,6 +100,39 @@ fn clip_of_the_stream_has_the_camera_s_size_and_states_its_start() -> anyhow::Re
         "{clip:#}"
     );
     assert!((2.0 - 0.2..2.0 + 0.3).contains(&after_s), "{clip:#}");
+    let (size, number, length_s) = watch(&bench, &clip)?;
+    assert_eq!(size, [1280, 720]);
+    assert!(
+        (length_s - before_s - after_s).abs() < 0.3,
+        "{length_s}: {clip:#}"
+    );
+    let expected = (before_s + after_s) * 15.0;
+    assert!(
+        (number as f64 - expected).abs() < 6.0,
+        "{number} pictures: {clip:#}"
+    );
+    Ok(())
+}
+
+#[test]
+fn clip_of_the_stream_ends_where_the_camera_was_connected_again() -> anyhow::Result<()> {
+    let camera = camera()?;
+    let (port, uri) = (camera.port(), camera.uri().to_owned());
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    watch_for_clips(&bench, &uri, 50)?;
+    let announced = clip_in(&bench, "new")?;
+    assert_eq!(announced["made_of"], "stream", "{announced:#}");
+    std::thread::sleep(Duration::from_secs(2));
+    camera.kill()?;
+    let _again = camera_on(port)?;
+    let clip = clip_in(&bench, "clip")?;
+    assert_eq!(clip["id"], announced["id"], "{clip:#}");
+    // The new connection, and what waited in the decoder.
+    assert!(clip["left_out"].as_u64() >= Some(1), "{clip:#}");
+    let (before_s, after_s) = (clip["before_s"].as_f64(), clip["after_s"].as_f64());
+    let (before_s, after_s) = (before_s.context("before_s")?, after_s.context("after_s")?);
+    assert!(after_s < 40.0, "the new stream is not in it: {clip:#}");
     let (size, number, length_s) = watch(&bench, &clip)?;
     assert_eq!(size, [1280, 720]);
     assert!(

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod kill;
+mod loss;
 mod model;
 mod support;
 mod tiers;

@@ -108,11 +108,14 @@ impl Model {
     }
 
     /// Adds an item. Returns whether there was room, and changes nothing without it.
-    fn ingest(&mut self, mut item: Item, now: Timestamp) -> bool {
-        let before = self.clone();
-        item.is_protected = self
+    fn ingest(&mut self, item: Item, now: Timestamp) -> bool {
+        if self
             .find(&item.name)
-            .is_some_and(|known| known.is_protected);
+            .is_some_and(|known| known.is_protected)
+        {
+            return true;
+        }
+        let before = self.clone();
         self.remove(&item.name);
         self.0.push(item.clone());
         let is_new = |other: &Item| other.name == item.name;

@@ -1,8 +1,10 @@
 //! memcached and S3: what they hold, how they fail, what is never lost.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use watchkeeper_archive::{ContentHash, Selection};
+use watchkeeper_archive::memcached::MemcachedTier;
+use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Tier};
 
 use crate::support::{BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for};
 
@@ -168,10 +170,6 @@ async fn killed_object_tier_delays_copies_and_loses_none() {
         settings
     };
     let archive = open(with_objects());
-    let serve = |archive: &watchkeeper_archive::Archive| {
-        let archive = archive.clone();
-        tokio::spawn(async move { archive.serve_objects().await })
-    };
     let serving = serve(&archive);
     for number in 0..30 {
         ingest(
@@ -200,4 +198,174 @@ async fn killed_object_tier_delays_copies_and_loses_none() {
     let copies = std::fs::read_dir(objects.path().join(BUCKET).join("box")).unwrap();
     assert_eq!(copies.count(), 30);
     serving.abort();
+}
+
+#[tokio::test]
+async fn wrong_answer_of_the_object_tier_deletes_nothing_there() {
+    let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = S3Server::start(objects.path());
+    let mut settings = settings(folder.path());
+    settings.memory_bytes = 0;
+    settings.objects = Some(S3Server::tier(&[server.address]));
+    let archive = open(settings);
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    let hash = ContentHash::of(b"alpha").to_string();
+    let object = objects.path().join(BUCKET).join("box").join(&hash);
+    std::fs::create_dir_all(object.parent().unwrap()).unwrap();
+    // What a proxy answers with status 200.
+    std::fs::write(&object, b"please log in").unwrap();
+    std::fs::remove_file(folder.path().join("blobs").join(&hash)).unwrap();
+    let damaged = archive.retrieve(&name("yard/a.jpg"), false).await;
+    assert!(
+        matches!(damaged, Err(ArchiveError::Damaged(_))),
+        "{damaged:?}"
+    );
+    assert!(object.exists());
+    std::fs::write(&object, b"alpha").unwrap();
+    assert_eq!(
+        read(&archive, "yard/a.jpg").await,
+        ("s3", b"alpha".to_vec())
+    );
+}
+
+#[tokio::test]
+async fn task_that_fails_delays_no_other_one() {
+    let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = S3Server::start(objects.path());
+    let mut settings = settings(folder.path());
+    settings.objects = Some(S3Server::tier(&[server.address]));
+    let archive = open(settings);
+    let mut hashes = Vec::new();
+    for number in 0..10 {
+        let content = format!("content {number}").into_bytes();
+        ingest(&archive, &format!("yard/{number}.jpg"), &content).await;
+        hashes.push(ContentHash::of(&content).to_string());
+    }
+    hashes.sort();
+    // The first task in the order of the queue: its file can't be read.
+    let file = folder.path().join("blobs").join(&hashes[0]);
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    let serving = serve(&archive);
+    wait_for("the other copies", async || {
+        archive.stats().await.unwrap().objects_waiting == 1
+    })
+    .await;
+    assert!(
+        !objects
+            .path()
+            .join(BUCKET)
+            .join("box")
+            .join(&hashes[0])
+            .exists()
+    );
+    serving.abort();
+}
+
+fn serve(archive: &watchkeeper_archive::Archive) -> tokio::task::JoinHandle<()> {
+    let archive = archive.clone();
+    tokio::spawn(async move { archive.serve_objects().await })
+}
+
+#[tokio::test]
+async fn object_tier_at_a_new_place_gets_old_contents_once() {
+    let (folder, first, second) = (
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+        tempfile::tempdir().unwrap(),
+    );
+    let servers = [
+        S3Server::start(first.path()),
+        S3Server::start(second.path()),
+    ];
+    let waiting = async |server: Option<&S3Server>| {
+        let mut settings = settings(folder.path());
+        settings.objects = server.map(|server| S3Server::tier(&[server.address]));
+        let archive = open(settings);
+        let waiting = archive.stats().await.unwrap().objects_waiting;
+        let serving = serve(&archive);
+        if server.is_some() {
+            wait_for("all copies", async || {
+                archive.stats().await.unwrap().objects_waiting == 0
+            })
+            .await;
+        }
+        serving.abort();
+        wait_for("the end of the task", async || serving.is_finished()).await;
+        waiting
+    };
+    let archive = open(settings(folder.path()));
+    for number in 0..3 {
+        ingest(&archive, &format!("yard/{number}.jpg"), &[number]).await;
+    }
+    drop(archive);
+    assert_eq!(waiting(Some(&servers[0])).await, 3);
+    assert_eq!(waiting(Some(&servers[0])).await, 0);
+    assert_eq!(waiting(Some(&servers[1])).await, 3);
+    // Without an object tier for a while: what came meanwhile has no copy.
+    assert_eq!(waiting(None).await, 0);
+    assert_eq!(waiting(Some(&servers[1])).await, 3);
+    let copies = std::fs::read_dir(second.path().join(BUCKET).join("box")).unwrap();
+    assert_eq!(copies.count(), 3);
+}
+
+#[tokio::test]
+async fn removal_reaches_every_memcached_and_names_those_that_are_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (Memcached::start(), Memcached::start());
+    let archive = with_memcached(folder.path(), &[&first, &second]);
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    ingest(&archive, "yard/b.jpg", b"beta").await;
+    let hash = ContentHash::of(b"alpha");
+    let alone = [Memcached::tier(&[&first]), Memcached::tier(&[&second])];
+    for tier in &alone {
+        tier.put(&hash, "alpha".into(), Duration::ZERO)
+            .await
+            .unwrap();
+    }
+    let of = |text: &str| Selection::Entry(name(text));
+    let destroyed = archive.destroy(of("yard/a.jpg")).await.unwrap();
+    assert_eq!(destroyed.unreachable, [""; 0]);
+    for tier in &alone {
+        assert_eq!(tier.get(&hash).await, Ok(None));
+    }
+    let away = format!("memcached {}", first.address);
+    drop(first);
+    let pruned = archive.prune(of("yard/b.jpg")).await.unwrap();
+    assert_eq!(pruned.unreachable, [away]);
+    let tier = Memcached::tier(&[&second]);
+    assert_eq!(tier.get(&ContentHash::of(b"beta")).await, Ok(None));
+}
+
+/// A server that takes 150 ms for each request: less than the limit of one, more than that of two.
+fn slow_server() -> String {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let lines = BufReader::new(socket.try_clone().unwrap()).lines();
+            for _ in lines.map_while(Result::ok) {
+                std::thread::sleep(Duration::from_millis(150));
+                if socket.write_all(b"END\r\n").is_err() {
+                    break;
+                }
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn busy_connection_is_a_miss_and_no_failure_of_the_server() {
+    let tier: Arc<dyn Tier> = Arc::new(MemcachedTier::new(vec![slow_server()]));
+    let reads = (0..10_u8).map(|number| {
+        let tier = Arc::clone(&tier);
+        tokio::spawn(async move { tier.get(&ContentHash::of(&[number])).await })
+    });
+    for read in reads.collect::<Vec<_>>() {
+        assert_eq!(read.await.unwrap(), Ok(None));
+    }
+    assert!(tier.endpoints().iter().all(|server| server.is_up));
 }

@@ -85,7 +85,11 @@ async fn protected_entry_is_neither_destroyed_nor_replaced() {
     let a = || Selection::Entry(name("yard/a.jpg"));
     let protect = Verb::Protect { selection: a() };
     let answer = archive.run(protect, Zoned::now()).await.unwrap();
-    assert_eq!(answer, Answer::Changed { entries: 1 });
+    let changed = Answer::Changed {
+        entries: 1,
+        gone: 0,
+    };
+    assert_eq!(answer, changed);
     for selection in [a(), of_collection("yard")] {
         let refused = archive.destroy(selection).await.unwrap_err();
         assert!(matches!(refused, ArchiveError::Protected(_)), "{refused}");
@@ -96,11 +100,12 @@ async fn protected_entry_is_neither_destroyed_nor_replaced() {
         .await;
     assert!(matches!(replaced, Err(ArchiveError::Protected(_))));
     assert_eq!(stored(&archive).await, (2, 2));
-    let same = archive
-        .ingest_bytes("one".into(), new("yard/a.jpg"))
-        .await
-        .unwrap();
-    assert_eq!(same.retention, Retention::Protected);
+    let before = archive.stat(&name("yard/a.jpg")).await.unwrap();
+    let mut again = new("yard/a.jpg");
+    again.metadata.class = Some("car".to_owned());
+    let same = archive.ingest_bytes("one".into(), again).await.unwrap();
+    assert_eq!(same, before);
+    assert_eq!(archive.stat(&name("yard/a.jpg")).await.unwrap(), before);
     archive.set_retention(a(), Retention::Normal).await.unwrap();
     archive.destroy(of_collection("yard")).await.unwrap();
     assert_eq!(stored(&archive).await, (0, 0));

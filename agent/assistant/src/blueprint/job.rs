@@ -73,8 +73,7 @@ const QUESTION: &[&str] = &[
     "start_setup",
     "query_archive",
 ];
-/// Tools of the note keeping: they read pipelines and the journal, write notes, and copy media of
-/// events.
+/// Tools of the note keeping: they read pipelines and the journal, and write notes.
 const NOTES: &[&str] = &[
     "look_around",
     "list_streams",
@@ -85,7 +84,6 @@ const NOTES: &[&str] = &[
     "memory_note",
     "keep_pattern",
     "query_archive",
-    "keep_event",
 ];
 /// Tool of the plans of jobs. It answers with the faults of a plan.
 const JOBS: &[&str] = &["propose_plan"];

@@ -135,10 +135,11 @@ pub fn conversation(
     let tool = Tool::new(PROPOSE, about, schema, false).map_err(|e| e.to_string())?;
     let mut system = vec![INSTRUCTIONS.to_owned(), describe_tools(tools)];
     system.extend(own(blueprint));
-    let now = now.strftime("%Y-%m-%dT%H:%M, %A");
-    let mut text = format!("{request}\n\n(Local time: {now}.)");
-    if let PlanTask::Refine { words, .. } = task {
-        text = format!("{text}\n\nThe plan for this has run. Now I want this changed:\n{words}");
+    let time = |at: DateTime| at.strftime("(Local time: %Y-%m-%dT%H:%M, %A.)");
+    let mut text = format!("{request}\n\n{}", time(now));
+    if let PlanTask::Refine { words, now, .. } = task {
+        let told = "The plan for this has run. Now I want this changed:";
+        text = format!("{text}\n\n{told}\n{words}\n\n{}", time(*now));
     }
     let build = || {
         let mut conversation = Conversation::new(system, vec![tool])?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use jiff::civil::DateTime;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, Repaired, check, read_parts, repair};
 use watchkeeper_jobs::tool::Kind;
 use watchkeeper_jobs::{Step, Toolbox};
@@ -17,8 +17,13 @@ const ADDRESS: &str = "job://";
 pub enum PlanTask<'t> {
     /// A plan for the request.
     New,
-    /// A plan like that of an earlier job, with these changes.
-    Refine { plan: &'t Plan, words: &'t str },
+    /// A plan like that of an earlier job, with the changes of these words. `now` is the local
+    /// time from which their relative times count.
+    Refine {
+        plan: &'t Plan,
+        words: &'t str,
+        now: DateTime,
+    },
     /// The rest of the plan of a job that failed.
     Revise(FailedJob<'t>),
 }
@@ -175,20 +180,19 @@ fn outside<'p>(plan: &'p Plan, tools: &'p Toolbox) -> impl Iterator<Item = (Stri
             return None;
         }
         let input = value.strip_prefix("${inputs.");
-        match input.and_then(|rest| rest.strip_suffix('}')) {
-            Some(key) => {
-                let folder = plan.inputs.get(key).and_then(Value::as_str)?;
-                Some((format!("inputs.{key}"), folder.to_owned()))
-            }
-            None => Some((at, value.to_owned())),
-        }
+        let key = input.and_then(|rest| rest.strip_suffix('}'));
+        let folder = key.and_then(|key| Some((key, plan.inputs.get(key)?.as_str()?)));
+        Some(match folder {
+            Some((key, folder)) => (format!("inputs.{key}"), folder.to_owned()),
+            None => (at, value.to_owned()),
+        })
     })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
     use watchkeeper_jobs::tools::picture_tools;
 
     use super::*;
@@ -226,6 +230,21 @@ mod tests {
         for folder in ["/", ".", "..", "/home", "/srv/a/..", "/srv", "~"] {
             let found = faults(&proposal(folder), "tidy /srv/a up", &PlanTask::New);
             assert!(found[0].contains("is not named by the user"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn folder_made_of_several_inputs_is_refused() {
+        for written in ["${inputs.a}${inputs.b}", "${inputs.a}c", "/${inputs.b}"] {
+            let mut plan = proposal("/srv/a");
+            plan["inputs"]["a"] = json!("/et");
+            plan["inputs"]["b"] = json!("c");
+            plan["steps"][0]["params"]["folder"] = json!(written);
+            let found = faults(&plan, "tidy /srv/a up", &PlanTask::New);
+            assert!(
+                found[0].contains("the path of a folder"),
+                "{written}: {found:?}"
+            );
         }
     }
 

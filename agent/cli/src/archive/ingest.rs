@@ -23,6 +23,7 @@ const MAX_FILES: usize = 10_000;
 #[derive(Debug, Deserialize)]
 struct Ingested {
     entries: Vec<Entry>,
+    skipped: Vec<String>,
 }
 
 /// Where a content goes.
@@ -55,11 +56,12 @@ pub(super) async fn run(
             options: &options,
             client,
         };
-        let entries = ingest(text, source, &target).await?;
-        if entries.is_empty() {
+        let Ingested { entries, skipped } = ingest(text, source, &target).await?;
+        if entries.is_empty() && skipped.is_empty() {
             out.note(format!("{text} has no files"));
         }
         entries.iter().for_each(|entry| report(entry, out));
+        skipped.iter().for_each(|why| out.note(why));
         count += entries.len();
     }
     if count > 1 {
@@ -81,17 +83,26 @@ pub(super) async fn from_source(
         options: &wanted.options,
         client,
     };
-    ingest(&wanted.source, source, &target).await
+    let done = ingest(&wanted.source, source, &target).await?;
+    match (done.entries.is_empty(), done.skipped.as_slice()) {
+        (true, skipped @ [_, ..]) => Err(Failure::new(Exit::Failed, skipped.join("; "))),
+        _ => Ok(done.entries),
+    }
 }
 
 /// Ingests a source: files and folders are uploaded, others read by the agent.
-async fn ingest(text: &str, source: Source, to: &Target<'_>) -> Result<Vec<Entry>, Failure> {
+async fn ingest(text: &str, source: Source, to: &Target<'_>) -> Result<Ingested, Failure> {
+    let uploaded = |entries| Ingested {
+        entries,
+        skipped: Vec::new(),
+    };
     match source {
         Source::File(path) => {
             let name = file_name(&path);
-            Ok(vec![upload_file(to, to.options, &path, &name).await?])
+            let entry = upload_file(to, to.options, &path, &name).await?;
+            Ok(uploaded(vec![entry]))
         }
-        Source::Folder(folder) => upload_folder(to, &folder).await,
+        Source::Folder(folder) => Ok(uploaded(upload_folder(to, &folder).await?)),
         Source::Memory(_) | Source::Clip(_) | Source::Event(_) | Source::Http(_) => {
             let wanted = Ingest {
                 source: text.to_owned(),
@@ -99,8 +110,7 @@ async fn ingest(text: &str, source: Source, to: &Target<'_>) -> Result<Vec<Entry
                 name: to.name.map(str::to_owned),
                 options: to.options.clone(),
             };
-            let done: Ingested = to.client.post("archive/ingest", &wanted).await?;
-            Ok(done.entries)
+            to.client.post("archive/ingest", &wanted).await
         }
     }
 }

@@ -369,6 +369,11 @@ async fn change(
     out.both(&changed, || {
         format!("{done} {} entries", changed["entries"])
     });
+    if let Some(gone) = changed["gone"].as_u64().filter(|gone| *gone > 0) {
+        out.note(format!(
+            "{gone} references were dropped: the runtime's retention had removed their media"
+        ));
+    }
     Ok(())
 }
 
@@ -411,6 +416,12 @@ async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
         &["tier", "hits", "misses", "errors", "invalid", "down"],
         rows,
     );
+    if let Some(kept) = stats["orphans_kept"].as_u64().filter(|kept| *kept > 0) {
+        out.note(format!(
+            "records were lost: {kept} contents without an entry stay in archive/blobs of the \
+             state folder"
+        ));
+    }
     if let Some(waiting) = stats["objects_waiting"]
         .as_u64()
         .filter(|waiting| *waiting > 0)

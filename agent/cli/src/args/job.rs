@@ -8,7 +8,8 @@ use clap::{Args, Subcommand};
 pub struct JobArgs {
     #[command(subcommand)]
     pub action: JobAction,
-    /// Use the jobs of the agent, which runs them in the background, instead of your own.
+    /// Use the jobs of the agent, which runs them in the background, instead of your own; with run,
+    /// plan --run, list, show, resume, cancel and delete.
     #[arg(long, global = true)]
     pub agent: bool,
 }

@@ -216,8 +216,8 @@ async fn download(
             Some(why) => section.missing.push(format!("{name}: {why}")),
         }
     }
-    let clips = records.iter().filter_map(|record| record.clip.as_ref());
-    let why = match clips.last().map(|clip| (clip, &clip.state)) {
+    let mut clips = records.iter().filter_map(|record| record.clip.as_ref());
+    let why = match clips.next_back().map(|clip| (clip, &clip.state)) {
         None => return Ok(()),
         Some((_, ClipState::Filming)) => Some("it was still being recorded".to_owned()),
         Some((_, ClipState::Lost { message })) => Some(message.clone()),

@@ -258,3 +258,78 @@ fn pipeline_without_rules_is_a_note() {
     let derived = check_text(text);
     assert_eq!((derived.notes.len(), derived.warnings), (0, vec![]));
 }
+
+#[test]
+fn source_of_a_chain_that_can_never_answer_is_an_error() {
+    let report = check_text(
+        "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+         [[pipelines.p.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"road\" }\n\
+         decide = { chain = [\"vehicle\", \"list\", \"fleet\", \"lst\", \"broken\", \"person\"] }\n\
+         [agent.lookups.list]\nkind = \"table\"\npath = \"list.csv\"\nkey = \"k\"\n\
+         [agent.lookups.vehicle]\nkind = \"fields\"\nschema = { properties = { plate = { type = \"string\" } } }\n\
+         [agent.lookups.fleet]\nkind = \"table\"\npath = \"list.csv\"\nkey = \"k\"\nvalue = \"fields.plat\"\n\
+         [agent.lookups.broken]\nkind = \"http\"\n",
+    );
+    let all = report.errors.iter().chain(&report.warnings);
+    let chain: Vec<String> = all
+        .filter(|error| error.key.contains("chain"))
+        .map(ToString::to_string)
+        .collect();
+    let expected = [
+        "asks a language model",
+        "nothing is; set decide.code or decide.text",
+        "looks up fields.plat, and no source before it reads that",
+        "is no source; add a section [agent.lookups.lst]",
+    ];
+    assert_eq!(chain.len(), expected.len(), "{chain:?}");
+    for (error, part) in chain.iter().zip(expected) {
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn names_that_the_file_does_not_have_are_noted_for_schedules() {
+    let report = check_text(
+        "[sources.street]\nuri = \"demo:\"\n\
+         [agent.jobs.gate]\nrequest = \"the 3 best of today's cars\"\n\
+         on = { camera = \"stret\", rule = \"sits\" }\n",
+    );
+    let notes = report.notes.join("\n");
+    for part in [
+        "on.camera: the file has no camera stret",
+        "(known: street)",
+        "on.rule",
+    ] {
+        assert!(notes.contains(part), "{notes}");
+    }
+}
+
+#[test]
+fn clip_of_a_stream_that_the_source_lacks_is_a_note() {
+    let report = check_text(
+        "[sources.s]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+         [[pipelines.p.rules]]\nname = \"a\"\nwhen = { kind = \"crosses\", line = \"road\" }\n\
+         clip = { before_s = 2, after_s = 2, made_of = \"stream\" }\n",
+    );
+    let notes = report.notes.concat();
+    assert!(
+        notes.contains("rules[0].clip.made_of: the source s has no encoded stream"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn missing_secret_and_folder_of_the_archive_are_errors() {
+    let report = check_text(
+        "[agent.archive]\ningest_roots = [\"none\"]\ns3_endpoints = [\"https://s3.example.com\"]\n\
+         s3_bucket = \"b\"\ns3_prefix = \"p/\"\ns3_access_key = \"k\"\ns3_secret_key_file = \"none.key\"\n",
+    );
+    let keys: Vec<&str> = report.warnings.iter().map(|e| e.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "agent.archive.s3_secret_key_file",
+            "agent.archive.ingest_roots[0]"
+        ]
+    );
+}

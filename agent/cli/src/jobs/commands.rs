@@ -41,6 +41,8 @@ pub(super) struct JobCommands {
     pub(super) jobs: Jobs,
     pub(super) templates: TemplateStore,
     pub(super) config: Config,
+    /// Whether plans are for the agent, whose jobs can't be looked up here.
+    pub(super) is_for_agent: bool,
     limits: JobLimits,
     pub(super) trace: Trace,
 }
@@ -60,6 +62,7 @@ impl JobCommands {
             },
             trace: Trace::new(&state, channel).with_audit_limits(config.agent.audit),
             config: config.clone(),
+            is_for_agent: false,
         })
     }
 

@@ -36,7 +36,8 @@ use planning::PlannedJob;
 
 pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let commands = JobCommands::new(&config, CHANNEL)?;
+    let mut commands = JobCommands::new(&config, CHANNEL)?;
+    commands.is_for_agent = args.agent;
     if args.agent {
         return AgentJobs::new(config.agent_api.socket)?.run(args.action, &commands, out);
     }

@@ -15,7 +15,7 @@ use watchkeeper_client::tls::install_provider;
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 
-use super::super::args::{JobAction, JobOutput};
+use super::super::args::{JobAction, JobOutput, JobPlanArgs};
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::commands::{JobCommands, plan_of_file};
@@ -70,11 +70,7 @@ impl AgentJobs {
                 let plan = plan_of_file(args)?;
                 self.submit(plan, &origin, output, commands, out)
             }
-            JobAction::Plan(args) if args.run => {
-                let text = args.words.join(" ");
-                let planned = commands.plan_words(&text, !args.no_cache, out)?;
-                self.submit(planned.plan, &text, args.output, commands, out)
-            }
+            JobAction::Plan(args) if args.run => self.submit_words(args, commands, out),
             JobAction::List => {
                 let jobs: Vec<ShownJob> = self.get("jobs")?;
                 show::table(&jobs, out);
@@ -128,6 +124,17 @@ impl AgentJobs {
         }
     }
 
+    fn submit_words(
+        &self,
+        args: JobPlanArgs,
+        commands: &JobCommands,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        let text = args.words.join(" ");
+        let planned = commands.plan_words(&text, !args.no_cache, out)?;
+        self.submit(planned.plan, &text, args.output, commands, out)
+    }
+
     fn submit(
         &self,
         plan: Plan,
@@ -170,7 +177,8 @@ impl AgentJobs {
                 }
                 Err(_) => attempts += 1,
             }
-            self.runtime.block_on(tokio::time::sleep(RETRY));
+            self.runtime
+                .block_on(async { tokio::time::sleep(RETRY).await });
         }
     }
 

@@ -76,18 +76,25 @@ impl JobCommands {
             by: PlannedBy::Edited,
             request: info.origin.clone(),
             refinements: Vec::new(),
+            refined_at_ms: Vec::new(),
             at_ms: info.created_ms,
             predecessor: None,
             revisions: 0,
         });
+        // Those of builds that stored no times count from the request, as they did there.
+        planned
+            .refined_at_ms
+            .resize(planned.refinements.len(), planned.at_ms);
         planned.refinements.push(words.clone());
+        planned.refined_at_ms.push(now.timestamp().as_millisecond());
         planned.predecessor = Some(info.id.clone());
         planned.revisions = 0;
+        let at = local(planned.at_ms);
         if planned.by == PlannedBy::Rules {
-            let at = Timestamp::from_millisecond(planned.at_ms).unwrap_or_default();
-            let at = at.to_zoned(TimeZone::system()).datetime();
             let title = format!("{}; {words}", info.origin);
-            let plan = plan_refined(&planned.request, &planned.refinements, at, &title);
+            let times = planned.refined_at_ms.iter().map(|ms| local(*ms).datetime());
+            let refinements = planned.refinements.iter().map(String::as_str).zip(times);
+            let plan = plan_refined(&planned.request, refinements, at.datetime(), &title);
             if let Ok(plan) = plan {
                 return Ok(PlannedJob { plan, planned });
             }
@@ -111,12 +118,18 @@ impl JobCommands {
         let task = PlanTask::Refine {
             plan: old,
             words: &words,
+            now: now.datetime(),
         };
         let accepts = |_: &CheckedPlan| Vec::new();
-        let made = self.ask_model(&planned.request, &now, &task, &accepts, out);
+        let made = self.ask_model(&planned.request, &at, &task, &accepts, out);
         let made = made.map_err(|error| Failure::input(error.to_string()))?;
         planned.by = PlannedBy::Model;
         let plan = made.plan.plan().clone();
         Ok(PlannedJob { plan, planned })
     }
+}
+
+fn local(ms: i64) -> Zoned {
+    let at = Timestamp::from_millisecond(ms).unwrap_or_default();
+    at.to_zoned(TimeZone::system())
 }

@@ -16,7 +16,8 @@
 //! - Every order of answers, failures and restarts ends in one final state.
 //! - The confidence is the weighted mean of the links: a failure counts with 0, and a source
 //!   without an answer does not count.
-//! - The box and readings that a look-up reads do not decide; a model alone makes nothing `act`.
+//! - The box does not decide, nor does what was read where the chain has a look-up. A model alone
+//!   makes nothing `act`.
 //! - A chain discards nothing.
 
 mod sources;

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
+use watchkeeper_config::{LookupConfig, LookupKind};
 use watchkeeper_contract::rule::DecideSpec;
 
 /// Kind of a source.
@@ -20,7 +20,7 @@ use watchkeeper_contract::rule::DecideSpec;
 #[serde(rename_all = "snake_case")]
 pub enum SourceKind {
     Box,
-    /// A code or text that later look-ups read, or that they do not.
+    /// A code or text.
     Reading,
     /// A service or table.
     Lookup,
@@ -46,29 +46,27 @@ pub struct Source {
     pub name: String,
     pub kind: SourceKind,
     pub weight: f64,
-    /// Whether its answer may decide; not where it is only read by a later look-up.
+    /// Whether its answer may decide. What was only read does not, where the chain has a look-up:
+    /// a code that no table knows would decide otherwise.
     pub can_decide: bool,
 }
 
 /// The sources of a chain with their weights.
 pub(super) fn sources(spec: &DecideSpec, lookups: &BTreeMap<String, LookupConfig>) -> Vec<Source> {
     let mut lookups_before = 0;
-    let names = spec.chain.iter().enumerate();
-    let sources = names.map(|(nth, name)| {
+    let is_lookup = |kind: SourceKind| matches!(kind, SourceKind::Lookup | SourceKind::Unknown);
+    let mut kinds = spec.chain.iter().map(|name| kind_of(name, lookups));
+    let has_lookup = kinds.any(is_lookup);
+    let sources = spec.chain.iter().map(|name| {
         let kind = kind_of(name, lookups);
-        let is_read_later = || {
-            let later = spec.chain.iter().skip(nth + 1);
-            let mut values = later.filter_map(|later| value_of(lookups.get(later)?));
-            values.any(|value| is_read_by(name, kind, value))
-        };
         let can_decide = match kind {
             SourceKind::Box | SourceKind::Person | SourceKind::Unknown => false,
-            SourceKind::Reading | SourceKind::Fields => !is_read_later(),
+            SourceKind::Reading | SourceKind::Fields => !has_lookup,
             SourceKind::Lookup | SourceKind::Model => true,
         };
         let weight = spec.weights.get(name).copied();
         let weight = weight.unwrap_or_else(|| default_weight(kind, name, lookups_before));
-        lookups_before += usize::from(matches!(kind, SourceKind::Lookup | SourceKind::Unknown));
+        lookups_before += usize::from(is_lookup(kind));
         Source {
             name: name.clone(),
             kind,
@@ -90,25 +88,6 @@ fn kind_of(name: &str, lookups: &BTreeMap<String, LookupConfig>) -> SourceKind {
             Some(LookupKind::Fields(_)) => SourceKind::Fields,
             None => SourceKind::Unknown,
         },
-    }
-}
-
-fn value_of(lookup: &LookupConfig) -> Option<&LookupValue> {
-    match &lookup.kind {
-        LookupKind::Http(http) => Some(&http.value),
-        LookupKind::Table(table) => Some(&table.value),
-        LookupKind::Fields(_) => None,
-    }
-}
-
-/// Whether a look-up of `value` reads what the source `name` found.
-fn is_read_by(name: &str, kind: SourceKind, value: &LookupValue) -> bool {
-    match value {
-        LookupValue::Read => kind == SourceKind::Reading,
-        LookupValue::Code => name == "code",
-        LookupValue::Text => name == "text",
-        LookupValue::Label => false,
-        LookupValue::Field(_) => kind == SourceKind::Fields,
     }
 }
 

@@ -199,6 +199,43 @@ fn reading_that_a_table_does_not_know_decides_nothing() {
 }
 
 #[test]
+fn code_that_no_table_knows_decides_nothing_in_any_order() {
+    let readings = || {
+        facts(&[
+            (ReadingKind::Code, "7", 1.0),
+            (ReadingKind::Text, "AB 123", 1.0),
+        ])
+    };
+    for names in [
+        &["code", "members", "suppliers", "text", "model", "person"][..],
+        &["members", "suppliers", "text", "code", "model"],
+        &["members", "code"],
+        &["code", "members"],
+        &["code", "gone"],
+        &["text", "fleet", "person"],
+        &["plate", "members"],
+    ] {
+        let mut chain = chain_of(names, readings());
+        let done = run(&mut chain, |name| match name {
+            "model" => SourceAnswer::no_answer("it abstains"),
+            "plate" => answered(0.85),
+            _ => SourceAnswer::no_answer("no row"),
+        });
+        assert_eq!(done.result, ChainResult::Unknown, "{names:?}: {done:?}");
+        assert_eq!(done.verdict, Verdict::Review, "{names:?}");
+    }
+}
+
+#[test]
+fn reading_after_a_table_that_knows_it_supports_the_table() {
+    let code = || facts(&[(ReadingKind::Code, "7", 1.0)]);
+    for names in [["members", "code", "person"], ["code", "members", "person"]] {
+        let done = run(&mut chain_of(&names, code()), |_| answered(0.8));
+        assert_eq!(done.verdict, Verdict::Record, "{names:?}: {done:?}");
+    }
+}
+
+#[test]
 fn two_codes_at_once_are_no_guess() {
     let codes = facts(&[(ReadingKind::Code, "1", 1.0), (ReadingKind::Code, "2", 1.0)]);
     let done = run(&mut chain_of(&["code"], codes), |_| unreachable!());

@@ -56,9 +56,9 @@ pub(super) fn confidence(asked: &[Asked<'_>]) -> f64 {
     }
 }
 
-/// Whether the last link reaches `stop_at`, so that no further source is asked.
+/// Whether the links reach `stop_at` and one of them decides, so that no further source is asked.
 pub(super) fn is_enough(asked: &[Asked<'_>], stop_at: f64) -> bool {
-    asked.last().is_some_and(Asked::decides) && confidence(asked) >= stop_at
+    asked.iter().any(Asked::decides) && confidence(asked) >= stop_at
 }
 
 /// Why a text in the picture leaves the event to a person.

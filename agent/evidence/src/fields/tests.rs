@@ -73,14 +73,18 @@ fn suspected_injection_and_empty_answers_count_as_none() {
         schema().read(&suspect.to_string()),
         SourceAnswer::Suspect { .. }
     ));
-    let mut empty = good();
-    for name in ["plate", "axles", "colour"] {
-        empty[name] = Value::Null;
+    for unread in [Value::Null, json!(""), json!("  ")] {
+        let mut empty = good();
+        empty["plate"] = unread.clone();
+        for name in ["axles", "colour"] {
+            empty[name] = Value::Null;
+        }
+        let found = schema().read(&empty.to_string());
+        assert!(
+            matches!(found, SourceAnswer::NoAnswer { .. }),
+            "{unread}: {found:?}"
+        );
     }
-    assert!(matches!(
-        schema().read(&empty.to_string()),
-        SourceAnswer::NoAnswer { .. }
-    ));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::source::{SourceAnswer, in_unit};
 const MAX_CHARS: usize = 300;
 
 /// Reads the answer that `extraction` names, with its confidence at `confidence_at` or as given.
+/// A blank text is no answer, unless `expect` has it.
 ///
 /// # Errors
 /// A phrase after "the answer of HOST": what is missing, or of another type.
@@ -25,6 +26,13 @@ pub(super) fn extract(
         .ok_or_else(|| format!("has no {pointer}"))?;
     let of_type = |what: &str| format!("has no {what} at {pointer}");
     let supports = match (&extraction.kind, found) {
+        (AnswerKind::Text, Value::String(text))
+            if text.trim().is_empty() && !extraction.expect.contains(text) =>
+        {
+            return Ok(SourceAnswer::no_answer(format!(
+                "answered with a blank {pointer}"
+            )));
+        }
         (AnswerKind::Bool, Value::Bool(is_true)) => *is_true,
         (AnswerKind::Number, Value::Number(_)) => true,
         (AnswerKind::Text, Value::String(text)) if text.chars().count() <= MAX_CHARS => {

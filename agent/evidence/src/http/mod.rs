@@ -8,7 +8,7 @@
 
 mod cache;
 mod extract;
-mod private;
+pub mod private;
 mod rate;
 
 use std::net::IpAddr;

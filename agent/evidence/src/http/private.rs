@@ -1,11 +1,15 @@
 //! Which addresses are private: those that the public internet does not route.
+//!
+//! - IPv4: a list of what is refused, IANA's special-purpose blocks (RFC 6890), multicast and
+//!   reserved. IPv6: only global unicast, without its special blocks.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// Whether an address is of this machine, this network or otherwise not public.
-pub(super) fn is_private(ip: IpAddr) -> bool {
+#[must_use]
+pub fn is_private(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_private_v4(ip),
         IpAddr::V6(ip) => match ip.to_ipv4_mapped() {
@@ -16,9 +20,11 @@ pub(super) fn is_private(ip: IpAddr) -> bool {
 }
 
 fn is_private_v4(ip: Ipv4Addr) -> bool {
-    let [first, second, ..] = ip.octets();
+    let [first, second, third, _] = ip.octets();
     let is_shared = first == 100 && (64..128).contains(&second);
     let is_benchmark = first == 198 && (18..20).contains(&second);
+    // Protocol assignments, and the former relays of 6to4.
+    let is_protocol = first == 192 && matches!((second, third), (0, 0) | (88, 99));
     ip.is_private()
         || ip.is_loopback()
         || ip.is_link_local()
@@ -28,6 +34,7 @@ fn is_private_v4(ip: Ipv4Addr) -> bool {
         || ip.is_documentation()
         || is_shared
         || is_benchmark
+        || is_protocol
         || first == 0
         || first >= 240
 }
@@ -37,7 +44,8 @@ fn is_private_v6(ip: Ipv6Addr) -> bool {
     let [first, second, ..] = ip.segments();
     let is_global = (0x2000..0x4000).contains(&first);
     let is_tunnel = first == 0x2002 || (first == 0x2001 && second < 0x0200);
-    let is_documentation = first == 0x2001 && second == 0x0db8;
+    let is_documentation =
+        (first == 0x2001 && second == 0x0db8) || (first == 0x3fff && second < 0x1000);
     !is_global || is_tunnel || is_documentation
 }
 
@@ -82,11 +90,28 @@ mod tests {
             "::ffff:127.0.0.1",
             "2002:7f00:1::",
             "255.255.255.255",
+            "172.31.255.255",
+            "192.0.0.8",
+            "192.0.2.1",
+            "192.88.99.1",
+            "198.18.0.1",
+            "198.51.100.1",
+            "203.0.113.1",
+            "::",
+            "fc00::1",
+            "64:ff9b::7f00:1",
+            "2001::1",
+            "2001:db8::1",
+            "3fff:fff::1",
         ] {
             assert!(is_private(private.parse().unwrap()), "{private}");
         }
         for public in [
             "1.1.1.1",
+            "8.8.8.8",
+            "172.32.0.1",
+            "192.0.1.1",
+            "3fff:1000::1",
             "93.184.216.34",
             "2606:4700::1111",
             "2a00:1450::1",

@@ -114,6 +114,26 @@ async fn answer_that_is_not_expected_speaks_against_the_event() {
     assert_eq!(confidence(&found), Some(0.05), "{found:?}");
 }
 
+#[test]
+fn blank_text_is_no_answer_unless_it_is_expected() {
+    let read = |body: &str, expect: &[&str]| {
+        let answer = Extraction {
+            pointer: "/owner".to_owned(),
+            kind: AnswerKind::Text,
+            expect: expect.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        extract::extract(&answer, 0.95, None, body.as_bytes()).unwrap()
+    };
+    for blank in ["{\"owner\": \"\"}", "{\"owner\": \" \\t\"}"] {
+        for expect in [&[][..], &["Ada"]] {
+            let found = read(blank, expect);
+            assert!(matches!(found, SourceAnswer::NoAnswer { .. }), "{found:?}");
+        }
+    }
+    assert_eq!(confidence(&read("{\"owner\": \"\"}", &[""])), Some(0.95));
+    assert_eq!(confidence(&read("{\"owner\": \"Ada\"}", &[])), Some(0.95));
+}
+
 #[tokio::test]
 async fn failing_service_is_tried_three_times_then_the_chain_falls_through() {
     let service = Service::start(&[AWAY]).await;

@@ -84,7 +84,7 @@ fn database(config: &TableLookup, table: &str) -> Result<Rows, TableError> {
     }
     let query = format!("SELECT * FROM {} LIMIT {}", quoted(table), MAX_ROWS + 1);
     let mut statement = db.prepare(&query).map_err(failed)?;
-    let header = statement.column_names().into_iter().map(str::to_owned);
+    let header = statement.column_names().map(str::to_owned);
     let plan = Columns::new(config, header.collect())?;
     let mut rows = Filling::new(config, plan.names());
     let mut found = statement.query([]).map_err(failed)?;

@@ -259,8 +259,11 @@ impl<'a> Checker<'a> {
                 let has_list = given
                     .flatten()
                     .fold(false, |any, kind| any | lists.contains(&kind));
-                if has_list || !matches!(kind, Kind::Text | Kind::Name | Kind::Folder | Kind::Time)
-                {
+                // A folder in parts can't be compared with the folders that a user names.
+                if kind == Kind::Folder {
+                    let wanted = format!("{kind}, or one reference such as ${{inputs.folder}}");
+                    faults.push(Fault::value(at, value, wanted));
+                } else if has_list || !matches!(kind, Kind::Text | Kind::Name | Kind::Time) {
                     faults.push(Fault::value(at, value, kind.to_string()));
                 }
             }

@@ -126,6 +126,21 @@ fn input_must_fit_the_parameter_that_uses_it() {
 }
 
 #[test]
+fn folder_is_written_out_or_one_whole_input() {
+    for written in [
+        "${inputs.folder}${inputs.count}",
+        "${inputs.folder}/x",
+        "/x${list.count}",
+    ] {
+        let text = GOOD.replace("\"${inputs.folder}\"", &format!("\"{written}\""));
+        assert_ne!(text, GOOD);
+        let found = faults(&text);
+        let is_folder = |fault: &String| fault.contains("the path of a folder, or one reference");
+        assert!(found.iter().any(is_folder), "{written}: {found:?}");
+    }
+}
+
+#[test]
 fn misspelt_names_are_repaired_and_reported() {
     let text = GOOD
         .replace("tool: measure_quality", "tool: mesure_quality")

@@ -240,9 +240,9 @@ mod tests {
 
     /// Difference that refinements make to a plan of the rules.
     fn refined(request: &str, words: &[&str]) -> Vec<String> {
-        let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
+        let words = words.iter().map(|words| (*words, now()));
         let refined =
-            plan_refined(request, &words, now(), request).unwrap_or_else(|e| panic!("{e}"));
+            plan_refined(request, words, now(), request).unwrap_or_else(|e| panic!("{e}"));
         check(refined.clone(), &picture_tools()).unwrap();
         difference(&plan(request, now()).unwrap(), &refined)
     }
@@ -303,6 +303,29 @@ mod tests {
             refined(REQUEST, &["without blurred ones", "with blurred ones"]),
             same
         );
+    }
+
+    #[test]
+    fn times_of_a_refinement_count_from_the_refinement() {
+        let at = |text: &str| text.parse::<DateTime>().unwrap();
+        let refinements = [
+            ("only today", at("2026-12-05T09:00:00")),
+            ("only 5", at("2026-12-06T09:00:00")),
+        ];
+        let request = "the 3 best pictures of yesterday by camera";
+        let refined = plan_refined(request, refinements, now(), request).unwrap();
+        let found = difference(&plan(request, now()).unwrap(), &refined);
+        let expected = [
+            "step events: since: \"2026-11-27T00:00:00\" → \"2026-12-05T00:00:00\"",
+            "step events: until: \"2026-11-28T00:00:00\" → \"2026-12-05T09:00:00\"",
+            "step best: count: 3 → 5",
+        ];
+        for line in expected {
+            assert!(
+                found.iter().any(|f| f.starts_with(line)),
+                "{line}: {found:#?}"
+            );
+        }
     }
 
     #[test]

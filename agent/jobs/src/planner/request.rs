@@ -6,6 +6,7 @@
 use std::fmt;
 
 use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan as _};
 
 use super::words::{
@@ -256,12 +257,15 @@ impl Words {
             let unit = units
                 .iter()
                 .find(|(name, _)| unit.as_deref() == Some(*name));
-            if let (true, Some(amount), Some((_, hours))) =
+            if let (true, Some(amount), Some((name, hours))) =
                 (self.stands(place, &["last"]), amount, unit)
             {
                 self.use_up(place, used);
                 let hours = i64::try_from(amount).unwrap_or(1).saturating_mul(*hours);
-                let since = now.checked_sub(SignedDuration::from_hours(hours));
+                let since = match *name == "hour" {
+                    true => hours_before(now, hours, TimeZone::system()),
+                    false => now.checked_sub(SignedDuration::from_hours(hours)).ok(),
+                };
                 return Some(Range {
                     since: Some(since.unwrap_or(now)),
                     until: Some(now),
@@ -398,5 +402,33 @@ impl Words {
             !FILLERS.contains(&word.as_str()) && !PICTURE_WORDS.contains(&word.as_str())
         });
         meant.collect()
+    }
+}
+
+/// Returns the local time when `hours` before `now` began; the clock may have been changed since.
+/// Of a time that the clock repeats the first pass counts, so that nothing is left out.
+fn hours_before(now: DateTime, hours: i64, zone: TimeZone) -> Option<DateTime> {
+    let now = now.to_zoned(zone).ok()?;
+    let began = now.checked_sub(SignedDuration::from_hours(hours)).ok()?;
+    Some(began.datetime())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hours_count_over_a_change_of_the_clock() {
+        for (now, expected) in [
+            // The clock has left out the hour from 2 to 3, and repeated it.
+            ("2026-03-29T04:00:00", "2026-03-29T00:00:00"),
+            ("2026-10-25T04:00:00", "2026-10-25T02:00:00"),
+            ("2026-06-01T04:00:00", "2026-06-01T01:00:00"),
+        ] {
+            let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+            let found = hours_before(now.parse().unwrap(), 3, zone);
+            assert_eq!(found, Some(expected.parse().unwrap()), "{now}");
+        }
     }
 }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::pattern::{Pattern, SlotValue};
+use crate::plan::reference::{INPUTS, Text, parse};
 use crate::plan::{Plan, read};
 use crate::tool::{Kind, Toolbox};
 
@@ -210,13 +211,11 @@ fn times(plan: &Plan, tools: &Toolbox, leaves: &[(String, Value)]) -> Vec<(Strin
                 let Some(value) = call.params.get(param.name) else {
                     continue;
                 };
-                let input = value
-                    .as_str()
-                    .and_then(|text| text.strip_prefix("${inputs."));
-                let input = input.and_then(|text| text.strip_suffix('}'));
-                times.push(match input {
-                    Some(input) => format!("/inputs/{input}"),
-                    None => format!("{place}/params/{}", param.name),
+                times.push(match value.as_str().map(parse) {
+                    Some(Text::Reference(input)) if input.owner == INPUTS => {
+                        format!("/inputs/{}", input.key)
+                    }
+                    _ => format!("{place}/params/{}", param.name),
                 });
             }
         }
@@ -287,6 +286,12 @@ mod tests {
             &since("2026-11-27"),
             &picture_tools(),
         );
+        assert!(matches!(meant, Err(NotReusable::Time(_))), "{meant:?}");
+        let mut in_parts = since("${inputs.month}${inputs.day}");
+        for (key, part) in [("month", "2026-11-"), ("day", "27")] {
+            in_parts.inputs.insert(key.to_owned(), json!(part));
+        }
+        let meant = PlanTemplate::new("3 of yesterday", &in_parts, &picture_tools());
         assert!(matches!(meant, Err(NotReusable::Time(_))), "{meant:?}");
     }
 

@@ -113,25 +113,62 @@ pub(super) fn is_plural(word: &str) -> bool {
     ["people", "motion"].contains(&word.as_str()) || is_regular
 }
 
-/// Makes a plural a singular: cars, deliveries, buses.
+/// Makes a plural a singular: cars, deliveries, buses, horses.
 pub(super) fn singular(word: &str) -> String {
+    /// Endings of words in "s", whose plural is "ses"; the others lose the "s": horses, vases.
+    const IN_S: [&str; 5] = ["ss", "bus", "gas", "lens", "virus"];
     let word = word.to_lowercase();
-    if word == "people" {
-        return "person".to_owned();
+    match word.as_str() {
+        "people" => return "person".to_owned(),
+        "knives" => return "knife".to_owned(),
+        _ => {}
     }
     for (plural, single) in [
         ("ies", "y"),
         ("ses", "s"),
         ("xes", "x"),
         ("ches", "ch"),
+        ("shes", "sh"),
         ("s", ""),
     ] {
         if let Some(stem) = word.strip_suffix(plural)
             && stem.len() > 1
             && !(plural == "s" && stem.ends_with('s'))
         {
-            return format!("{stem}{single}");
+            let singular = format!("{stem}{single}");
+            let is_in_s = IN_S.iter().any(|ending| singular.ends_with(ending));
+            return match plural == "ses" && !is_in_s {
+                true => format!("{singular}e"),
+                false => singular,
+            };
         }
     }
     word
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plurals_of_all_classes_are_understood() {
+        for (plural, single) in [
+            ("cars", "car"),
+            ("People", "person"),
+            ("deliveries", "delivery"),
+            ("buses", "bus"),
+            ("minibuses", "minibus"),
+            ("glasses", "glass"),
+            ("horses", "horse"),
+            ("vases", "vase"),
+            ("houses", "house"),
+            ("boxes", "box"),
+            ("couches", "couch"),
+            ("toothbrushes", "toothbrush"),
+            ("knives", "knife"),
+            ("ties", "tie"),
+        ] {
+            assert_eq!(singular(plural), single);
+        }
+    }
 }

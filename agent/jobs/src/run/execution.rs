@@ -203,8 +203,11 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// When a paused step may be tried again.
-    pub(crate) fn wakes_at(&self) -> Option<Duration> {
+    /// When a paused step may be tried again; `None` while no thread is free.
+    pub(crate) fn wakes_at(&self, free: usize) -> Option<Duration> {
+        if free == 0 {
+            return None;
+        }
         let paused = self.steps.iter().filter_map(|step| match step.state {
             StepState::Paused { until } => Some(until),
             _ => None,

@@ -3,9 +3,12 @@
 //! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
 //! unless the caller chose another place, the output folder `files`. `lock` is locked by the
 //! process that runs the job and names the run; `cancel` names the run that is asked to end.
+//! `cancelled` says that the job must not be resumed by itself.
 //!
 //! - Only the user may enter the folder.
 //! - An output folder belongs to one job: its marker, which only one process can create, says so.
+//! - A job is described before it marks a folder: a crash leaves no folder that no job has.
+//! - IDs sort by the time of creation: they begin with it in UTC.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -15,13 +18,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use watchkeeper_pictures::folder::JOB_MARKER;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
 use super::info::{JobId, JobInfo, Provenance};
 use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
+use super::outputs::{own, require_empty};
 use crate::plan::{CheckedPlan, Plan};
+use crate::target;
 use crate::tool::is_name;
 
 /// Description of a job: ID, origin and plan.
@@ -33,9 +37,11 @@ pub const RESULTS: &str = "results";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
 const CANCEL: &str = "cancel";
+/// Begin of the name of a folder whose job is deleted.
+const DELETED: &str = ".deleted-";
 
 /// Attempts to take the lock, 20 ms apart: another process may be looking whether the job runs.
-const LOCK_ATTEMPTS: u32 = 10;
+const LOCK_ATTEMPTS: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Attempts to cancel, 100 ms apart, until the run has taken the request.
@@ -43,7 +49,7 @@ const CANCEL_ATTEMPTS: u32 = 30;
 const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Attempts to find an unused ID.
-const MAX_IDS: u32 = 100;
+const MAX_IDS: u32 = 1000;
 
 #[derive(Debug, thiserror::Error)]
 pub enum JobFolderError {
@@ -120,10 +126,8 @@ impl Jobs {
             require_empty(output)?;
         }
         make_private(&self.root).map_err(io_error(&self.root))?;
-        let now = jiff::Zoned::now();
-        let (id, path) = self.unused(&now)?;
+        let (id, created_ms, path) = self.unused()?;
         let output = output.unwrap_or_else(|| path.join(FILES));
-        own(&output, &id)?;
         let file = path.join(INFO);
         let damaged = |error: serde_json::Error| JobFolderError::Damaged {
             path: file.clone(),
@@ -131,7 +135,7 @@ impl Jobs {
         };
         let info = JobInfo {
             id,
-            created_ms: now.timestamp().as_millisecond(),
+            created_ms,
             origin: origin.to_owned(),
             output,
             plan: serde_json::to_value(plan.plan()).map_err(damaged)?,
@@ -142,17 +146,22 @@ impl Jobs {
         let text = serde_json::to_vec_pretty(&info).map_err(damaged)?;
         durable::replace(&file, &text).map_err(io_error(&file))?;
         durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
-        Ok(JobFolder { path, info })
+        let job = JobFolder { path, info };
+        if let Err(error) = own(&job.info.output, &job.info.id) {
+            self.delete(job).ok();
+            return Err(error);
+        }
+        Ok(job)
     }
 
-    fn unused(&self, now: &jiff::Zoned) -> Result<(JobId, PathBuf), JobFolderError> {
+    fn unused(&self) -> Result<(JobId, i64, PathBuf), JobFolderError> {
         let mut tries = 0;
         loop {
-            let letters: String = (0..3).map(|_| fastrand::lowercase()).collect();
-            let id = format!("{}-{letters}", now.strftime("%Y%m%d-%H%M%S"));
+            let now = jiff::Timestamp::now();
+            let id = id_at(now);
             let path = self.root.join(&id);
             match fs::create_dir(&path) {
-                Ok(()) => return Ok((id, path)),
+                Ok(()) => return Ok((id, now.as_millisecond(), path)),
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && tries < MAX_IDS => tries += 1,
                 Err(source) => return Err(JobFolderError::Io { path, source }),
             }
@@ -215,7 +224,7 @@ impl Jobs {
             let name = path.file_name().and_then(|name| name.to_str());
             // A job without description was being created when the machine stopped.
             ids.extend(
-                name.filter(|_| path.join(INFO).is_file())
+                name.filter(|name| !name.starts_with('.') && path.join(INFO).is_file())
                     .map(str::to_owned),
             );
         }
@@ -230,43 +239,43 @@ impl Jobs {
     /// If it runs, or the disk refuses.
     pub fn delete(&self, job: JobFolder) -> Result<(), JobFolderError> {
         let lock = job.lock_exclusive()?;
-        // Without its description it is no job any more, even if the rest stays.
-        let info = job.path.join(INFO);
-        fs::remove_file(&info).map_err(io_error(&info))?;
-        fs::remove_dir_all(&job.path).map_err(io_error(&job.path))?;
+        // Under this name it is no job any more; what a crash leaves of it is removed later.
+        let deleted = self.root.join(format!("{DELETED}{}", job.info.id));
+        fs::rename(&job.path, &deleted).map_err(io_error(&job.path))?;
+        durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
+        let removed = target::remove(&deleted);
         drop(lock);
-        durable::sync_folder(&self.root).map_err(io_error(&self.root))
-    }
-}
-
-/// Refuses a folder with content: what is there is not of this job.
-fn require_empty(output: &Path) -> Result<(), JobFolderError> {
-    match fs::read_dir(output) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => Err(JobFolderError::NotEmpty(output.to_owned())),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(io_error(output)(source)),
-    }
-}
-
-/// Creates the output folder and marks it as the job's, durably.
-fn own(output: &Path, id: &str) -> Result<(), JobFolderError> {
-    fs::create_dir_all(output).map_err(io_error(output))?;
-    let marker = output.join(JOB_MARKER);
-    let mut file = match File::create_new(&marker) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(JobFolderError::NotEmpty(output.to_owned()));
+        match removed {
+            // Another process may have removed the rest.
+            Err(source) if deleted.exists() => Err(io_error(&deleted)(source)),
+            _ => Ok(()),
         }
-        Err(source) => return Err(io_error(&marker)(source)),
+    }
+
+    /// Removes what crashes have left of deleted jobs. What can't be removed stays.
+    pub(super) fn sweep(&self) {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let deleted = entries.filter(|entry| {
+            let name = entry.file_name();
+            name.to_str().is_some_and(|name| name.starts_with(DELETED))
+        });
+        for entry in deleted {
+            target::remove(&entry.path()).ok();
+        }
+    }
+}
+
+/// Time in UTC, with three letters for the part of the second.
+fn id_at(now: jiff::Timestamp) -> JobId {
+    const LETTERS: u32 = 26;
+    let nanoseconds = u64::try_from(now.subsec_nanosecond()).unwrap_or_default();
+    let part = nanoseconds * u64::from(LETTERS.pow(3)) / 1_000_000_000;
+    let letter = |place: u32| {
+        let number = part / u64::from(LETTERS.pow(place)) % u64::from(LETTERS);
+        char::from(b'a' + u8::try_from(number).unwrap_or_default())
     };
-    let written = file.write_all(id.as_bytes()).and_then(|()| file.sync_all());
-    written.map_err(io_error(&marker))?;
-    let above = output.parent().unwrap_or(Path::new("/"));
-    let synced = durable::sync_folder(output).and_then(|()| durable::sync_folder(above));
-    synced.map_err(io_error(output))
+    let letters: String = [letter(2), letter(1), letter(0)].into_iter().collect();
+    format!("{}-{letters}", now.strftime("%Y%m%d-%H%M%S"))
 }
 
 /// One job on disk, run or not.
@@ -301,10 +310,17 @@ impl JobFolder {
     /// # Errors
     /// If the log can't be read or is damaged.
     pub fn log(&self) -> Result<Vec<LogLine>, JobFolderError> {
-        let path = self.path.join(LOG);
-        match log::read(&path) {
+        Ok(self.log_from(0)?.0)
+    }
+
+    /// Returns the records from byte `begin` of the log on, and the byte at which they end.
+    ///
+    /// # Errors
+    /// Those of [`Self::log`].
+    pub fn log_from(&self, begin: u64) -> Result<(Vec<LogLine>, u64), JobFolderError> {
+        match log::read_from(&self.path.join(LOG), begin) {
             Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-                Ok(Vec::new())
+                Ok((Vec::new(), begin))
             }
             read => Ok(read?),
         }
@@ -379,10 +395,8 @@ impl JobFolder {
 
     /// Locks the job for this process and opens its log.
     pub(crate) fn begin(&self) -> Result<(RunLock, JobLog, Vec<LogLine>), JobFolderError> {
-        if !self.owns_output() {
-            return Err(JobFolderError::NotOwned(self.info.output.clone()));
-        }
         let mut file = self.lock_exclusive()?;
+        self.require_output()?;
         let run: String = (0..12).map(|_| fastrand::lowercase()).collect();
         let named = file
             .set_len(0)
@@ -392,12 +406,6 @@ impl JobFolder {
         let (log, lines) = JobLog::open(&self.path.join(LOG))?;
         durable::sync_folder(&self.path).map_err(io_error(&self.path))?;
         Ok((RunLock { _file: file, run }, log, lines))
-    }
-
-    /// Whether the marker in the output folder names this job.
-    pub(super) fn owns_output(&self) -> bool {
-        let owner = fs::read_to_string(self.info.output.join(JOB_MARKER));
-        owner.is_ok_and(|owner| owner == self.info.id)
     }
 
     fn lock_file(&self) -> Result<File, JobFolderError> {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// ID of a job: time and three random letters, such as `20261128-141502-kxq`.
+/// ID of a job: time in UTC, with three letters for the part of the second, such as
+/// `20261128-141502-kxq`.
 pub type JobId = String;
 
 /// What is known of a job when it is created.
@@ -62,6 +63,9 @@ pub struct Planned {
     /// Refinements of the request, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refinements: Vec<String>,
+    /// Milliseconds since 1970 from which relative times of each refinement count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refined_at_ms: Vec<i64>,
     /// Milliseconds since 1970 from which relative times of the request count.
     pub at_ms: i64,
     /// The job that this one refines.

@@ -150,18 +150,22 @@ impl JobLog {
     }
 }
 
-/// Reads a log that another process may be writing.
+/// Reads a log that another process may be writing, from byte `begin` on. Returns the byte at which
+/// its whole lines end.
 ///
 /// # Errors
 /// If it can't be read or is damaged.
-pub(super) fn read(path: &Path) -> Result<Vec<LogLine>, LogError> {
-    let mut file = File::open(path).map_err(|source| LogError::Io {
+pub(super) fn read_from(path: &Path, begin: u64) -> Result<(Vec<LogLine>, u64), LogError> {
+    let io = |source| LogError::Io {
         path: path.to_owned(),
         source,
-    })?;
+    };
+    let mut file = File::open(path).map_err(io)?;
+    file.seek(SeekFrom::Start(begin)).map_err(io)?;
     let text = content(path, &mut file)?;
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    parse(path, text.get(..whole).unwrap_or_default())
+    let lines = parse(path, text.get(..whole).unwrap_or_default())?;
+    Ok((lines, begin.saturating_add(whole as u64)))
 }
 
 fn content(path: &Path, file: &mut File) -> Result<String, LogError> {

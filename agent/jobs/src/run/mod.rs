@@ -2,13 +2,15 @@
 //!
 //! - `execution` decides which step runs when. It has no clock, thread or file.
 //! - `log` is the durable log of a job, and what it is resumed from.
-//! - `folder` lays a job out on disk, `state` says what is known of it, `retention` bounds them all.
+//! - `folder` lays a job out on disk, `outputs` what it writes. `state` says what is known of it,
+//!   `retention` bounds all.
 //! - `runner` ties them together.
 
 mod execution;
 mod folder;
 mod info;
 mod log;
+mod outputs;
 mod retention;
 mod revise;
 mod runner;

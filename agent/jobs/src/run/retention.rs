@@ -2,18 +2,22 @@
 //!
 //! | state | removed |
 //! |---|---|
-//! | running | never |
+//! | running or waiting | never, and no bound counts it |
 //! | ended | when it is too old, then the one that ended first, until all bounds hold |
 //! | interrupted | likewise, but after all that ended |
 //!
-//! Only a job's own folder is removed: its files in an output folder of a user's choice stay.
+//! - The latest that ended and the latest that was interrupted stay, whatever their size and age.
+//! - The [`KEPT_AT_ANY_AGE`] latest stay at any age: the clock may be wrong.
+//! - Only a job's own folder is removed: its files in an output folder of a user's choice stay.
 
 use std::cmp::Reverse;
 
 use super::folder::{JobFolder, JobFolderError, Jobs};
 use super::info::JobId;
-use super::log::LogRecord;
 use super::state::JobState;
+
+/// Latest jobs that are removed for their number and bytes only, not for their age.
+const KEPT_AT_ANY_AGE: usize = 10;
 
 /// Bounds of the stored jobs of one user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,25 +52,31 @@ struct Stored {
 fn surplus(mut stored: Vec<Stored>, limits: &JobLimits, now_ms: i64) -> Vec<JobId> {
     let day_ms = 86_400_000;
     let max_age_ms = i64::try_from(limits.max_days).map_or(i64::MAX, |n| n.saturating_mul(day_ms));
+    stored.retain(|job| job.state != JobState::Running);
     let mut jobs = stored.len();
     let mut bytes: u64 = stored.iter().map(|job| job.bytes).sum();
-    stored.retain(|job| job.state != JobState::Running);
-    stored.sort_by_key(|job| {
-        let is_old = now_ms.saturating_sub(job.at_ms) > max_age_ms;
-        (
-            Reverse(is_old),
-            job.state == JobState::Interrupted,
-            job.at_ms,
-        )
-    });
-    let removed = stored.into_iter().take_while(|job| {
-        let is_old = now_ms.saturating_sub(job.at_ms) > max_age_ms;
+    let is_open = |job: &Stored| job.state == JobState::Interrupted;
+    // IDs sort by creation.
+    stored.sort_by(|a, b| (b.at_ms, &b.id).cmp(&(a.at_ms, &a.id)));
+    let mut has_latest = [false; 2];
+    let mut removable = Vec::new();
+    for (newer, job) in stored.into_iter().enumerate() {
+        let [ended, open] = &mut has_latest;
+        if !std::mem::replace(if is_open(&job) { open } else { ended }, true) {
+            continue;
+        }
+        let is_old = newer >= KEPT_AT_ANY_AGE && now_ms.saturating_sub(job.at_ms) > max_age_ms;
+        removable.push((is_old, job));
+    }
+    removable.reverse();
+    removable.sort_by_key(|(is_old, job)| (Reverse(*is_old), is_open(job), job.at_ms));
+    let removed = removable.into_iter().take_while(|(is_old, job)| {
         let is_over = jobs > limits.max_jobs || bytes > limits.max_bytes;
         jobs -= 1;
         bytes -= job.bytes;
-        is_old || is_over
+        *is_old || is_over
     });
-    removed.map(|job| job.id).collect()
+    removed.map(|(_, job)| job.id).collect()
 }
 
 impl Jobs {
@@ -77,38 +87,55 @@ impl Jobs {
     /// # Errors
     /// If the folder of the jobs can't be read.
     pub fn prune(&self, limits: &JobLimits, now_ms: i64) -> Result<Vec<JobId>, JobFolderError> {
-        let stored = self.ids()?.into_iter().filter_map(|id| self.stored(&id));
+        self.prune_idle(limits, now_ms, &|_| false)
+    }
+
+    /// Removes jobs as [`Self::prune`] does, but none of which `is_active` says that it waits or
+    /// runs. It is asked again before a job is removed.
+    ///
+    /// # Errors
+    /// Those of [`Self::prune`].
+    pub fn prune_idle(
+        &self,
+        limits: &JobLimits,
+        now_ms: i64,
+        is_active: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<JobId>, JobFolderError> {
+        self.sweep();
+        let ids = self.ids()?.into_iter();
+        let stored = ids.filter_map(|id| self.stored(&id, is_active));
         let mut removed = surplus(stored.collect(), limits, now_ms);
         removed.retain(|id| {
-            let deleted = self.open_exact(id).and_then(|job| self.delete(job));
+            let deleted = self.open_exact(id).and_then(|job| match is_active(id) {
+                true => Err(JobFolderError::Running(id.clone())),
+                false => self.delete(job),
+            });
             deleted.is_ok()
         });
         Ok(removed)
     }
 
-    fn stored(&self, id: &str) -> Option<Stored> {
+    fn stored(&self, id: &str, is_active: &dyn Fn(&str) -> bool) -> Option<Stored> {
         let job = self.open_exact(id).ok()?;
         let summary = job.summary().ok()?;
         Some(Stored {
-            state: summary.state,
+            state: match is_active(id) {
+                true => JobState::Running,
+                false => summary.state,
+            },
             at_ms: summary.ended_ms.unwrap_or(job.info().created_ms),
             bytes: job.own_bytes().ok()?,
             id: job.info().id.clone(),
         })
     }
 
-    /// Deletes a job that does not run, and what it wrote into its output folder. Files that others
-    /// put there stay.
+    /// Deletes a job that does not run, and the files that its done steps wrote into its output
+    /// folder. All other files there stay.
     ///
     /// # Errors
     /// If it runs, its log can't be read, or the disk refuses.
     pub fn delete_with_outputs(&self, job: JobFolder) -> Result<(), JobFolderError> {
-        let names = job.log()?.into_iter().filter_map(|line| match line.record {
-            LogRecord::Claimed { name, .. } => Some(name),
-            _ => None,
-        });
-        let names: Vec<String> = names.collect();
-        job.remove_outputs(&names)?;
+        job.remove_outputs(&job.log()?)?;
         self.delete(job)
     }
 }
@@ -143,6 +170,26 @@ mod tests {
         .collect()
     }
 
+    #[test]
+    fn clock_years_ahead_empties_no_store() {
+        let limits = JobLimits::default();
+        let now_ms = 4000 * DAY_MS;
+        let stored = store((0..12).map(|n| (4, n, 1)).collect());
+        assert_eq!(surplus(stored, &limits, now_ms), ["0", "1"]);
+    }
+
+    #[test]
+    fn latest_result_stays_whatever_its_size_and_a_running_job_pushes_nothing_out() {
+        let limits = JobLimits {
+            max_bytes: 10,
+            ..JobLimits::default()
+        };
+        let stored = store(vec![(4, 1, 5), (4, 2, 50)]);
+        assert_eq!(surplus(stored, &limits, 3), ["0"]);
+        let stored = store(vec![(4, 1, 5), (4, 2, 5), (0, 3, 500)]);
+        assert_eq!(surplus(stored, &limits, 3), [""; 0]);
+    }
+
     proptest! {
         #[test]
         fn what_is_kept_keeps_the_bounds_and_is_younger(
@@ -157,17 +204,26 @@ mod tests {
             let kept: Vec<&Stored> = stored.iter().filter(is_kept).collect();
             for job in &stored {
                 prop_assert!(job.state != JobState::Running || is_kept(&job));
-                let is_old = now_ms - job.at_ms > max_days as i64 * DAY_MS;
+                let is_open = |job: &Stored| job.state == JobState::Interrupted;
+                let idle = stored.iter().filter(|other| other.state != JobState::Running);
+                let newer: Vec<_> = idle.filter(|other| other.at_ms > job.at_ms).collect();
+                let is_old = now_ms - job.at_ms > max_days as i64 * DAY_MS
+                    && newer.len() >= KEPT_AT_ANY_AGE
+                    && newer.iter().any(|other| is_open(other) == is_open(job));
                 prop_assert!(!is_old || job.state == JobState::Running || !is_kept(&job));
             }
-            let idle = kept.iter().filter(|job| job.state != JobState::Running).count();
-            let bytes: u64 = kept.iter().map(|job| job.bytes).sum();
-            prop_assert!(idle == 0 || (kept.len() <= max_jobs && bytes <= max_bytes));
+            let idle = kept.iter().filter(|job| job.state != JobState::Running);
+            let (idle, bytes) = idle.fold((0, 0), |(n, bytes), job| (n + 1, bytes + job.bytes));
+            // The latest of both kinds stay.
+            prop_assert!(idle <= 2 || (idle <= max_jobs && bytes <= max_bytes));
             let of = |jobs: &[&Stored], state: fn(JobState) -> bool| -> Vec<i64> {
                 let jobs = jobs.iter().filter(|job| state(job.state));
                 jobs.map(|job| job.at_ms).collect()
             };
             let has_ended = |state| !matches!(state, JobState::Running | JobState::Interrupted);
+            let all: Vec<&Stored> = stored.iter().collect();
+            let latest = |jobs| of(jobs, has_ended).into_iter().max();
+            prop_assert_eq!(latest(&all), latest(&kept));
             let gone: Vec<&Stored> = stored.iter().filter(|job| !is_kept(job)).collect();
             let latest_gone = of(&gone, has_ended).into_iter().max().unwrap_or(0);
             let first_kept = of(&kept, has_ended).into_iter().min().unwrap_or(i64::MAX);

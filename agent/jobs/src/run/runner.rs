@@ -174,7 +174,9 @@ impl Shared<'_> {
                 return Ok(ended);
             }
             let now = begin.elapsed();
-            let wakes = execution.wakes_at().map(|at| at.saturating_sub(now));
+            let free = self.runner.threads.saturating_sub(running.len());
+            let wakes = execution.wakes_at(free);
+            let wakes = wakes.map(|at| at.saturating_sub(now));
             match receive(&inbox, wakes.unwrap_or(TICK).min(TICK)) {
                 Some(answer) => {
                     running.retain(|one| one.step != answer.step);
@@ -351,6 +353,9 @@ impl Shared<'_> {
         };
         match answer.outcome {
             Ok(done) => {
+                if !done.files.is_empty() {
+                    self.job.record_files(&step.name, &done.files)?;
+                }
                 let result = StepResult {
                     sha256: self.job.store(&step.name, &done.values)?,
                     summary: done.summary,

@@ -5,13 +5,15 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_pictures::folder::JOB_MARKER;
+use watchkeeper_store::durable;
 
 use super::execution::Ended;
 use super::folder::{JobFolder, JobFolderError, LOG, io_error};
 use super::log::{JobLog, LogLine, LogRecord};
 use crate::target;
-use crate::tool::is_name;
+
+/// Says that the job must not be resumed by itself.
+const CANCELLED: &str = "cancelled";
 
 /// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +48,7 @@ pub struct JobSummary {
     pub steps: usize,
     /// Milliseconds since 1970 at which it ended.
     pub ended_ms: Option<i64>,
-    /// Runs that began since it last ended.
+    /// Runs that began since it last ended or finished a step.
     pub starts: usize,
 }
 
@@ -72,23 +74,29 @@ impl JobFolder {
         Ok(log.append(LogRecord::Ended { how })?)
     }
 
-    /// Removes these names from the output folder, and the folder if nothing else is in it.
-    pub(super) fn remove_outputs(&self, names: &[String]) -> Result<(), JobFolderError> {
-        let output = &self.info().output;
-        if !self.owns_output() {
-            return Ok(());
-        }
-        for name in names.iter().filter(|name| is_name(name)) {
-            for path in [target::part(output, name), output.join(name)] {
-                target::remove(&path).map_err(io_error(&path))?;
-            }
-        }
-        // Last: until then the folder is the job's, and this can be repeated.
-        let marker = output.join(JOB_MARKER);
-        target::remove(&marker).map_err(io_error(&marker))?;
-        // Files of others keep it.
-        fs::remove_dir(output).ok();
-        Ok(())
+    /// Records that the job must end, for a process that resumes jobs by itself. Durable on return.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn record_cancel(&self) -> Result<(), JobFolderError> {
+        let path = self.path.join(CANCELLED);
+        durable::replace(&path, b"").map_err(io_error(&path))
+    }
+
+    /// Whether [`Self::record_cancel`] was called and [`Self::withdraw_cancel`] was not.
+    #[must_use]
+    pub fn is_cancel_recorded(&self) -> bool {
+        self.path.join(CANCELLED).exists()
+    }
+
+    /// Lets the job be resumed again.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn withdraw_cancel(&self) -> Result<(), JobFolderError> {
+        let path = self.path.join(CANCELLED);
+        target::remove(&path).map_err(io_error(&path))?;
+        durable::sync_folder(&self.path).map_err(io_error(&self.path))
     }
 
     /// Returns the bytes of the files in the job's own folder.
@@ -111,7 +119,7 @@ fn summarise(log: &[LogLine], steps: usize, is_running: bool) -> JobSummary {
     };
     let starts = log.iter().rev();
     let starts = starts
-        .take_while(|line| !matches!(line.record, LogRecord::Ended { .. }))
+        .take_while(|line| !matches!(line.record, LogRecord::Ended { .. }) && !is_finished(line))
         .filter(|line| line.record == LogRecord::Opened);
     JobSummary {
         state: match ended {

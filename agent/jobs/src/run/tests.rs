@@ -253,7 +253,11 @@ fn cancelled_job_ends_and_can_be_resumed() {
     // The other way to cancel, from another process.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !job.cancel().unwrap() {
+            // A run that could not begin must not be waited for.
+            for _ in 0..1000 {
+                if job.cancel().unwrap() {
+                    return;
+                }
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
@@ -306,6 +310,22 @@ fn log_cut_at_any_byte_is_resumed_without_repeating_done_steps() {
         assert_eq!(bench.calls().len(), 3 - done, "cut at {cut}");
         assert_eq!(job.result("b").unwrap()["text"], json!("hello you!"));
     }
+}
+
+#[test]
+fn log_is_read_from_where_a_reader_was() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    assert_eq!(job.log_from(0).unwrap(), (Vec::new(), 0));
+    let (lock, log, _) = job.begin().unwrap();
+    log.append(LogRecord::Opened).unwrap();
+    let (first, end) = job.log_from(0).unwrap();
+    assert_eq!(first.len(), 1);
+    assert_eq!(job.log_from(end).unwrap(), (Vec::new(), end));
+    drop((lock, log));
+    bench.run(&job);
+    let (rest, _) = job.log_from(end).unwrap();
+    assert_eq!([first, rest].concat(), job.log().unwrap());
 }
 
 #[test]
@@ -449,7 +469,8 @@ fn play(plan: &CheckedPlan, outcomes: &[u8], free: usize) -> (Ended, Vec<usize>)
             running.push(start.step);
         }
         let Some(step) = running.pop() else {
-            now = execution.wakes_at().unwrap();
+            assert_eq!(execution.wakes_at(0), None);
+            now = execution.wakes_at(free).unwrap();
             continue;
         };
         match outcome.next().unwrap() {
@@ -522,13 +543,99 @@ fn pictures_of_a_folder_become_an_album() {
     let jobs = Jobs::new(dir.path().join("jobs"));
     let out = dir.path().join("out");
     let job = jobs.create(&plan, "test", Some(&out)).unwrap();
-    let ended = Runner::new(tools, jobs)
+    let ended = Runner::new(tools, jobs.clone())
         .run(&job, &mut |_| {}, &|| false)
         .unwrap();
     assert_eq!(ended, Ended::Done, "{:?}", job.log());
     assert!(Path::new(&out.join("album/index.html")).is_file());
     let log = serde_json::to_string(&job.log().unwrap()).unwrap();
     assert!(log.contains("1 can't be read"), "{log}");
+    // What others put beside its pictures stays.
+    let mine = out.join("album/mine.jpg");
+    fs::write(&mine, b"mine").unwrap();
+    jobs.delete_with_outputs(job).unwrap();
+    assert!(mine.is_file());
+    assert!(!out.join("album/index.html").exists());
+    let left: Vec<_> = fs::read_dir(out.join("album")).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn claimed_name_that_nothing_was_written_to_is_not_removed() {
+    let bench = Bench::new();
+    let out = bench.dir.path().join("out");
+    let plan = bench.plan(chain());
+    let job = bench.jobs().create(&plan, "", Some(&out)).unwrap();
+    let (lock, log, _) = job.begin().unwrap();
+    let record = LogRecord::Claimed {
+        step: "a".to_owned(),
+        name: "a.txt".to_owned(),
+    };
+    log.append(record).unwrap();
+    drop((lock, log));
+    fs::write(out.join("a.txt"), "mine").unwrap();
+    bench.jobs().delete_with_outputs(job).unwrap();
+    assert_eq!(fs::read_to_string(out.join("a.txt")).unwrap(), "mine");
+    assert!(!out.join(".watchkeeper-job").exists());
+}
+
+#[test]
+fn crash_in_creation_or_deletion_leaves_nothing_for_ever() {
+    let bench = Bench::new();
+    let root = bench.dir.path().join("jobs");
+    let out = bench.dir.path().join("out");
+    let plan = bench.plan(chain());
+    let job = bench.jobs().create(&plan, "", Some(&out)).unwrap();
+    // As if the machine had stopped before the marker was written.
+    fs::remove_file(out.join(".watchkeeper-job")).unwrap();
+    assert_eq!(bench.run(&job), Ended::Done);
+    // As if it had stopped while the job was deleted.
+    let deleted = root.join(format!(".deleted-{}", job.info().id));
+    fs::rename(root.join(&job.info().id), &deleted).unwrap();
+    assert_eq!(bench.jobs().ids().unwrap(), [""; 0]);
+    bench.jobs().prune(&JobLimits::default(), 0).unwrap();
+    assert!(!deleted.exists());
+    // A refused folder leaves no job.
+    bench.jobs().create(&plan, "", Some(&out)).unwrap_err();
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+}
+
+#[test]
+fn waiting_job_is_not_pruned() {
+    let bench = Bench::new();
+    let limits = JobLimits {
+        max_jobs: 1,
+        ..JobLimits::default()
+    };
+    let jobs: Vec<String> = (0..4)
+        .map(|_| bench.create(chain()).info().id.clone())
+        .collect();
+    assert!(jobs.is_sorted(), "{jobs:?}");
+    let waits = jobs[0].clone();
+    let is_active = |id: &str| id == waits;
+    let removed = bench.jobs().prune_idle(&limits, 0, &is_active).unwrap();
+    assert_eq!(removed, [jobs[1].clone(), jobs[2].clone()]);
+}
+
+#[test]
+fn starts_count_from_the_last_finished_step() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    for _ in 0..3 {
+        let (_lock, log, _) = job.begin().unwrap();
+        log.append(LogRecord::Opened).unwrap();
+    }
+    assert_eq!(job.summary().unwrap().starts, 3);
+    let (_lock, log, _) = job.begin().unwrap();
+    let result = StepResult {
+        sha256: String::new(),
+        summary: String::new(),
+        files: Vec::new(),
+    };
+    let step = "a".to_owned();
+    log.append(LogRecord::Finished { step, result }).unwrap();
+    log.append(LogRecord::Opened).unwrap();
+    assert_eq!(job.summary().unwrap().starts, 1);
 }
 
 #[test]

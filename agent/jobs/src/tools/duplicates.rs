@@ -22,21 +22,21 @@ struct Params {
     within_seconds: Option<f64>,
 }
 
-/// Longest time between two pictures of a burst if the plan has none.
+/// Longest time from the first picture of a burst to another if the plan has none.
 const BURST_S: f64 = 10.0;
 
 impl Tool for FindDuplicates {
     fn spec(&self) -> &'static ToolSpec {
         &ToolSpec {
             name: "find_duplicates",
-            about: "Finds bursts and copies: near duplicates by look. Keeps the best of each set.",
+            about: "Finds bursts and copies: near duplicates by look. Keeps the original of copies, and the best of a burst.",
             params: &[
                 OF_PICTURES,
                 Param {
                     name: "within_seconds",
                     kind: Kind::Number { min: 0.0, max: 1e9 },
                     required: false,
-                    about: "Longest time between two pictures of a burst, where both are known; 10 if absent.",
+                    about: "Longest time from the first picture of a burst to another, where both are known; 10 if absent.",
                 },
             ],
             outputs: &[
@@ -70,6 +70,7 @@ impl Tool for FindDuplicates {
         let looks = measured.iter().map(|(picture, measured)| Look {
             measured: Arc::clone(measured),
             taken: picture.taken,
+            camera: picture.camera.clone(),
         });
         let looks: Vec<Look> = looks.collect();
         let within_s = within_seconds.unwrap_or(BURST_S);
@@ -92,6 +93,17 @@ impl Tool for FindDuplicates {
     }
 }
 
+/// Orders copies after their original: a copy has fewer pixels, or has lost its time or camera.
+/// Pictures of one burst are equal.
+fn originality(picture: &Picture) -> (u64, usize) {
+    let pixels = u64::from(picture.width) * u64::from(picture.height);
+    let known = [picture.taken.is_some(), picture.camera.is_some()];
+    (
+        pixels,
+        known.into_iter().filter(|is_known| *is_known).count(),
+    )
+}
+
 /// The sets of more than one picture, best first, and the pictures that are kept.
 fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>) {
     let mut members: Vec<Vec<Picture>> = vec![Vec::new(); pictures.len()];
@@ -104,7 +116,10 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
     let mut kept = Vec::new();
     for mut members in members {
         // Stable: of equals the first stays first.
-        members.sort_by(|a, b| overall(b).total_cmp(&overall(a)));
+        members.sort_by(|a, b| {
+            let by_original = originality(b).cmp(&originality(a));
+            by_original.then_with(|| overall(b).total_cmp(&overall(a)))
+        });
         let Some(best) = members.first() else {
             continue;
         };

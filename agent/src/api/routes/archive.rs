@@ -29,7 +29,7 @@ use watchkeeper_http::{Refusal, refusal};
 use watchkeeper_store::durable::is_disk_refusal;
 
 use crate::api::app::{App, MAX_MESSAGE};
-use crate::archive::ArchiveService;
+use crate::archive::{ArchiveService, Protected};
 
 /// Bytes that are read of a large content at a time.
 const CHUNK: usize = 128 << 10;
@@ -67,12 +67,16 @@ pub(super) struct Words {
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Changed {
     entries: u64,
+    /// References that were dropped: the runtime's retention had removed their media.
+    gone: u64,
 }
 
 /// Entries that an ingest made.
 #[derive(Debug, serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Ingested {
     entries: Vec<Entry>,
+    /// What the source names and could not be read, each with the cause.
+    skipped: Vec<String>,
 }
 
 fn service(app: &App) -> Result<&ArchiveService, Refusal> {
@@ -205,7 +209,7 @@ pub(super) async fn ingest(
 ) -> Result<Json<Ingested>, Refusal> {
     let ingest: Box<Ingest> = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
     match run(&app, Verb::Ingest(ingest)).await? {
-        Answer::Ingested { entries } => Ok(Json(Ingested { entries })),
+        Answer::Ingested { entries, skipped } => Ok(Json(Ingested { entries, skipped })),
         _ => Err(mismatch()),
     }
 }
@@ -245,7 +249,8 @@ async fn destroy_selected(app: &App, selection: Selection) -> Result<Destroyed, 
     }
 }
 
-/// Protects entries from eviction, expiry and destruction. Media of events are copied first.
+/// Protects entries from eviction, expiry and destruction. Media of events are copied first; where
+/// they are gone, the entry is dropped and counted.
 #[utoipa::path(post, path = "/archive/protect", tag = "archive", request_body = Selection,
     responses((status = 200, body = Changed)))]
 pub(super) async fn protect(
@@ -253,10 +258,17 @@ pub(super) async fn protect(
     body: JsonBody,
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
-    let verb = Verb::Protect {
-        selection: selection.clone(),
-    };
-    change(&app, "protected", selection, verb).await
+    let (done, ended) = service(&app)?.protect(selection.clone()).await;
+    if ended.is_ok() || done != Protected::default() {
+        let failed = ended.as_ref().err().map(ToString::to_string);
+        let result = json!({ "entries": done.entries, "gone": done.gone, "failed": failed });
+        audit(&app, "protected", &selection, result).await;
+    }
+    ended.map_err(refused)?;
+    Ok(Json(Changed {
+        entries: done.entries,
+        gone: done.gone,
+    }))
 }
 
 /// Lifts the protection of entries.
@@ -270,19 +282,10 @@ pub(super) async fn unprotect(
     let verb = Verb::Unprotect {
         selection: selection.clone(),
     };
-    change(&app, "lifted the protection of", selection, verb).await
-}
-
-async fn change(
-    app: &App,
-    what: &'static str,
-    selection: Selection,
-    verb: Verb,
-) -> Result<Json<Changed>, Refusal> {
-    match run(app, verb).await? {
-        Answer::Changed { entries } => {
-            audit(app, what, &selection, json!(entries)).await;
-            Ok(Json(Changed { entries }))
+    match run(&app, verb).await? {
+        Answer::Changed { entries, gone } => {
+            audit(&app, "lifted the protection of", &selection, json!(entries)).await;
+            Ok(Json(Changed { entries, gone }))
         }
         _ => Err(mismatch()),
     }

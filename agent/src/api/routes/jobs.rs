@@ -1,6 +1,7 @@
 //! Routes of jobs: plans that the agent runs.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -23,8 +24,10 @@ use crate::jobs::{JobRequest, JobService, JobServiceError, JobStatus, StepProgre
 
 /// Largest body of a submission, in bytes: a plan, with its JSON around it.
 pub(super) const MAX_SUBMISSION: usize = MAX_PLAN_BYTES + (64 << 10);
-/// Longest request in plain English, in characters.
+/// Longest request in plain English, and longest origin, in characters.
 const MAX_REQUEST: usize = 2000;
+/// Pause of a follower after news of any job: a step reports five times a second.
+const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// What the agent shall run: a plan, or a request in plain English.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -138,7 +141,7 @@ pub(super) async fn cancel(
     Ok(Json(CancelledJob { job, was_active }))
 }
 
-/// Goes on with a job that failed or was cancelled. Done steps are not repeated.
+/// Resumes a job that failed or was cancelled. Done steps are not repeated.
 #[utoipa::path(post, path = "/jobs/{id}/resume", tag = "jobs",
     params(("id" = String, Path, description = "Id of the job")),
     responses((status = 202, body = AcceptedJob)))]
@@ -189,6 +192,8 @@ pub(super) async fn stream(
         job: status.job,
         after,
         page: VecDeque::new(),
+        skips: usize::try_from(after).unwrap_or(usize::MAX),
+        begin: 0,
         progress: Vec::new(),
         _place: place,
     };
@@ -215,6 +220,9 @@ impl JobSubmission {
             };
             *input = value;
         }
+        if let Some(origin) = &self.origin {
+            require_short("origin", origin)?;
+        }
         let named = said.or(self.origin.as_ref()).map(String::as_str);
         let origin = named.unwrap_or(&plan.name);
         Ok(JobRequest {
@@ -228,11 +236,18 @@ impl JobSubmission {
     }
 }
 
-fn plan_request(text: &str) -> Result<Plan, Refusal> {
-    if text.chars().count() > MAX_REQUEST {
-        let sentence = format!("request: at most {MAX_REQUEST} characters");
-        return Err(Refusal::invalid(sentence));
+fn require_short(field: &str, text: &str) -> Result<(), Refusal> {
+    match text.chars().count() > MAX_REQUEST {
+        true => {
+            let sentence = format!("{field}: at most {MAX_REQUEST} characters");
+            Err(Refusal::invalid(sentence))
+        }
+        false => Ok(()),
     }
+}
+
+fn plan_request(text: &str) -> Result<Plan, Refusal> {
+    require_short("request", text)?;
     let now = jiff::Zoned::now().datetime();
     planner::plan(text, now).map_err(|error| Refusal::invalid(format!("request: {error}")))
 }
@@ -306,6 +321,10 @@ struct JobFollower {
     /// Number of the last record that was sent.
     after: u64,
     page: VecDeque<LogLine>,
+    /// Records at the begin of the log that the client has.
+    skips: usize,
+    /// Byte of the log up to which it was read.
+    begin: u64,
     /// Progress that was sent last.
     progress: Vec<StepProgress>,
     _place: OwnedSemaphorePermit,
@@ -322,28 +341,31 @@ impl JobFollower {
             }
             // Marked as seen before reading: what happens meanwhile wakes the next wait.
             self.advances.borrow_and_update();
-            let (job, asks) = (self.job.clone(), self.app.entrypoint);
+            let (job, begin) = (self.job.clone(), self.begin);
             // Asked before the log is read, so that the last records are sent.
             let is_active = service(&self.app).ok()?.is_active(&job);
-            let shown = answer(&self.app, move |jobs| jobs.show(&job, asks)).await;
-            let (status, log) = shown.ok()?;
-            let sent = usize::try_from(self.after).unwrap_or(usize::MAX);
-            self.page = log.into_iter().skip(sent).collect();
+            let news = answer(&self.app, move |jobs| jobs.news(&job, begin)).await;
+            let (log, end, running) = news.ok()?;
+            let skipped = std::mem::take(&mut self.skips);
+            self.skips = skipped.saturating_sub(log.len());
+            self.page = log.into_iter().skip(skipped).collect();
+            self.begin = end;
             if !self.page.is_empty() {
                 continue;
             }
             if !is_active {
                 return None;
             }
-            if status.running != self.progress {
-                let data = json!({"record": "progress", "running": status.running});
-                self.progress = status.running;
+            if running != self.progress {
+                let data = json!({"record": "progress", "running": running});
+                self.progress = running;
                 return Some(sse::Event::default().data(data.to_string()));
             }
             tokio::select! {
                 changed = self.advances.changed() => changed.ok()?,
                 () = closed(self.closing.clone()) => return None,
             }
+            tokio::time::sleep(DEBOUNCE).await;
         }
     }
 }

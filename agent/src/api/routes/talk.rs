@@ -346,7 +346,8 @@ pub(super) struct StreamQuery {
 /// `tried`, and its `id`; waits for a `yes`), `confirmed` (the proposal needs no `yes`; `by` names
 /// the key of `[agent.auto_approve]`), `said` and `answer`, `cameras`, `pipelines`, `status`,
 /// `events`, `event`, `notes`, `costs`, `trace`, `remembered`, `dropped`, `done` (a change was
-/// made), `plan`, `job` and `job_step` (a request to organise pictures, which runs as a job), `alert` (an event of the journal, where the conversation was opened with alerts; with
+/// made), `plan`, `job` and `job_step` (a request to organise pictures, which runs as a job),
+/// `alert` (an event of the journal, where the conversation was opened with alerts; with
 /// `left_out` the number of those that came too fast), `failure`, and `end` of a message with what
 /// the conversation waits for now. The stream ends with the conversation.
 #[utoipa::path(get, path = "/conversations/{id}/events/stream", tag = "conversations",

@@ -40,7 +40,7 @@ impl Assessments {
             && let Some((id, pending)) = self.pending.oldest()
         {
             let PendingAssessment { seq, new } = pending;
-            let sending = record_assessment(runtime.clone(), seq, new).map(move |()| id);
+            let sending = record_assessment(runtime.clone(), seq, new).map(move |_| id);
             self.sending = Some(sending.boxed());
         }
     }

@@ -40,12 +40,14 @@ pub(crate) struct Checked {
     pub(crate) skipped: SkippedSections,
 }
 
+/// Whether an error leaves out its section, and the rest runs.
+fn degrades(error: &ConfigError) -> bool {
+    let mut parts = ["sources.", "pipelines.", "agent.jobs."].iter();
+    parts.any(|part| error.key.starts_with(part))
+}
+
 /// Makes a configuration of the values.
 pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
-    let degrades = |e: &ConfigError| {
-        let mut parts = ["sources.", "pipelines.", "agent.jobs."].iter();
-        parts.any(|part| e.key.starts_with(part))
-    };
     let (mut warnings, mut errors): (Vec<_>, Vec<_>) =
         read.errors.iter().cloned().partition(degrades);
     let values = Values {
@@ -70,6 +72,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     outside::unknown_channels(&values, &channels, &mut warnings);
     let agent_api = agent::api(&values, &mut errors);
     let jobs = jobs::schedules(&values, &mut warnings);
+    let lookups = lookups::lookups(&values, &mut errors, &mut skipped);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
         box_id: box_id.unwrap_or_else(|| name_of("box")),
@@ -90,7 +93,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         mqtt,
         agent: agent_bounds(&values),
         look: agent::look(&values, &mut errors),
-        lookups: lookups::lookups(&values, &mut errors),
+        lookups,
         memory: memory(&values, &models),
         agent_api,
         archive: archive::archive(&values, &mut errors),

@@ -446,6 +446,8 @@ impl ModelsConfig {
 pub struct SkippedSections {
     pub sources: Vec<SourceSpec>,
     pub pipelines: Vec<PipelineDraft>,
+    /// Names of `[agent.lookups.NAME]`.
+    pub lookups: Vec<String>,
 }
 
 /// A pipeline with an error in it.

@@ -861,9 +861,11 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.archive.s3_prefix",
         Kind::Text,
-        Some("watchkeeper/"),
+        None,
         "",
-        "Text before the SHA-256 in the key of each object. Each box needs its own.",
+        "Text before the SHA-256 in the key of each object, such as `\"berlin/box-7/\"`. Required \
+         with `s3_endpoints`. Each box needs its own: a box deletes what it no longer has, also \
+         where another one with the same prefix still has it.",
     ),
     key(
         "agent.archive.s3_access_key",

@@ -64,6 +64,11 @@ impl ClipWriter {
         self.queue.push(frame, waits.then_some(ENCODER_TIMEOUT));
     }
 
+    /// Counts `missing` frames that never came here.
+    pub(super) fn count_missing(&self, missing: u64) {
+        self.queue.count_missing(missing);
+    }
+
     /// Whether the clip takes no more frames: it is full, or its encoder or disk failed.
     pub(super) fn is_finished(&self) -> bool {
         self.queue.is_refused()
@@ -120,7 +125,7 @@ fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
         tracing::warn!(
             clip = write_clip.id(),
             frames = left_out,
-            "the encoder is too slow; frames of a clip were dropped"
+            "frames of a clip are missing"
         );
     }
     for (mut event, at) in events {

@@ -1,6 +1,7 @@
 //! The queue of one clip's thread: its frames and its events.
 //!
-//! - Frames leave in order. They take at most [`MAX_BYTES`].
+//! - Frames leave in order. Pictures take at most [`MAX_BYTES`], a stream more
+//!   ([`super::STREAM_QUEUE_BYTES`]).
 //! - A sender waits for space only if it asks to, and only for a limited time; otherwise the frame
 //!   is dropped and counted.
 //! - Where a part of a stream was dropped, all up to the next key frame are.
@@ -115,6 +116,13 @@ impl FrameQueue {
         state.frames.push_back(Arc::clone(frame));
         drop(state);
         self.moved.notify_all();
+    }
+
+    /// Counts frames that the source lost, or kept too short a time.
+    pub(super) fn count_missing(&self, missing: u64) {
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        let mut state = self.state.lock();
+        state.left_out = state.left_out.saturating_add(missing);
     }
 
     /// Whether another event can join the clip.

@@ -11,8 +11,9 @@
 //! - At most [`MAX_ACTIVE`] clips are written at once.
 //! - The frame thread never waits for disk or encoder: a live camera drops frames of the clip, and
 //!   they are counted. Only a recording waits.
-//! - Memory: at most [`pre_roll::MAX_BYTES`] of pre-roll and [`frame_queue::MAX_BYTES`] per clip; a
-//!   frame in several places is in memory once.
+//! - Memory: at most [`pre_roll::MAX_BYTES`] of pre-roll, and for each clip that is written
+//!   [`frame_queue::MAX_BYTES`] of pictures or [`STREAM_QUEUE_BYTES`] of the stream; a source keeps
+//!   [`packets::MAX_BYTES`] of it. A frame in several places is in memory once.
 
 mod clip_file;
 mod clip_writer;
@@ -83,6 +84,8 @@ struct ActiveClip {
     material: ClipMaterial,
     /// Number of the last packet that it took.
     last_packet: u64,
+    /// Whether the stream has a gap after that packet, so that the clip ends with it.
+    is_cut: bool,
     /// When a live camera should have shown the end of the clip.
     overdue: Option<Instant>,
     writer: ClipWriter,
@@ -199,7 +202,8 @@ impl Clips {
             || active.any(|active| active.material == ClipMaterial::Pictures)
     }
 
-    /// Gives each clip of the stream what came since, up to its end.
+    /// Gives each clip of the stream what came since, up to its end. A clip ends where packets are
+    /// missing: after a new opening of the source, other times and another format may begin.
     fn push_packets(&mut self, waits: bool) {
         let Some(tap) = &self.tap else { return };
         let of_stream = |active: &&mut ActiveClip| active.material == ClipMaterial::Stream;
@@ -211,10 +215,17 @@ impl Clips {
                 if frame.at > active.span.until {
                     break;
                 }
+                let missing = packet.number.saturating_sub(active.last_packet + 1);
+                if missing > 0 {
+                    active.writer.count_missing(missing);
+                    active.is_cut = true;
+                    break;
+                }
                 active.last_packet = packet.number;
                 active.writer.push(&frame, waits);
             }
         }
+        self.close_those(|active| active.is_cut);
     }
 
     /// Frames with which a clip begins, what they are, and why they are not what was asked for.
@@ -321,6 +332,7 @@ impl Clips {
             span,
             material,
             last_packet,
+            is_cut: false,
             overdue,
             writer,
             thread,

@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use gstreamer::prelude::{Cast, ElementExt, GstBinExt};
 use image::RgbImage;
 use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
@@ -15,6 +16,7 @@ use watchkeeper_vision::frame::testing::rgb_frame;
 
 use super::clip_file::Encode;
 use super::*;
+use crate::capture::packets::{NewPacket, PacketReader, PacketRing};
 use crate::journal::Journal;
 use crate::journal::media::MediaLimits;
 use crate::media::video::tests::read_back;
@@ -211,6 +213,7 @@ impl Bench {
         let level = (self.now.as_millis() / 100 % 250) as u8;
         let mut frame = rgb_frame(128, 72, [level; 3]);
         frame.recorded = self.is_recorded;
+        frame.pts = self.now;
         frame.wall.unix_ms = i64::try_from(self.now.as_millis()).unwrap();
         self.clips.add_frame(&frame, &frame.picture, self.now);
         self.clips.finish_due(self.now);
@@ -218,16 +221,43 @@ impl Bench {
 
     /// Begins an event in the last frame.
     fn happens(&mut self, before_s: f64, after_s: f64) -> Event {
-        let wanted = ClipSpec {
+        self.happens_with(ClipSpec {
             before_s,
             after_s,
             ..ClipSpec::default()
-        };
+        })
+    }
+
+    fn happens_with(&mut self, wanted: ClipSpec) -> Event {
         let clip = self.clips.begin(wanted, self.now, !self.is_recorded);
         let event = event(clip);
         self.recorder.record(event.clone(), None);
         self.clips.add_event(event.clone(), self.now);
         event
+    }
+
+    /// Reads a stream, for rules that ask for nothing else. Returns where its packets go.
+    fn watch_stream(&mut self) -> Arc<PacketRing> {
+        let ring = Arc::new(PacketRing::default());
+        let reader = PacketReader::new(Arc::clone(&ring), Duration::from_secs(5));
+        self.clips.tap = Some(StreamTap::new(Ok(reader)));
+        self.clips.has_picture_rules = false;
+        self.begin_session(&ring);
+        ring
+    }
+
+    /// The source is opened again; its clock is zero at the next frame.
+    fn begin_session(&self, ring: &PacketRing) {
+        ring.begin_session();
+        ring.align(Duration::ZERO, self.now + pre_roll::INTERVAL);
+    }
+
+    /// Shows a frame for each packet; their times are those since [`Self::begin_session`].
+    fn show_packets(&mut self, ring: &PacketRing, packets: impl Iterator<Item = NewPacket>) {
+        for packet in packets {
+            ring.push(packet);
+            self.show_after(pre_roll::INTERVAL);
+        }
     }
 
     /// The reported clip of `event`, once all clips are finished.
@@ -628,4 +658,102 @@ fn event_after_the_last_frame_of_its_clip_has_none() {
         assert!(is_near(clip.before_s, before_s), "{clip:?}");
     }
     assert_eq!(bench.counted(), [2, 1, 0]);
+}
+
+/// The clip of the stream that an event asks for.
+fn of_stream(before_s: f64, after_s: f64) -> ClipSpec {
+    ClipSpec {
+        before_s,
+        after_s,
+        made_of: ClipMaterial::Stream,
+        ..ClipSpec::default()
+    }
+}
+
+/// An H.264 stream of ten pictures a second, with a key frame each second.
+fn stream(seconds: u64) -> Vec<NewPacket> {
+    gstreamer::init().unwrap();
+    let text = format!(
+        "videotestsrc num-buffers={} ! video/x-raw,width=128,height=72,framerate=10/1 ! \
+         x264enc tune=zerolatency key-int-max=10 ! \
+         video/x-h264,stream-format=byte-stream,alignment=au ! appsink name=out sync=false",
+        seconds * 10
+    );
+    let pipeline = gstreamer::parse::launch(&text).unwrap();
+    let pipeline = pipeline.downcast::<gstreamer::Pipeline>().unwrap();
+    let out = pipeline.by_name("out").unwrap();
+    let out = out.downcast::<gstreamer_app::AppSink>().unwrap();
+    pipeline.set_state(gstreamer::State::Playing).unwrap();
+    let samples = std::iter::from_fn(|| out.pull_sample().ok());
+    let packets = (0..).zip(samples).map(|(n, sample): (u32, _)| {
+        let buffer = sample.buffer().unwrap();
+        NewPacket {
+            pts: pre_roll::INTERVAL * n,
+            dts: None,
+            is_key: !buffer.flags().contains(gstreamer::BufferFlags::DELTA_UNIT),
+            format: Arc::from(sample.caps().unwrap().to_string()),
+            data: buffer.map_readable().unwrap().as_slice().to_vec(),
+        }
+    });
+    let packets: Vec<NewPacket> = packets.collect();
+    pipeline.set_state(gstreamer::State::Null).unwrap();
+    assert_eq!(packets.len() as u64, seconds * 10);
+    packets
+}
+
+#[test]
+fn clip_of_the_stream_ends_where_the_source_was_opened_again() {
+    let mut bench = Bench::new(5.0);
+    let ring = bench.watch_stream();
+    let mut packets = stream(4).into_iter();
+    bench.show_packets(&ring, packets.by_ref().take(30));
+    let event = bench.happens_with(of_stream(1.0, 10.0));
+    let announced = event.clip.clone().unwrap();
+    assert_eq!(announced.made_of, ClipMaterial::Stream, "{announced:?}");
+    bench.show_packets(&ring, packets);
+    assert_eq!(bench.clips.active.len(), 1);
+    bench.begin_session(&ring);
+    bench.show_packets(&ring, stream(2).into_iter());
+    assert!(bench.clips.active.is_empty(), "the clip is completed");
+    let next = bench.happens_with(of_stream(1.0, 1.0));
+
+    let clip = bench.reported(&event);
+    assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
+    assert!(
+        is_near(clip.before_s, 1.9) && is_near(clip.after_s, 1.1),
+        "{clip:?}"
+    );
+    assert_eq!(clip.left_out, 1, "the gap is counted: {clip:?}");
+    assert_eq!(clip.end.unwrap().unix_ms, 4_000);
+    assert_eq!(frames(&bench.path(&clip)), 30);
+    // The next clip begins in the new stream.
+    let clip = bench.reported(&next);
+    assert_ne!(clip.id, announced.id);
+    assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
+    assert_eq!((clip.made_of, clip.left_out), (ClipMaterial::Stream, 0));
+}
+
+#[test]
+fn stream_whose_frames_turn_out_to_be_reordered_gives_way_to_pictures() {
+    let mut bench = Bench::new(5.0);
+    let ring = bench.watch_stream();
+    let packet = |n: u64, is_key| NewPacket {
+        pts: Duration::from_millis(n * 100),
+        dts: None,
+        is_key,
+        format: Arc::from("video/x-h264"),
+        data: vec![0; 9],
+    };
+    bench.show_packets(&ring, (0..20).map(|n| packet(n, n % 10 == 0)));
+    // One that is shown before others, without a decoding time.
+    bench.show_packets(&ring, std::iter::once(packet(5, false)));
+    bench.show_packets(&ring, (21..60).map(|n| packet(n, n % 10 == 0)));
+    let event = bench.happens_with(of_stream(3.0, 1.0));
+    bench.show(2);
+    let clip = bench.reported(&event);
+    assert!(matches!(clip.state, ClipState::Kept { .. }), "{clip:?}");
+    assert_eq!(clip.made_of, ClipMaterial::Pictures);
+    assert!(is_near(clip.before_s, 3.0), "{clip:?}");
+    let note = clip.note.unwrap();
+    assert!(note.contains("no decoding times"), "{note}");
 }

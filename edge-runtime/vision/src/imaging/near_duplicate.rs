@@ -21,6 +21,15 @@ const CROP_SIDE: u32 = 58;
 /// 0.31, and that of near duplicates at least 0.36, all but three pairs of 150 at least 0.7.
 pub const SIMILAR: f64 = 0.4;
 
+/// Side in pixels of what a [`Sketch`] is made of.
+const SKETCH_SIDE: u32 = 16;
+/// Value of 1 in a [`Sketch`]; a typical one is a twentieth of that.
+const SKETCH_SCALE: f32 = 1024.0;
+
+/// The smallest correlation of the sketches of near duplicates. In the test data, that of near
+/// duplicates is at least 0.48, and that of 90 % of the others whose hashes are near at most 0.19.
+pub const ALIKE: f64 = 0.2;
+
 /// What is kept of a picture: 64 x 64 grey pixels, whatever its aspect ratio.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -57,6 +66,40 @@ impl Thumbnail {
     }
 }
 
+/// The coarse edges of a picture in few bytes: unlike pictures are told apart by them fast.
+#[derive(Debug, Clone)]
+pub struct Sketch {
+    values: Vec<i8>,
+}
+
+impl Sketch {
+    #[must_use]
+    pub fn of(thumbnail: &Thumbnail) -> Self {
+        let coarse = thumbnail_of(&thumbnail.pixels, SKETCH_SIDE);
+        let values = edges(&coarse).into_iter();
+        let values = values.map(|v| (v * SKETCH_SCALE).clamp(-127.0, 127.0) as i8);
+        Self {
+            values: values.collect(),
+        }
+    }
+
+    /// Correlation with another picture, from -1 to 1. That of near duplicates is at least
+    /// [`ALIKE`].
+    #[must_use]
+    pub fn similarity(&self, other: &Self) -> f64 {
+        let pairs = self.values.iter().zip(&other.values);
+        let sum: i32 = pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+        f64::from(sum) / f64::from(SKETCH_SCALE * SKETCH_SCALE)
+    }
+}
+
+/// The pixels of a thumbnail at another side; a damaged one is black.
+fn thumbnail_of(pixels: &[u8], side: u32) -> GrayImage {
+    let pixels = GrayImage::from_raw(SIDE, SIDE, pixels.to_vec());
+    let pixels = pixels.unwrap_or_else(|| GrayImage::from_pixel(SIDE, SIDE, Luma([0])));
+    thumbnail(&pixels, side, side)
+}
+
 /// The edges of a picture, and those of nine crops of it.
 #[derive(Debug, Clone)]
 pub struct Views {
@@ -85,14 +128,15 @@ fn product(a: &[f32], b: &[f32]) -> f32 {
 ///
 /// The square root keeps one strong edge from outweighing all others.
 fn edges(view: &GrayImage) -> Vec<f32> {
-    let last = VIEW_SIDE - 1;
+    let side = view.width();
+    let last = side.saturating_sub(1);
     let at = |x: u32, y: u32| {
         let pixel = view.get_pixel_checked(x, y);
         pixel.map_or(0.0, |p| f32::from(p.0[0]))
     };
     let root = |difference: f32| difference.abs().sqrt().copysign(difference);
     let mut out = Vec::new();
-    for (x, y) in (0..VIEW_SIDE).flat_map(|y| (0..VIEW_SIDE).map(move |x| (x, y))) {
+    for (x, y) in (0..side).flat_map(|y| (0..side).map(move |x| (x, y))) {
         let is_border = |n: u32| n == 0 || n == last;
         let across = if is_border(x) {
             0.0
@@ -106,7 +150,7 @@ fn edges(view: &GrayImage) -> Vec<f32> {
         };
         out.extend([root(across), root(down)]);
     }
-    let mean = out.iter().sum::<f32>() / (2 * VIEW_SIDE * VIEW_SIDE) as f32;
+    let mean = out.iter().sum::<f32>() / (2 * side * side) as f32;
     out.iter_mut().for_each(|v| *v -= mean);
     let length = product(&out, &out).sqrt();
     if length > f32::EPSILON {

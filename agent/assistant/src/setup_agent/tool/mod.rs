@@ -20,7 +20,6 @@ mod get_example;
 mod get_observations;
 mod get_snapshot;
 mod infer_image;
-mod keep_event;
 mod keep_pattern;
 mod list_available_models;
 mod list_cameras;

@@ -65,6 +65,8 @@ fn s3(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S3Config> {
         text
     };
     let bucket = needed("agent.archive.s3_bucket");
+    // Without a default: two boxes with one prefix delete each other's copies.
+    let prefix = needed("agent.archive.s3_prefix");
     let access_key = needed("agent.archive.s3_access_key");
     let file = values
         .path("agent.archive.s3_secret_key_file")
@@ -87,8 +89,42 @@ fn s3(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S3Config> {
         endpoints,
         bucket: bucket?,
         region: values.text("agent.archive.s3_region").unwrap_or_default(),
-        prefix: values.text("agent.archive.s3_prefix").unwrap_or_default(),
+        prefix: prefix?,
         access_key: access_key?,
         secret_key: secret_key?,
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use crate::{LoadRequest, load};
+
+    fn errors(prefix: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("wk.toml");
+        let text = format!(
+            "[agent.archive]\ns3_endpoints = [\"https://s3.example.com\"]\ns3_bucket = \"boxes\"\n\
+             s3_access_key = \"box\"\ns3_secret_key_file = \"/etc/s3.key\"\n{prefix}"
+        );
+        std::fs::write(&file, text).unwrap();
+        let request = LoadRequest {
+            file: Some(file),
+            hostname: "box-7".to_owned(),
+            ..LoadRequest::default()
+        };
+        let errors = load(&request).err().unwrap_or_default();
+        errors.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn object_tier_needs_a_prefix_of_its_own() {
+        assert_eq!(errors("s3_prefix = \"box-7/\"\n"), [""; 0]);
+        let missing = errors("");
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(
+            missing[0].contains("agent.archive.s3_prefix"),
+            "{missing:?}"
+        );
+    }
 }

@@ -1,7 +1,9 @@
 //! Checks the sections `[agent.jobs.NAME]`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use jiff::Zoned;
 use serde::Deserialize as _;
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::id::{ChannelId, SourceId};
@@ -9,6 +11,9 @@ use watchkeeper_contract::id::{ChannelId, SourceId};
 use super::values::{Values, is_spoilt, origin};
 use crate::error::ConfigError;
 use crate::jobs::{CronTimes, EventFilter, MAX_SCHEDULES, ScheduleConfig, ScheduledWork, Trigger};
+
+/// Times for which the folder of the output is tried.
+const TRIED_TIMES: usize = 60;
 
 /// Reads the schedules of jobs, in the order of their names.
 pub(super) fn schedules(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<ScheduleConfig> {
@@ -29,7 +34,7 @@ pub(super) fn schedules(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> V
         }
         let work = work(values, &section, errors);
         let trigger = trigger(values, &section, errors);
-        let output = output(values, &section, errors);
+        let output = output(values, &section, trigger.as_ref(), errors);
         let (Some(work), Some(trigger)) = (work, trigger) else {
             continue;
         };
@@ -144,16 +149,17 @@ fn trigger(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) ->
 }
 
 /// Reads the pattern of the output folder, which must give a new one for each job.
-fn output(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) -> Option<String> {
+fn output(
+    values: &Values<'_>,
+    section: &str,
+    trigger: Option<&Trigger>,
+    errors: &mut Vec<ConfigError>,
+) -> Option<String> {
     let key = format!("{section}.output");
     let pattern = values.text(&key)?;
-    let now = jiff::Zoned::now();
-    let expanded = jiff::fmt::strtime::format(&pattern, &now);
-    let problem = match &expanded {
-        Ok(path) if !Path::new(path).is_absolute() => "is not an absolute path",
-        Ok(path) if *path == pattern => "is the same folder for each job; add %Y-%m-%d",
-        Ok(_) => return Some(pattern),
-        Err(_) => "has an unknown %; write a percent sign as %%",
+    let problem = match wrong_pattern(&pattern, trigger, &jiff::Zoned::now()) {
+        None => return Some(pattern),
+        Some(problem) => problem,
     };
     let error = ConfigError::new(key.as_str(), problem, values.origin(&key));
     errors.push(
@@ -162,4 +168,91 @@ fn output(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) -> 
             .allowed("a path such as /srv/albums/%Y-%m-%d"),
     );
     None
+}
+
+/// Why a pattern gives no new folder for each of the next jobs.
+fn wrong_pattern(pattern: &str, trigger: Option<&Trigger>, now: &Zoned) -> Option<String> {
+    let mut folders = BTreeMap::new();
+    for time in next_times(trigger, now) {
+        let Ok(folder) = jiff::fmt::strtime::format(pattern, &time) else {
+            return Some("has an unknown %; write a percent sign as %%".to_owned());
+        };
+        if !Path::new(&folder).is_absolute() {
+            return Some("is not an absolute path".to_owned());
+        }
+        if let Some(before) = folders.insert(folder, time.clone()) {
+            let (before, time) = (before.strftime("%F %H:%M:%S"), time.strftime("%F %H:%M:%S"));
+            return Some(format!("is the same folder at {before} and at {time}"));
+        }
+    }
+    None
+}
+
+/// Times at which jobs may begin: the next ones of a cron text, or as soon after each other as
+/// events may start them.
+fn next_times(trigger: Option<&Trigger>, now: &Zoned) -> Vec<Zoned> {
+    let zone = now.time_zone();
+    let next = |after: &Zoned| match trigger? {
+        Trigger::Cron { times, .. } => {
+            let time = times.next_after(after.timestamp(), zone)?;
+            Some(time.to_zoned(zone.clone()))
+        }
+        Trigger::On(filter) => after.checked_add(filter.min_interval).ok(),
+    };
+    // Intervals begin with a day: the result must not depend on the time of the check.
+    let first = match trigger {
+        Some(Trigger::Cron { .. }) => next(now),
+        Some(Trigger::On(_)) | None => Some(now.start_of_day().unwrap_or_else(|_| now.clone())),
+    };
+    let times = std::iter::successors(first, next);
+    times.take(TRIED_TIMES).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn wrong(pattern: &str, trigger: &Trigger) -> Option<String> {
+        let now = "2026-11-28T14:15:00[UTC]".parse().unwrap();
+        wrong_pattern(pattern, Some(trigger), &now)
+    }
+
+    #[test]
+    fn folder_must_be_new_for_each_of_the_next_jobs() {
+        let cron = |text: &str| Trigger::Cron {
+            times: CronTimes::parse(text).unwrap(),
+            catch_up: false,
+        };
+        let events = Trigger::On(EventFilter {
+            camera: None,
+            class: None,
+            rule: None,
+            verdict: None,
+            min_interval: Duration::from_secs(600),
+        });
+        let (daily, hourly) = (cron("0 6 * * *"), cron("0 * * * *"));
+        for (pattern, trigger) in [
+            ("/srv/%Y-%m-%d", &daily),
+            ("/srv/%F-%H", &hourly),
+            ("/srv/%F/%H%M", &events),
+        ] {
+            assert_eq!(wrong(pattern, trigger), None, "{pattern}");
+        }
+        for (pattern, trigger) in [
+            ("/srv/%Y-%m-%d", &hourly),
+            ("/srv/%Y-%m-%d", &events),
+            ("/srv/%a", &daily),
+            ("/srv/100%%", &daily),
+            ("/srv/album", &daily),
+        ] {
+            let problem = wrong(pattern, trigger).unwrap();
+            assert!(
+                problem.contains("is the same folder"),
+                "{pattern}: {problem}"
+            );
+        }
+    }
 }

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::values::{Values, is_spoilt, origin};
+use crate::config::SkippedSections;
 use crate::error::ConfigError;
 use crate::lookups::{
     AnswerKind, Extraction, FieldsLookup, HeaderValue, HttpLookup, LookupConfig, LookupKind,
@@ -44,7 +45,11 @@ const FILE_ENDING: &str = "_file";
 const MAX_HEADERS: usize = 16;
 
 /// Reads the look-ups, in the order of their names. One with an error is left out.
-pub(super) fn lookups(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec<LookupConfig> {
+pub(super) fn lookups(
+    values: &Values<'_>,
+    errors: &mut Vec<ConfigError>,
+    skipped: &mut SkippedSections,
+) -> Vec<LookupConfig> {
     let names: Vec<&str> = values.names(SECTION).collect();
     let mut found = Vec::new();
     for name in &names {
@@ -53,9 +58,11 @@ pub(super) fn lookups(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Vec
             path: format!("{SECTION}.{name}"),
             errors,
         };
-        if let Some(kind) = section.read(name) {
-            let name = (*name).to_owned();
-            found.push(LookupConfig { name, kind });
+        let kind = section.read(name);
+        let name = (*name).to_owned();
+        match kind {
+            Some(kind) => found.push(LookupConfig { name, kind }),
+            None => skipped.lookups.push(name),
         }
     }
     if let Some(over) = names.get(MAX_LOOKUPS) {

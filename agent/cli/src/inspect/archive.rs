@@ -1,0 +1,27 @@
+//! Checks the files and folders that `[agent.archive]` names.
+
+use watchkeeper_agent::connectors::secrets;
+use watchkeeper_config::{ArchiveConfig, ConfigError, SecretSource};
+
+use super::{error, shown};
+
+/// Checks what the agent reads: the secret of the bucket, and the folders to ingest from.
+pub(super) fn check(archive: &ArchiveConfig) -> Vec<ConfigError> {
+    let mut errors = Vec::new();
+    if let Some(s3) = &archive.s3
+        && let SecretSource::File(path) = &s3.secret_key
+    {
+        let key = "agent.archive.s3_secret_key_file";
+        if let Err(problem) = secrets::read(key, &s3.secret_key, None) {
+            errors.push(error(key, shown(path), problem));
+        }
+    }
+    for (nth, folder) in archive.ingest_roots.iter().enumerate() {
+        if !folder.is_dir() {
+            let problem = "no such folder; create it, readable by the agent's user".to_owned();
+            let key = format!("agent.archive.ingest_roots[{nth}]");
+            errors.push(error(key, shown(folder), problem));
+        }
+    }
+    errors
+}

@@ -1,0 +1,106 @@
+//! Checks that each source in the chain of a rule can answer.
+
+use watchkeeper_config::{Config, ConfigError, LookupKind, LookupValue, SkippedSections};
+use watchkeeper_contract::rule::DecideSpec;
+
+use super::error;
+
+/// Sources of chains that are no look-ups.
+const OWN_SOURCES: [&str; 5] = ["box", "code", "text", "model", "person"];
+
+/// Checks the chains of all rules.
+pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Vec<ConfigError> {
+    let good = config.pipelines.iter().map(|spec| (spec, None));
+    let drafts = skipped.pipelines.iter();
+    let drafts = drafts.map(|draft| (&draft.spec, Some(draft.rules.as_slice())));
+    let mut errors = Vec::new();
+    for (spec, positions) in good.chain(drafts) {
+        for (nth, rule) in spec.rules.iter().flatten().enumerate() {
+            let Some(decide) = &rule.decide else {
+                continue;
+            };
+            let nth = positions
+                .and_then(|written| written.get(nth))
+                .copied()
+                .unwrap_or(nth);
+            for (place, name) in decide.chain.iter().enumerate() {
+                if let Some(problem) = problem(config, skipped, decide, place) {
+                    let key = format!("pipelines.{}.rules[{nth}].decide.chain[{place}]", spec.id);
+                    errors.push(error(key, Some(name.clone()), problem));
+                }
+            }
+        }
+    }
+    errors
+}
+
+/// Describes why the source at `place` can never answer.
+fn problem(
+    config: &Config,
+    skipped: &SkippedSections,
+    decide: &DecideSpec,
+    place: usize,
+) -> Option<String> {
+    let name = decide.chain.get(place)?;
+    let lookup = config.lookups.iter().find(|lookup| lookup.name == *name);
+    let kind = match lookup {
+        Some(lookup) => &lookup.kind,
+        None if name == "model" => return no_model(config),
+        None if OWN_SOURCES.contains(&name.as_str()) || skipped.lookups.contains(name) => {
+            return None;
+        }
+        None => {
+            return Some(format!(
+                "is no source; add a section [agent.lookups.{name}]"
+            ));
+        }
+    };
+    match kind {
+        LookupKind::Fields(_) => no_model(config),
+        LookupKind::Http(http) => no_value(config, decide, place, &http.value),
+        LookupKind::Table(table) => no_value(config, decide, place, &table.value),
+    }
+}
+
+fn no_model(config: &Config) -> Option<String> {
+    let is_on = config.llm.as_ref().is_some_and(|llm| llm.second_opinion);
+    let problem = "asks a language model; configure [llm] with second_opinion = true";
+    (!is_on).then(|| problem.to_owned())
+}
+
+/// Describes why the value that a look-up at `place` looks up is never there.
+fn no_value(
+    config: &Config,
+    decide: &DecideSpec,
+    place: usize,
+    value: &LookupValue,
+) -> Option<String> {
+    let needs = |problem: &str| Some(problem.to_owned());
+    match value {
+        LookupValue::Read if decide.code.is_none() && decide.text.is_none() => {
+            needs("looks up what was read, and nothing is; set decide.code or decide.text")
+        }
+        LookupValue::Code if decide.code.is_none() => {
+            needs("looks up the code, and none is read; set decide.code")
+        }
+        LookupValue::Text if decide.text.is_none() => {
+            needs("looks up the text, and none is read; set decide.text")
+        }
+        LookupValue::Field(field) => {
+            let before = decide.chain.iter().take(place);
+            let mut lookups =
+                before.filter_map(|name| config.lookups.iter().find(|l| l.name == *name));
+            let reads = |kind: &LookupKind| match kind {
+                LookupKind::Fields(fields) => fields
+                    .schema
+                    .get("properties")
+                    .is_some_and(|properties| properties.get(field).is_some()),
+                LookupKind::Http(_) | LookupKind::Table(_) => false,
+            };
+            let is_read = lookups.any(|lookup| reads(&lookup.kind));
+            (!is_read)
+                .then(|| format!("looks up fields.{field}, and no source before it reads that"))
+        }
+        LookupValue::Read | LookupValue::Code | LookupValue::Text | LookupValue::Label => None,
+    }
+}

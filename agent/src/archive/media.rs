@@ -1,0 +1,90 @@
+//! Media of the runtime that references name.
+//!
+//! - The SHA-256 is that of the reference, or the media are refused.
+//! - Small media are read into memory; large ones are streamed to a file of the archive's disk.
+//! - An entry whose media are gone is dropped.
+
+use futures_util::stream;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use watchkeeper_archive::{Archive, ArchiveError, Body, ContentHash, Entry, Sealed, Selection};
+use watchkeeper_client::{ClientError, RuntimeClient};
+
+/// Largest media that are read into memory, in bytes.
+const MAX_IN_MEMORY: u64 = 4 << 20;
+/// Bytes that are read at a time.
+const CHUNK: usize = 256 << 10;
+
+/// Reads the media `id` of a reference.
+pub(super) async fn read(
+    archive: &Archive,
+    runtime: &RuntimeClient,
+    entry: &Entry,
+    id: &str,
+) -> Result<Body, ArchiveError> {
+    if entry.bytes > MAX_IN_MEMORY {
+        let sealed = stage(archive, runtime, entry, id).await?;
+        let file = tokio::task::spawn_blocking(move || sealed.into_file()).await;
+        let file = file.map_err(|error| ArchiveError::Source(error.to_string()))?;
+        return Ok(Body::File(file?));
+    }
+    match runtime.media(id).await {
+        Ok(content) => {
+            check(entry, ContentHash::of(&content))?;
+            Ok(Body::Bytes(content))
+        }
+        Err(error) => Err(fault(archive, entry, &error).await),
+    }
+}
+
+/// Writes the media `id` of a reference as a content. Deleted unless it is ingested.
+pub(super) async fn stage(
+    archive: &Archive,
+    runtime: &RuntimeClient,
+    entry: &Entry,
+    id: &str,
+) -> Result<Sealed, ArchiveError> {
+    let (mut into, from) = tokio::io::duplex(CHUNK);
+    let copy = async move { runtime.copy_media(id, &mut into).await };
+    let (copied, sealed) = tokio::join!(copy, archive.stage_stream(chunks(from)));
+    // A disk that refuses ends the copy too, and is the cause then.
+    let sealed = sealed?;
+    if let Err(error) = copied {
+        return Err(fault(archive, entry, &error).await);
+    }
+    check(entry, sealed.hash())?;
+    Ok(sealed)
+}
+
+fn chunks(
+    from: impl AsyncRead + Unpin + Send,
+) -> impl futures_util::Stream<Item = Result<bytes::Bytes, ArchiveError>> + Send {
+    stream::try_unfold(from, |mut from| async move {
+        let mut chunk = bytes::BytesMut::with_capacity(CHUNK);
+        let read = from.read_buf(&mut chunk).await;
+        let read = read.map_err(|error| ArchiveError::Source(error.to_string()))?;
+        Ok((read > 0).then(|| (chunk.freeze(), from)))
+    })
+}
+
+fn check(entry: &Entry, found: ContentHash) -> Result<(), ArchiveError> {
+    match found == entry.sha256 {
+        true => Ok(()),
+        false => Err(ArchiveError::Source(format!(
+            "{}: the runtime's media are not what the event recorded; their SHA-256 differs",
+            entry.name
+        ))),
+    }
+}
+
+/// Makes the error of media that can't be read. Where they are gone, the entry is dropped.
+async fn fault(archive: &Archive, entry: &Entry, error: &ClientError) -> ArchiveError {
+    if !error.is_not_found() {
+        return ArchiveError::Source(format!("{}: {}", entry.name, error.in_full()));
+    }
+    let dropped = archive.destroy(Selection::Entry(entry.name.clone())).await;
+    match dropped {
+        // It was dropped meanwhile.
+        Ok(_) | Err(ArchiveError::NotFound(_)) => ArchiveError::Gone(entry.name.clone()),
+        Err(error) => error,
+    }
+}

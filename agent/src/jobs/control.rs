@@ -1,0 +1,101 @@
+//! What people do with jobs of the agent: cancel, resume and delete them.
+//!
+//! - A cancellation is on disk before it is confirmed: no restart resumes the job then.
+//! - No job is removed while it is put back into the queue.
+
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+use serde_json::json;
+use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_jobs::run::{Ended, JobId, JobState};
+
+use super::job_trace;
+use super::request::JobServiceError;
+use super::service::{JobService, lock};
+
+impl JobService {
+    /// Asks a job that runs or waits to end; false if it does neither.
+    ///
+    /// # Errors
+    /// If there is no such job, or its end can't be recorded.
+    pub fn cancel(&self, id: &str, asks: Entrypoint) -> Result<bool, JobServiceError> {
+        let job = self.open(id, asks)?;
+        let id = &job.info().id;
+        if !self.is_active(id) {
+            return Ok(false);
+        }
+        job.record_cancel()?;
+        let (was_waiting, live) = {
+            let mut state = lock(&self.0.state);
+            (state.pool.remove_waiting(id), state.live.get(id).cloned())
+        };
+        if was_waiting {
+            job.end_unrun(Ended::Cancelled)?;
+        }
+        if let Some(live) = &live {
+            live.is_cancelled.store(true, Ordering::Relaxed);
+        }
+        let trace = self.trace(Some(asks.name()));
+        job_trace::requested(&trace, job.info(), "cancel_requested");
+        self.advance();
+        Ok(was_waiting || live.is_some())
+    }
+
+    /// Queues a job that failed, was cancelled or was interrupted.
+    ///
+    /// # Errors
+    /// If it is active or done, too many wait, or the audit log refuses.
+    pub fn resume(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
+        let id = self.queue_again(id, asks)?;
+        self.advance();
+        self.dispatch();
+        Ok(id)
+    }
+
+    fn queue_again(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
+        let _removing = lock(&self.0.removing);
+        let job = self.open(id, asks)?;
+        let id = job.info().id.clone();
+        if self.is_active(&id) {
+            return Err(JobServiceError::Active(id));
+        }
+        if job.summary()?.state == JobState::Done {
+            return Err(JobServiceError::Done(id));
+        }
+        lock(&self.0.state).pool.reserve()?;
+        let details = json!({"sentence": format!("job {id} goes on"), "job": id});
+        let trace = self.trace(Some(asks.name()));
+        let noted = trace
+            .note(Timestamp::now(), "job_resumed", details)
+            .map_err(JobServiceError::Audit)
+            .and_then(|()| Ok(job.withdraw_cancel()?));
+        let mut state = lock(&self.0.state);
+        match noted {
+            Ok(()) => {
+                state.pool.push(id.clone());
+                Ok(id)
+            }
+            Err(error) => {
+                state.pool.release();
+                Err(error)
+            }
+        }
+    }
+
+    /// Deletes a job that neither runs nor waits.
+    ///
+    /// # Errors
+    /// If it is active, there is no such job, or the disk refuses.
+    pub fn delete(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
+        let _removing = lock(&self.0.removing);
+        let job = self.open(id, asks)?;
+        let info = job.info().clone();
+        if self.is_active(&info.id) {
+            return Err(JobServiceError::Active(info.id));
+        }
+        self.0.jobs.delete(job)?;
+        job_trace::requested(&self.trace(Some(asks.name())), &info, "deleted");
+        Ok(info.id)
+    }
+}
