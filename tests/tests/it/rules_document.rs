@@ -380,11 +380,11 @@ of a live camera are left out, and the record `clip` says how many (`left_out`);
 Nothing is kept in memory if no rule asks for clips, and what was seen before a pause is no part of
 a clip after it.
 
-With `clip = { before_s = 5, after_s = 15, made_of = "stream" }` a clip is the camera's own H.264 or
-H.265, in full resolution and not encoded again. At most 32 MiB of the stream wait in memory for each
-source with such a rule. The clip begins with a key frame, so it may begin seconds earlier than asked
-for; `before_s` of the record says how much. A source without such a stream (the demo, V4L2, MJPEG,
-pictures) or with a privacy mask has clips of pictures, and `note` of the record says why.
+With `clip = { before_s = 5, after_s = 15, made_of = \"stream\" }` a clip is the camera's own H.264 or
+H.265, in full resolution and not encoded again. At most 32 MiB of the stream wait in memory for
+each source with such a rule. The clip begins with a key frame, so it may begin seconds earlier than
+asked for; `before_s` of the record says how much. A source without such a stream (the demo, V4L2,
+MJPEG, pictures) or with a privacy mask has clips of pictures, and `note` of the record says why.
 
 Events that follow each other closely share a clip, as long as it has all that each asks for and is
 no longer than two minutes; at most four clips of a pipeline are written at the same time. A clip

@@ -6,11 +6,10 @@ use watchkeeper_llm::tool::{InvalidTool, Tool as LlmTool};
 use super::definition::Tool;
 use super::{
     archive_selection, delegate, dry_run_workflow, get_block_details, get_evidence, get_example,
-    get_observations, get_snapshot, infer_image, keep_pattern, list_available_models,
-    list_cameras, list_streams, list_workflow_blocks, look_around, memory_note, memory_search,
-    preview_workflow, propose_control, propose_deployment, propose_ingest, propose_job,
-    query_archive, query_events, retrieve_archive, start_setup, stream_status, update_plan,
-    validate_workflow,
+    get_observations, get_snapshot, infer_image, keep_pattern, list_available_models, list_cameras,
+    list_streams, list_workflow_blocks, look_around, memory_note, memory_search, preview_workflow,
+    propose_control, propose_deployment, propose_ingest, propose_job, query_archive, query_events,
+    retrieve_archive, start_setup, stream_status, update_plan, validate_workflow,
 };
 use crate::permissions::ToolPermissions;
 
@@ -39,7 +38,6 @@ const ALL: [&Tool; 30] = [
     &update_plan::TOOL,
     &start_setup::TOOL,
     &query_archive::TOOL,
-
     &retrieve_archive::TOOL,
     &archive_selection::PRUNE,
     &archive_selection::PROPOSE_DESTROY,
