@@ -56,10 +56,12 @@ impl JobCommands {
             ..Provenance::default()
         };
         let job = self.jobs.create_from(plan, origin, output, from)?;
-        job_trace::submitted(&self.trace, job.info()).map_err(|error| {
+        if let Err(error) = job_trace::submitted(&self.trace, job.info()) {
+            // Nothing of a job that is not recorded may stay.
+            self.jobs.delete_with_outputs(job).ok();
             let sentence = format!("the audit log can't be written: {error}; free disk space");
-            Failure::new(Exit::Failed, sentence)
-        })?;
+            return Err(Failure::new(Exit::Failed, sentence));
+        }
         // The new job counts, but is the last to go.
         let removed = self.prune()?;
         if !removed.is_empty() {

@@ -81,6 +81,7 @@ pub(super) fn list(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
             Err(failure) => out.note(failure.to_string()),
         }
     }
+    shown.sort_by_key(|job| job.created_ms);
     table(&shown, out);
     Ok(())
 }
