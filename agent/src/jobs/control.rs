@@ -69,7 +69,11 @@ impl JobService {
         let noted = trace
             .note(Timestamp::now(), "job_resumed", details)
             .map_err(JobServiceError::Audit)
-            .and_then(|()| Ok(job.withdraw_cancel()?));
+            .and_then(|()| {
+                job.withdraw_cancel()?;
+                // Before the answer: a restart resumes it then.
+                Ok(job.reopen()?)
+            });
         let mut state = lock(&self.0.state);
         match noted {
             Ok(()) => {

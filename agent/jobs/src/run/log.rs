@@ -30,7 +30,7 @@ pub struct LogLine {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum LogRecord {
-    /// A process began to run the job, or went on with it.
+    /// A process began to run the job, went on with it, or queued it again.
     Opened,
     Started {
         step: String,

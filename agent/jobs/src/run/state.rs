@@ -74,6 +74,16 @@ impl JobFolder {
         Ok(log.append(LogRecord::Ended { how })?)
     }
 
+    /// Records that an ended job is queued again: until it ends, it counts as interrupted.
+    ///
+    /// # Errors
+    /// If it runs, or its log can't be written.
+    pub fn reopen(&self) -> Result<(), JobFolderError> {
+        let _lock = self.lock_exclusive()?;
+        let (log, _) = JobLog::open(&self.path.join(LOG))?;
+        Ok(log.append(LogRecord::Opened)?)
+    }
+
     /// Records that the job must end, for a process that resumes jobs by itself. Durable on return.
     ///
     /// # Errors
