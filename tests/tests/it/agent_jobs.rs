@@ -17,6 +17,9 @@ use watchkeeper_tests::scene::{LONG, STREET, door_workflow};
 use crate::jobs::{PLAN, content, write_pictures};
 
 const KILLS: u64 = 4;
+/// Without a runtime each try fails, and the next one comes after five minutes.
+const SLOW: &str = "name: slow\nsteps:\n  - {name: events, tool: event_pictures, params: {since: \
+                    2026-01-01, folder: pictures}, retry: {tries: 3, pauses_s: [300]}}\n";
 
 /// A box without cameras, and its agent.
 struct Site {
@@ -49,7 +52,11 @@ impl Site {
     }
 
     fn submit(&self) -> anyhow::Result<String> {
-        let accepted = self.api.json("POST", "/v1/jobs", Some(&self.plan()?))?;
+        self.submit_plan(&self.plan()?)
+    }
+
+    fn submit_plan(&self, body: &Value) -> anyhow::Result<String> {
+        let accepted = self.api.json("POST", "/v1/jobs", Some(body))?;
         Ok(accepted["job"].as_str().context("no job")?.to_owned())
     }
 
@@ -144,12 +151,9 @@ fn command_follows_shows_cancels_and_resumes_jobs_of_the_agent() -> anyhow::Resu
     assert_eq!(shown[0]["state"], "done");
     let out = site.command(&["show", id, "best", "count"])?.output()?;
     assert_eq!(String::from_utf8(out.stdout)?.trim(), "6");
-    // Without a runtime each try fails, and the next one comes after five minutes.
-    let slow = "name: slow\nsteps:\n  - {name: events, tool: event_pictures, params: {since: \
-                2026-01-01, folder: pictures}, retry: {tries: 3, pauses_s: [300]}}\n";
     let mut ids = Vec::new();
     let refused = loop {
-        let body = json!({"plan": slow});
+        let body = json!({"plan": SLOW});
         let (status, answer) = site.api.request("POST", "/v1/jobs", Some(&body))?;
         match status {
             202 => ids.push(answer["job"].as_str().context("no job")?.to_owned()),
@@ -217,12 +221,18 @@ fn remote_client_reads_no_folder_and_sees_no_local_job() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// State of a schedule that was due long ago, as an earlier run of the agent left it.
-fn store_past(bench: &Bench, name: &str) -> anyhow::Result<()> {
+/// State of schedules that were due long ago, as an earlier run of the agent left it, with the last
+/// job of each.
+fn store_past(bench: &Bench, schedules: &[(&str, Option<&str>)]) -> anyhow::Result<()> {
     let folder = bench.path("state/assistant");
     fs::create_dir_all(&folder)?;
-    let cron = json!({"settled": "2026-01-01T00:00:00Z", "last_due": null});
-    let state = json!({"schedules": {name: {"cron": cron}}});
+    let begin = "2026-01-01T00:00:00Z";
+    let stored = schedules.iter().map(|(name, job)| {
+        let last = job.map(|job| json!({"due": begin, "job": job, "is_settled": false}));
+        let cron = json!({"settled": begin, "last_due": null});
+        ((*name).to_owned(), json!({"cron": cron, "last": last}))
+    });
+    let state = json!({"schedules": Value::Object(stored.collect())});
     Ok(fs::write(folder.join("schedules.json"), state.to_string())?)
 }
 
@@ -240,7 +250,7 @@ fn missed_schedule_runs_once_and_not_again_after_kills() -> anyhow::Result<()> {
          [agent.jobs.never]\nplan = \"plan.yaml\"\ncron = \"0 6 * * MON\"\n",
         output.display()
     ))?;
-    store_past(&bench, "weekly")?;
+    store_past(&bench, &[("weekly", None)])?;
     let mut site = Site::of(bench)?;
     for restart in 0..3 {
         let weekly = wait_up_to(LONG, "the missed job", || {
@@ -260,6 +270,57 @@ fn missed_schedule_runs_once_and_not_again_after_kills() -> anyhow::Result<()> {
     assert_eq!(folders.len(), 1);
     let never = site.schedule("never").context("no schedule")?;
     ensure!(never["last"].is_null(), "{never}");
+    Ok(())
+}
+
+#[test]
+fn cancelled_job_is_not_resumed_by_a_restart_but_by_a_person() -> anyhow::Result<()> {
+    let site = Site::new("")?;
+    let id = site.submit_plan(&json!({"plan": SLOW}))?;
+    site.wait_for_state(&id, "running")?;
+    let path = format!("/v1/jobs/{id}");
+    site.api.json("POST", &format!("{path}/cancel"), None)?;
+    let site = site.restart()?;
+    site.wait_for_state(&id, "cancelled")?;
+    site.api.json("POST", &format!("{path}/resume"), None)?;
+    site.wait_for_state(&id, "running")?;
+    let site = site.restart()?;
+    site.wait_for_state(&id, "running")?;
+    let nowhere = "name: x\nsteps:\n  - {name: days, tool: group, params: {pictures: \
+                   \"job://20200101-000000-abc/list/pictures\", by: day}}\n";
+    let body = json!({"plan": nowhere});
+    let (status, answer) = site.api.request("POST", "/v1/jobs", Some(&body))?;
+    assert_eq!(status, 400, "{answer}");
+    let body = json!({"plan": SLOW, "origin": "x".repeat(2001)});
+    let (status, answer) = site.api.request("POST", "/v1/jobs", Some(&body))?;
+    assert_eq!(status, 400, "{answer}");
+    Ok(())
+}
+
+#[test]
+fn schedule_waits_for_the_end_of_its_last_job() -> anyhow::Result<()> {
+    let site = Site::new("")?;
+    let slow = site.submit_plan(&json!({"plan": SLOW}))?;
+    site.wait_for_state(&slow, "running")?;
+    site.agent.kill()?;
+    let bench = site.bench;
+    write_pictures(&bench.path("photos"), 2)?;
+    let folder = bench.path("photos");
+    let plan = PLAN.replace("folder: photos", &format!("folder: {folder:?}"));
+    fs::write(bench.path("plan.yaml"), plan)?;
+    bench.configure(
+        "[agent.jobs.weekly]\nplan = \"plan.yaml\"\ncron = \"0 6 * * MON\"\ncatch_up = true\n",
+    )?;
+    store_past(&bench, &[("weekly", Some(slow.as_str()))])?;
+    let site = Site::of(bench)?;
+    let weekly = wait_for("the schedule", || site.schedule("weekly"))?;
+    assert_eq!(weekly["job"], json!(slow));
+    assert_eq!(site.ask(&["list"])?.len(), 1);
+    site.ask(&["cancel", &slow])?;
+    wait_up_to(LONG, "the next job", || {
+        site.schedule("weekly")
+            .filter(|schedule| schedule["job"] != json!(slow) && schedule["state"] == "done")
+    })?;
     Ok(())
 }
 
@@ -401,25 +462,36 @@ fn failed_job_of_a_schedule_is_sent_to_the_channels() -> anyhow::Result<()> {
     let broken = "name: broken\nsteps:\n  - {name: list, tool: list_pictures, \
                   params: {folder: /nowhere/at/all}, retry: {tries: 1}}\n";
     fs::write(bench.path("broken.yaml"), broken)?;
+    fs::write(
+        bench.path("blocked.yaml"),
+        PLAN.replace("measure_quality", "weigh"),
+    )?;
     bench.configure(&format!(
         "[channels.office]\nurl = \"{}\"\nmin_severity = \"warning\"\n\
          [agent.jobs.weekly]\nplan = \"broken.yaml\"\ncron = \"0 6 * * MON\"\ncatch_up = true\n\
-         notify_failure = true\n",
+         notify_failure = true\n\
+         [agent.jobs.blocked]\nplan = \"blocked.yaml\"\ncron = \"0 6 * * MON\"\n\
+         catch_up = true\nnotify_failure = true\n",
         hooks.url("/hook")
     ))?;
-    store_past(&bench, "weekly")?;
-    let _runtime = bench.runtime()?;
+    store_past(&bench, &[("weekly", None), ("blocked", None)])?;
     let _site = Site::of(bench)?;
-    let sent = wait_up_to(LONG, "the notification", || {
-        let mut requests = hooks.requests().into_iter();
-        requests.find(|request| text_of(request).contains("The job of schedule weekly failed"))
-    })?;
-    ensure!(text_of(&sent).contains("job_failed"), "{}", text_of(&sent));
+    let sent = |words: &str| {
+        wait_up_to(LONG, words, || {
+            let mut requests = hooks.requests().into_iter();
+            requests.find(|request| text_of(request).contains(words))
+        })
+    };
+    let failed = text_of(&sent("The job of schedule weekly failed")?);
+    ensure!(failed.contains("job_failed"), "{failed}");
+    let blocked = text_of(&sent("Schedule blocked started no job")?);
+    ensure!(blocked.contains("no tool"), "{blocked}");
     Ok(())
 }
 
+/// The body of a notification, which is a form.
 fn text_of(request: &Request) -> String {
-    String::from_utf8_lossy(&request.body).into_owned()
+    request.text().replace('+', " ")
 }
 
 #[test]
