@@ -395,29 +395,17 @@ fn llm_section(llm: &LlmConfig) -> Value {
         "month_usd": llm.month_usd,
         "second_opinion": llm.second_opinion,
     });
-    set(
-        &mut section,
-        "base_url",
-        llm.base_url.as_deref().map(redact::uri),
-    );
+    let url = llm.base_url.as_deref().map(redact::uri);
+    set(&mut section, "base_url", url);
     set(&mut section, "key", llm.key.as_ref().map(|_| "***"));
-    set(
-        &mut section,
-        "key_file",
-        llm.key_file.as_deref().map(absolute),
-    );
-    set(
-        &mut section,
-        "program",
-        llm.program.as_deref().map(absolute),
-    );
+    let key_file = llm.key_file.as_deref().map(absolute);
+    set(&mut section, "key_file", key_file);
+    let program = llm.program.as_deref().map(absolute);
+    set(&mut section, "program", program);
     set(&mut section, "model", llm.model.as_ref());
     set(&mut section, "large_model", llm.large_model.as_ref());
-    set(
-        &mut section,
-        "models_file",
-        llm.models_file.as_deref().map(absolute),
-    );
+    let models_file = llm.models_file.as_deref().map(absolute);
+    set(&mut section, "models_file", models_file);
     section
 }
 

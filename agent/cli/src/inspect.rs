@@ -6,6 +6,7 @@
 
 mod archive;
 mod chains;
+mod finding;
 mod schedules;
 
 use std::collections::BTreeMap;
@@ -16,8 +17,8 @@ use std::path::Path;
 use secrecy::ExposeSecret as _;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    ChannelConfig, Config, ConfigError, Findings, Origin, SecretSource, SinksConfig,
-    SkippedSections, channels, redact,
+    ChannelConfig, Config, ConfigError, Findings, SecretSource, SinksConfig, SkippedSections,
+    channels, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{ClipMaterial, RuleSpec};
@@ -26,21 +27,11 @@ use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
 use super::lookup_check;
+use finding::{error, shown};
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
 use watchkeeper_assistant::llm::catalogue;
 use watchkeeper_assistant::notes;
-
-/// Creates the error of a key; the configuration adds its file and line.
-fn error(key: impl Into<String>, found: Option<String>, problem: String) -> ConfigError {
-    let mut error = ConfigError::new(key, problem, Origin::Default);
-    error.found = found;
-    error
-}
-
-fn shown(path: &Path) -> Option<String> {
-    Some(path.display().to_string())
-}
 
 /// Checks everything that a configuration names, also in sections that it skips.
 pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {

@@ -3,7 +3,7 @@
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_config::{ArchiveConfig, ConfigError, SecretSource};
 
-use super::{error, shown};
+use super::finding::{error, shown};
 
 /// Checks what the agent reads: the secret of the bucket, and the folders to ingest from.
 pub(super) fn check(archive: &ArchiveConfig) -> Vec<ConfigError> {

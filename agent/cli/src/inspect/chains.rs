@@ -3,7 +3,7 @@
 use watchkeeper_config::{Config, ConfigError, LookupKind, LookupValue, SkippedSections};
 use watchkeeper_contract::rule::DecideSpec;
 
-use super::error;
+use super::finding::error;
 
 /// Sources of chains that are no look-ups.
 const OWN_SOURCES: [&str; 5] = ["box", "code", "text", "model", "person"];

@@ -3,7 +3,7 @@
 use watchkeeper_agent::jobs;
 use watchkeeper_config::{Config, Findings, ScheduledWork, SkippedSections, Trigger};
 
-use super::error;
+use super::finding::error;
 
 /// Checks `[agent.jobs.NAME]`. A camera or rule that the file does not have is a note: it may be
 /// deployed by hand.

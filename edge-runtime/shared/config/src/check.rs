@@ -71,8 +71,6 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let channels = outside::channels(&values, &mut errors);
     outside::unknown_channels(&values, &channels, &mut warnings);
     let agent_api = agent::api(&values, &mut errors);
-    let jobs = jobs::schedules(&values, &mut warnings);
-    let lookups = lookups::lookups(&values, &mut errors, &mut skipped);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
         box_id: box_id.unwrap_or_else(|| name_of("box")),
@@ -93,7 +91,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         mqtt,
         agent: agent_bounds(&values),
         look: agent::look(&values, &mut errors),
-        lookups,
+        lookups: lookups::lookups(&values, &mut errors, &mut skipped),
         memory: memory(&values, &models),
         agent_api,
         archive: archive::archive(&values, &mut errors),
@@ -102,7 +100,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         llm,
         sinks,
         channels,
-        jobs,
+        jobs: jobs::schedules(&values, &mut warnings),
         warnings,
         declared: declared(&values),
     };

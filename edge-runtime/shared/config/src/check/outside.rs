@@ -165,8 +165,8 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
     channels
 }
 
-/// Warns about rules that name an unknown channel, also of pipelines with other errors. The pipeline
-/// runs; only this notification is missing.
+/// Warns about rules that name an unknown channel, also of pipelines with other errors. The
+/// pipeline runs; only this notification is missing.
 pub(super) fn unknown_channels(
     values: &Values<'_>,
     channels: &[ChannelConfig],
