@@ -232,12 +232,13 @@ fn dependencies(plan: &mut Plan, changes: &mut Vec<Change>) {
     for step in &mut plan.steps {
         let mut kept: Vec<String> = Vec::new();
         for needed in std::mem::take(&mut step.depends_on) {
-            let near = nearest(&needed, names.iter().map(String::as_str));
+            // Only for unknown names: all others are compared.
+            let near = || nearest(&needed, names.iter().map(String::as_str));
             if needed == step.name {
                 report(changes, &step.name, "no longer waits for itself".to_owned());
             } else if names.contains(&needed) {
                 kept.push(needed);
-            } else if let Some(near) = near.filter(|name| *name != step.name) {
+            } else if let Some(near) = near().filter(|name| *name != step.name) {
                 report(
                     changes,
                     &step.name,
