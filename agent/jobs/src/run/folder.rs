@@ -21,9 +21,10 @@ use sha2::{Digest as _, Sha256};
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
+use super::error::{JobFolderError, io_error};
 use super::info::{JobId, JobInfo, Provenance};
 use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
-use super::outputs::{own, require_empty};
+use super::marker::{own, require_empty};
 use crate::plan::{CheckedPlan, Plan};
 use crate::target;
 use crate::tool::is_name;
@@ -50,35 +51,6 @@ const CANCEL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Attempts to find an unused ID.
 const MAX_IDS: u32 = 1000;
-
-#[derive(Debug, thiserror::Error)]
-pub enum JobFolderError {
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("no job {0:?}; `watchkeeper job list` shows all")]
-    Unknown(String),
-    #[error("{number} jobs begin with {begin:?}; add letters")]
-    Ambiguous { begin: String, number: usize },
-    #[error("step {step} of job {job} is not done; `watchkeeper job resume {job}` goes on")]
-    NotDone { job: String, step: String },
-    #[error("job {0} is running in another process")]
-    Running(String),
-    #[error("the output folder {} is not empty; choose a new one with --output", .0.display())]
-    NotEmpty(PathBuf),
-    #[error("the path {} is not UTF-8; choose another output folder", .0.display())]
-    NotText(PathBuf),
-    #[error("the output folder {} is no longer that of this job; move it back", .0.display())]
-    NotOwned(PathBuf),
-    #[error("{} is damaged: {why}", path.display())]
-    Damaged { path: PathBuf, why: String },
-    #[error(transparent)]
-    JobLog(#[from] LogError),
-}
-
-pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {
-    let path = path.to_owned();
-    move |source| JobFolderError::Io { path, source }
-}
 
 /// All jobs of a user.
 #[derive(Debug, Clone)]

@@ -6,10 +6,12 @@
 //!   `retention` bounds all.
 //! - `runner` ties them together.
 
+mod error;
 mod execution;
 mod folder;
 mod info;
 mod log;
+mod marker;
 mod outputs;
 mod retention;
 mod revise;
@@ -19,8 +21,9 @@ mod state;
 mod tests;
 mod trajectory;
 
+pub use error::JobFolderError;
 pub use execution::Ended;
-pub use folder::{INFO, JobFolder, JobFolderError, Jobs, LOG, RESULTS};
+pub use folder::{INFO, JobFolder, Jobs, LOG, RESULTS};
 pub use info::{JobId, JobInfo, Planned, PlannedBy, Provenance, ScheduledRun};
 pub use log::{LogError, LogLine, LogRecord, StepResult};
 pub use retention::JobLimits;

@@ -5,47 +5,19 @@
 //! - Only listed files are removed: what others put beside them stays, also in folders of the job.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use watchkeeper_pictures::folder::JOB_MARKER;
 use watchkeeper_store::durable;
 
-use super::folder::{JobFolder, JobFolderError, RESULTS, finished, io_error};
+use super::error::{JobFolderError, io_error};
+use super::folder::{JobFolder, RESULTS, finished};
 use super::log::{LogLine, LogRecord};
+use super::marker::{own, require_empty};
 use crate::target;
 use crate::tool::is_name;
-
-/// Refuses a folder with content: what is there is not of this job.
-pub(super) fn require_empty(output: &Path) -> Result<(), JobFolderError> {
-    match fs::read_dir(output) {
-        Ok(mut entries) => match entries.next() {
-            None => Ok(()),
-            Some(_) => Err(JobFolderError::NotEmpty(output.to_owned())),
-        },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(io_error(output)(source)),
-    }
-}
-
-/// Creates the output folder and marks it as the job's, durably.
-pub(super) fn own(output: &Path, id: &str) -> Result<(), JobFolderError> {
-    fs::create_dir_all(output).map_err(io_error(output))?;
-    let marker = output.join(JOB_MARKER);
-    let mut file = match File::create_new(&marker) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(JobFolderError::NotEmpty(output.to_owned()));
-        }
-        Err(source) => return Err(io_error(&marker)(source)),
-    };
-    let written = file.write_all(id.as_bytes()).and_then(|()| file.sync_all());
-    written.map_err(io_error(&marker))?;
-    let above = output.parent().unwrap_or(Path::new("/"));
-    let synced = durable::sync_folder(output).and_then(|()| durable::sync_folder(above));
-    synced.map_err(io_error(output))
-}
 
 impl JobFolder {
     /// Whether the marker in the output folder names this job.

@@ -12,7 +12,8 @@
 
 use std::cmp::Reverse;
 
-use super::folder::{JobFolder, JobFolderError, Jobs};
+use super::error::JobFolderError;
+use super::folder::{JobFolder, Jobs};
 use super::info::JobId;
 use super::state::JobState;
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::folder::{JobFolder, JobFolderError, finished};
+use super::error::JobFolderError;
+use super::folder::{JobFolder, finished};
 use super::log::LogRecord;
 use crate::plan::{CheckedPlan, Plan, read};
 use crate::tool::{Kind, Toolbox};

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::error::JobFolderError;
 use super::execution::{AfterFailure, Ended, Execution, Start, StepState};
-use super::folder::{JobFolder, JobFolderError, Jobs, RunLock, finished};
+use super::folder::{JobFolder, Jobs, RunLock, finished};
 use super::log::{JobLog, LogError, LogLine, LogRecord, StepResult};
 use crate::plan::reference::{self, Address, INPUTS, Reference};
 use crate::plan::{Call, CheckedPlan, Fault, Step, check, read};

@@ -7,8 +7,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use watchkeeper_store::durable;
 
+use super::error::{JobFolderError, io_error};
 use super::execution::Ended;
-use super::folder::{JobFolder, JobFolderError, LOG, io_error};
+use super::folder::{JobFolder, LOG};
 use super::log::{JobLog, LogLine, LogRecord};
 use crate::target;
 

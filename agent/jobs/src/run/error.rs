@@ -1,0 +1,35 @@
+//! Why a job could not be read or changed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::log::LogError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum JobFolderError {
+    #[error("{}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("no job {0:?}; `watchkeeper job list` shows all")]
+    Unknown(String),
+    #[error("{number} jobs begin with {begin:?}; add letters")]
+    Ambiguous { begin: String, number: usize },
+    #[error("step {step} of job {job} is not done; `watchkeeper job resume {job}` goes on")]
+    NotDone { job: String, step: String },
+    #[error("job {0} is running in another process")]
+    Running(String),
+    #[error("the output folder {} is not empty; choose a new one with --output", .0.display())]
+    NotEmpty(PathBuf),
+    #[error("the path {} is not UTF-8; choose another output folder", .0.display())]
+    NotText(PathBuf),
+    #[error("the output folder {} is no longer that of this job; move it back", .0.display())]
+    NotOwned(PathBuf),
+    #[error("{} is damaged: {why}", path.display())]
+    Damaged { path: PathBuf, why: String },
+    #[error(transparent)]
+    JobLog(#[from] LogError),
+}
+
+pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {
+    let path = path.to_owned();
+    move |source| JobFolderError::Io { path, source }
+}
