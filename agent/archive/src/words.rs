@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::civil::Weekday;
+use jiff::civil::{Date, Weekday};
 use jiff::{ToSpan as _, Zoned};
 
 use crate::entry::{Entry, Retention};
@@ -222,17 +222,25 @@ impl Reader<'_> {
     /// Reads a span of time.
     fn take_time(&mut self) -> usize {
         let today = self.now.date();
-        let day = |date: jiff::civil::Date| date.to_zoned(self.now.time_zone().clone()).ok();
+        let day = |date: Date| date.to_zoned(self.now.time_zone().clone()).ok();
+        let monday = |weeks: i64| {
+            let back = i64::from(today.weekday().to_monday_zero_offset()) + 7 * weeks;
+            today.checked_sub(back.days()).ok().and_then(day)
+        };
         let (from, to, count) = match (self.word(0), self.word(1)) {
             ("today", _) => (day(today), None, 1),
             ("yesterday", _) => (today.yesterday().ok().and_then(day), day(today), 1),
+            // As jobs read it: the calendar's; "past" counts from now.
+            ("last", "week") => (monday(1), monday(0), 2),
+            ("last", "month") => {
+                let first = today.first_of_month();
+                let before = first.checked_sub(1.month()).ok().and_then(day);
+                (before, day(first), 2)
+            }
             ("last" | "past", unit @ ("hour" | "day" | "week" | "month")) => {
                 (self.ago(1, unit), None, 2)
             }
-            ("this", "week") => {
-                let back = i64::from(today.weekday().to_monday_zero_offset());
-                (today.checked_sub(back.days()).ok().and_then(day), None, 2)
-            }
+            ("this", "week") => (monday(0), None, 2),
             ("this", "month") => (day(today.first_of_month()), None, 2),
             ("last" | "past", number) => match number.parse() {
                 Ok(number) => (self.ago(number, self.word(2)), None, 3),
@@ -336,6 +344,15 @@ mod tests {
         assert_eq!(query.class.as_deref(), Some("person"));
         assert_eq!(query.zone.as_deref(), Some("bay 2"));
         assert_eq!(query.since, at("2026-11-22T23:00:00Z"));
+        let query = read("cars last week").query;
+        assert_eq!(query.since, at("2026-11-15T23:00:00Z"));
+        assert_eq!(query.until, at("2026-11-22T23:00:00Z"));
+        let query = read("cars in the past week").query;
+        assert_eq!(query.since, at("2026-11-18T11:00:00Z"));
+        assert_eq!(query.until, None);
+        let query = read("cars last month").query;
+        assert_eq!(query.since, at("2026-09-30T22:00:00Z"));
+        assert_eq!(query.until, at("2026-10-31T23:00:00Z"));
         let query = read("buses with \"HH AB\" in the past 3 hours").query;
         assert_eq!(query.text.as_deref(), Some("HH AB"));
         assert_eq!(query.since, at("2026-11-25T08:00:00Z"));

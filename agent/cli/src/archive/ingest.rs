@@ -40,6 +40,11 @@ pub(super) async fn run(
     client: &AgentClient,
     out: &Output,
 ) -> Result<(), Failure> {
+    if args.name.is_some() && args.sources.len() > 1 {
+        return Err(Failure::input(
+            "--name is for one content; name one source, or leave --name out",
+        ));
+    }
     let options = options(&args);
     let mut count = 0;
     for text in &args.sources {

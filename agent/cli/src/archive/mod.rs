@@ -258,11 +258,15 @@ async fn get(
     client: &AgentClient,
     out: &Output,
 ) -> Result<(), Failure> {
+    let output = match output {
+        Some(output) => output,
+        // A place that nobody named must be free.
+        None => free_place(name.name().into())?,
+    };
     let path = format!("archive/entries/{name}?skip_cache={skip_cache}");
     let answer = client.send(client.request(Method::GET, &path)).await?;
     let tier = header(&answer, "x-watchkeeper-tier");
     let hash = header(&answer, "x-watchkeeper-sha256");
-    let output = output.unwrap_or_else(|| name.name().into());
     let bytes = save(&output, answer, &hash).await?;
     let saved = json!({
         "type": "saved", "name": name, "file": output, "bytes": bytes, "tier": tier,
@@ -271,6 +275,16 @@ async fn get(
         format!("Saved {} ({bytes} bytes, from {tier})", output.display())
     });
     Ok(())
+}
+
+fn free_place(place: PathBuf) -> Result<PathBuf, Failure> {
+    match place.symlink_metadata() {
+        Err(_) => Ok(place),
+        Ok(_) => Err(Failure::input(format!(
+            "{} exists; name another file, or this one, with --output",
+            place.display()
+        ))),
+    }
 }
 
 /// A header of an answer; empty if it is absent.
