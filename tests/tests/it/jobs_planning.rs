@@ -167,7 +167,8 @@ fn model_that_fails_leaves_the_part_that_the_rules_understand() -> anyhow::Resul
     let note = notes(&objects).join("\n");
     ensure!(note.contains("they do not understand: moody"), "{note}");
     assert_eq!(pictures(&bench, "a/album")?, 6);
-    Ok(drop(model))
+    drop(model);
+    Ok(())
 }
 
 #[test]

@@ -666,7 +666,6 @@ fn of_stream(before_s: f64, after_s: f64) -> ClipSpec {
         before_s,
         after_s,
         made_of: ClipMaterial::Stream,
-        ..ClipSpec::default()
     }
 }
 
