@@ -1,7 +1,7 @@
 //! Evidence bundles: one file with all that the box has about an event or a job, signed by it.
 //!
 //! Owns the form of the file ([`archive`]), its signature ([`signature`]), its records with their
-//! place in the hash chain ([`record_line`]), [`write`] and [`verify`].
+//! place in the hash chain ([`record_line`]), [`mod@write`] and [`mod@verify`].
 //!
 //! - A bundle has one form: equal contents are equal bytes, and any other byte is refused.
 //! - Files are streamed. Texts that must be read whole have a common bound.
