@@ -39,3 +39,4 @@ pub mod review_links;
 pub mod run;
 pub mod second_opinion;
 pub mod status;
+mod stored_cursor;

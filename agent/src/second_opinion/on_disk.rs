@@ -11,14 +11,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, log_key, log_seq, pages};
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, pages};
 
 use super::Case;
 use super::queue::Progress;
+use crate::stored_cursor;
 
 const OPINIONS: Keyspace = Keyspace::new("opinions");
 const MARK: Keyspace = Keyspace::new("opinions_mark");
-const REACHED: &[u8] = b"reached";
 const VERSION: u8 = 1;
 const PAGE: usize = 64;
 
@@ -35,21 +35,13 @@ enum Stored {
 /// # Errors
 /// When the store fails.
 pub fn stored_cursor(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
-    match store.get(MARK, REACHED) {
-        Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
-        Err(StoreError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    stored_cursor::read(store, MARK)
 }
 
 /// The operation that stores the tail's cursor.
 #[must_use]
 pub fn cursor_op(cursor: EventSeq) -> Op {
-    Op::Put {
-        keyspace: MARK,
-        key: REACHED.to_vec(),
-        value: log_key(cursor.0).to_vec(),
-    }
+    stored_cursor::op(MARK, cursor)
 }
 
 /// The operation that stores the progress of an event; `None` deletes it.
