@@ -100,13 +100,15 @@ fn clip_of_the_stream_has_the_camera_s_size_and_states_its_start() -> anyhow::Re
         "{clip:#}"
     );
     assert!((2.0 - 0.2..2.0 + 0.3).contains(&after_s), "{clip:#}");
-    let (size, number, length_s) = watch(&bench, &clip)?;
+    check_content(&bench, &clip, before_s + after_s)
+}
+
+/// Decodes a clip, and compares its size, length and number of pictures with those of the stream.
+fn check_content(bench: &Bench, clip: &Value, seconds: f64) -> anyhow::Result<()> {
+    let (size, number, length_s) = watch(bench, clip)?;
     assert_eq!(size, [1280, 720]);
-    assert!(
-        (length_s - before_s - after_s).abs() < 0.3,
-        "{length_s}: {clip:#}"
-    );
-    let expected = (before_s + after_s) * 15.0;
+    assert!((length_s - seconds).abs() < 0.3, "{length_s}: {clip:#}");
+    let expected = seconds * 15.0;
     assert!(
         (number as f64 - expected).abs() < 6.0,
         "{number} pictures: {clip:#}"
@@ -133,18 +135,7 @@ fn clip_of_the_stream_ends_where_the_camera_was_connected_again() -> anyhow::Res
     let (before_s, after_s) = (clip["before_s"].as_f64(), clip["after_s"].as_f64());
     let (before_s, after_s) = (before_s.context("before_s")?, after_s.context("after_s")?);
     assert!(after_s < 40.0, "the new stream is not in it: {clip:#}");
-    let (size, number, length_s) = watch(&bench, &clip)?;
-    assert_eq!(size, [1280, 720]);
-    assert!(
-        (length_s - before_s - after_s).abs() < 0.3,
-        "{length_s}: {clip:#}"
-    );
-    let expected = (before_s + after_s) * 15.0;
-    assert!(
-        (number as f64 - expected).abs() < 6.0,
-        "{number} pictures: {clip:#}"
-    );
-    Ok(())
+    check_content(&bench, &clip, before_s + after_s)
 }
 
 #[test]

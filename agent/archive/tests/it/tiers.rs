@@ -1,10 +1,11 @@
 //! memcached and S3: what they hold, how they fail, what is never lost.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Tier};
+use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Settings, Tier};
 
 use crate::support::{BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for};
 
@@ -111,14 +112,19 @@ async fn killed_memcached_loses_nothing_and_is_used_again() {
     .await;
 }
 
+/// Settings with an object tier and no fast tier.
+fn with_objects(folder: &Path, server: &S3Server) -> Settings {
+    let mut settings = settings(folder);
+    settings.memory_bytes = 0;
+    settings.objects = Some(S3Server::tier(&[server.address]));
+    settings
+}
+
 #[tokio::test]
 async fn object_tier_gets_copies_and_repairs_a_damaged_file() {
     let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = S3Server::start(objects.path());
-    let mut settings = settings(folder.path());
-    settings.memory_bytes = 0;
-    settings.objects = Some(S3Server::tier(&[server.address]));
-    let archive = open(settings);
+    let archive = open(with_objects(folder.path(), &server));
     let serving = tokio::spawn({
         let archive = archive.clone();
         async move { archive.serve_objects().await }
@@ -204,10 +210,7 @@ async fn killed_object_tier_delays_copies_and_loses_none() {
 async fn wrong_answer_of_the_object_tier_deletes_nothing_there() {
     let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = S3Server::start(objects.path());
-    let mut settings = settings(folder.path());
-    settings.memory_bytes = 0;
-    settings.objects = Some(S3Server::tier(&[server.address]));
-    let archive = open(settings);
+    let archive = open(with_objects(folder.path(), &server));
     ingest(&archive, "yard/a.jpg", b"alpha").await;
     let hash = ContentHash::of(b"alpha").to_string();
     let object = objects.path().join(BUCKET).join("box").join(&hash);
