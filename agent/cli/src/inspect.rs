@@ -104,6 +104,13 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
     if let Some(problem) = unusable_folder(&config.state_dir) {
         errors.push(error(
             "runtime.state_dir",
+    for (nth, folder) in config.dry_run_roots.iter().enumerate() {
+        if !folder.is_dir() {
+            let key = format!("runtime.dry_run_roots[{nth}]");
+            let problem = "no such folder; create it, or remove it here".to_owned();
+            errors.push(error(key, shown(folder), problem));
+        }
+    }
             shown(&config.state_dir),
             problem,
         ));
