@@ -173,6 +173,7 @@ impl Session {
             camera: new_camera(offer).cloned(),
             why: format!("the user corrected it: {}", quoted(&offer.corrections)),
             worked: Some(offer.full_request()),
+            said: None,
             times: 1,
         };
         let notes = self.notes().and_then(Notes::open);
