@@ -384,6 +384,7 @@ impl Boot<'_> {
             checkpoints,
             coverage,
             history,
+            dry_run_roots: config.dry_run_roots.clone(),
             effects: Arc::clone(&effects),
             privacy: PrivacyMasks::new(config),
             declared: config.declared.clone(),

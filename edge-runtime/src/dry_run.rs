@@ -1,30 +1,26 @@
-//! Tries a pipeline on the next seconds of its source, or on a kept clip: its counts, events and
-//! errors.
+//! Tries a pipeline on the next seconds of its source, on a kept clip or on a file: its counts,
+//! events and errors.
 //!
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
 //!   deployment. Nothing is journaled, stored, recorded, drawn or listed.
-//! - A clip is one of the source of the pipeline. Its frames have the size of the source and the
-//!   time at which they were recorded.
+//! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
+
+mod footage;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use image::imageops::{FilterType, resize};
-use watchkeeper_contract::event::{Event, Phase, Verdict};
-use watchkeeper_contract::id::{EventId, SourceId};
+use watchkeeper_contract::event::{Phase, Verdict};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::source::{Pace, SourceSpec};
-use watchkeeper_contract::time::Wall;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::Change;
-use watchkeeper_vision::frame::{Frame, Picture};
-use watchkeeper_vision::jpeg;
 
+use self::footage::Footage;
 use crate::capture::mailbox::{FrameReceiver, Recv};
-use crate::capture::source::{Deps, Source, SourceHandle};
 use crate::clock;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
@@ -40,8 +36,6 @@ const MAX_WALL: Duration = Duration::from_secs(120);
 const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval of checking the time and the caller.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// Extension of the pictures among the media.
-const PICTURE: &str = "jpg";
 /// Maximum number of listed events.
 const MAX_EVENTS: usize = 200;
 
@@ -79,10 +73,9 @@ pub fn run(
     if let Some(mask) = manager.class_mask(&spec.source) {
         run = run.masking(Arc::clone(mask));
     }
-    let clip = request.clip.as_deref();
-    let clip = clip.map(|id| Clip::open(manager, &spec, id)).transpose()?;
-    let frames = match &clip {
-        Some(clip) => clip.handle.subscribe(),
+    let footage = Footage::open(manager, request)?;
+    let frames = match &footage {
+        Some(footage) => footage.subscribe(),
         None => manager.watch(&spec.source)?,
     };
     let mut report = DryRunReport {
@@ -91,7 +84,7 @@ pub fn run(
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let frames_taken = take_frames(&mut run, &frames, clip.as_ref(), &mut report, is_gone)?;
+    let frames_taken = take_frames(&mut run, &frames, footage.as_ref(), &mut report, is_gone)?;
     drop(frames);
     if frames_taken == 0 {
         let why = report.ended.unwrap_or_default();
@@ -106,104 +99,11 @@ pub fn run(
     Ok(report)
 }
 
-/// A kept clip, played as a source of its own that nothing lists.
-struct Clip {
-    handle: SourceHandle,
-    /// Size of the pictures of the camera.
-    size: [u32; 2],
-    /// Arrival of its first picture.
-    start: Wall,
-}
-
-impl Clip {
-    /// Opens the clip with the media id `id`. Only media of the journal are opened, no other file.
-    fn open(manager: &Manager, spec: &PipelineSpec, id: &str) -> Result<Self, Problem> {
-        let refused = |why: String| {
-            let problem = Problem::new(422, ProblemCode::InvalidRequest, why);
-            problem.at("clip", id.to_owned())
-        };
-        let file = manager.parts().media.path(id);
-        let file = file.map_err(|e| refused(e.to_string()))?;
-        if file
-            .extension()
-            .is_some_and(|extension| extension == PICTURE)
-        {
-            return Err(refused(
-                "it is a picture; name the clip of an event".to_owned(),
-            ));
-        }
-        let event = manager.parts().journal.event_of_clip(id);
-        let event = event.map_err(|e| Problem::new(500, ProblemCode::Storage, e.to_string()))?;
-        let start = start_of(event.as_ref(), &spec.source).map_err(refused)?;
-        let source = manager.source(&spec.source)?;
-        let size = source.size.ok_or_else(|| size_unknown(&spec.source))?;
-        let clip = SourceSpec {
-            uri: file.display().to_string(),
-            pace: Pace::Fast,
-            ..source.spec
-        };
-        Ok(Self {
-            handle: Source::spawn(clip, Deps::default()),
-            size,
-            start,
-        })
-    }
-
-    /// The frame as the camera delivered it: a clip is smaller, lines and zones are in the pixels
-    /// of the camera, and schedules follow the time of the recording.
-    fn restore(&self, frame: Frame) -> Result<Frame, String> {
-        let after_ms = i64::try_from(frame.pts.as_millis()).unwrap_or(i64::MAX);
-        let wall = Wall {
-            unix_ms: self.start.unix_ms.saturating_add(after_ms),
-            ..self.start
-        };
-        let [width, height] = self.size;
-        if self.size == [frame.picture.width, frame.picture.height] {
-            return Ok(Frame { wall, ..frame });
-        }
-        let small = jpeg::to_rgb(&frame.picture).map_err(|e| e.to_string())?;
-        let pixels = resize(&small, width, height, FilterType::Triangle).into_raw();
-        let picture = Picture::rgb(width, height, pixels);
-        Ok(Frame {
-            picture,
-            wall,
-            ..frame
-        })
-    }
-}
-
-/// When the clip of `event` starts; why it is refused where it is not one of `source`.
-fn start_of(event: Option<&Event>, source: &SourceId) -> Result<Wall, String> {
-    let Some(event) = event else {
-        let why = "the journal no longer has its event, so its camera is unknown";
-        return Err(format!(
-            "{why}; name the clip of an event in `GET /v1/events`"
-        ));
-    };
-    match (&event.source, &event.clip) {
-        (Some(of), Some(clip)) if of == source => Ok(clip.start),
-        (of, _) => Err(format!(
-            "it is a clip of camera {:?}, and the pipeline is on {:?}; name a clip of that camera",
-            of.as_ref().map_or("unknown", SourceId::as_str),
-            source.as_str()
-        )),
-    }
-}
-
-fn size_unknown(source: &SourceId) -> Problem {
-    let source = source.as_str();
-    let detail = format!(
-        "the size of the camera is unknown, and lines and zones are in its pixels; get one frame \
-         of source {source:?} (`watchkeeper frame save {source}`), then try again"
-    );
-    Problem::new(409, ProblemCode::Conflict, detail).at("clip", source)
-}
-
 /// Runs frames until the end of the trial, records why it ended early, and returns their number.
 fn take_frames(
     run: &mut Run,
     frames: &FrameReceiver,
-    clip: Option<&Clip>,
+    footage: Option<&Footage>,
     report: &mut DryRunReport,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
@@ -217,15 +117,16 @@ fn take_frames(
         };
         match frames.recv(CHECK_INTERVAL) {
             Recv::Frame(frame) => {
-                number += 1;
-                let restored = match clip {
-                    Some(clip) => clip.restore(frame),
+                let restored = match footage {
+                    Some(footage) => footage.restore(frame),
                     None => Ok(frame),
                 };
                 let frame = match restored {
                     Ok(frame) => frame,
-                    Err(why) => break Some(why),
+                    Err(problem) if number == 0 => return Err(problem),
+                    Err(problem) => break Some(problem.detail),
                 };
+                number += 1;
                 let local = clock::local(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
                 add_events(report, outcome.changes);
@@ -268,51 +169,5 @@ fn add_events(report: &mut DryRunReport, changes: Vec<Change>) {
         } else {
             report.more_events += 1;
         }
-    }
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn event_on(source: &str) -> Event {
-        serde_json::from_value(json!({
-            "schema": 1, "seq": 1, "id": EventId::generate(), "boot_id": "b", "mono_ms": 1,
-            "phase": "new", "at": {"unix_ms": 9, "quality": "synced"}, "severity": "info", "source": source,
-            "decision": {"verdict": "record", "confidence": 0.9, "reason": "r"},
-            "evidence": [], "media": [], "hash": "",
-            "body": {"kind": "source_outage", "message": "m"},
-            "clip": {
-                "id": "c", "start": {"unix_ms": 7, "quality": "synced"}, "before_s": 1.0,
-                "after_s": 1.0, "state": "filming",
-            },
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn clip_is_refused_unless_its_event_is_of_the_camera() {
-        let gate = SourceId::new("gate").unwrap();
-        let start = start_of(Some(&event_on("gate")), &gate).unwrap();
-        assert_eq!(start.unix_ms, 7);
-        let other = start_of(Some(&event_on("yard")), &gate).unwrap_err();
-        assert!(other.contains("camera \"yard\""), "{other}");
-        assert!(
-            start_of(None, &gate)
-                .unwrap_err()
-                .contains("camera is unknown")
-        );
-    }
-
-    #[test]
-    fn unknown_size_is_a_conflict_with_a_remedy() {
-        let problem = size_unknown(&SourceId::new("gate").unwrap());
-        assert_eq!(problem.status, 409);
-        let detail = problem.detail;
-        assert!(detail.contains("size of the camera is unknown"), "{detail}");
-        assert!(detail.contains("watchkeeper frame save gate"), "{detail}");
     }
 }

@@ -7,7 +7,6 @@
 //!   the largest number of boxes and tracks so far. No event is made.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use watchkeeper_detect::network::{Feed, Network, Tensor};
 use watchkeeper_detect::neural::NeuralDetector;
 use watchkeeper_detect::{Detector, SharedNetwork};
 use watchkeeper_engine::rules::LocalTime;
-use watchkeeper_models::Manifest;
+use watchkeeper_models::{Manifest, testing};
 use watchkeeper_runtime::pipeline::inference::detectors::Detectors;
 use watchkeeper_runtime::pipeline::inference::host::DetectHost;
 use watchkeeper_runtime::pipeline::plan::plan;
@@ -78,27 +77,8 @@ impl Network for Double {
 }
 
 fn manifest() -> Arc<Manifest> {
-    let text = r#"
-        name = "double"
-        task = "object-detection"
-        confidence = 0.5
-        labels = ["person"]
-        [input]
-        width = 320
-        height = 240
-        layout = "nchw"
-        colour = "rgb"
-        dtype = "f32"
-        fit = "letterbox"
-        placement = "top-left"
-        pad = 114
-        [decode]
-        kind = "yolov8"
-        [nms]
-        iou = 0.5
-        class_agnostic = false
-    "#;
-    Arc::new(Manifest::parse(Path::new("double.toml"), text).unwrap())
+    let decode = "kind = \"yolov8\"";
+    testing::manifest("object-detection", SIZE, &["person"], decode)
 }
 
 /// Motion filter, detector, tracker, line and zone, with a rule that no object meets.

@@ -23,6 +23,8 @@ pub mod onnx;
 pub mod package;
 pub mod raw;
 pub mod registry;
+#[doc(hidden)]
+pub mod testing;
 pub mod tflite;
 pub mod zoo;
 

@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use watchkeeper_config::{LlmConfig, bounded};
 use watchkeeper_llm::budget::Limits;
 use watchkeeper_llm::catalogue::Catalogue;
-use watchkeeper_llm::client::SystemClock;
+use watchkeeper_llm::client::{SetupError, SystemClock};
 use watchkeeper_llm::key::{CREDENTIALS_VARIABLE, KeySource};
 use watchkeeper_llm::ledger::Ledger;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::{Client, Key, Parts, Settings};
 use watchkeeper_store::{Store, StoreError};
 
+use crate::blueprint::Blueprint;
 use watchkeeper_client::clock::wall_now;
 
 /// The LLM client of a `[llm]` section, opened on first use.
@@ -71,6 +72,29 @@ pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
             .map_err(|e| wrong(e.to_string()))?;
     }
     Ok(catalogue)
+}
+
+/// Says why no job can use the model that `blueprint` names; `None` where one can, where it names a
+/// size, or where no provider is configured.
+#[must_use]
+pub fn refused_model(blueprint: &Blueprint, config: Option<&LlmConfig>) -> Option<String> {
+    let (named, config) = blueprint.named_model.as_ref().zip(config)?;
+    let why = match named.provider == config.provider {
+        false => SetupError::NotConfigured {
+            wanted: named.provider.clone(),
+            configured: config.provider.clone(),
+        }
+        .to_string(),
+        true => {
+            let known = catalogue(config).and_then(|catalogue| {
+                let model = catalogue.model(&named.provider, &named.id);
+                model.map_err(|e| e.to_string())
+            });
+            known.err()?
+        }
+    };
+    let name = &blueprint.name;
+    Some(format!("blueprint {name}: {why}; its requests are refused"))
 }
 
 fn open(

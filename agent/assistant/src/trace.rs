@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
 use watchkeeper_config::AuditConfig;
 use watchkeeper_config::redact::{self, Redactor};
 
@@ -157,6 +158,25 @@ impl Trace {
             }
             (Err(error), Role::Debug) => tracing::debug!(%error, "cannot write the trace"),
         }
+    }
+
+    /// Appends an entry like [`Self::note`], on a blocking thread: other tasks do not wait for the
+    /// disk. An entry that follows the returned one follows it in the log too.
+    ///
+    /// # Errors
+    /// I/O errors, as of [`Self::note`]. Dropping the future loses no entry.
+    pub async fn note_in_background(&self, what: &'static str, details: Value) -> io::Result<()> {
+        let trace = self.clone();
+        let noted = spawn_blocking(move || trace.note(Timestamp::now(), what, details));
+        noted.await.unwrap_or_else(|e| Err(io::Error::other(e)))
+    }
+
+    /// Appends an entry like [`Self::note_or_log`], on a blocking thread.
+    pub async fn note_or_log_in_background(&self, what: &'static str, details: Value) {
+        let trace = self.clone();
+        let noted = spawn_blocking(move || trace.note_or_log(Timestamp::now(), what, details));
+        // A panic of the writer does not stop the caller.
+        noted.await.ok();
     }
 
     /// The audit log of entries with this role.
@@ -391,6 +411,35 @@ mod tests {
         let effects = kinds(&trace.activity);
         assert!((100..400).contains(&effects.len()), "{}", effects.len());
         assert_eq!(kinds(&trace.decisions), ["confirmed"]);
+    }
+
+    #[test]
+    fn audited_entry_stops_no_other_task_and_keeps_its_place() {
+        let (_dir, trace) = here();
+        trace.note(NOW, "confirmed", json!({"n": 0})).unwrap();
+        let lock = trace.decisions.folder().join("lock");
+        let lock = File::open(lock).unwrap();
+        lock.lock().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_time().build().unwrap();
+        runtime.block_on(async {
+            let writes = async {
+                for n in 1..4 {
+                    let noted = trace.note_in_background("confirmed", json!({"n": n}));
+                    noted.await.unwrap();
+                    // Acknowledged: it is in the file.
+                    let last = trace.decisions.latest(1).unwrap();
+                    assert_eq!(last[0]["of"]["n"], n);
+                }
+            };
+            // The only thread runs this while the disk, here the lock, lets the writer wait.
+            let other = async {
+                assert_eq!(kinds(&trace.decisions).len(), 1);
+                lock.unlock().unwrap();
+            };
+            tokio::join!(writes, other);
+        });
+        assert_eq!(kinds(&trace.decisions).len(), 4);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod frame;
 mod heartbeat;
 mod job;
 mod memory;
+mod pipeline;
 mod pull;
 mod reviews;
 mod run;
@@ -24,7 +25,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use jiff::Timestamp;
 use watchkeeper_assistant::blueprint::BlueprintName;
-use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
+use watchkeeper_contract::id::{DisplayName, SourceId};
 
 pub use self::archive::{ArchiveAction, ArchiveIngestArgs, ArchiveOrder, ArchiveQueryArgs};
 pub use self::audit::{AuditAction, AuditArgs};
@@ -40,11 +41,12 @@ pub use self::job::{
     JobAction, JobArgs, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction,
 };
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
+pub use self::pipeline::{PipelineAction, PipelineTryArgs};
 pub use self::pull::PullArgs;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub use self::run::RunArgs;
 pub use self::tune::TuneArgs;
-use self::value::{positive, seconds, until};
+use self::value::{positive, seconds};
 pub use self::watch::{FLAGS, WatchArgs};
 
 /// Local video analytics for cameras: detect, count, alert.
@@ -274,40 +276,6 @@ pub enum SourceAction {
     /// Compare the installed models, with and without tiles, on some seconds of a camera, and
     /// propose one for this view and this machine; needs no runtime.
     Tune(TuneArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub enum PipelineAction {
-    /// List pipelines and their counts.
-    List,
-    /// Show a pipeline and its counts.
-    Show {
-        /// ID of the pipeline.
-        id: PipelineId,
-    },
-    /// Create a pipeline from a JSON file, or replace the one with its ID.
-    Create {
-        /// File with {"id": …, "source": …, "workflow": {…}, "rules": […]}; see docs/ref/api.md.
-        file: PathBuf,
-    },
-    /// Pause a pipeline.
-    Pause {
-        /// ID of the pipeline.
-        id: PipelineId,
-        /// Resume at this time: 2026-03-29T08:00, or with offset 2026-03-29T08:00+02:00.
-        #[arg(long, value_name = "TIME", value_parser = until)]
-        until: Option<Timestamp>,
-    },
-    /// Resume a pipeline.
-    Resume {
-        /// ID of the pipeline.
-        id: PipelineId,
-    },
-    /// Delete a pipeline.
-    Delete {
-        /// ID of the pipeline.
-        id: PipelineId,
-    },
 }
 
 #[derive(Debug, Clone, Args)]

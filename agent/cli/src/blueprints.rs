@@ -17,13 +17,18 @@ use watchkeeper_assistant::blueprint::store::{
     BlueprintEntry, BlueprintOrigin, BlueprintStoreError,
 };
 use watchkeeper_assistant::blueprint::{Blueprint, BlueprintName, BlueprintStore, MAX_BYTES};
+use watchkeeper_assistant::llm::refused_model;
 use watchkeeper_assistant::trace::TRACE_FOLDER;
 use watchkeeper_assistant::wording::cut;
+use watchkeeper_config::LlmConfig;
 
 /// Maximum length of a sentence in the table, in characters.
 const MAX_SHOWN: usize = 70;
 
 pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<(), Failure> {
+    // An invalid configuration is reported by the commands that need it.
+    let llm = configuration::read_usable(global).llm;
+    let llm = llm.as_ref();
     let home = match args.agent {
         true => configuration::read_without_broker(global)?
             .state_dir
@@ -32,11 +37,11 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
     };
     let store = BlueprintStore::new(&home);
     match args.action.unwrap_or(BlueprintAction::List) {
-        BlueprintAction::List => list(&store, out),
+        BlueprintAction::List => list(&store, llm, out),
         BlueprintAction::Show { name } => show(&store, &name, out),
         BlueprintAction::Create { name, from } => {
             let made = store.create(&name, &read(&from)?)?;
-            report_change(&made, "created", out);
+            report_change(&made, "created", llm, out);
             Ok(())
         }
         BlueprintAction::Update { name, from } => {
@@ -47,12 +52,12 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
                 }
                 None => edit(&store, &name, &editor()?)?,
             };
-            report_change(&made, "updated", out);
+            report_change(&made, "updated", llm, out);
             Ok(())
         }
         BlueprintAction::Duplicate { name, new } => {
             let made = store.duplicate(&name, &new)?;
-            report_change(&made, "created", out);
+            report_change(&made, "created", llm, out);
             Ok(())
         }
         BlueprintAction::Delete { name } => {
@@ -69,7 +74,7 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
     }
 }
 
-fn list(store: &BlueprintStore, out: &Output) -> Result<(), Failure> {
+fn list(store: &BlueprintStore, llm: Option<&LlmConfig>, out: &Output) -> Result<(), Failure> {
     let (all, notes) = store.list()?;
     all.iter().for_each(|listed| out.object(&object(listed)));
     let rows = all.iter().map(|listed| {
@@ -98,6 +103,10 @@ fn list(store: &BlueprintStore, out: &Output) -> Result<(), Failure> {
     for note in notes
         .into_iter()
         .chain(all.iter().filter_map(BlueprintEntry::trouble))
+        .chain(
+            all.iter()
+                .filter_map(|listed| refused_model(listed.serves.as_ref()?, llm)),
+        )
     {
         out.note(note);
     }
@@ -149,7 +158,7 @@ const fn from(origin: BlueprintOrigin) -> &'static str {
 }
 
 /// Reports a change; `what` is the participle, such as `created`.
-fn report_change(made: &Blueprint, what: &str, out: &Output) {
+fn report_change(made: &Blueprint, what: &str, llm: Option<&LlmConfig>, out: &Output) {
     let done = json!({what: made.name, "job": made.job, "tools": made.tools});
     out.both(&done, || {
         format!(
@@ -162,6 +171,9 @@ fn report_change(made: &Blueprint, what: &str, out: &Output) {
             made.cost.dollars()
         )
     });
+    if let Some(why) = refused_model(made, llm) {
+        out.note(why);
+    }
 }
 
 /// Reads a file, or standard input for `-`, up to one byte more than a blueprint may have.

@@ -255,6 +255,7 @@ fn runtime_section(config: &Config) -> Value {
         "state_dir": config.state_dir,
         "media_bytes": config.media.max_bytes,
         "history_bytes": config.history_bytes,
+        "dry_run_roots": config.dry_run_roots,
         "recording_bytes": config.recordings.max_bytes,
         "recording_days": config.recordings.max_age.as_secs_f64() / 86_400.0,
         "crash_loop_limit": config.crash_loop_limit,

@@ -30,8 +30,10 @@ use super::lookup_check;
 use finding::{error, shown};
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
-use watchkeeper_assistant::llm::catalogue;
+use watchkeeper_assistant::blueprint::BlueprintStore;
+use watchkeeper_assistant::llm::{catalogue, refused_model};
 use watchkeeper_assistant::notes;
+use watchkeeper_assistant::trace::TRACE_FOLDER;
 
 /// Checks everything that a configuration names, also in sections that it skips.
 pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
@@ -46,6 +48,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     let addresses = config.channels.iter().filter_map(check_channel);
     findings.errors.extend(addresses);
     findings.errors.extend(check_llm(config));
+    findings.notes.extend(refused_blueprints(config));
     let lookups = lookup_check::problems(config).into_iter();
     let lookups = lookups.map(|(key, problem)| error(key, None, problem));
     findings.errors.extend(lookups);
@@ -101,6 +104,13 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
             errors.push(error(key, shown(path), why));
         }
     }
+    for (nth, folder) in config.dry_run_roots.iter().enumerate() {
+        if !folder.is_dir() {
+            let key = format!("runtime.dry_run_roots[{nth}]");
+            let problem = "no such folder; create it, or remove it here".to_owned();
+            errors.push(error(key, shown(folder), problem));
+        }
+    }
     if let Some(problem) = unusable_folder(&config.state_dir) {
         errors.push(error(
             "runtime.state_dir",
@@ -109,6 +119,17 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
         ));
     }
     errors
+}
+
+/// Says which of the agent's blueprints name a model that is refused. A folder that this user may
+/// not read is left out.
+fn refused_blueprints(config: &Config) -> Vec<String> {
+    let store = BlueprintStore::new(&config.state_dir.join(TRACE_FOLDER));
+    let all = store.list().map(|(all, _)| all).unwrap_or_default();
+    let served = all.iter().filter_map(|listed| listed.serves.as_ref());
+    served
+        .filter_map(|blueprint| refused_model(blueprint, config.llm.as_ref()))
+        .collect()
 }
 
 fn check_llm(config: &Config) -> Vec<ConfigError> {

@@ -24,6 +24,7 @@ mod coverage;
 mod discovery;
 mod doctor;
 mod download;
+mod dry_run;
 mod event_export;
 mod events;
 mod evidence;
@@ -40,6 +41,7 @@ mod manual;
 mod memory;
 mod models;
 pub mod output;
+mod pipeline_file;
 mod privacy;
 mod reasons;
 mod remote;
@@ -78,7 +80,14 @@ use watchkeeper_client::RuntimeClient;
 #[must_use]
 pub fn main() -> ExitCode {
     // clap prints usage errors itself, with exit code 2, and help and version with 0.
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let is_json = std::env::args_os().any(|argument| argument == "--json");
+        if error.use_stderr() {
+            let failure = Failure::input(error.to_string().trim());
+            Output::new(is_json).failure_object(&failure);
+        }
+        error.exit()
+    });
     let out = Output::new(cli.global.json);
     let ended = answer(cli, &out);
     out.end_live_line();
@@ -114,7 +123,14 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
                 .enable_all()
                 .build()
                 .map_err(|e| Failure::new(Exit::Failed, format!("can't start: {e}")))?;
-            runtime.block_on(online(command, &config, &cli.global, out))
+            let is_query = !matches!(command, OnlineCommand::Run(_));
+            let ended = runtime.block_on(online(command, &config, &cli.global, out));
+            ended.map_err(
+                |failure| match is_query && failure.exit == Exit::NoRuntime {
+                    true => failure.with(run::other_sockets()),
+                    false => failure,
+                },
+            )
         }
     }
 }
@@ -140,7 +156,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
                 image,
                 param,
                 detector,
-            } => workflow::run(&file, &image, &param, detector.as_deref(), global),
+            } => workflow::run(&file, &image, &param, detector.as_deref(), global, out),
             WorkflowAction::Replay {
                 file,
                 detections,

@@ -1,6 +1,7 @@
 //! The terminal: results on standard output, everything else on standard error.
 //!
-//! - With `--json`, standard output holds one object a line and nothing else.
+//! - With `--json`, standard output holds one object a line and nothing else. A command that fails
+//!   before it printed its result prints an object with the failure.
 //! - A closed reader (`| head`) is not a failure: [`Output::is_closed`] stops long-running
 //!   commands.
 //! - Text passes through [`printable`], so outside data can not send escape sequences to a
@@ -27,6 +28,8 @@ pub struct Output(Arc<Inner>);
 struct Inner {
     json: bool,
     closed: AtomicBool,
+    /// Whether a result was printed.
+    has_result: AtomicBool,
     bar: Mutex<Option<ProgressBar>>,
 }
 
@@ -37,6 +40,7 @@ impl Output {
         Self(Arc::new(Inner {
             json,
             closed: AtomicBool::new(false),
+            has_result: AtomicBool::new(false),
             bar: Mutex::new(None),
         }))
     }
@@ -61,15 +65,26 @@ impl Output {
 
     /// Prints text for another program unchanged, such as a shell script, also with `--json`.
     pub fn page(&self, text: &str) {
+        self.set_has_result();
         self.write(text);
     }
 
     /// Prints an object of result; nothing without `--json`.
     pub fn object(&self, value: &impl Serialize) {
         if self.0.json {
-            // All values here are maps with text keys, which always serialise.
-            self.write(&serde_json::to_string(value).unwrap_or_default());
+            self.set_has_result();
+            self.write_json(value);
         }
+    }
+
+    /// Notes that a result was printed, by a program that this one started.
+    pub fn set_has_result(&self) {
+        self.0.has_result.store(true, Ordering::Relaxed);
+    }
+
+    fn write_json(&self, value: &impl Serialize) {
+        // All values here are maps with text keys, which always serialise.
+        self.write(&serde_json::to_string(value).unwrap_or_default());
     }
 
     /// Prints a result as object with `--json`, else as text.
@@ -92,7 +107,7 @@ impl Output {
     pub fn note(&self, text: impl AsRef<str>) {
         let text = text.as_ref();
         if self.0.json {
-            self.object(&serde_json::json!({"type": "note", "message": text}));
+            self.write_json(&serde_json::json!({"type": "note", "message": text}));
         } else {
             self.aside(&format!("note: {text}"));
         }
@@ -111,9 +126,23 @@ impl Output {
         }
     }
 
-    /// Prints the failure that ends the command on standard error.
+    /// Prints the failure that ends the command on standard error; with `--json` also as object,
+    /// where there is no result.
     pub fn failure(&self, failure: &Failure) {
+        if !self.0.has_result.load(Ordering::Relaxed) {
+            self.failure_object(failure);
+        }
         self.aside(&format!("watchkeeper: {failure}"));
+    }
+
+    /// Prints a failure as object with `--json`, and nowhere else.
+    pub fn failure_object(&self, failure: &Failure) {
+        if self.0.json {
+            self.write_json(&serde_json::json!({
+                "type": "failure", "message": failure.sentence, "details": failure.details,
+                "exit": failure.exit.code(),
+            }));
+        }
     }
 
     /// Prints lines on standard error.

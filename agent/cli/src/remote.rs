@@ -2,14 +2,12 @@
 
 use serde_json::json;
 use watchkeeper_config::Config;
-use watchkeeper_config::bounded;
 use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
-use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::{
     Blindness, DecoderChoice, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
 };
-use watchkeeper_http::MAX_DEFINITION_BODY;
 
 use super::agent_health::AgentHealth;
 use super::args::{
@@ -18,10 +16,12 @@ use super::args::{
 };
 use super::backend_changes;
 use super::doctor;
+use super::dry_run;
 use super::exit::{Exit, Failure};
 use super::local_cameras;
 use super::look_rates;
 use super::output::Output;
+use super::pipeline_file::read_definition;
 use super::privacy;
 use super::reasons::{print_reasons, without_reason};
 use super::source_path::absolute;
@@ -181,15 +181,11 @@ pub(super) async fn pipelines(
             return Ok(());
         }
         PipelineAction::Create { file } => {
-            let text = bounded::read_up_to(&file, MAX_DEFINITION_BODY as u64)
-                .map_err(|e| Failure::input(format!("can't read {}: {e}", file.display())))?;
-            let spec = read_pipeline(bounded::without_mark(&text)).map_err(|why| {
-                let file = file.display();
-                Failure::input(format!("{file} is not a pipeline definition: {why}"))
-            })?;
+            let spec = read_definition(&file)?;
             out.busy(format!("deploying {}", spec.id));
             client.put_pipeline(&spec).await?
         }
+        PipelineAction::Try(args) => return dry_run::run(args, client, out).await,
         PipelineAction::Pause { id, until } => {
             out.busy(format!("pausing {id}"));
             client.pause_pipeline(&id, until).await?
@@ -202,20 +198,6 @@ pub(super) async fn pipelines(
     out.end_live_line();
     out.both(&changed, || describe_change(&changed));
     Ok(())
-}
-
-/// Reads a pipeline; the error names the field.
-fn read_pipeline(text: &[u8]) -> Result<PipelineSpec, String> {
-    let mut json = serde_json::Deserializer::from_slice(text);
-    let spec = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let why = error.inner();
-        match error.path().iter().next() {
-            Some(_) => format!("{}: {why}", error.path()),
-            None => why.to_string(),
-        }
-    })?;
-    json.end().map_err(|error| error.to_string())?;
-    Ok(spec)
 }
 
 /// Describes a changed pipeline and its warnings, one a line.

@@ -61,6 +61,7 @@ pub(super) fn run(
     params: &[String],
     detector: Option<&str>,
     global: &Global,
+    out: &Output,
 ) -> Result<(), Failure> {
     for path in images.iter().map(PathBuf::as_path).chain([file]) {
         std::fs::File::open(path)
@@ -85,7 +86,10 @@ pub(super) fn run(
         status.map_err(|e| Failure::new(Exit::NoRuntime, format!("can't start {PROGRAM}: {e}")))?;
     match status.code() {
         Some(0) => Ok(()),
-        Some(1) => Err(Failure::new(Exit::Failed, "a step failed")),
+        Some(1) => {
+            out.set_has_result();
+            Err(Failure::new(Exit::Failed, "a step failed"))
+        }
         Some(2) => Err(Failure::input(format!("{}: not run", file.display()))),
         _ => Err(Failure::new(
             Exit::Failed,

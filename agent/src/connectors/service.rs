@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use watchkeeper_assistant::trace::Trace;
@@ -231,7 +230,7 @@ async fn execute(
                 "effect": spooled.id, "pipeline": spooled.pipeline, "step": spooled.step,
                 "sentence": format!("{what} of {} was sent or written", spooled.pipeline),
             });
-            record(trace, "effect", details).await;
+            trace.note_or_log_in_background("effect", details).await;
         }
         Err(fault) => tracing::info!(
             effect = number.0, pipeline = %spooled.pipeline, step = spooled.step, what,
@@ -251,7 +250,9 @@ async fn settle(
     if let EffectOutcome::Failed { why } = &outcome {
         tracing::error!(effect = number.0, why, "effect given up");
         let details = json!({"number": number.0, "sentence": format!("given up: {why}")});
-        record(trace, "effect_failed", details).await;
+        trace
+            .note_or_log_in_background("effect_failed", details)
+            .await;
     }
     let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
     loop {
@@ -264,12 +265,4 @@ async fn settle(
             }
         }
     }
-}
-
-/// Writes to the audit log. A failure is logged: an effect that was executed is not repeated.
-async fn record(trace: Trace, what: &'static str, details: Value) {
-    let recorded = tokio::task::spawn_blocking(move || {
-        trace.note_or_log(Timestamp::now(), what, details);
-    });
-    recorded.await.ok();
 }

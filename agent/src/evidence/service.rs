@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
@@ -357,12 +356,7 @@ impl Deps {
             return;
         }
         lock(&self.counts).count(done.result);
-        let trace = self.trace.clone();
-        let written = tokio::task::spawn_blocking(move || {
-            trace.note_or_log(Timestamp::now(), "chain", details);
-        });
-        // A panic of the writer does not stop the chain.
-        written.await.ok();
+        self.trace.note_or_log_in_background("chain", details).await;
     }
 
     /// Stores operations in one batch; repeats that while the disk refuses them.

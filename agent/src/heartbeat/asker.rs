@@ -209,11 +209,8 @@ impl Asker {
     }
 
     pub(super) async fn note(&self, what: &'static str, particulars: Value) {
-        let trace = self.trace.clone();
-        let noted = tokio::task::spawn_blocking(move || {
-            trace.note_or_log(Timestamp::now(), what, particulars);
-        });
-        // A panic of the writer does not stop the check.
-        noted.await.ok();
+        self.trace
+            .note_or_log_in_background(what, particulars)
+            .await;
     }
 }

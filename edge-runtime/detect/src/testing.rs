@@ -29,27 +29,8 @@ pub(crate) fn input(width: u32, height: u32, fit: Fit) -> Input {
 
 /// Manifest of a YOLOv8 network of 64x64 pixels with two classes.
 pub(crate) fn manifest() -> Arc<Manifest> {
-    let text = r#"
-        name = "scripted"
-        task = "object-detection"
-        confidence = 0.5
-        labels = ["a", "b"]
-        [input]
-        width = 64
-        height = 64
-        layout = "nchw"
-        colour = "rgb"
-        dtype = "f32"
-        fit = "letterbox"
-        placement = "top-left"
-        pad = 114
-        [decode]
-        kind = "yolov8"
-        [nms]
-        iou = 0.5
-        class_agnostic = false
-    "#;
-    Arc::new(Manifest::parse(Path::new("scripted.toml"), text).unwrap())
+    let decode = "kind = \"yolov8\"";
+    watchkeeper_models::testing::manifest("object-detection", [64, 64], &["a", "b"], decode)
 }
 
 struct Scripted(Vec<f32>, [usize; 3]);

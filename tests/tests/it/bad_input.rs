@@ -69,6 +69,14 @@ fn refused(arguments: &[&str]) -> anyhow::Result<Refusal> {
     );
     let notes = json_lines(json_stdout.as_bytes())
         .with_context(|| format!("{arguments:?}: {json_stdout}"))?;
+    let is_result = |n: &&Value| n["type"] == "summary" || n["type"] == "event";
+    let is_failure = |n: &&Value| n["type"] == "failure" && n["exit"] == code;
+    let failures = notes.iter().filter(is_failure).count();
+    let has_result = notes.iter().any(|n| is_result(&n));
+    ensure!(
+        failures == usize::from(!has_result),
+        "{arguments:?}: {notes:?}"
+    );
     Ok(Refusal {
         code,
         errors,
@@ -126,6 +134,23 @@ fn unknown_model_is_named_with_the_nearest_known_one() -> anyhow::Result<()> {
         &[SCENE, "--model", "yolox-nanno"],
         &["yolox-nanno", "did you mean `yolox-nano`"],
     )
+}
+
+#[test]
+fn missing_tensorrt_names_the_place_of_its_library() -> anyhow::Result<()> {
+    let place = "/var/lib/watchkeeper/lib";
+    if Path::new(place).join("libwk_trt.so").exists() {
+        return Ok(());
+    }
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/bright-seg.onnx");
+    let refusal = refused(&[SCENE, "--model", &text(&model), "--backend", "trt"])?;
+    let errors = &refusal.errors;
+    ensure!(refusal.code != 0, "{errors}");
+    ensure!(errors.contains(&format!("belongs in {place}")), "{errors}");
+    for internal in ["watchkeeper-run-", "edge-runtime/"] {
+        ensure!(!errors.contains(internal), "{errors}");
+    }
+    Ok(())
 }
 
 #[test]

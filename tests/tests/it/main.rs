@@ -30,6 +30,7 @@ mod coverage;
 mod decoders;
 mod demo;
 mod disk_at_boot;
+mod dry_run_files;
 mod durability;
 mod evidence;
 mod examples;

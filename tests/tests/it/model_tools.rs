@@ -112,13 +112,17 @@ fn question_is_handed_over_and_the_set_up_edits_its_draft() -> anyhow::Result<()
         "draft": "d2", "edits": edits("\"middle\",\"type\"", "\"middle\",\"type\""),
         "camera": "test", "rules": CROSSES, "seconds": 1, "hours": 0,
     });
+    let forbidden = json!({
+        "draft": "d2", "edits": [], "camera": "test", "rules": CROSSES, "seconds": 1, "hours": 0,
+        "clip": "/etc/passwd",
+    });
     let site = Site::demo(&[
         calls(&[("start_setup", json!({}))]),
         validate(&middle()),
         edit("320", "100"),
         edit("[[320,0],[320,360]]", "[[100,0],[100,360]]"),
         preview("d2"),
-        calls(&[("dry_run_workflow", tried)]),
+        calls(&[("dry_run_workflow", tried), ("dry_run_workflow", forbidden)]),
         propose("d3"),
         answers("It waits for your yes."),
     ])?;
@@ -138,6 +142,7 @@ fn question_is_handed_over_and_the_set_up_edits_its_draft() -> anyhow::Result<()
     ensure!(!checks[0].contains("no rules"), "{checks:?}");
     let tried = site.results("dry_run_workflow")?;
     ensure!(tried[0].contains("\\\"draft\\\":\\\"d3\\\""), "{tried:?}");
+    ensure!(tried[1].contains("runtime.dry_run_roots"), "{tried:?}");
     let blueprints: Vec<Value> = site
         .traced("blueprint")?
         .iter()

@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{json_lines, program, run_json};
+use watchkeeper_tests::daemons::{Bench, Process, json_lines, program, run_json, wait_up_to};
 use watchkeeper_tests::hooks::{Answer, Hooks};
+use watchkeeper_tests::person;
+use watchkeeper_tests::scene::LONG;
 
 fn new_events(lines: &[Value]) -> u64 {
     let new = |line: &&Value| line["type"] == "event" && line["phase"] == "new";
@@ -176,4 +178,28 @@ fn run_reports_refused_and_failed_effects_at_its_end() -> anyhow::Result<()> {
     );
     assert_eq!(lines.last().context("a summary")?["type"], "summary");
     Ok(())
+}
+
+#[test]
+fn run_is_asked_by_the_socket_that_a_failure_names() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let asks = |arguments: &[&str]| -> anyhow::Result<Command> {
+        let mut command = person::command(&bench)?;
+        command.args(arguments).env("TMPDIR", bench.path(""));
+        Ok(command)
+    };
+    let run = asks(&["run", "demo:", "--model", "motion", "--for", "120"])?;
+    let _run = Process::start(run, &bench.path("run.log"))?;
+    let hint = "a `watchkeeper run` of yours is asked with --socket ";
+    let socket = wait_up_to(LONG, "the hint", || {
+        let out = asks(&["status"]).ok()?.output().ok()?;
+        let errors = String::from_utf8(out.stderr).ok()?;
+        let (_, socket) = errors.split_once(hint)?;
+        Some(socket.trim().to_owned())
+    })?;
+    wait_up_to(LONG, "the status of the run", || {
+        let out = asks(&["status", "--socket", &socket]).ok()?.output().ok()?;
+        let said = String::from_utf8(out.stdout).ok()?;
+        (out.status.success() && said.contains("runtime ")).then_some(())
+    })
 }

@@ -168,17 +168,21 @@ impl ModelPlanner<'_> {
         let before = job.spent().1;
         let reply = job.ask(conversation, &options, &mut |_| {}).await;
         let cost = Money(job.spent().1.0.saturating_sub(before.0)).dollars();
-        let reply = reply.inspect_err(|error| {
-            self.note(
-                "model_away",
-                || json!({"sentence": error.to_string(), "usd": cost}),
-            );
-        })?;
-        self.note("model", || {
-            json!({"model": reply.model, "stop": reply.stop, "usd": cost,
-                "tokens": reply.usage.total(), "blueprint": self.blueprint.name})
-        });
-        Ok(reply)
+        let (what, details) = match &reply {
+            Ok(reply) => {
+                let details = json!({"model": reply.model, "stop": reply.stop, "usd": cost,
+                    "tokens": reply.usage.total(), "blueprint": self.blueprint.name});
+                ("model", details)
+            }
+            Err(error) => {
+                let details = json!({"sentence": error.to_string(), "usd": cost});
+                ("model_away", details)
+            }
+        };
+        if let Some(trace) = self.trace {
+            trace.note_or_log_in_background(what, details).await;
+        }
+        Ok(reply?)
     }
 
     fn trace_proposal(&self, call: &ToolCall, faults: Option<&Vec<String>>) {

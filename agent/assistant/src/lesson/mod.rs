@@ -5,8 +5,9 @@
 //! - [`store`]: merges and bounds the lessons of the notes. [`recall`]: finds them again.
 //!
 //! Invariants:
-//! - No free text of a language model enters a lesson: only names, numbers, and messages of tools
-//!   without the texts of the call ([`mistake::without_texts`]).
+//! - Names, numbers, and messages of tools without the texts of the call make a lesson
+//!   ([`mistake::without_texts`]). Free text of a language model is one marked line of it, bounded,
+//!   which decides nothing: neither what is the same lesson, nor whether it is found.
 //! - A lesson that a user wrote or marked as theirs is neither merged nor evicted.
 //!
 //! Not here: which calls of a turn failed (`setup_agent::reflection`).
@@ -34,6 +35,8 @@ pub const SAME: f32 = 0.6;
 pub const RELATED: f32 = 0.3;
 /// What worked, if nothing did.
 const NOTHING: &str = "nothing worked";
+/// Name of the line with a model's words.
+const SAID: &str = "A model says";
 
 /// A mistake of a request and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub struct Lesson {
     pub why: String,
     /// `None` if nothing worked.
     pub worked: Option<String>,
+    /// What the language model that mended it says about it.
+    pub said: Option<String>,
     /// Requests with this mistake.
     pub times: u32,
 }
@@ -66,6 +71,7 @@ impl Lesson {
             camera,
             why: value("Why").unwrap_or_default(),
             worked,
+            said: value(SAID).filter(|said| !said.is_empty()),
             times: value("Times")
                 .and_then(|times| times.parse().ok())
                 .unwrap_or(1),
@@ -100,13 +106,15 @@ impl Lesson {
             && (is_named || similarity(&self.why, &other.why) >= SAME)
     }
 
-    /// Joins an earlier lesson about the same mistake: the counts add up, the latest remedy stays.
+    /// Joins an earlier lesson about the same mistake: the counts add up, the latest remedy and
+    /// words stay.
     #[must_use]
     pub fn merge(self, earlier: Self) -> Self {
         Self {
             times: self.times.saturating_add(earlier.times),
             worked: self.worked.or(earlier.worked),
             camera: self.camera.or(earlier.camera),
+            said: self.said.or(earlier.said),
             ..self
         }
     }
@@ -120,6 +128,9 @@ impl fmt::Display for Lesson {
         writeln!(f, "Why: {}", line(&self.why))?;
         let worked = self.worked.as_deref().unwrap_or(NOTHING);
         writeln!(f, "What worked: {}", line(worked))?;
+        if let Some(said) = &self.said {
+            writeln!(f, "{SAID}: {}", line(said))?;
+        }
         write!(f, "Times: {}", self.times)
     }
 }

@@ -36,6 +36,7 @@ fn lesson(request: &str, block: &str, worked: Option<&str>) -> Lesson {
         camera: SourceId::new("gate").ok(),
         why: format!("there is no block {block}"),
         worked: worked.map(str::to_owned),
+        said: None,
         times: 1,
     }
 }

@@ -17,6 +17,8 @@ use crate::wording::counted;
 const MAX_DAYS: usize = 31;
 /// Most calls in a report.
 const MAX_CALLS: usize = 50;
+/// Most rules in a report.
+const MAX_RULES: usize = 20;
 /// Most days and calls in the text for users.
 const MAX_SHOWN: usize = 7;
 
@@ -58,6 +60,20 @@ pub struct Budget {
     pub tokens_per_call: u64,
     /// Use by class of calls, the highest class first.
     pub classes: Vec<ClassUse>,
+    /// Most that second opinions and chains of one rule may use of a UTC day, in US dollars; the
+    /// first call of a rule in a day is not bound by it.
+    pub rule_day_ceiling_usd: f64,
+    /// The 20 rules whose second opinions and chains cost most this UTC day.
+    pub rules: Vec<RuleUse>,
+}
+
+/// What second opinions and chains of one rule cost.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct RuleUse {
+    /// Pipeline and rule, such as `gate/door`.
+    pub rule: String,
+    /// Spent this UTC day, in US dollars.
+    pub day_usd: f64,
 }
 
 /// What one class of calls used. A ceiling bounds a class together with all lower classes.
@@ -74,7 +90,8 @@ pub struct ClassUse {
     pub day_usd: f64,
     /// Ceiling of the UTC day, in US dollars.
     pub day_ceiling_usd: f64,
-    /// Calls that were refused this UTC day, by cause: `hour`, `rule`, `tokens`, `day`, `month`.
+    /// Calls that were refused this UTC day, by cause: `hour`, `rule`, `tokens`, `day`, `month`,
+    /// `rule_day`.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub refused: BTreeMap<RefusalCause, u64>,
 }
@@ -188,6 +205,12 @@ impl CostReport {
             budget.tokens_per_call,
         )];
         lines.extend(budget.classes.iter().filter_map(ClassUse::line));
+        lines.extend(budget.rules.iter().take(MAX_SHOWN).map(|used| {
+            format!(
+                "  rule {}: ${:.4} today (ceiling ${:.2})",
+                used.rule, used.day_usd, budget.rule_day_ceiling_usd
+            )
+        }));
         let newest = |all: usize| all.saturating_sub(MAX_SHOWN);
         for day in self.days.iter().skip(newest(self.days.len())) {
             let calls = counted(day.calls, "call");
@@ -233,6 +256,15 @@ fn summarize_ledger(report: &Report) -> CostReport {
             usd: call.cost.dollars(),
         })
     };
+    let mut rules: Vec<RuleUse> = (report.day_by_rule.iter())
+        .filter(|(_, cost)| **cost > Money::ZERO)
+        .map(|(rule, cost)| RuleUse {
+            rule: rule.clone(),
+            day_usd: cost.dollars(),
+        })
+        .collect();
+    rules.sort_by(|a, b| b.day_usd.total_cmp(&a.day_usd));
+    rules.truncate(MAX_RULES);
     let limits = &report.limits;
     let spare = report.days.len().saturating_sub(MAX_DAYS);
     let old = report.calls.len().saturating_sub(MAX_CALLS);
@@ -250,6 +282,8 @@ fn summarize_ledger(report: &Report) -> CostReport {
             classes: CallClass::ALL
                 .map(|class| ClassUse::new(class, report))
                 .into(),
+            rule_day_ceiling_usd: report.rule_day.dollars(),
+            rules,
         }),
         days: report.days.iter().skip(spare).filter_map(day).collect(),
         calls: report.calls.iter().skip(old).filter_map(call).collect(),
@@ -310,6 +344,11 @@ mod tests {
                 month_limit_usd: 20.0,
                 tokens_per_call: 40_000,
                 classes: CallClass::ALL.map(class_use).into(),
+                rule_day_ceiling_usd: 0.2,
+                rules: vec![RuleUse {
+                    rule: "gate/door".to_owned(),
+                    day_usd: 0.02,
+                }],
             }),
             days: vec![DaysCost {
                 day: "2026-11-22".to_owned(),
@@ -331,8 +370,9 @@ mod tests {
             "  second opinions: 3 calls in the last hour (ceiling 30), $0.0000 today (ceiling \
              $0.50); refused today: hour 2, rule 9"
         );
-        assert_eq!(lines[2], "  2026-11-22  1 call, 47000 tokens, $0.0290");
-        assert_eq!(lines.len(), 3 + MAX_SHOWN);
-        assert!(lines[9].contains("set-up/49"), "{}", lines[9]);
+        assert_eq!(lines[2], "  rule gate/door: $0.0200 today (ceiling $0.20)");
+        assert_eq!(lines[3], "  2026-11-22  1 call, 47000 tokens, $0.0290");
+        assert_eq!(lines.len(), 4 + MAX_SHOWN);
+        assert!(lines[10].contains("set-up/49"), "{}", lines[10]);
     }
 }

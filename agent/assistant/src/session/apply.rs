@@ -45,7 +45,7 @@ impl Session {
     /// If the confirmation can't be recorded; nothing is changed then. Otherwise with the failed
     /// change, and the changes made before it.
     pub async fn apply(&self, offer: &CheckedProposal) -> Result<(), Error> {
-        self.record_confirmation(offer)?;
+        self.record_confirmation(offer).await?;
         let mut done = Vec::new();
         for (change, difference) in offer.proposal.changes.iter().zip(&offer.difference) {
             if !difference.has_effect() {
@@ -69,12 +69,14 @@ impl Session {
                         .map(|sentence| format!("already done: {sentence}"));
                     failure.details.extend(earlier);
                     self.save_active().await;
-                    self.trace_event("failed", || json!({"sentence": failure.to_string()}));
+                    let details = json!({"sentence": failure.to_string()});
+                    self.audit_event("failed", details).await;
                     return Err(failure);
                 }
             }
         }
-        self.trace_event("done", || json!({"sentence": done.join("; ")}));
+        let details = json!({"sentence": done.join("; ")});
+        self.audit_event("done", details).await;
         self.save_active().await;
         self.save_watch_note(offer);
         self.save_correction(offer);
@@ -83,17 +85,17 @@ impl Session {
 
     /// Writes the confirmation to the audit log: durable before anything is changed. A session
     /// without a folder for its state has no audit log, and says so.
-    fn record_confirmation(&self, offer: &CheckedProposal) -> Result<(), Error> {
-        self.record_confirmed(offer.to_json())
+    async fn record_confirmation(&self, offer: &CheckedProposal) -> Result<(), Error> {
+        self.record_confirmed(offer.to_json()).await
     }
 
     /// Writes what was confirmed to the audit log.
-    pub(super) fn record_confirmed(&self, what: Value) -> Result<(), Error> {
+    pub(super) async fn record_confirmed(&self, what: Value) -> Result<(), Error> {
         let Some(trace) = &self.trace else {
             self.report_note("no folder for the state is known: the audit log lacks this change");
             return Ok(());
         };
-        let recorded = trace.note(Timestamp::now(), "confirmed", what);
+        let recorded = trace.note_in_background("confirmed", what).await;
         recorded.map_err(|error| {
             let sentence = format!(
                 "nothing was changed: the confirmation cannot be written to the audit log in {}: \
@@ -171,6 +173,7 @@ impl Session {
             camera: new_camera(offer).cloned(),
             why: format!("the user corrected it: {}", quoted(&offer.corrections)),
             worked: Some(offer.full_request()),
+            said: None,
             times: 1,
         };
         let notes = self.notes().and_then(Notes::open);

@@ -127,12 +127,11 @@ impl Session {
         let route =
             router::route_by_model(&said.reworded.job, blueprints).map_err(blueprint_error)?;
         if said.reworded.request.is_empty() {
-            self.trace_event("not_reworded", || {
-                json!({
-                    "sentence": "the LLM found no words that the rules understand", "model": said.model,
-                    "usd": said.cost.dollars(), "job": said.reworded.job,
-                })
+            let details = json!({
+                "sentence": "the LLM found no words that the rules understand", "model": said.model,
+                "usd": said.cost.dollars(), "job": said.reworded.job,
             });
+            self.audit_event("not_reworded", details).await;
             return Ok(RewordOutcome::Routed(route, None));
         }
         let before = self.conversation.clone();
@@ -141,7 +140,7 @@ impl Session {
         let is_complete = router::accepts_rewording(job, &said.reworded.left_out, &reply);
         // The rules answer in English only.
         let is_used = is_complete && said.reworded.is_english();
-        self.report_rewording(&said, is_used);
+        self.report_rewording(&said, is_used).await;
         if is_used {
             return Ok(RewordOutcome::Replied(reply));
         }
@@ -197,15 +196,17 @@ impl Session {
         ));
     }
 
-    fn report_rewording(&self, said: &RewordResult, is_used: bool) {
+    async fn report_rewording(&self, said: &RewordResult, is_used: bool) {
         let RewordResult {
             reworded,
             model,
             cost,
         } = said;
-        self.trace_event("reworded", || json!({
-            "text": reworded.request, "left_out": reworded.left_out, "model": model, "usd": cost.dollars(), "used": is_used,
-        }));
+        let details = json!({
+            "text": reworded.request, "left_out": reworded.left_out, "model": model,
+            "usd": cost.dollars(), "used": is_used,
+        });
+        self.audit_event("reworded", details).await;
         if is_used {
             self.report_note(&format!(
                 "{model} reworded it as {:?} ({cost})",

@@ -165,7 +165,8 @@ impl Session {
     async fn run_actions(&self, actions: Vec<ProposedAction>) -> Result<CommandResult, Error> {
         self.record_confirmed(json!({
             "sentence": describe_all(&actions), "actions": actions,
-        }))?;
+        }))
+        .await?;
         let mut result = CommandResult::Done;
         for action in actions {
             match action {

@@ -44,7 +44,15 @@ impl Session {
         }
     }
 
-    /// Writes to the trace; a failure is only logged, and as an error where it loses an audit.
+    /// Writes an entry that is audited; a failure is only logged. Other tasks do not wait for the
+    /// disk.
+    pub(super) async fn audit_event(&self, what: &'static str, particulars: Value) {
+        if let Some(trace) = &self.trace {
+            trace.note_or_log_in_background(what, particulars).await;
+        }
+    }
+
+    /// Writes an entry of the debug log; a failure is only logged.
     pub(super) fn trace_event(&self, what: &str, particulars: impl FnOnce() -> Value) {
         if let Some(trace) = &self.trace {
             trace.note_or_log(Timestamp::now(), what, particulars());

@@ -291,6 +291,7 @@ impl<'a> TrialRunner<'a> {
             pipeline: spec.clone(),
             seconds: f64::from(TRIAL_S),
             clip: None,
+            file: None,
         };
         let report = tools.client.dry_run(&wanted).await;
         let seen = TrialStats::from_report(&report.map_err(|e| e.in_full())?);

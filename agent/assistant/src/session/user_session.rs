@@ -347,12 +347,11 @@ impl Session {
             approval.key(),
             approval.kind().name()
         );
-        self.trace_event("policy", || {
-            json!({
-                "by": approval.key(), "decision": "confirmed", "change": approval.kind().name(),
-                "request": offer.full_request(), "sentence": sentence,
-            })
+        let details = json!({
+            "by": approval.key(), "decision": "confirmed", "change": approval.kind().name(),
+            "request": offer.full_request(), "sentence": sentence,
         });
+        self.audit_event("policy", details).await;
         self.show_proposal(offer, None, "");
         self.deps.out.report(ProgressEvent::Confirmed(&approval));
         let now = match self.fetch_snapshot().await {

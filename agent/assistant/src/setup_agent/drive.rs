@@ -149,14 +149,13 @@ impl TurnDriver<'_> {
         let (_, after) = job.spent();
         let cost = Money(after.0.saturating_sub(before.0));
         match reply {
-            Ok(reply) => self.record_reply(log, reply, cost, on_progress),
+            Ok(reply) => self.record_reply(log, reply, cost, on_progress).await,
             Err(error) => {
-                self.note("model_away", || {
-                    json!({
-                        "turn": log.turn.head().id, "sentence": error.to_string(),
-                        "usd": cost.dollars(),
-                    })
+                let details = json!({
+                    "turn": log.turn.head().id, "sentence": error.to_string(),
+                    "usd": cost.dollars(),
                 });
+                self.note_spend("model_away", details).await;
                 // The provider counts more tokens than the estimate: the turn ends as if by ours.
                 if is_too_long(&error) && log.turn.spent().asks > 0 {
                     let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
@@ -217,7 +216,7 @@ impl TurnDriver<'_> {
     }
 
     /// Traces a reply, reports its thoughts, and appends it to the turn log.
-    fn record_reply(
+    async fn record_reply(
         &self,
         log: &mut TurnLog,
         reply: Reply,
@@ -225,13 +224,12 @@ impl TurnDriver<'_> {
         on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
     ) -> Result<(), TurnStopped> {
         let head = log.turn.head();
-        self.note("model", || {
-            json!({
-                "turn": head.id, "model": reply.model, "stop": reply.stop, "usd": cost.dollars(),
-                "tokens": reply.usage.total(), "nth": log.turn.spent().asks + 1,
-                "of_most": head.steps, "blueprint": head.blueprint,
-            })
+        let details = json!({
+            "turn": head.id, "model": reply.model, "stop": reply.stop, "usd": cost.dollars(),
+            "tokens": reply.usage.total(), "nth": log.turn.spent().asks + 1,
+            "of_most": head.steps, "blueprint": head.blueprint,
         });
+        self.note_spend("model", details).await;
         for part in &reply.turn.parts {
             let (what, text) = match part {
                 AssistantPart::Thinking(text) => ("thought", text),
@@ -317,7 +315,14 @@ impl TurnDriver<'_> {
         Ok(log.append(finished(call, outcome))?)
     }
 
-    /// Writes to the trace; an error is only logged.
+    /// Writes a call of the model to the audit log; an error is only logged.
+    async fn note_spend(&self, what: &'static str, details: Value) {
+        if let Some(trace) = self.trace {
+            trace.note_or_log_in_background(what, details).await;
+        }
+    }
+
+    /// Writes to the debug log; an error is only logged.
     fn note(&self, what: &str, details: impl FnOnce() -> Value) {
         if let Some(trace) = self.trace {
             trace.note_or_log(Timestamp::now(), what, details());

@@ -57,6 +57,13 @@ pub enum ToolFact {
     },
     /// The proposed change of a pipeline was withdrawn.
     Withdrawn { pipeline: PipelineId },
+    /// What a model says about a call that it mended.
+    LessonWords {
+        /// Name of the tool.
+        tool: String,
+        /// Cause and remedy, one line.
+        said: String,
+    },
     /// The plan was replaced.
     Plan { steps: Vec<PlanStep> },
     /// The request goes to the set-up.
@@ -115,6 +122,15 @@ impl TurnFacts {
     fn find_draft(&self, name: &str) -> Option<(&Value, Option<&str>)> {
         let number: usize = name.strip_prefix('d')?.parse().ok()?;
         self.drafts().nth(number.checked_sub(1)?)
+    }
+
+    /// What the model says about the mended call of `tool`, the latest words.
+    #[must_use]
+    pub fn lesson_words(&self, tool: &str) -> Option<&str> {
+        self.0.iter().rev().find_map(|fact| match fact {
+            ToolFact::LessonWords { tool: of, said } if of == tool => Some(said.as_str()),
+            _ => None,
+        })
     }
 
     #[must_use]

@@ -57,6 +57,7 @@ pub fn failed_request(turn: &Turn, why: &str) -> Lesson {
         camera: None,
         why: why.to_owned(),
         worked: None,
+        said: None,
         times: 1,
     }
 }
@@ -86,9 +87,12 @@ fn lesson(
             Some(changed.or_else(|| after_tools(between))?)
         }
     };
+    // Of a call that nothing mended, a model knows no remedy.
+    let said = turn.facts().lesson_words(&failed.name);
     Some(Lesson {
         request: turn.head().request.clone(),
         camera: camera_of(&fixed).or_else(|| proposed_camera(end)),
+        said: said.filter(|_| remedy.is_some()).map(str::to_owned),
         mistake,
         why,
         worked: remedy,
@@ -315,6 +319,37 @@ mod tests {
             Vec::<String>::new(),
             "a passing error teaches nothing"
         );
+    }
+
+    #[test]
+    fn words_of_a_model_need_a_mended_call() {
+        let said = |tool: &str| ToolFact::LessonWords {
+            tool: tool.to_owned(),
+            said: "The name was misspelled. Look it up first.".to_owned(),
+        };
+        let line = json!([[0, 9], [9, 9]]);
+        let wrong = workflow("roboflow_core/line_countr@v2", line.clone());
+        let right = workflow("roboflow_core/line_counter@v2", line);
+        let error = no_block();
+        let failed = ("validate_workflow", wrong, Some(error.as_str()));
+        let mended = ("validate_workflow", right, None);
+        let told = |calls: &[(&str, Value, Option<&str>)], about: &str| {
+            let mut turn = turn(calls);
+            let note = json!({"words": "x", "camera": "", "mended": about});
+            turn.apply(says("", &[("n", "memory_note", note)])).unwrap();
+            turn.apply(begins("n")).unwrap();
+            turn.apply(came("n", vec![said(about)])).unwrap();
+            let text = String::new();
+            lessons(&turn, &TurnEnd::Answer { text })[0].said.clone()
+        };
+        let both = [failed.clone(), mended];
+        let words = told(&both, "validate_workflow");
+        assert_eq!(
+            words.as_deref(),
+            Some("The name was misspelled. Look it up first.")
+        );
+        assert_eq!(told(&both, "get_snapshot"), None, "of another tool");
+        assert_eq!(told(&[failed], "validate_workflow"), None, "not mended");
     }
 
     #[test]

@@ -34,7 +34,11 @@ pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
             .problems
             .first()
             .map_or("it has no IPv4 address", String::as_str);
-        return Err(failed(format!("can't ask the network: {why}")));
+        let whom = match args.at {
+            Some(host) => host.to_string(),
+            None => "the network".to_owned(),
+        };
+        return Err(failed(format!("can't ask {whom}: {why}")));
     }
     for problem in &found.problems {
         out.note(problem);
@@ -46,10 +50,7 @@ pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
         return Ok(());
     }
     if found.cameras.is_empty() {
-        out.line(
-            "No camera answered. Many have ONVIF switched off: look in the camera's web page. \
-             Only this network segment is asked; a camera elsewhere: --at ADDRESS.",
-        );
+        out.line(nothing_found(args));
         return Ok(());
     }
     out.table(
@@ -60,6 +61,22 @@ pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
         found.cameras.values().find_map(FoundCamera::host),
     ));
     Ok(())
+}
+
+/// Says what no answer means: of one address, or of the local network.
+fn nothing_found(args: &FindArgs) -> String {
+    let off = "many cameras have ONVIF switched off: look in the camera's web page";
+    match args.at {
+        Some(host) => format!(
+            "Nothing answered at {host}, UDP port {}: {off}. Otherwise check the address; a router \
+             or firewall between must let the port through.",
+            args.port
+        ),
+        None => format!(
+            "No camera answered: {off}. Only this network segment is asked; a camera elsewhere: \
+             --at ADDRESS."
+        ),
+    }
 }
 
 fn row(camera: &FoundCamera) -> Vec<String> {

@@ -132,6 +132,8 @@ mod tests {
             hour: Vec::new(),
             day: Money(day),
             day_by_class: BTreeMap::new(),
+            day_by_rule: BTreeMap::new(),
+            rule_day: Money::ZERO,
             refused: BTreeMap::new(),
             refusal: None,
             month: Money(day),

@@ -136,7 +136,7 @@ pub(super) fn tensorrt(config: &Config) -> Option<Finding> {
         Some(path) => Finding::ok(format!("TensorRT: {}", path.display())),
         None => Finding::problem(
             "TensorRT: no libwk_trt.so, but runtime.inference.backend is \"trt\"",
-            "sudo edge-runtime/trt/build",
+            "compile it into /var/lib/watchkeeper/lib as docs/guide/models.md says",
         ),
     })
 }

@@ -150,6 +150,10 @@ With `--json` standard output has one object a line and nothing else. `run` prin
   pictures as their size.
 - A run that fails before the first frame prints no summary; see standard error and the exit code.
 
+A command that fails before it printed a result prints this instead, also for an invalid flag:
+
+    {"type":"failure","message":…,"details":[…],"exit":2}
+
 `workflow validate` prints one object; its `warnings` name steps without effect or with an unintended
 one. `workflow run` prints one list with an object per picture, `workflow replay` one list with an
 object per frame. [workflows.md](workflows.md#recorded-detections) describes recorded detections.

@@ -26,15 +26,6 @@ fn deployed_pipeline_prints_its_warnings() {
 }
 
 #[test]
-fn error_in_a_pipeline_names_its_field() {
-    let text = br#"{"id": "p", "source": "s", "workflow": {}, "priority": "urgent"}"#;
-    let why = read_pipeline(text).err().unwrap_or_default();
-    assert!(why.starts_with("priority: unknown variant"), "{why}");
-    assert!(read_pipeline(br#"{"id": "p"}"#).is_err_and(|why| why.contains("source")));
-    assert!(read_pipeline(br#"{"id": "p", "source": "s", "workflow": {}} x"#).is_err());
-}
-
-#[test]
 fn retry_within_a_second_has_no_number() {
     let lost = |retry_in_s| {
         source_state(&SourceState::Lost {

@@ -32,6 +32,8 @@ use watchkeeper_client::RuntimeClient;
 
 const RUNTIME: &str = "watchkeeper-runtime";
 
+/// Name of the runtime's socket in the state folder of the run.
+const SOCKET: &str = "runtime.sock";
 /// Name of the runtime's state folder in that of the run.
 const STATE: &str = "state";
 /// Prefix of a temporary state folder's name; the process id follows.
@@ -105,7 +107,7 @@ impl RunEnvironment {
         ];
         let of_runtime = [&args[..], &[OsStr::new("--one-run")]].concat();
         let mut runtime = Program::start(RUNTIME, &runtime_program, &of_runtime, &dir, verbose)?;
-        let client = RuntimeClient::new(dir.join("runtime.sock"))?;
+        let client = RuntimeClient::new(dir.join(SOCKET))?;
         let health = wait_until_up(&client, &mut runtime).await?;
         // After the runtime, or the agent's first message would report it as down.
         let started = needs_agent
@@ -206,27 +208,45 @@ fn start_agent(
     Ok((agent, delivery))
 }
 
-/// Removes the state folders of killed runs: those of this user whose process is gone.
+/// Says how the runs of this user in `temp` are asked, one line each.
+pub(super) fn running(temp: &Path) -> Vec<String> {
+    let living = state_folders(temp).into_iter().filter(|(_, lives)| *lives);
+    let sockets = living.map(|(folder, _)| folder.join(SOCKET));
+    let hint = |socket: PathBuf| {
+        let socket = socket.display();
+        format!("a `watchkeeper run` of yours is asked with --socket {socket}")
+    };
+    sockets.filter(|socket| socket.exists()).map(hint).collect()
+}
+
+/// Removes the state folders of killed runs.
 fn remove_stale(temp: &Path) {
-    let us = rustix::process::geteuid().as_raw();
-    for entry in std::fs::read_dir(temp).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| {
-            let (pid, _) = name.strip_prefix(TEMPORARY_PREFIX)?.split_once('-')?;
-            pid.parse::<u32>().ok()
-        });
-        let Some(pid) = pid else { continue };
-        let is_dead = !Path::new("/proc").join(pid.to_string()).exists();
-        // Never through a link, and never another user's folder.
-        let is_ours = entry
-            .path()
-            .symlink_metadata()
-            .is_ok_and(|found| found.is_dir() && found.uid() == us);
-        if is_dead && is_ours {
+    for (folder, lives) in state_folders(temp) {
+        if !lives {
             // The next run retries.
-            std::fs::remove_dir_all(entry.path()).ok();
+            std::fs::remove_dir_all(folder).ok();
         }
     }
+}
+
+/// Lists the temporary state folders of this user's runs, and whether their process lives.
+fn state_folders(temp: &Path) -> Vec<(PathBuf, bool)> {
+    let us = rustix::process::geteuid().as_raw();
+    let entries = std::fs::read_dir(temp).into_iter().flatten().flatten();
+    let of_a_run = |entry: std::fs::DirEntry| {
+        let name = entry.file_name();
+        let (pid, _) = name
+            .to_str()?
+            .strip_prefix(TEMPORARY_PREFIX)?
+            .split_once('-')?;
+        let lives = Path::new("/proc")
+            .join(pid.parse::<u32>().ok()?.to_string())
+            .exists();
+        // Never through a link, and never another user's folder.
+        let found = entry.path().symlink_metadata().ok()?;
+        (found.is_dir() && found.uid() == us).then(|| (entry.path(), lives))
+    };
+    entries.filter_map(of_a_run).collect()
 }
 
 fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
@@ -323,7 +343,7 @@ fn write_config(
     let mut file = json!({
         "box": {"site": RUN_SITE, "id": config.box_id},
         "runtime": {
-            "socket": dir.join("runtime.sock"),
+            "socket": dir.join(SOCKET),
             "socket_mode": "0600",
             "state_dir": dir.join(STATE),
             // Large enough that `--video` stays one file; the disk space guard works all the same.
@@ -397,5 +417,9 @@ mod tests {
         }
         remove_stale(temp.path());
         assert!(!dead.exists() && living.exists() && other.exists());
+        assert!(running(temp.path()).is_empty(), "it has no socket yet");
+        std::fs::write(living.join(SOCKET), "").unwrap();
+        let said = running(temp.path()).concat();
+        assert!(said.contains(&format!("--socket {}", living.join(SOCKET).display())));
     }
 }

@@ -15,7 +15,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Percentage of the calls of an hour that second opinions of one rule may use.
+use crate::money::Money;
+
+/// Percentage of the calls of an hour, and of a day's money, that second opinions and chains of one
+/// rule may use.
 const RULE_PERCENT: u64 = 20;
 
 /// What a call is for. The order is that of precedence, the lowest first.
@@ -113,6 +116,11 @@ pub struct ClassCalls {
 /// Returns the most calls of `limit` an hour that one rule's second opinions may use: one at least.
 pub(super) fn rule_ceiling(limit: u32) -> u32 {
     to_calls(percent_of(limit.into(), RULE_PERCENT)).max(1)
+}
+
+/// Returns the most of a day's `limit` that second opinions and chains of one rule may use.
+pub(crate) const fn rule_money(limit: Money) -> Money {
+    Money(percent_of(limit.0, RULE_PERCENT))
 }
 
 /// Converts a part of a `u32` limit back.

@@ -8,6 +8,7 @@ mod limits;
 mod refusal;
 mod spending;
 
+pub(crate) use class::rule_money;
 pub use class::{CallClass, ClassCalls};
 pub use clock::{BudgetClock, Moved};
 pub(crate) use hour::HourlyCalls;

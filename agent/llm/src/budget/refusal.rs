@@ -23,10 +23,10 @@ impl fmt::Display for Period {
     }
 }
 
-/// A ceiling for the calls of an hour.
+/// What a ceiling bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallBound {
-    /// Second opinions of one rule.
+    /// Second opinions and chains of one rule.
     Rule(String),
     /// A class with all lower ones.
     Class(CallClass),
@@ -72,13 +72,13 @@ pub enum Refusal {
     },
     #[error(
         "no LLM call for {}: {}; {}raise `{period}_usd` of [llm] (pipelines keep running)",
-        class.one(), money_clause(*bound, *period, [*spent, *allowed, *limit, *needed]),
+        class.one(), money_clause(bound, *period, [*spent, *allowed, *limit, *needed]),
         wait_clause(*free_in)
     )]
     Money {
         class: CallClass,
-        /// The class whose ceiling is reached.
-        bound: CallClass,
+        /// The ceiling that is reached.
+        bound: CallBound,
         period: Period,
         /// Spent and reserved below the ceiling.
         spent: Money,
@@ -106,6 +106,8 @@ pub enum RefusalCause {
     Day,
     /// The money of the month.
     Month,
+    /// The money of one rule in the day.
+    RuleDay,
 }
 
 impl Refusal {
@@ -118,6 +120,10 @@ impl Refusal {
             } => RefusalCause::Rule,
             Self::Calls { .. } => RefusalCause::Hour,
             Self::Tokens { .. } => RefusalCause::Tokens,
+            Self::Money {
+                bound: CallBound::Rule(_),
+                ..
+            } => RefusalCause::RuleDay,
             Self::Money {
                 period: Period::Day,
                 ..
@@ -157,17 +163,20 @@ fn most_clause(most: Option<&ClassCalls>) -> String {
     format!(", {calls} went to {class}{}", of.unwrap_or_default())
 }
 
-fn money_clause(bound: CallClass, period: Period, amounts: [Money; 4]) -> String {
+fn money_clause(bound: &CallBound, period: Period, amounts: [Money; 4]) -> String {
     let [spent, allowed, limit, needed] = amounts;
-    match bound {
-        CallClass::Person => format!(
-            "the {period}'s LLM budget is used up ({spent} of {limit}, and the call may cost {needed})"
-        ),
-        _ => format!(
-            "{} may use {allowed} of the {period}'s LLM budget of {limit} ({spent} is used, and the call may cost {needed})",
-            bound.group()
-        ),
-    }
+    let (group, by) = match bound {
+        CallBound::Class(CallClass::Person) => {
+            return format!(
+                "the {period}'s LLM budget is used up ({spent} of {limit}, and the call may cost {needed})"
+            );
+        }
+        CallBound::Class(class) => (class.group(), String::new()),
+        CallBound::Rule(rule) => ("one rule", format!(" by {rule}")),
+    };
+    format!(
+        "{group} may use {allowed} of the {period}'s LLM budget of {limit} ({spent} is used{by}, and the call may cost {needed})"
+    )
 }
 
 /// Returns "wait … or ", rounded up to minutes, hours or days.

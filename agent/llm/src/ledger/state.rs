@@ -9,7 +9,7 @@ use watchkeeper_contract::time::Wall;
 use crate::attempt_error::AttemptErrorKind;
 use crate::budget::{
     BudgetClock, CallClass, ClassCalls, Economy, HourlyCalls, Limits, Moved, Period, Refusal,
-    RefusalCause, Spending,
+    RefusalCause, Spending, rule_money,
 };
 use crate::money::Money;
 use crate::usage::Usage;
@@ -80,6 +80,8 @@ pub struct Ticket {
     seq: u64,
     job: String,
     class: CallClass,
+    /// Account of its rule in the day.
+    rule: Option<String>,
     worst: Money,
     day: u64,
     month: u64,
@@ -144,6 +146,10 @@ pub struct Report {
     pub day: Money,
     /// What each class spent of the day's budget.
     pub day_by_class: BTreeMap<CallClass, Money>,
+    /// What second opinions and chains of each rule spent of the day's budget.
+    pub day_by_rule: BTreeMap<String, Money>,
+    /// Their ceiling for one rule.
+    pub rule_day: Money,
     /// Refusals of the day.
     pub refused: Refusals,
     /// Why a user's call of the lowest price would be refused now.
@@ -212,8 +218,16 @@ impl State {
             spending.check(period, class, entry.worst, limit, rest_of(period, ms))
         });
         let hour = head.minutes.check(ms, class, rule, limits.calls_per_hour);
+        let of_rule = rule.map_or(Ok(()), |rule| {
+            let rest = rest_of(Period::Day, ms);
+            head.day
+                .check_rule(class, rule, entry.worst, limits.day, rest)
+        });
         // The refusal that holds for longest: after any shorter wait it would come next.
-        let refused = std::iter::once(hour).chain(money).filter_map(Result::err);
+        let refused = [hour, of_rule]
+            .into_iter()
+            .chain(money)
+            .filter_map(Result::err);
         refused.max_by_key(Refusal::wait).map_or(Ok(()), Err)
     }
 
@@ -244,6 +258,7 @@ impl State {
             seq,
             job: cut(&entry.job),
             class,
+            rule: rule.map(|rule| self.head.day.account(rule).to_owned()),
             worst: entry.worst,
             day: day(ms),
             month: month(ms),
@@ -267,6 +282,9 @@ impl State {
             totals.cost += entry.worst;
         }
         self.head.day.add(class, entry.worst);
+        if let Some(rule) = &ticket.rule {
+            self.head.day.add_to_rule(rule, entry.worst);
+        }
         self.head.month.add(class, entry.worst);
         let mut change = changed(&ticket);
         self.evict(&mut change);
@@ -280,6 +298,13 @@ impl State {
         usage: Usage,
         cost: Money,
     ) -> Change {
+        if let Some(rule) = ticket
+            .rule
+            .as_ref()
+            .filter(|_| self.head.day.epoch == ticket.epochs.0)
+        {
+            self.head.day.correct_rule(rule, ticket.worst, cost);
+        }
         let corrected = |spent: Money| spent.less(ticket.worst) + cost;
         let (day, month) = (&mut self.head.day, &mut self.head.month);
         for (spending, epoch) in [(day, ticket.epochs.0), (month, ticket.epochs.1)] {
@@ -345,6 +370,8 @@ impl State {
             hour: self.head.minutes.by_class(),
             day: self.head.day.spent,
             day_by_class: self.head.day.by_class().clone(),
+            day_by_rule: self.head.day.by_rule().clone(),
+            rule_day: rule_money(self.limits.day),
             refused: self.head.refused.clone(),
             refusal: self.check(&cheapest, None).err(),
             month: self.head.month.spent,

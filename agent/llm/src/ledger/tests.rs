@@ -11,7 +11,7 @@ use watchkeeper_store::{FaultyStore, MemoryStore};
 use super::on_disk::testing::{damage_head, newer_head, older_head};
 use super::*;
 use crate::attempt_error::AttemptErrorKind;
-use crate::budget::{CallClass, Period, RefusalCause};
+use crate::budget::{CallBound, CallClass, Period, RefusalCause};
 
 /// 2026-11-22T12:00:00Z
 const NOON: i64 = 1_795_348_800_000;
@@ -150,7 +150,7 @@ fn reservation_counts_until_it_is_settled() {
         refused,
         Refusal::Money {
             class: CallClass::Person,
-            bound: CallClass::Person,
+            bound: CallBound::Class(CallClass::Person),
             period: Period::Day,
             spent: CENT.times(9),
             limit: CENT.times(10),
@@ -384,6 +384,72 @@ fn ledger_stays_bounded_on_disk() {
         (500, 500, 400)
     );
     assert!(report.jobs.contains_key("job 699") && !report.jobs.contains_key("job 199"));
+}
+
+#[test]
+fn one_rule_has_a_share_of_the_days_money() {
+    let limits = Limits {
+        calls_per_hour: 1_000,
+        day: CENT.times(100),
+        month: CENT.times(1_000),
+        ..limits()
+    };
+    let mut bench = Bench::new(limits);
+    let of = |rule: &str, worst| Entry {
+        class: CallClass::Escalation,
+        rule: Some(rule.to_owned()),
+        ..entry(worst)
+    };
+    let reserve = |bench: &Bench, entry: &Entry| {
+        let (now, wall) = bench.now();
+        bench.ledger.reserve(now, wall, entry)
+    };
+    // The first call of a day fits whatever it may cost; its true cost counts.
+    let ticket = reserve(&bench, &of("gate/door", CENT.times(24))).expect("the first call");
+    let (outcome, usage) = (CallOutcome::Answered, used(1));
+    bench
+        .ledger
+        .settle(ticket, outcome, usage, CENT.times(19))
+        .expect("settled");
+    bench.restart(limits);
+    let refused = refusal(reserve(&bench, &of("gate/door", CENT.times(2))));
+    assert_eq!(refused.cause(), RefusalCause::RuleDay);
+    let said = refused.to_string();
+    assert!(said.contains("one rule may use $0.2"), "{said}");
+    assert!(said.contains("is used by gate/door"), "{said}");
+    assert!(said.contains("wait 12 h"), "{said}");
+    let _ = reserve(&bench, &of("gate/door", CENT)).expect("below the share");
+    let _ = reserve(&bench, &of("yard/fence", CENT.times(2))).expect("another rule");
+    let report = bench.report();
+    assert_eq!(report.day_by_rule["gate/door"], CENT.times(20));
+    assert_eq!(report.rule_day, CENT.times(20));
+    let causes = &report.refused[&CallClass::Escalation];
+    assert_eq!(causes[&RefusalCause::RuleDay], 1);
+    bench.at_ms += 13 * HOUR;
+    let _ = reserve(&bench, &of("gate/door", CENT.times(2))).expect("a new day");
+}
+
+#[test]
+fn rules_above_the_bound_share_one_account() {
+    let limits = Limits {
+        calls_per_hour: 10_000,
+        day: CENT.times(100_000),
+        month: CENT.times(100_000),
+        ..limits()
+    };
+    let bench = Bench::new(limits);
+    for n in 0..300 {
+        let entry = Entry {
+            class: CallClass::Escalation,
+            rule: Some(format!("gate/{n}")),
+            ..entry(CENT)
+        };
+        let (now, wall) = bench.now();
+        let _ = bench.ledger.reserve(now, wall, &entry).expect("reserved");
+    }
+    let by_rule = bench.report().day_by_rule;
+    assert_eq!(by_rule.len(), 257);
+    assert_eq!(by_rule["other rules"], CENT.times(44));
 }
 
 proptest! {

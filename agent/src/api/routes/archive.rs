@@ -13,7 +13,6 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -146,11 +145,8 @@ async fn audit(app: &App, what: &'static str, selection: &Selection, done: Value
         "selection": selection, "result": done,
         "sentence": format!("{what} {named} in the archive"),
     });
-    let recorded = tokio::task::spawn_blocking(move || {
-        trace.note_or_log(Timestamp::now(), "archive", details);
-    });
     // A failure is logged; the change is made.
-    recorded.await.ok();
+    trace.note_or_log_in_background("archive", details).await;
 }
 
 /// The collections, with their numbers of entries.

@@ -6,12 +6,11 @@
 use std::time::Instant;
 
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::time::Wall;
 
 use crate::fleet::mqtt::payload::heartbeat_draft;
 use crate::fleet::outbox;
 use crate::heartbeat::CheckInput;
-use crate::heartbeat::on_disk::{self, StoredHeartbeat};
+use crate::heartbeat::on_disk;
 use crate::notify::message::Notice;
 use crate::run::state::heartbeat::{AgentFacts, FindingReport, HeartbeatEvent};
 use crate::run::{Agent, AgentError};
@@ -46,7 +45,7 @@ impl Agent {
         match event {
             HeartbeatEvent::Checked(input) => self.on_checked(*input),
             HeartbeatEvent::Ready(report) => self.report_findings(*report),
-            HeartbeatEvent::Looked { at, last } => self.on_looked(at, last),
+            HeartbeatEvent::Looked { last } => self.on_looked(last),
         }
     }
 
@@ -61,10 +60,9 @@ impl Agent {
             task.start_asking(findings, input, state);
             return Ok(());
         }
-        task.state = state.clone();
+        let stored = task.finish_check(input.at, state);
         task.start_looking(self.runtime.clone());
-        let at = input.at;
-        self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
+        self.save(on_disk::save_op(&stored))
     }
 
     fn report_findings(&mut self, report: FindingReport) -> Result<(), AgentError> {
@@ -94,20 +92,18 @@ impl Agent {
                 self.feed_outbox(outbox::Input::Own(draft))?;
             }
         }
-        if let Some(task) = &mut self.heartbeat {
-            task.state = state.clone();
-            task.start_looking(self.runtime.clone());
-        }
-        self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
+        let Some(task) = &mut self.heartbeat else {
+            return Ok(());
+        };
+        let stored = task.finish_check(at, state);
+        task.start_looking(self.runtime.clone());
+        self.save(on_disk::save_op(&stored))
     }
 
     /// Stores whose turn is next.
-    fn on_looked(&mut self, at: Wall, last: Option<SourceId>) -> Result<(), AgentError> {
-        let Some(task) = self.heartbeat.as_mut().filter(|_| last.is_some()) else {
-            return Ok(());
-        };
-        task.state.looked = last;
-        let state = task.state.clone();
-        self.save(on_disk::save_op(&StoredHeartbeat { at, state }))
+    fn on_looked(&mut self, last: Option<SourceId>) -> Result<(), AgentError> {
+        let task = self.heartbeat.as_mut();
+        let stored = task.and_then(|task| task.finish_looks(last));
+        stored.map_or(Ok(()), |stored| self.save(on_disk::save_op(&stored)))
     }
 }

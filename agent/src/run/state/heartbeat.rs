@@ -40,11 +40,14 @@ pub(crate) struct HeartbeatTask {
     planned: Option<PlannedLook>,
     switch: HeartbeatSwitch,
     running: Option<BoxFuture<'static, HeartbeatEvent>>,
+    /// Looks in progress. They delay no check; a check during them plans none.
+    looking: Option<BoxFuture<'static, HeartbeatEvent>>,
+    /// Time of the last finished check.
+    checked_at: Option<Wall>,
 }
 
 /// The looks that follow a check.
 struct PlannedLook {
-    at: Wall,
     local: Option<DateTime>,
     cameras: Vec<SourceId>,
 }
@@ -64,7 +67,7 @@ pub(crate) enum HeartbeatEvent {
     /// Findings are ready to be reported.
     Ready(Box<FindingReport>),
     /// Frames were looked at; the last camera, if one had its turn.
-    Looked { at: Wall, last: Option<SourceId> },
+    Looked { last: Option<SourceId> },
 }
 
 /// Findings of one check, and the state to store once they are reported.
@@ -100,6 +103,7 @@ impl HeartbeatTask {
         let left = passed.map_or(Duration::ZERO, |passed| interval.saturating_sub(passed));
         Self {
             interval,
+            checked_at: stored.as_ref().map(|stored| stored.at),
             due: now + left.max(FIRST_DELAY.min(interval)),
             state: stored.map(|stored| stored.state).unwrap_or_default(),
             asker: Arc::new(asker),
@@ -107,10 +111,11 @@ impl HeartbeatTask {
             planned: None,
             switch,
             running: None,
+            looking: None,
         }
     }
 
-    /// When the next check is due; `None` while one runs.
+    /// When the next check is due; `None` while one runs. Looks are no check.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.running.is_none().then_some(self.due)
     }
@@ -118,7 +123,10 @@ impl HeartbeatTask {
     /// Waits for the step in progress. Dropping this future loses nothing.
     pub(crate) async fn next_event(task: &mut Option<Self>) -> HeartbeatEvent {
         match task {
-            Some(task) => take_output(&mut task.running).await,
+            Some(task) => tokio::select! {
+                event = take_output(&mut task.running) => event,
+                event = take_output(&mut task.looking) => event,
+            },
             None => std::future::pending().await,
         }
     }
@@ -132,8 +140,30 @@ impl HeartbeatTask {
         is_paused
     }
 
-    /// Decides which frames are looked at after this check.
+    /// Adopts the state of a check that is finished at `at`, and returns what to store.
+    pub(crate) fn finish_check(&mut self, at: Wall, state: State) -> StoredHeartbeat {
+        // Looks may have ended since the check began.
+        let looked = self.state.looked.take();
+        self.state = state;
+        self.state.looked = looked;
+        self.checked_at = Some(at);
+        let state = self.state.clone();
+        StoredHeartbeat { at, state }
+    }
+
+    /// Sets the camera that had the last turn, and returns what to store.
+    pub(crate) fn finish_looks(&mut self, last: Option<SourceId>) -> Option<StoredHeartbeat> {
+        self.state.looked = Some(last?);
+        let (at, state) = (self.checked_at?, self.state.clone());
+        Some(StoredHeartbeat { at, state })
+    }
+
+    /// Decides which frames are looked at after this check: none while looks are in progress.
     pub(crate) fn plan_looks(&mut self, input: &CheckInput) {
+        if self.looking.is_some() {
+            self.planned = None;
+            return;
+        }
         let looked = self.state.looked.as_ref();
         let cameras = self
             .look
@@ -142,7 +172,6 @@ impl HeartbeatTask {
         self.planned = cameras
             .filter(|cameras| !cameras.is_empty())
             .map(|cameras| PlannedLook {
-                at: input.at,
                 local: input.local,
                 cameras,
             });
@@ -156,12 +185,7 @@ impl HeartbeatTask {
             return;
         };
         let looks = Arc::clone(&self.asker).look(runtime, plan.cameras, plan.local);
-        let at = plan.at;
-        self.running = Some(
-            looks
-                .map(move |last| HeartbeatEvent::Looked { at, last })
-                .boxed(),
-        );
+        self.looking = Some(looks.map(|last| HeartbeatEvent::Looked { last }).boxed());
     }
 
     /// Starts a check and schedules the next one.
@@ -209,4 +233,62 @@ async fn check(
         opinions_without_answer: facts.opinions_without_answer,
         observations: Vec::new(),
     }))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_assistant::notes::Notes;
+    use watchkeeper_assistant::trace::{AGENT, Trace};
+    use watchkeeper_config::MemoryConfig;
+    use watchkeeper_store::MemoryStore;
+
+    use super::*;
+
+    fn task(folder: &std::path::Path, interval: Duration, now: Instant) -> HeartbeatTask {
+        let asker = Asker {
+            llm: None,
+            store: Arc::new(MemoryStore::new()),
+            folder: folder.to_owned(),
+            trace: Trace::new(folder, AGENT),
+            notes: Notes::new(folder, &MemoryConfig::default()),
+        };
+        let parts = HeartbeatParts {
+            interval,
+            asker,
+            look: None,
+            switch: HeartbeatSwitch::new(folder, Some(interval)),
+        };
+        HeartbeatTask::new(parts, None, now)
+    }
+
+    #[test]
+    fn looks_that_never_end_delay_no_check() {
+        let (folder, now) = (tempfile::tempdir().unwrap(), Instant::now());
+        let mut task = task(folder.path(), Duration::from_secs(900), now);
+        let due = task.deadline().unwrap();
+        task.looking = Some(std::future::pending().boxed());
+        assert_eq!(task.deadline(), Some(due));
+        task.running = Some(std::future::ready(HeartbeatEvent::Looked { last: None }).boxed());
+        assert_eq!(task.deadline(), None);
+        let mut task = Some(task);
+        // The looks keep waiting; the check's step comes through.
+        let event = HeartbeatTask::next_event(&mut task).now_or_never();
+        assert!(event.is_some());
+        assert_eq!(task.unwrap().deadline(), Some(due));
+    }
+
+    #[test]
+    fn turn_of_looks_outlives_a_check_that_began_before() {
+        let (folder, now) = (tempfile::tempdir().unwrap(), Instant::now());
+        let mut task = task(folder.path(), Duration::from_secs(900), now);
+        let began = task.state.clone();
+        let gate = SourceId::new("gate").unwrap();
+        let at = wall_now();
+        assert_eq!(task.finish_check(at, State::default()).state.looked, None);
+        let stored = task.finish_looks(Some(gate.clone())).unwrap();
+        assert_eq!(stored.state.looked, Some(gate.clone()));
+        assert_eq!(task.finish_check(at, began).state.looked, Some(gate));
+        assert!(task.finish_looks(None).is_none());
+    }
 }

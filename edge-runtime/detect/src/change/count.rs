@@ -151,10 +151,9 @@ impl Counted {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
 
-    use watchkeeper_models::Manifest;
+    use watchkeeper_models::{Manifest, testing as models};
 
     use super::*;
     use crate::testing::manifest;
@@ -231,28 +230,8 @@ mod tests {
     }
 
     fn with_key_points() -> Arc<Manifest> {
-        let text = r#"
-            name = "scripted"
-            task = "keypoint-detection"
-            confidence = 0.5
-            labels = ["person"]
-            [input]
-            width = 64
-            height = 64
-            layout = "nchw"
-            colour = "rgb"
-            dtype = "f32"
-            fit = "letterbox"
-            placement = "top-left"
-            pad = 114
-            [decode]
-            kind = "yolov8-pose"
-            keypoints = ["nose"]
-            [nms]
-            iou = 0.5
-            class_agnostic = false
-        "#;
-        Arc::new(Manifest::parse(Path::new("scripted.toml"), text).expect("a manifest"))
+        let decode = "kind = \"yolov8-pose\"\nkeypoints = [\"nose\"]";
+        models::manifest("keypoint-detection", [64, 64], &["person"], decode)
     }
 
     #[test]

@@ -55,8 +55,13 @@ impl TrtSettings {
             &system_folders(),
             &self.folders,
         );
-        found.map_err(|why| {
-            format!("{why}; compile it on a box with TensorRT 10 or newer: edge-runtime/trt/build")
+        found.map_err(|why| match (&self.library, self.folders.last()) {
+            (None, Some(place)) => format!(
+                "no {LIBRARY} is installed; it belongs in {}: compile it on this box, which needs \
+                 TensorRT 10 or newer (docs/guide/models.md says how)",
+                place.display()
+            ),
+            _ => format!("{why}; docs/guide/models.md says how it is compiled"),
         })
     }
 }

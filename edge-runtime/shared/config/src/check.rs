@@ -84,6 +84,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         },
         recordings: recordings(&values),
         history_bytes: values.whole("runtime.history_bytes").unwrap_or_default(),
+        dry_run_roots: values.folders("runtime.dry_run_roots", &mut errors),
         crash_loop_limit: crash_loop_limit(&values),
         sources,
         privacy,

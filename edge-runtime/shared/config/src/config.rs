@@ -54,6 +54,8 @@ pub struct Config {
     pub recordings: RecordingsConfig,
     /// Most bytes of the detection history; 0: none is kept.
     pub history_bytes: u64,
+    /// Folders below which a dry run may read files.
+    pub dry_run_roots: Vec<PathBuf>,
     /// Early deaths of the runtime after which changed pipelines are held; 0: never.
     pub crash_loop_limit: u32,
     /// Sources declared without error, in the order of their names.

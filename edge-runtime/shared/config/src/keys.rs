@@ -327,6 +327,14 @@ pub const KEYS: &[Key] = &[
          the cameras, the oldest are deleted first, and 0 keeps none.",
     ),
     key(
+        "runtime.dry_run_roots",
+        Kind::Texts,
+        None,
+        "",
+        "Folders below which a dry run may read video files and folders of pictures, symbolic \
+         links resolved. Default: none.",
+    ),
+    key(
         "runtime.journal_events",
         Kind::Integer(1_000, 100_000_000),
         Some("200000"),

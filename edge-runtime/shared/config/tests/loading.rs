@@ -98,7 +98,7 @@ fn every_error_is_reported_with_key_value_and_place() {
         format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks, channels; did you mean mqtt? ({file}:6)"),
         format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort, trt ({file}:5)"),
         format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file}:2)"),
-        format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, history_bytes, journal_events, journal_bytes, recording_bytes, recording_days, crash_loop_limit, inference; did you mean socket? ({file}:3)"),
+        format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, history_bytes, dry_run_roots, journal_events, journal_bytes, recording_bytes, recording_days, crash_loop_limit, inference; did you mean socket? ({file}:3)"),
     ];
     assert_eq!(printed, expected);
 }

@@ -174,6 +174,11 @@ pub struct DryRun {
     /// were recorded. A clip of another source is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<String>,
+    /// Absolute path of a video file, a picture or a folder of pictures to process instead, below a
+    /// folder of `runtime.dry_run_roots`, also after its symbolic links. Its pictures need the
+    /// shape of those of the source, are scaled to them, and get the privacy mask of the source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// What a pipeline would have counted and reported.

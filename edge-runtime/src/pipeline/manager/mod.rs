@@ -28,6 +28,7 @@ mod source_table;
 mod sources;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -97,6 +98,8 @@ pub struct Parts {
     pub coverage: Arc<CoverageLedger>,
     /// What detectors reported in the last day.
     pub history: Arc<DetectionHistory>,
+    /// Folders below which a dry run may read files.
+    pub dry_run_roots: Vec<PathBuf>,
     /// Effects of workflows.
     pub effects: Arc<Effects>,
     /// Privacy masks of sources.

@@ -78,6 +78,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
     Manager::new(Parts {
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
         history: DetectionHistory::open(state, 0).unwrap(),
+        dry_run_roots: config.dry_run_roots.clone(),
         effects: Arc::new(effects.unwrap()),
         privacy: PrivacyMasks::new(&config),
         declared: None,

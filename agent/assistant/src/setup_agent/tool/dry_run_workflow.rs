@@ -53,7 +53,7 @@ pub(super) const TOOL: Tool = Tool {
                 usually 10"},
             "hours": {"type": "number", "description": "0, or replay this many past hours \
                 instead, at most 24"},
-            "clip": text("empty, or the id of an event's clip of this camera to try it on"),
+            "clip": text("empty, or try it on: the id of an event's clip, or a file's path"),
         });
         schema(
             &properties,
@@ -78,7 +78,7 @@ struct Arguments {
     /// Hours of the detection history to replay instead.
     #[serde(default)]
     hours: f64,
-    /// Media id of a kept clip to run on instead; empty: the camera.
+    /// Media id of a kept clip, or path of a file, to run on instead; empty: the camera.
     #[serde(default)]
     clip: String,
 }
@@ -110,11 +110,13 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         return replay(given, &wanted, chosen).await;
     }
     let seconds = arguments.seconds;
-    let clip = Some(arguments.clip).filter(|clip| !clip.is_empty());
+    let footage = Some(arguments.clip).filter(|footage| !footage.is_empty());
+    let is_path = |footage: &String| footage.contains('/');
     let wanted = DryRun {
         pipeline,
         seconds,
-        clip,
+        clip: footage.clone().filter(|footage| !is_path(footage)),
+        file: footage.filter(is_path),
     };
     let quiet = sleeping_rules(&wanted.pipeline, &here.now);
     let report = given.context.client.dry_run(&wanted).await;

@@ -1,7 +1,8 @@
 //! Saves a note for later requests.
 //!
 //! Invariant: a note of the user's wishes is a whole sentence of their own message, because a model
-//! may have been made to say anything. Other text is an observation, marked as not the user's.
+//! may have been made to say anything. Other text is an observation, marked as not the user's, or
+//! stands beside a lesson that the turn's own calls prove: alone it makes none.
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -9,23 +10,29 @@ use serde_json::json;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
+use super::super::facts::ToolFact;
 use super::super::sentences::sentences;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::llm_proposal::words;
+use crate::trace::without_secrets;
+use crate::wording::cut;
 use watchkeeper_client::clock::wall_now;
+
+/// Maximum characters of the words about a mended call: one line of a lesson.
+const MAX_LESSON_CHARS: usize = 280;
 
 pub(super) const TOOL: Tool = Tool {
     name: "memory_note",
     description: "Keeps an observation about the site for later requests, such as where the \
-        entrance is in a picture. It is marked as yours, not the user's. With wish: true it keeps \
-        a lasting wish of the user, if their message has one beside another request: then words \
-        is one whole sentence of their message, unchanged.",
+        entrance is in a picture, marked as yours. With wish: true it keeps a lasting wish of the \
+        user: words is then one whole sentence of their message, unchanged. With mended: why a \
+        call failed and what worked.",
     schema: || {
         let properties = json!({
             "words": text("one sentence"), "camera": text("the camera it is about, or empty"),
-            "wish": {"type": "boolean", "description": "whether it is a lasting wish of the user; \
-                usually false"},
+            "wish": {"type": "boolean", "description": "usually false"},
+            "mended": text("tool of a call that you mended"),
         });
         schema(&properties, &["words", "camera"])
     },
@@ -43,6 +50,20 @@ struct Arguments {
     camera: String,
     #[serde(default)]
     wish: bool,
+    /// Tool of the mended call that the words are about; empty: they are about none.
+    #[serde(default)]
+    mended: String,
+}
+
+/// Cause and remedy of a mended call, for its lesson.
+fn lesson_words(tool: String, said: &str) -> Result<ToolOutcome, String> {
+    let said = cut(without_secrets(words(said).trim()), MAX_LESSON_CHARS);
+    if said.is_empty() {
+        return Err("words is empty; say in it why the call failed and what worked".to_owned());
+    }
+    let told = "kept beside the lesson of this request, if a call of that tool failed and a later \
+        one worked";
+    Ok(ToolOutcome::text(told).with_fact(ToolFact::LessonWords { tool, said }))
 }
 
 /// Normalizes a sentence for comparison: case, spaces, outer punctuation.
@@ -80,6 +101,9 @@ fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         .memory
         .as_ref()
         .ok_or("this box keeps no notes")?;
+    if !arguments.mended.is_empty() {
+        return lesson_words(arguments.mended, &arguments.words);
+    }
     let camera = match arguments.camera.as_str() {
         "" => None,
         name => Some(SourceId::new(name).map_err(|e| e.to_string())?),

@@ -12,6 +12,8 @@ use crate::money::Money;
 use crate::usage::Usage;
 
 const MINUTE: i64 = 60_000;
+/// Share of one rule of a day's money.
+const RULE_DAY: u64 = 200;
 /// A call counts for up to 61 minutes.
 const WINDOW: i64 = 61 * MINUTE;
 
@@ -134,7 +136,18 @@ impl Bench {
                 let own = self.calls(|call| is_own(call, *bound));
                 u64::from(own) >= left(*bound, limits.calls_per_hour.into())
             }
-            Refusal::Money { period, bound, .. } => {
+            Refusal::Money {
+                bound: CallBound::Rule(rule),
+                ..
+            } => {
+                let own = self.spent(Period::Day, |call| call.rule.as_ref() == Some(rule));
+                own > Money::ZERO && own.0 + worst > RULE_DAY
+            }
+            Refusal::Money {
+                period,
+                bound: CallBound::Class(bound),
+                ..
+            } => {
                 let limit = match period {
                     Period::Day => limits.day.0,
                     Period::Month => limits.month.0,
@@ -165,6 +178,14 @@ impl Bench {
                 ));
             }
         }
+        for rule in (0..3).map(|n| format!("gate/{n}")) {
+            let is_own = |call: &Accepted| call.rule.as_ref() == Some(&rule);
+            let own = self.accepted.iter().filter(|call| is_own(call));
+            let first = own.map(|call| call.cost.0).max().unwrap_or(0);
+            if self.spent(Period::Day, is_own).0 > RULE_DAY.max(first) {
+                return Err(format!("{rule} is above its share: {:?}", self.accepted));
+            }
+        }
         Ok(())
     }
 }
@@ -187,7 +208,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let class = prop::sample::select(CallClass::ALL.to_vec());
     let step = prop_oneof![
-        8 => (class, 0..90_u64, -2..48_i64)
+        8 => (class, prop_oneof![8 => 0..90_u64, 1 => 200..400_u64], -2..48_i64)
             .prop_map(|(class, worst, lag)| Step::Reserve { class, worst, lag_h: lag.max(0) }),
         4 => (0..=100_u64).prop_map(|percent| Step::Settle { percent }),
         2 => (0..30_i64).prop_map(|minutes| Step::Pass { minutes }),

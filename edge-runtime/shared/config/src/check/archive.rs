@@ -1,35 +1,21 @@
 //! Checks the section `[agent.archive]`.
 
-use std::path::{Component, PathBuf};
-
 use url::Url;
 
 use super::values::{Values, without_effect};
 use crate::archive::{ArchiveConfig, S3Config};
-use crate::error::{ConfigError, Origin};
+use crate::error::ConfigError;
 use crate::sinks::{HostRule, SecretSource};
 
 pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> ArchiveConfig {
     let whole = |key| values.whole(key).unwrap_or_default();
-    let roots = "agent.archive.ingest_roots";
-    let ingest_roots = values.texts(roots, errors, |text| {
-        let folder = match values.origin(roots) {
-            Origin::File(_) => values.base.join(text),
-            Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
-        };
-        let is_plain = folder.components().all(|c| c != Component::ParentDir);
-        match folder.is_absolute() && is_plain {
-            true => Ok(folder),
-            false => Err("must be an absolute path without \"..\""),
-        }
-    });
     ArchiveConfig {
         max_bytes: whole("agent.archive.max_bytes"),
         max_entry_bytes: whole("agent.archive.max_entry_bytes"),
         memory_bytes: whole("agent.archive.memory_bytes"),
         memcached: values.texts("agent.archive.memcached", errors, server),
         s3: s3(values, errors),
-        ingest_roots,
+        ingest_roots: values.folders("agent.archive.ingest_roots", errors),
         ingest_hosts: values.texts("agent.archive.ingest_hosts", errors, HostRule::parse),
         index_events: values.switch("agent.archive.index_events"),
     }

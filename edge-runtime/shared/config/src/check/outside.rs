@@ -1,7 +1,6 @@
 //! Checks the sections that lead out of the box: `[sinks]` and `[channels.NAME]`.
 
 use std::collections::BTreeMap;
-use std::path::{Component, PathBuf};
 
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -11,27 +10,13 @@ use watchkeeper_contract::rule::Severity;
 
 use super::values::{Values, is_spoilt, origin};
 use crate::channels::{self, ChannelConfig, ChannelKind, MAX_CHANNELS};
-use crate::error::{ConfigError, Origin};
+use crate::error::ConfigError;
 use crate::sinks::{HostRule, SecretSource, SinksConfig};
 
 /// Reads the section `[sinks]`.
 pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> SinksConfig {
     let hosts = values.texts("sinks.hosts", errors, HostRule::parse);
-    let folders = values.texts("sinks.folders", errors, |text| {
-        let folder = match values.origin("sinks.folders") {
-            Origin::File(_) => values.base.join(text),
-            Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
-        };
-        let plain = |c: &Component<'_>| *c != Component::ParentDir;
-        let is_good = folder.is_absolute() && folder.components().all(|c| plain(&c));
-        // Without dots and doubled slashes.
-        let folder: PathBuf = folder.components().collect();
-        if is_good {
-            Ok(folder)
-        } else {
-            Err("must be an absolute path without \"..\"")
-        }
-    });
+    let folders = values.folders("sinks.folders", errors);
     let mut url = |key: &str| {
         let mut text = values.text(key)?;
         // Joining would otherwise cut off the last part of its path.

@@ -1,6 +1,6 @@
 //! Access to the values of the first stage: by path, with the declared defaults.
 
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -91,6 +91,22 @@ impl Values<'_> {
             }
         }
         good
+    }
+
+    /// Lists folders without `..`; in a file, a relative one is beside the file.
+    pub(super) fn folders(&self, path: &str, errors: &mut Vec<ConfigError>) -> Vec<PathBuf> {
+        self.texts(path, errors, |text| {
+            let folder = match self.origin(path) {
+                Origin::File(_) => self.base.join(text),
+                Origin::Variable(_) | Origin::Flag(_) | Origin::Default => PathBuf::from(text),
+            };
+            let is_plain = folder.components().all(|c| c != Component::ParentDir);
+            match folder.is_absolute() && is_plain {
+                // Without dots and doubled slashes.
+                true => Ok(folder.components().collect()),
+                false => Err("must be an absolute path without \"..\""),
+            }
+        })
     }
 
     pub(super) fn name<T, E: std::fmt::Display>(
