@@ -49,6 +49,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(archive::destroy))
         .routes(routes!(archive::protect))
         .routes(routes!(archive::unprotect))
+        .routes(routes!(archive::verify))
         .routes(routes!(archive::get, archive::delete))
         .routes(routes!(archive::put).layer(DefaultBodyLimit::disable()))
         .routes(routes!(archive::stat))
