@@ -26,6 +26,7 @@ use super::trial_runner::TrialRunner;
 use super::waiting_actions::WaitingActions;
 use crate::archive_access::ArchiveAccess;
 use crate::failure::{Error, ErrorKind};
+use crate::lookup_access::LookupAccess;
 use crate::heartbeat_switch::HeartbeatControl;
 use crate::notes::Notes;
 use crate::operations::recorded_archive::{RecordedArchive, SharedTrajectory};
@@ -73,6 +74,8 @@ pub struct SessionDeps {
     /// Switch of the agent's heartbeat; `None` where no agent is reached.
     pub heartbeat: Option<Arc<dyn HeartbeatControl>>,
     /// The agent's archive; `None` where no agent is reached.
+    /// The agent's look-ups; `None` where no agent is reached.
+    pub lookups: Option<Arc<dyn LookupAccess>>,
     pub archive: Option<Arc<dyn ArchiveAccess>>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,

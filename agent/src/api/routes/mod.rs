@@ -10,6 +10,7 @@ mod about;
 mod archive;
 mod heartbeat;
 mod jobs;
+mod lookups;
 mod observations;
 mod problem;
 mod proposals;
@@ -60,6 +61,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::stream))
+        .routes(routes!(lookups::look_up))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))
