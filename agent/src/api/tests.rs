@@ -166,6 +166,7 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
         fingerprint: "m".to_owned(),
         llm_proposal: None,
         trials: Vec::new(),
+        actions: None,
     };
     let by = Requester {
         entrypoint: Entrypoint::Local,
