@@ -33,6 +33,7 @@ pub mod jobs;
 mod journal_tail;
 pub mod log_limiter;
 pub mod notify;
+mod picture_question;
 pub mod program;
 mod record_assessment;
 pub mod review_links;

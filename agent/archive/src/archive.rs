@@ -164,8 +164,9 @@ impl Archive {
         let head = sealed.head.clone();
         let commit = move |durable: &Durable| {
             let mut new = new;
-            add_exif(&mut new.metadata, &sealed);
-            durable.commit(&sealed, new, Timestamp::now())
+            let now = Zoned::now();
+            add_exif(&mut new.metadata, &sealed, &now);
+            durable.commit(&sealed, new, now.timestamp())
         };
         let (entry, removed) = self.blocking(commit).await?;
         self.drop_copies(&removed).await;
@@ -312,7 +313,7 @@ impl Archive {
     }
 
     /// Brings a content back from the object tier.
-    async fn repair(&self, entry: &Entry) -> Result<Option<Bytes>, ArchiveError> {
+    pub(crate) async fn repair(&self, entry: &Entry) -> Result<Option<Bytes>, ArchiveError> {
         let Some(objects) = &self.0.objects else {
             return Ok(None);
         };

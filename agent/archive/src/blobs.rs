@@ -20,6 +20,9 @@ use crate::hash::ContentHash;
 /// Largest content that fast tiers take, in bytes.
 pub(crate) const MAX_CACHED: u64 = 4 << 20;
 
+/// Bytes that are read of a content at a time, where it is only compared with its hash.
+const CHUNK: usize = 256 << 10;
+
 /// Free bytes that contents leave on their disk.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
@@ -72,8 +75,8 @@ impl BlobFolder {
         })
     }
 
-    /// Begins a content of at most `max` bytes.
-    pub(crate) fn stage(&self, max: u64) -> Result<Staged, ArchiveError> {
+    /// Begins a content of at most so many bytes; `key` of the configuration sets that bound.
+    pub(crate) fn stage(&self, (max, key): (u64, &'static str)) -> Result<Staged, ArchiveError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.staging.join(number.to_string());
         self.check_free(0)?;
@@ -84,6 +87,7 @@ impl BlobFolder {
             hasher: Sha256::new(),
             bytes: 0,
             max,
+            key,
             head: Some(Vec::new()),
         })
     }
@@ -125,6 +129,23 @@ impl BlobFolder {
         read.map_err(BlobFault::Io)?;
         match ContentHash::of(&content) == *hash {
             true => Ok(content.into()),
+            false => Err(BlobFault::Damaged),
+        }
+    }
+
+    /// Compares a content with its hash, in little memory.
+    pub(crate) fn verify(&self, hash: &ContentHash) -> Result<(), BlobFault> {
+        let mut file = self.open_file(hash)?;
+        let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
+        loop {
+            let read = file.read(&mut chunk).map_err(BlobFault::Io)?;
+            match chunk.get(..read) {
+                Some(bytes) if !bytes.is_empty() => hasher.update(bytes),
+                _ => break,
+            }
+        }
+        match ContentHash::finish(hasher) == *hash {
+            true => Ok(()),
             false => Err(BlobFault::Damaged),
         }
     }
@@ -173,6 +194,8 @@ pub struct Staged {
     hasher: Sha256,
     bytes: u64,
     max: u64,
+    /// Key of the configuration that sets `max`.
+    key: &'static str,
     /// The bytes so far, while fast tiers would take them.
     head: Option<Vec<u8>>,
 }
@@ -187,7 +210,7 @@ impl Staged {
         if self.bytes > self.max {
             return Err(ArchiveError::TooLarge {
                 max: self.max,
-                key: "agent.archive.max_entry_bytes",
+                key: self.key,
             });
         }
         match &mut self.head {

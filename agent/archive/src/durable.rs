@@ -124,7 +124,7 @@ impl Durable {
     /// # Errors
     /// If the disk is full or refuses.
     pub fn stage(&self) -> Result<Staged, ArchiveError> {
-        self.blobs.stage(self.limits.max_entry_bytes)
+        self.blobs.stage(self.limits.largest())
     }
 
     /// Makes a content an entry, durable when this returns. An entry of that name is replaced;
@@ -156,10 +156,7 @@ impl Durable {
             let slot = Slot::of(&entry);
             let now_us = now.as_microsecond();
             let room = make_room(&index, &entry.name, &slot, &self.limits, now_us);
-            let full = ArchiveError::Full {
-                bytes: sealed.bytes,
-            };
-            (entry, room.ok_or(full)?)
+            (entry, room?)
         };
         self.blobs.publish(sealed)?;
         let mut batch = Batch::new();
@@ -211,8 +208,9 @@ impl Durable {
                     new.into_entry((hash, bytes), Content::Media(media), number, now)
                 })
                 .collect();
-            let names = entries.iter().map(|entry| entry.name.clone()).collect();
-            let evicted = make_room_for_references(&index, &names, &self.limits);
+            let records = entries.iter();
+            let records = records.map(|entry| (entry.name.clone(), entry.record_bytes()));
+            let evicted = make_room_for_references(&index, &records.collect(), &self.limits);
             (entries, evicted)
         };
         entries
@@ -429,6 +427,11 @@ impl Durable {
         unless_damaged(self.blobs.read(&entry.sha256, entry.bytes), &entry.name)
     }
 
+    /// Reads a content whole; false if its file is missing or has other bytes.
+    pub(crate) fn is_sound(&self, hash: &ContentHash) -> Result<bool, ArchiveError> {
+        Ok(unless_damaged(self.blobs.verify(hash), hash)?.is_some())
+    }
+
     /// Opens a content; `None` if its file is missing or has another size.
     ///
     /// # Errors
@@ -444,7 +447,7 @@ impl Durable {
     /// # Errors
     /// If the disk refuses.
     pub(crate) fn repair(&self, hash: &ContentHash, content: &[u8]) -> Result<(), ArchiveError> {
-        let mut staged = self.blobs.stage(u64::MAX)?;
+        let mut staged = self.blobs.stage((u64::MAX, "none"))?;
         staged.append(content)?;
         let sealed = staged.seal()?;
         let _writer = self.write_lock();

@@ -22,6 +22,10 @@ pub const MAX_ITEMS: usize = 64;
 pub const MAX_EMBEDDING: usize = 2_048;
 /// Most bytes of all texts of one entry's metadata; numbers come beside it.
 pub const MAX_METADATA_BYTES: usize = 16 << 10;
+/// Bytes of a record beside names, texts and numbers.
+const RECORD_BYTES: usize = 400;
+/// Bytes of a number of an embedding in a record.
+const NUMBER_BYTES: usize = 14;
 /// Longest time to live, in seconds: ten years.
 pub const MAX_TTL_S: u64 = 315_360_000;
 
@@ -67,6 +71,15 @@ pub struct Exif {
     pub longitude: Option<f64>,
 }
 
+/// Where the time of an entry comes from, if not from its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum TimeSource {
+    /// The EXIF time of the picture, read in the time zone of the box.
+    Exif,
+}
+
 /// What is known of a content. All of it may be absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -78,6 +91,9 @@ pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub time: Option<Timestamp>,
+    /// Where `time` comes from; absent: from the caller or the event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_from: Option<TimeSource>,
     /// Class of the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
@@ -294,6 +310,15 @@ impl Entry {
     #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.retention == Retention::Normal && self.expires.is_some_and(|at| at <= now)
+    }
+
+    /// Bytes of its record, nearly: texts as they are, a number of an embedding as it is written.
+    #[must_use]
+    pub(crate) fn record_bytes(&self) -> u64 {
+        let known = &self.metadata;
+        let numbers = NUMBER_BYTES * (known.embedding.len() + known.tracks.len());
+        let texts = self.name.as_str().len() + self.content_type.len() + known.text_bytes();
+        (RECORD_BYTES + texts + numbers) as u64
     }
 
     /// Returns when it was seen, or else archived.

@@ -42,10 +42,14 @@ pub enum ArchiveError {
     TooLarge { max: u64, key: &'static str },
     /// Only protected entries are left to evict.
     #[error(
-        "the archive is full: {bytes} bytes are needed and protected entries leave no room; \
-         unprotect or destroy some, or raise agent.archive.max_bytes"
+        "the archive is full: protected entries leave no room for {needed}; unprotect or destroy \
+         some{remedy}"
     )]
-    Full { bytes: u64 },
+    Full {
+        needed: String,
+        /// Begins with a comma where there is one more.
+        remedy: &'static str,
+    },
     #[error("the disk of the archive has {free} bytes free and {needed} are needed; free some")]
     Disk { free: u64, needed: u64 },
     /// What a request asks for is not permitted or not possible here.

@@ -3,13 +3,14 @@
 //! | order | evicted | when |
 //! |---|---|---|
 //! | 1 | entries whose time to live has passed | always |
-//! | 2 | the oldest stored entries of class normal | more bytes or entries than allowed |
-//! | 3 | the oldest references | more references than allowed |
+//! | 2 | the oldest stored entries of class normal | more bytes, entries or records than allowed |
+//! | 3 | the oldest references | more references or records of them than allowed |
 //!
 //! A protected entry is never evicted; where only such are left, the new entry is refused.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::index::{Index, Slot};
 use crate::name::EntryName;
@@ -25,6 +26,18 @@ pub struct Limits {
     pub max_entries: usize,
     /// References to media of the runtime.
     pub max_references: usize,
+    /// Bytes of the records of stored entries, and as many of those of references.
+    pub max_record_bytes: u64,
+}
+
+impl Limits {
+    /// The largest content that can be kept, and the key of the configuration that sets it.
+    pub(crate) fn largest(&self) -> (u64, &'static str) {
+        match self.max_entry_bytes <= self.max_bytes {
+            true => (self.max_entry_bytes, "agent.archive.max_entry_bytes"),
+            false => (self.max_bytes, "agent.archive.max_bytes"),
+        }
+    }
 }
 
 impl Default for Limits {
@@ -34,6 +47,7 @@ impl Default for Limits {
             max_entry_bytes: 256 << 20,
             max_entries: 100_000,
             max_references: 100_000,
+            max_record_bytes: 1 << 30,
         }
     }
 }
@@ -44,26 +58,44 @@ pub(crate) fn expired(index: &Index, now_us: i64, max: usize) -> Vec<EntryName> 
     due.take(max).map(|(_, name)| name.clone()).collect()
 }
 
-/// Plans the room for a stored entry. `None` if protected entries leave too little.
+/// Plans the room for a stored entry.
+///
+/// # Errors
+/// [`ArchiveError::Full`] if protected entries leave too little.
 pub(crate) fn make_room(
     index: &Index,
     name: &EntryName,
     slot: &Slot,
     limits: &Limits,
     now_us: i64,
-) -> Option<Vec<EntryName>> {
+) -> Result<Vec<EntryName>, ArchiveError> {
     let mut plan = Plan::new(index, name, slot);
-    let room =
-        |plan: &Plan<'_>| plan.bytes <= limits.max_bytes && plan.stored <= limits.max_entries;
     // A few at a time bound the batch; the periodic sweep removes the rest.
     for name in expired(index, now_us, MAX_EXPIRED) {
         plan.evict(name);
     }
     let mut oldest = index.normal.values();
-    while !room(&plan) {
-        plan.evict(oldest.next()?.clone());
+    while let Some(lack) = lack(&plan, slot, limits) {
+        plan.evict(oldest.next().ok_or(lack)?.clone());
     }
-    Some(plan.evicted)
+    Ok(plan.evicted)
+}
+
+/// The bound that a plan exceeds, as the error where nothing is left to evict.
+fn lack(plan: &Plan<'_>, slot: &Slot, limits: &Limits) -> Option<ArchiveError> {
+    let (needed, remedy) = if plan.bytes > limits.max_bytes {
+        let needed = format!("{} bytes", slot.bytes);
+        (needed, ", or raise agent.archive.max_bytes")
+    } else if plan.stored > limits.max_entries {
+        let needed = format!("one more entry beside {}", limits.max_entries);
+        (needed, "")
+    } else if plan.record_bytes > limits.max_record_bytes {
+        let needed = format!("a record of {} bytes", slot.record_bytes);
+        (needed, ", or ingest it with less metadata")
+    } else {
+        return None;
+    };
+    Some(ArchiveError::Full { needed, remedy })
 }
 
 /// Expired entries that one ingest removes.
@@ -75,6 +107,7 @@ struct Plan<'a> {
     incoming: &'a EntryName,
     bytes: u64,
     stored: usize,
+    record_bytes: u64,
     /// Uses that contents lose.
     lost: HashMap<ContentHash, u64>,
     gained: ContentHash,
@@ -90,6 +123,7 @@ impl<'a> Plan<'a> {
             incoming,
             bytes: totals.bytes,
             stored: totals.stored + 1,
+            record_bytes: totals.record_bytes.saturating_add(slot.record_bytes),
             lost: HashMap::new(),
             gained: slot.hash,
             seen: BTreeSet::new(),
@@ -108,6 +142,7 @@ impl<'a> Plan<'a> {
             return;
         };
         self.stored -= 1;
+        self.record_bytes -= slot.record_bytes;
         let lost = self.lost.entry(slot.hash).or_insert(0);
         *lost += 1;
         let blob = self.index.blob(&slot.hash);
@@ -127,18 +162,30 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Plans the room for `new` references: the oldest that give way.
+/// Plans the room for `new` references with the bytes of their records: the oldest that give way.
 pub(crate) fn make_room_for_references(
     index: &Index,
-    new: &BTreeSet<EntryName>,
+    new: &BTreeMap<EntryName, u64>,
     limits: &Limits,
 ) -> Vec<EntryName> {
-    let is_known = |name: &&EntryName| index.slot(name).is_some_and(|slot| !slot.is_stored);
-    let added = new.len() - new.iter().filter(is_known).count();
-    let over = (index.totals().references + added).saturating_sub(limits.max_references);
-    let oldest = index
-        .references
-        .values()
-        .filter(|name| !new.contains(*name));
-    oldest.take(over).cloned().collect()
+    let bytes_of = |name: &EntryName| {
+        let slot = index.slot(name).filter(|slot| !slot.is_stored);
+        slot.map(|slot| slot.record_bytes)
+    };
+    let replaced: Vec<u64> = new.keys().filter_map(bytes_of).collect();
+    let totals = index.totals();
+    let mut count = totals.references + new.len() - replaced.len();
+    let mut bytes = totals.reference_bytes + new.values().sum::<u64>();
+    bytes -= replaced.iter().sum::<u64>();
+    let oldest = index.references.values();
+    let oldest = oldest.filter(|name| !new.contains_key(*name));
+    let given = oldest.take_while(|name| {
+        let is_over = count > limits.max_references || bytes > limits.max_record_bytes;
+        if is_over {
+            count -= 1;
+            bytes -= bytes_of(name).unwrap_or_default();
+        }
+        is_over
+    });
+    given.cloned().collect()
 }

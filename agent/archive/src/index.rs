@@ -17,6 +17,8 @@ pub(crate) struct Slot {
     pub(crate) number: u64,
     pub(crate) hash: ContentHash,
     pub(crate) bytes: u64,
+    /// Bytes of its record.
+    pub(crate) record_bytes: u64,
     pub(crate) is_stored: bool,
     pub(crate) is_protected: bool,
     /// Microseconds since 1970.
@@ -29,6 +31,7 @@ impl Slot {
             number: entry.number,
             hash: entry.sha256,
             bytes: entry.bytes,
+            record_bytes: entry.record_bytes(),
             is_stored: entry.content == Content::Stored,
             is_protected: entry.retention == Retention::Protected,
             expires_us: entry.expires.map(|at| at.as_microsecond()),
@@ -55,6 +58,8 @@ pub(crate) struct Index {
     pub(crate) expiring: BTreeSet<(i64, EntryName)>,
     stored_bytes: u64,
     stored: usize,
+    record_bytes: u64,
+    reference_bytes: u64,
     last_number: u64,
 }
 
@@ -65,6 +70,10 @@ pub(crate) struct Totals {
     pub(crate) references: usize,
     pub(crate) contents: usize,
     pub(crate) bytes: u64,
+    /// Bytes of the records of stored entries.
+    pub(crate) record_bytes: u64,
+    /// Bytes of the records of references.
+    pub(crate) reference_bytes: u64,
 }
 
 impl Index {
@@ -87,6 +96,8 @@ impl Index {
             references: self.slots.len() - self.stored,
             contents: self.blobs.len(),
             bytes: self.stored_bytes,
+            record_bytes: self.record_bytes,
+            reference_bytes: self.reference_bytes,
         }
     }
 
@@ -105,6 +116,19 @@ impl Index {
         let from = first.map_or(Bound::Unbounded, Bound::Included);
         let range = self.slots.range((from, Bound::Unbounded));
         range.take_while(move |(name, _)| name.collection() == collection)
+    }
+
+    /// At most `max` stored entries behind a name, in order: name, content and bytes.
+    pub(crate) fn stored_from(
+        &self,
+        from: Bound<&EntryName>,
+        max: usize,
+    ) -> Vec<(EntryName, ContentHash, u64)> {
+        let range = self.slots.range((from, Bound::Unbounded));
+        let stored = range.filter(|(_, slot)| slot.is_stored).take(max);
+        stored
+            .map(|(name, slot)| (name.clone(), slot.hash, slot.bytes))
+            .collect()
     }
 
     /// Names of all collections with their numbers of entries.
@@ -137,6 +161,10 @@ impl Index {
         let dropped = self.remove(&name);
         self.last_number = self.last_number.max(slot.number);
         self.stored += usize::from(slot.is_stored);
+        match slot.is_stored {
+            true => self.record_bytes += slot.record_bytes,
+            false => self.reference_bytes += slot.record_bytes,
+        }
         if !slot.is_protected {
             let order = match slot.is_stored {
                 true => &mut self.normal,
@@ -160,8 +188,10 @@ impl Index {
             self.expiring.remove(&(at, name.clone()));
         }
         if !slot.is_stored {
+            self.reference_bytes -= slot.record_bytes;
             return None;
         }
+        self.record_bytes -= slot.record_bytes;
         self.stored -= 1;
         let blob = self.blobs.get_mut(&slot.hash)?;
         blob.uses -= 1;

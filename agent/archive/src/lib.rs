@@ -38,6 +38,7 @@ pub mod stats;
 pub mod tier;
 pub mod verb;
 mod verb_runner;
+mod verify;
 pub mod words;
 
 pub use archive::{Archive, Body, Retrieved, Settings};
@@ -51,3 +52,4 @@ pub use query::Query;
 pub use source::Source;
 pub use tier::Tier;
 pub use verb::{Answer, Selection, Verb};
+pub use verify::Verified;

@@ -2,7 +2,8 @@
 //!
 //! - Conditions are joined by "and"; an absent one admits every entry.
 //! - Words are compared without regard to case.
-//! - Memory is bounded by the limit of the answer, not by the number of entries.
+//! - Memory is bounded by the limit of the answer and by [`MAX_ANSWER_BYTES`], not by the number of
+//!   entries. What an answer leaves out is asked for with its member `next` as `after`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -19,6 +20,8 @@ use crate::name::EntryName;
 pub const MAX_LIMIT: usize = 1_000;
 /// Entries of an answer when the query has no limit.
 pub const DEFAULT_LIMIT: usize = 100;
+/// Most bytes of the records of one answer; its first entry comes in any case.
+pub const MAX_ANSWER_BYTES: u64 = 4 << 20;
 /// Longest pattern, in characters.
 const MAX_PATTERN: usize = 200;
 
@@ -32,7 +35,6 @@ pub enum Order {
     Newest,
     /// By that time, the oldest first.
     Oldest,
-    /// By name; `after` continues behind an answer.
     Name,
 }
 
@@ -79,7 +81,7 @@ pub struct Query {
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub like: Option<EntryName>,
     pub order: Order,
-    /// Continue behind this name; only in the order of names.
+    /// Continue behind the entry of this name, in the order of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub after: Option<EntryName>,
@@ -95,8 +97,12 @@ pub(crate) struct Search<'a> {
     pattern: Option<Pattern>,
     /// Embedding of the entry that others are compared with.
     like: Option<&'a [f32]>,
+    /// Entry behind which the answer begins.
+    after: Option<Ranked>,
     limit: usize,
     best: BinaryHeap<Reverse<Ranked>>,
+    /// Bytes of the records in `best`.
+    bytes: u64,
     matched: u64,
 }
 
@@ -107,6 +113,10 @@ pub struct Matches {
     pub entries: Vec<Entry>,
     /// All that match; with `after`, those behind it.
     pub matched: u64,
+    /// The value of `after` for the rest, where the limit or the bytes of an answer end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    pub next: Option<EntryName>,
 }
 
 /// An entry with its rank; the greatest stay.
@@ -165,10 +175,6 @@ impl<'a> Search<'a> {
             let remedy = format!("use 1 to {MAX_LIMIT}");
             return Err(ArchiveError::field("limit", &limit.to_string(), remedy));
         }
-        if let Some(after) = query.after.as_ref().filter(|_| query.order != Order::Name) {
-            let remedy = "use it only with the order name".to_owned();
-            return Err(ArchiveError::field("after", after.as_str(), remedy));
-        }
         if let (Some(since), Some(until)) = (query.since, query.until)
             && since >= until
         {
@@ -179,10 +185,28 @@ impl<'a> Search<'a> {
             query,
             pattern,
             like,
+            after: None,
             limit,
             best: BinaryHeap::new(),
+            bytes: 0,
             matched: 0,
         })
+    }
+
+    /// Begins the answer behind `entry`.
+    pub(crate) fn begin_behind(&mut self, entry: Entry) -> Result<(), ArchiveError> {
+        let Some(rank) = self.rank(&entry) else {
+            let remedy = "use the name that an answer gives as next".to_owned();
+            return Err(ArchiveError::field("after", entry.name.as_str(), remedy));
+        };
+        self.after = Some(Ranked { rank, entry });
+        Ok(())
+    }
+
+    /// The name at which a scan in the order of names may begin.
+    pub(crate) fn first_name(&self) -> Option<&EntryName> {
+        let in_names = self.query.order == Order::Name && self.like.is_none();
+        self.query.after.as_ref().filter(|_| in_names)
     }
 
     /// The only collection that can match, where the pattern names one.
@@ -198,28 +222,35 @@ impl<'a> Search<'a> {
         if !self.admits(&entry) {
             return;
         }
-        let rank = match self.like {
-            Some(like) => match likeness(like, &entry.metadata.embedding) {
-                Some(rank) => rank,
-                None => return,
-            },
-            None => self.rank(&entry),
+        let Some(rank) = self.rank(&entry) else {
+            return;
         };
+        let found = Ranked { rank, entry };
+        if self.after.as_ref().is_some_and(|after| found >= *after) {
+            return;
+        }
         self.matched += 1;
-        self.best.push(Reverse(Ranked { rank, entry }));
-        if self.best.len() > self.limit {
-            self.best.pop();
+        self.bytes += found.entry.record_bytes();
+        self.best.push(Reverse(found));
+        while self.best.len() > self.limit || (self.bytes > MAX_ANSWER_BYTES && self.best.len() > 1)
+        {
+            let left_out = self.best.pop();
+            self.bytes -= left_out.map_or(0, |Reverse(worst)| worst.entry.record_bytes());
         }
     }
 
-    fn rank(&self, entry: &Entry) -> f64 {
+    /// The rank of an entry; `None` where it can't be compared.
+    fn rank(&self, entry: &Entry) -> Option<f64> {
+        if let Some(like) = self.like {
+            return likeness(like, &entry.metadata.embedding);
+        }
         // Exact up to the year 2255.
         let at = entry.moment().as_microsecond() as f64;
-        match self.query.order {
+        Some(match self.query.order {
             Order::Newest => at,
             Order::Oldest => -at,
             Order::Name => 0.0,
-        }
+        })
     }
 
     fn admits(&self, entry: &Entry) -> bool {
@@ -260,12 +291,13 @@ impl<'a> Search<'a> {
     }
 
     pub(crate) fn finish(self) -> Matches {
-        let best = self.best.into_sorted_vec();
+        let best = self.best.into_sorted_vec().into_iter();
+        let entries: Vec<Entry> = best.map(|Reverse(ranked)| ranked.entry).collect();
+        let is_cut = self.matched > entries.len() as u64;
+        let last = entries.last().filter(|_| is_cut);
         Matches {
-            entries: best
-                .into_iter()
-                .map(|Reverse(ranked)| ranked.entry)
-                .collect(),
+            next: last.map(|entry| entry.name.clone()),
+            entries,
             matched: self.matched,
         }
     }
@@ -399,7 +431,6 @@ mod tests {
         for bad in [
             json!({"limit": 0}),
             json!({"limit": 1001}),
-            json!({"after": "a/b"}),
             json!({"since": "2026-11-05T00:00:00Z", "until": "2026-11-04T00:00:00Z"}),
         ] {
             let query: Query = serde_json::from_value(bad.clone()).unwrap();

@@ -3,8 +3,11 @@
 //! - The key of an object is a prefix and the SHA-256 of its content.
 //! - Requests are presigned; an error names the host and the status, never the address.
 //! - Endpoints serve the same bucket and take turns.
+//! - The secret is read for each request: one that can't be read marks the endpoints down until it
+//!   can, and nothing else fails.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -29,6 +32,23 @@ const MIN_BYTES_PER_S: u64 = 125_000;
 /// Validity of a signature. A store refuses a box whose clock is off by more.
 const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
 
+/// Reads a secret; the error is a sentence.
+#[derive(Clone)]
+pub struct ReadSecret(Arc<dyn Fn() -> Result<SecretString, String> + Send + Sync>);
+
+impl ReadSecret {
+    #[must_use]
+    pub fn new(read: impl Fn() -> Result<SecretString, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+}
+
+impl fmt::Debug for ReadSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadSecret").finish_non_exhaustive()
+    }
+}
+
 /// Where the object tier is.
 #[derive(Debug, Clone)]
 pub struct S3Settings {
@@ -39,7 +59,7 @@ pub struct S3Settings {
     /// Text before the hash in the key of an object, such as `archive/`.
     pub prefix: String,
     pub access_key: SecretString,
-    pub secret_key: SecretString,
+    pub secret_key: ReadSecret,
 }
 
 /// A bucket as a tier.
@@ -50,7 +70,7 @@ pub struct S3Tier {
     endpoints: Mutex<Endpoints>,
     prefix: String,
     access_key: SecretString,
-    secret_key: SecretString,
+    secret_key: ReadSecret,
     client: reqwest::Client,
 }
 
@@ -82,11 +102,12 @@ impl S3Tier {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sign(&self, bucket: &Bucket, method: &Method, hash: &ContentHash) -> Url {
-        let (access, secret) = (&self.access_key, &self.secret_key);
-        let credentials = Credentials::new(access.expose_secret(), secret.expose_secret());
+    fn sign(&self, bucket: &Bucket, method: &Method, hash: &ContentHash) -> Result<Url, String> {
+        let secret = (self.secret_key.0)()?;
+        let access = self.access_key.expose_secret();
+        let credentials = Credentials::new(access, secret.expose_secret());
         let key = format!("{}{hash}", self.prefix);
-        match *method {
+        Ok(match *method {
             Method::PUT => {
                 let action = bucket.put_object(Some(&credentials), &key);
                 action.sign(SIGNATURE_VALIDITY)
@@ -99,7 +120,7 @@ impl S3Tier {
                 let action = bucket.get_object(Some(&credentials), &key);
                 action.sign(SIGNATURE_VALIDITY)
             }
-        }
+        })
     }
 
     /// Sends a request to the endpoints in turn. Returns the body of a success, `None` for 404.
@@ -120,7 +141,13 @@ impl S3Tier {
             let Some(bucket) = self.buckets.get(at) else {
                 continue;
             };
-            let url = self.sign(bucket, &method, hash);
+            let url = match self.sign(bucket, &method, hash) {
+                Ok(url) => url,
+                Err(why) => {
+                    last = self.mark_down(at, why);
+                    continue;
+                }
+            };
             let request = self.client.request(method.clone(), url);
             let request = request.timeout(time_for(carried));
             let request = match &content {
@@ -145,15 +172,19 @@ impl S3Tier {
                 }
                 Ok(Err(_)) | Err(_) => format!("{name}: no answer in time"),
             };
-            if self.health().failed(at, Instant::now(), &why) {
-                tracing::warn!(
-                    why,
-                    "archive: an endpoint of the object tier is marked down"
-                );
-            }
-            last = TierError::Failed(why);
+            last = self.mark_down(at, why);
         }
         Err(last)
+    }
+
+    fn mark_down(&self, at: usize, why: String) -> TierError {
+        if self.health().failed(at, Instant::now(), &why) {
+            tracing::warn!(
+                why,
+                "archive: an endpoint of the object tier is marked down"
+            );
+        }
+        TierError::Failed(why)
     }
 }
 

@@ -33,8 +33,13 @@ pub(crate) fn query(
         None => None,
     };
     let mut search = Search::new(query, like.as_deref())?;
+    let from = search.first_name().cloned();
+    if let Some(after) = query.after.as_ref().filter(|_| from.is_none()) {
+        let entry = durable.entry(after, now)?;
+        search.begin_behind(entry.ok_or_else(|| ArchiveError::NotFound(after.to_string()))?)?;
+    }
     let collection = search.collection().map(str::to_owned);
-    durable.scan(collection.as_deref(), query.after.as_ref(), now, |entry| {
+    durable.scan(collection.as_deref(), from.as_ref(), now, |entry| {
         search.visit(entry);
         true
     })?;

@@ -5,8 +5,8 @@
 //! | `file::PATH` | one file |
 //! | `folder::PATH` | all files below a folder |
 //! | `mem::TEXT`, `mem::base64,DATA` | the text, or the decoded bytes |
-//! | `clip::EVENT` | the clip of an event |
-//! | `event::EVENT` | pictures and clip of an event |
+//! | `clip::EVENT` | the clip of an event, by its id or the number of its record |
+//! | `event::EVENT` | pictures and clip of an event, likewise |
 //! | `http::URL`, or `http://…`, `https://…` | one answer to a GET |
 //!
 //! HDF5 is not read: it needs a system library.
@@ -18,16 +18,24 @@ use url::Url;
 
 use crate::error::ArchiveError;
 
+/// How a source names an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventRef {
+    Id(String),
+    /// Number of one of its records in the journal.
+    Number(u64),
+}
+
 /// A source, read from its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     File(PathBuf),
     Folder(PathBuf),
     Memory(Vec<u8>),
-    /// The clip of the event with this id.
-    Clip(String),
-    /// Pictures and clip of the event with this id.
-    Event(String),
+    /// The clip of an event.
+    Clip(EventRef),
+    /// Pictures and clip of an event.
+    Event(EventRef),
     Http(Url),
 }
 
@@ -50,10 +58,12 @@ impl FromStr for Source {
             false => Ok(PathBuf::from(rest)),
         };
         // Ids of events are ULIDs: 26 letters and digits.
-        let event = || match rest.len() == 26 && rest.chars().all(|c| c.is_ascii_alphanumeric()) {
-            true => Ok(rest.to_owned()),
-            false => Err(refused(
-                "name the id of an event, as `watchkeeper events` prints it",
+        let is_id = rest.len() == 26 && rest.chars().all(|c| c.is_ascii_alphanumeric());
+        let event = || match rest.parse() {
+            _ if is_id => Ok(EventRef::Id(rest.to_owned())),
+            Ok(number @ 1..) => Ok(EventRef::Number(number)),
+            _ => Err(refused(
+                "name the number of an event, as `watchkeeper events` prints it, or its id",
             )),
         };
         match scheme {
@@ -103,7 +113,9 @@ mod tests {
         );
         assert_eq!(read("mem::base64,AAE="), Source::Memory(vec![0, 1]));
         let id = "01JABCDEFGHJKMNPQRSTVWXYZ0";
-        assert_eq!(read(&format!("clip::{id}")), Source::Clip(id.to_owned()));
+        let named = EventRef::Id(id.to_owned());
+        assert_eq!(read(&format!("clip::{id}")), Source::Clip(named));
+        assert_eq!(read("event::17"), Source::Event(EventRef::Number(17)));
         assert!(matches!(
             read("http::https://a.example/b.jpg"),
             Source::Http(_)
@@ -122,6 +134,8 @@ mod tests {
             "http::http://user:pw@a/",
             "clip::../x",
             "event::",
+            "event::0",
+            "event::-1",
             "mem::base64,?",
             "hdf5::/x",
             "file::a\0b",

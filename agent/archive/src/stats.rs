@@ -65,6 +65,11 @@ pub struct Stats {
     /// beside `bytes`.
     pub orphans_kept: u64,
     pub max_bytes: u64,
+    /// Bytes of the records of entries, and those of references; both about.
+    pub record_bytes: u64,
+    pub reference_bytes: u64,
+    /// Bound of each of the two.
+    pub max_record_bytes: u64,
     /// Contents in memory.
     pub cached_contents: u64,
     /// Bytes in memory.

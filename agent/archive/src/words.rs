@@ -4,6 +4,7 @@
 //! - A word that was not understood is returned as written; without any understood one the
 //!   request is refused.
 //! - So is a second value of one kind: "cars and trucks" is read as cars, and "trucks" returned.
+//!   An order is such a kind: of "newest and largest first" the words "largest first" are returned.
 
 use std::collections::BTreeSet;
 
@@ -78,20 +79,23 @@ pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, Archive
         known,
         now,
         query: Query::default(),
+        order: None,
     };
     let (mut not_understood, mut understood) = (Vec::new(), 0);
     while let Some(word) = reader.words.first() {
-        let before = reader.query.clone();
-        let taken = reader.take();
-        if taken > 0 && contradicts(&before, &reader.query) {
-            reader.query = before;
-            let phrase = reader.words.iter().take(taken);
-            let phrase: Vec<&str> = phrase.map(|word| word.written.as_str()).collect();
-            not_understood.push(phrase.join(" "));
+        let (before, order) = (reader.query.clone(), reader.order);
+        let mut taken = reader.take();
+        if taken > 0
+            && (contradicts(&before, &reader.query) || differs(order.as_ref(), &reader.order))
+        {
+            (reader.query, reader.order) = (before, order);
+            not_understood.push(reader.phrase(taken));
         } else if taken > 0 {
             understood += 1;
         } else if !FILLERS.contains(&word.lower.as_str()) {
-            not_understood.push(word.written.clone());
+            // "largest first" is one unknown order, and not the order "first".
+            taken = 1 + usize::from(reader.word(1) == "first");
+            not_understood.push(reader.phrase(taken));
         }
         reader.words = reader.words.get(taken.max(1)..).unwrap_or_default();
     }
@@ -100,6 +104,7 @@ pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, Archive
                       \"text\" in quotation marks";
         return Err(ArchiveError::field("words", text, remedy.to_owned()));
     }
+    reader.query.order = reader.order.unwrap_or_default();
     Ok(Read {
         query: reader.query,
         not_understood,
@@ -108,17 +113,18 @@ pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, Archive
 
 /// Whether a condition got a second value. A query has one of each kind, joined by "and".
 fn contradicts(before: &Query, after: &Query) -> bool {
-    fn differs<T: PartialEq>(before: &Option<T>, after: &Option<T>) -> bool {
-        before.is_some() && before != after
-    }
     let had_span = before.since.is_some();
-    differs(&before.class, &after.class)
-        || differs(&before.camera, &after.camera)
-        || differs(&before.zone, &after.zone)
-        || differs(&before.pattern, &after.pattern)
-        || differs(&before.text, &after.text)
-        || differs(&before.content_type, &after.content_type)
+    differs(before.class.as_ref(), &after.class)
+        || differs(before.camera.as_ref(), &after.camera)
+        || differs(before.zone.as_ref(), &after.zone)
+        || differs(before.pattern.as_ref(), &after.pattern)
+        || differs(before.text.as_ref(), &after.text)
+        || differs(before.content_type.as_ref(), &after.content_type)
         || (had_span && (before.since != after.since || before.until != after.until))
+}
+
+fn differs<T: PartialEq>(before: Option<&T>, after: &Option<T>) -> bool {
+    before.is_some() && before != after.as_ref()
 }
 
 #[derive(Debug)]
@@ -154,11 +160,20 @@ struct Reader<'a> {
     known: &'a Vocabulary,
     now: &'a Zoned,
     query: Query,
+    /// The order that a word has named.
+    order: Option<Order>,
 }
 
 impl Reader<'_> {
     fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| word.lower.as_str())
+    }
+
+    /// The next words as written.
+    fn phrase(&self, count: usize) -> String {
+        let words = self.words.iter().take(count);
+        let words: Vec<&str> = words.map(|word| word.written.as_str()).collect();
+        words.join(" ")
     }
 
     /// Reads the phrase at the front. Returns its number of words; 0 if it is not understood.
@@ -183,11 +198,17 @@ impl Reader<'_> {
                 self.query.content_type = Some("video/".to_owned());
             }
             "protected" => self.query.retention = Some(Retention::Protected),
-            "newest" | "latest" | "recent" => self.query.order = Order::Newest,
-            "oldest" | "first" | "earliest" => self.query.order = Order::Oldest,
+            "newest" | "latest" | "recent" => return self.take_order(Order::Newest),
+            "oldest" | "first" | "earliest" => return self.take_order(Order::Oldest),
             _ => return 0,
         }
         1
+    }
+
+    /// Takes the word of an order, and "first" behind it.
+    fn take_order(&mut self, order: Order) -> usize {
+        self.order = Some(order);
+        1 + usize::from(self.word(1) == "first")
     }
 
     /// Reads a name that entries have; the longest wins.
@@ -385,6 +406,26 @@ mod tests {
         let found = read("cars today last monday and cars", &known(), &now()).unwrap();
         assert_eq!(found.query.until, None);
         assert_eq!(found.not_understood, ["last monday"]);
+    }
+
+    #[test]
+    fn second_order_is_returned_and_the_first_counts() {
+        for (text, order, rest) in [
+            ("newest first cars", Order::Newest, &[][..]),
+            ("cars, oldest first", Order::Oldest, &[]),
+            ("the first cars", Order::Oldest, &[]),
+            (
+                "cars newest and largest first",
+                Order::Newest,
+                &["largest first"],
+            ),
+            ("cars largest first", Order::Newest, &["largest first"]),
+            ("newest or oldest cars", Order::Newest, &["or", "oldest"]),
+        ] {
+            let found = read(text, &known(), &now()).unwrap();
+            assert_eq!(found.query.order, order, "{text}");
+            assert_eq!(found.not_understood, rest, "{text}");
+        }
     }
 
     proptest! {

@@ -28,6 +28,7 @@ pub mod heartbeat_switch;
 pub mod jobs;
 pub mod lesson;
 pub mod llm;
+pub mod lookup_access;
 pub mod moment;
 pub mod narrowing;
 pub mod notes;

@@ -3,13 +3,7 @@
 use std::borrow::Cow;
 
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
-
-/// A number and its noun: "1 event", "2 events".
-#[must_use]
-pub fn counted(number: u64, what: &str) -> String {
-    let ending = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{ending}")
-}
+pub use watchkeeper_jobs::counted;
 
 /// Words in quotes, separated by commas.
 #[must_use]

@@ -15,6 +15,7 @@ use watchkeeper_config::{
     SinksConfig, load, load_usable, redact,
 };
 use watchkeeper_contract::privacy::PrivacyMask;
+use watchkeeper_jobs::counted;
 
 use super::args::{ConfigAction, Global};
 use super::exit::{Exit, Failure};
@@ -66,7 +67,7 @@ pub(super) fn read_for_sockets(global: &Global, out: &Output) -> Config {
         out.aside(&format!(
             "note: the configuration has {}, the first: {first}; `watchkeeper config check` shows all. \
              Using {}",
-            counted(errors.len()),
+            counted(errors.len(), "error"),
             config.runtime_socket.display()
         ));
     }
@@ -111,15 +112,8 @@ fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
 }
 
 fn invalid(errors: &[ConfigError]) -> Failure {
-    let sentence = format!("the configuration has {}:", counted(errors.len()));
+    let sentence = format!("the configuration has {}:", counted(errors.len(), "error"));
     Failure::new(Exit::BadInput, sentence).with(errors.iter().map(ToString::to_string))
-}
-
-fn counted(errors: usize) -> String {
-    match errors {
-        1 => "1 error".to_owned(),
-        count => format!("{count} errors"),
-    }
 }
 
 pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result<(), Failure> {
@@ -169,12 +163,12 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
         Some(config) if warnings.is_empty() => {
             let file = file.map(|file| format!(" ({})", file.display()));
             out.line(format!(
-                "the configuration is valid{}: box {} at site {}, {} cameras, {} pipelines",
+                "the configuration is valid{}: box {} at site {}, {}, {}",
                 file.unwrap_or_default(),
                 config.box_id,
                 config.site,
-                config.sources.len(),
-                config.pipelines.len()
+                counted(config.sources.len(), "camera"),
+                counted(config.pipelines.len(), "pipeline")
             ));
             Ok(())
         }

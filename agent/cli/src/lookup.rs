@@ -3,9 +3,13 @@
 //! The answer is that of a chain, but for fields: their picture is only checked here, and the agent
 //! asks the model.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use watchkeeper_assistant::lookup_access::LookupAccess;
 use watchkeeper_config::{LookupConfig, LookupKind};
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_evidence::fields::Schema;
@@ -13,10 +17,32 @@ use watchkeeper_evidence::lookup::{LookupError, Lookups};
 use watchkeeper_evidence::picture;
 use watchkeeper_evidence::source::{SourceAnswer, in_unit};
 
+use super::agent_client::AgentClient;
 use super::args::Global;
 use super::configuration;
 use super::exit::{Exit, Failure};
 use super::output::Output;
+
+/// The look-ups behind the agent's socket, for a session.
+#[derive(Debug)]
+pub(super) struct AgentLookups(pub(super) PathBuf);
+
+impl LookupAccess for AgentLookups {
+    fn look_up(&self, name: String, value: String) -> BoxFuture<'_, Result<Value, String>> {
+        async move {
+            // The name comes from a model, and becomes a part of a path.
+            let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
+            let client = AgentClient::new(&self.0);
+            let found = async {
+                client?
+                    .post(&format!("lookups/{name}"), &json!({"value": value}))
+                    .await
+            };
+            found.await.map_err(|failure: Failure| failure.sentence)
+        }
+        .boxed()
+    }
+}
 
 pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_without_broker(global)?;

@@ -7,7 +7,7 @@ use watchkeeper_contract::source::SourceStatus;
 use super::events::{self, Clock};
 use super::output::Output;
 use super::{remote, trace};
-use watchkeeper_assistant::operations::proposed_action::ProposedAction;
+use watchkeeper_assistant::operations::proposed_action::ProposedActions;
 use watchkeeper_assistant::operations::trajectory::SessionStep;
 use watchkeeper_assistant::past::PastAnswer;
 use watchkeeper_assistant::proposal::counts::format_counts;
@@ -50,7 +50,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
                 out.line(hint);
             }
         }
-        ProgressEvent::Actions(actions, by) => show_actions(actions, *by, out),
+        ProgressEvent::Actions(made, _) => show_actions(made, out),
         ProgressEvent::Operation(step) => out.line(step_lines(step)),
         ProgressEvent::Question(question, here) => {
             out.line(Session::question_error(question, here).to_string())
@@ -93,11 +93,12 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
 }
 
 /// Prints actions that wait for a yes, and the model that proposes them.
-fn show_actions(actions: &[ProposedAction], by: Option<&str>, out: &Output) {
+fn show_actions(made: &ProposedActions, out: &Output) {
+    let by = made.model.as_ref();
     let by = by.map_or_else(String::new, |model| {
         format!(" (proposed by {})", words(model))
     });
-    for action in actions {
+    for action in &made.actions {
         out.line(format!("To confirm{by}: {}", words(&action.describe())));
     }
     out.line("Nothing is done yet. Do it? yes or no");

@@ -10,6 +10,7 @@ use watchkeeper_store::{DiskStore, Options, Store};
 
 use super::archive::AgentArchive;
 use super::heartbeat::AgentHeartbeat;
+use super::lookup::AgentLookups;
 use super::output::Output;
 use super::state_folder::state_folder;
 use watchkeeper_assistant::llm::LazyLlmClient;
@@ -73,6 +74,7 @@ pub(super) fn session_deps(
         audit: config.agent.audit,
         heartbeat: Some(Arc::new(AgentHeartbeat(config.agent_api.socket.clone()))),
         archive: Some(Arc::new(AgentArchive(config.agent_api.socket.clone()))),
+        lookups: Some(Arc::new(AgentLookups(config.agent_api.socket.clone()))),
         approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         entrypoint,

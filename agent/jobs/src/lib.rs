@@ -22,11 +22,12 @@ pub mod template_store;
 pub mod tool;
 pub mod tools;
 
-/// Formats a number with its noun, such as `1 step` or `3 steps`.
+/// Formats a number with its noun, such as `1 step`, `3 steps` or `2 entries`.
 #[must_use]
-pub fn counted(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
+pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        _ if number == N::from(1) => format!("1 {noun}"),
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{number} {stem}ies"),
         _ => format!("{number} {noun}s"),
     }
 }

@@ -10,6 +10,7 @@ use watchkeeper_http::closed;
 use super::conversations::{
     Bounds, ConversationDeps, ConversationError, Conversations, Handle, Message,
 };
+use crate::evidence::lookup_service::LookupService;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -38,6 +39,7 @@ fn here(bounds: Bounds) -> Here {
         heartbeat: HeartbeatSwitch::new(&dir.path().join("home"), None),
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
         jobs: None,
+        lookups: LookupService::default(),
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(deps, bounds, closing);
@@ -164,6 +166,7 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
         fingerprint: "m".to_owned(),
         llm_proposal: None,
         trials: Vec::new(),
+        actions: None,
     };
     let by = Requester {
         entrypoint: Entrypoint::Local,

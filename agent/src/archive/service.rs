@@ -13,7 +13,7 @@ use jiff::Zoned;
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::s3::{S3Settings, S3Tier};
+use watchkeeper_archive::s3::{ReadSecret, S3Settings, S3Tier};
 use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Body, Content, EntryName, Limits, NewEntry, Retention,
     Retrieved, Selection, Settings, Tier, Verb,
@@ -29,6 +29,8 @@ use crate::connectors::secrets;
 
 /// Folder of the archive below the state folder.
 const FOLDER: &str = "archive";
+/// Name of the secret of the bucket in messages.
+const SECRET: &str = "agent.archive.s3_secret_key";
 /// Ingests at a time; a further one waits.
 const MAX_INGESTS: usize = 4;
 /// Interval of the sweep of expired entries.
@@ -177,9 +179,9 @@ impl ArchiveService {
     }
 
     async fn object_tier(&self, s3: &S3Config) -> Result<Arc<dyn Tier>, ArchiveError> {
-        let name = "agent.archive.s3_secret_key";
-        let credentials = self.0.setup.credentials.as_deref();
-        let secret = secrets::read(name, &s3.secret_key, credentials);
+        let (source, credentials) = (s3.secret_key.clone(), self.0.setup.credentials.clone());
+        let secret_key =
+            ReadSecret::new(move || secrets::read(SECRET, &source, credentials.as_deref()));
         let client = self.0.http.client().await;
         let client = client.map_err(|fault| ArchiveError::Refused(fault.why))?;
         let settings = S3Settings {
@@ -188,7 +190,7 @@ impl ArchiveService {
             region: s3.region.clone(),
             prefix: s3.prefix.clone(),
             access_key: s3.access_key.clone().into(),
-            secret_key: secret.map_err(ArchiveError::Refused)?,
+            secret_key,
         };
         let tier = S3Tier::new(settings, client.clone()).map_err(|error| {
             ArchiveError::Refused(format!("agent.archive.s3_bucket: {error}; check the name"))

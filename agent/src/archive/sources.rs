@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 
 use tokio::sync::mpsc;
 use watchkeeper_archive::name::{EntryName, check_collection, name_of_path};
+use watchkeeper_archive::source::EventRef;
 use watchkeeper_archive::verb::{Ingest, IngestOptions};
 use watchkeeper_archive::{
     Archive, ArchiveError, Body, ContentHash, Entry, NewEntry, Query, Sealed, Source,
 };
-use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::ArchiveConfig;
+use watchkeeper_contract::id::EventSeq;
 
 use super::journal::COLLECTION;
 use super::web::Web;
@@ -165,6 +167,24 @@ async fn blocking<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(ArchiveError::Source(error.to_string())))
 }
 
+/// The id of an event; asks the journal where a number names it.
+async fn event_id(runtime: &RuntimeClient, event: &EventRef) -> Result<String, ArchiveError> {
+    let number = match event {
+        EventRef::Id(id) => return Ok(id.clone()),
+        EventRef::Number(number) => EventSeq(*number),
+    };
+    let page = runtime
+        .events(EventSeq(number.0.saturating_sub(1)), 1)
+        .await;
+    let page = page.map_err(|error| ArchiveError::Source(error.in_full()))?;
+    match page.into_iter().next() {
+        Some(JournalRecord::Known(event)) if event.seq == number => Ok(event.id.to_string()),
+        _ => Err(ArchiveError::Source(format!(
+            "the journal has no event {number}; `watchkeeper events` lists those it has"
+        ))),
+    }
+}
+
 /// Where the contents of an ingest go.
 struct Target<'a> {
     archive: &'a Archive,
@@ -198,12 +218,13 @@ impl Target<'_> {
     async fn media(
         &self,
         runtime: &RuntimeClient,
-        event: &str,
+        event: &EventRef,
         content_type: Option<&str>,
     ) -> Result<Ingested, ArchiveError> {
+        let event = &event_id(runtime, event).await?;
         let query = Query {
             pattern: Some(COLLECTION.to_owned()),
-            event: Some(event.to_owned()),
+            event: Some(event.clone()),
             content_type: content_type.map(str::to_owned),
             ..Query::default()
         };

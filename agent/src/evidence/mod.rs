@@ -2,7 +2,7 @@
 //!
 //! - [`service`]: follows the journal, runs chains, reports results. [`on_disk`]: stored form.
 //! - [`ask`]: asks one source. [`fields`]: fields that a model reads. [`report`]: the assessment.
-//! - [`counts`]: answers, failures and times by source.
+//! - [`counts`]: answers, failures and times by source. [`lookup_service`]: the look-ups, shared.
 //!
 //! Invariants:
 //! - A chain is stored in one batch with the cursor behind its event.
@@ -14,6 +14,7 @@
 pub mod ask;
 pub mod counts;
 mod fields;
+pub mod lookup_service;
 pub mod on_disk;
 mod report;
 pub mod service;

@@ -22,17 +22,16 @@ use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::{age, wall_now};
-use watchkeeper_config::LookupConfig;
 use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Gates;
 use watchkeeper_evidence::chain::{Chain, Final, Step};
-use watchkeeper_evidence::lookup::Lookups;
 use watchkeeper_evidence::value::EventFacts;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::ask::Sources;
 use super::counts::Counts;
+use super::lookup_service::LookupService;
 use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
 use crate::journal_tail::JournalTail;
@@ -57,7 +56,7 @@ pub type SharedCounts = Arc<Mutex<Counts>>;
 /// What the task needs to start.
 #[derive(Debug)]
 pub struct Setup {
-    pub lookups: Vec<LookupConfig>,
+    pub lookups: LookupService,
     /// Absent where no model may see pictures.
     pub asker: Option<Arc<Asker>>,
     pub store: Arc<dyn Store>,
@@ -66,7 +65,6 @@ pub struct Setup {
     /// Where the last run was in the journal.
     pub cursor: Option<EventSeq>,
     pub trace: Trace,
-    pub counts: SharedCounts,
 }
 
 impl Setup {
@@ -123,16 +121,15 @@ pub fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
 }
 
 async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receiver<()>) {
-    let lookups = open(setup.lookups, &setup.counts).await;
     let deps = Arc::new(Deps {
         sources: Sources {
-            lookups: Arc::new(lookups),
+            lookups: setup.lookups.opened().await,
             asker: setup.asker,
         },
         runtime: runtime.clone(),
         store: setup.store,
         trace: setup.trace,
-        counts: setup.counts,
+        counts: Arc::clone(setup.lookups.counts()),
     });
     let cursor = match setup.cursor {
         Some(cursor) => cursor,
@@ -165,18 +162,6 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
     if tokio::time::timeout(STOP_TIMEOUT, active).await.is_err() {
         tracing::info!("chains: interrupted by the stop; resumed after the next start");
     }
-}
-
-/// Opens the look-ups; one that can't be used is logged, counted, and fails when it is asked.
-async fn open(configs: Vec<LookupConfig>, counts: &SharedCounts) -> Lookups {
-    let opened = tokio::task::spawn_blocking(move || Lookups::open(&configs)).await;
-    let (lookups, errors) = opened.unwrap_or_default();
-    for error in errors {
-        let text = format!("agent.lookups.{}: {}", error.name, error.problem);
-        tracing::error!("{text}");
-        lock(counts).problems.push(text);
-    }
-    lookups
 }
 
 /// Chains that wait, and those that are asked.

@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 use watchkeeper_contract::event::{Event, EventBody, MAX_PAGE, Media, MediaKind, Phase, RuleEvent};
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_jobs::Target;
 use watchkeeper_jobs::planner::EVENT_PICTURES;
 use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read,
 };
+use watchkeeper_jobs::{Target, counted};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::album::file_name;
 
@@ -185,12 +185,12 @@ impl Tool for EventPictures {
             let name = picture.name().to_owned();
             picture.file = path.join(name).display().to_string();
         }
-        let mut summary = format!("{} pictures of events", pictures.len());
+        let mut summary = format!("{} of events", counted(pictures.len(), "picture"));
         if lost > 0 {
-            write!(summary, "; {lost} are no longer kept").ok();
+            write!(summary, "; no longer kept: {lost}").ok();
         }
         if unreadable > 0 {
-            write!(summary, "; {unreadable} can't be read").ok();
+            write!(summary, "; unreadable: {unreadable}").ok();
         }
         if is_cut {
             write!(summary, "; more match, the limit is {}", filter.limit).ok();

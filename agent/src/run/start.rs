@@ -18,7 +18,7 @@ use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
-use watchkeeper_config::{AuditConfig, LookupConfig, ScheduleConfig, SinksConfig};
+use watchkeeper_config::{AuditConfig, ScheduleConfig, SinksConfig};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{BoxId, EventId, EventSeq, SiteId};
 use watchkeeper_contract::time::Wall;
@@ -49,8 +49,8 @@ use crate::archive::{ArchiveService, ArchiveSetup};
 use crate::connectors::secrets::credentials_folder;
 use crate::connectors::{self, Executor};
 use crate::evidence;
+use crate::evidence::lookup_service::LookupService;
 use crate::evidence::on_disk::StoredChain;
-use crate::evidence::service::SharedCounts;
 use crate::fleet::command::{self, CommandBoard, Refusals};
 use crate::fleet::mqtt::broker::Broker;
 use crate::fleet::mqtt::session::Session;
@@ -121,6 +121,7 @@ struct Shared {
     /// PEM file with the authorities to trust.
     ca_file: Option<PathBuf>,
     jobs: JobService,
+    lookups: LookupService,
 }
 
 impl Agent {
@@ -147,7 +148,7 @@ impl Agent {
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
         let queue = opinion_queue(asker.is_some(), restored.opinions, now, wall);
-        let chains = chain_setup(setup.lookups, asker.clone(), &shared, restored.chains);
+        let chains = chain_setup(asker.clone(), &shared, restored.chains);
         let journal = match (&setup.broker, &asker) {
             (Some(_), _) => JournalReader::follow(&shared.runtime, outbox.cursor()),
             (None, Some(_)) => JournalReader::tail(&shared.runtime, restored.tail_cursor),
@@ -183,7 +184,7 @@ impl Agent {
                 links: shared.links.clone(),
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
-            chain_counts: Arc::clone(&tasks.chains.counts),
+            chain_counts: Arc::clone(shared.lookups.counts()),
             tasks: Some(tasks),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
@@ -244,19 +245,17 @@ fn open_outbox(limits: outbox::Limits, restored: outbox::Restored, starts: u64) 
 }
 
 fn chain_setup(
-    lookups: Vec<LookupConfig>,
     asker: Option<Arc<Asker>>,
     shared: &Shared,
     (restored, cursor): (Vec<StoredChain>, Option<EventSeq>),
 ) -> evidence::service::Setup {
     evidence::service::Setup {
-        lookups,
+        lookups: shared.lookups.clone(),
         asker,
         store: Arc::clone(&shared.store),
         restored,
         cursor,
         trace: shared.trace.clone(),
-        counts: SharedCounts::default(),
     }
 }
 
@@ -346,6 +345,7 @@ impl Shared {
             links: review_links(setup),
             ca_file: setup.sinks.ca_file.clone(),
             jobs: JobService::new(&home, &setup.runtime_socket, setup.audit, setup.job_limits),
+            lookups: LookupService::new(setup.lookups.clone()),
             home,
         })
     }
@@ -403,6 +403,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             notes: shared.notes.clone(),
             archive: Some(ArchiveService::new(archive, shared.api_runtime.clone())),
             jobs: Some(shared.jobs.clone()),
+            lookups: shared.lookups.clone(),
         },
         provider: api.llm.map(|llm| llm.provider),
         config: api.config,

@@ -1,27 +1,21 @@
 //! Prompt about one event, with the instructions of the model.
 //!
-//! Each event and model gets a new conversation. It starts with a call of `get_event` made in the
-//! model's name, and the event is the result. Providers train models to obey no text in a result.
+//! Each event and model gets a new conversation: the event is the result of the tool `get_event`.
 //!
 //! Invariants:
 //! - The instructions are identical for every event, so that a cache holds them; the blueprint's
 //!   additions follow them.
-//! - Text and pictures from outside appear in the tool's result only.
-//! - `get_event` is the only tool. It changes nothing, and a second call is not executed.
 
 use serde_json::{Value, json};
 use watchkeeper_contract::event::EventBody;
 use watchkeeper_llm::Conversation;
-use watchkeeper_llm::conversation::{AssistantPart, Picture, ToolCall, ToolResult, UserPart};
-use watchkeeper_llm::raw_json::RawJson;
-use watchkeeper_llm::tool::Tool;
+use watchkeeper_llm::conversation::Picture;
 
 use super::Case;
+use crate::picture_question::PictureQuestion;
 
 /// Limit of each text of the event, in characters.
 const MAX_TEXT: usize = 300;
-/// Id of the only call.
-const CALL: &str = "call_get_event";
 
 const SYSTEM: &str = r#"You give a second opinion on an event of a camera. A box watches a scene with a small detector; it saw something that fires a rule and is not sure. You look at the one picture it kept and judge whether the picture shows what the event says.
 
@@ -46,38 +40,15 @@ pub fn build_conversation(
     picture: Picture,
     own: Option<String>,
 ) -> Result<Conversation, String> {
-    let schema =
-        json!({"type": "object", "additionalProperties": false, "properties": {}, "required": []});
-    let tool = Tool::new(
-        "get_event",
-        "The event that needs an opinion: what the box decided, and the picture it kept. Reads only.",
-        RawJson::from_value(&schema),
-        true,
-    );
-    let tool = tool.map_err(|e| e.to_string())?;
     let facts = facts(case, picture.width, picture.height);
-    let call = ToolCall {
-        id: CALL.to_owned(),
-        name: tool.name().to_owned(),
-        arguments: RawJson::from_value(&json!({})),
+    let question = PictureQuestion {
+        tool: "get_event",
+        about: "The event that needs an opinion: what the box decided, and the picture it kept. \
+                Reads only.",
+        system: std::iter::once(SYSTEM.to_owned()).chain(own).collect(),
+        question: QUESTION,
     };
-    let result = ToolResult {
-        call: CALL.to_owned(),
-        parts: vec![
-            UserPart::Picture(picture),
-            UserPart::Text(facts.to_string()),
-        ],
-        is_error: false,
-    };
-    let build = || {
-        let system = std::iter::once(SYSTEM.to_owned()).chain(own).collect();
-        let mut conversation = Conversation::new(system, vec![tool])?;
-        conversation.push_user(vec![QUESTION.into()])?;
-        conversation.push_assistant(vec![AssistantPart::Call(call)])?;
-        conversation.push_results(vec![result])?;
-        Ok(conversation)
-    };
-    build().map_err(|e: watchkeeper_llm::conversation::ConversationError| e.to_string())
+    question.about(picture, &facts)
 }
 
 /// The event as JSON, with coordinates for a picture of this size.
@@ -117,7 +88,8 @@ fn facts(case: &Case, width: u32, height: u32) -> Value {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use watchkeeper_contract::rule::Severity;
-    use watchkeeper_llm::conversation::{MediaType, Turn};
+    use watchkeeper_llm::conversation::{MediaType, Turn, UserPart};
+    use watchkeeper_llm::tool::Tool;
 
     use super::super::testing::doubtful;
     use super::*;

@@ -16,7 +16,7 @@ use watchkeeper_config::redact;
 use watchkeeper_contract::bundle::{BundleSubject, EventSubject};
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::JournalHead;
-use watchkeeper_contract::event::{ClipState, Event, EventBody, Phase};
+use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineStatus};
 use watchkeeper_contract::problem::ProblemCode;
@@ -201,27 +201,14 @@ fn add_media(store: &MediaStore, events: &[Event], contents: &mut Contents) {
 
 fn add_clip(store: &MediaStore, events: &[Event], contents: &mut Contents) {
     let mut clips = events.iter().filter_map(|event| event.clip.as_ref());
-    match clips.next_back().map(|clip| (clip, &clip.state)) {
-        None => {}
-        Some((
-            clip,
-            ClipState::Kept {
-                content_type,
-                sha256,
-                ..
-            },
-        )) => {
+    let Some(clip) = clips.next_back() else {
+        return;
+    };
+    match clip.state.file() {
+        Ok((content_type, sha256)) => {
             add_one(store, contents, &clip.id, content_type, sha256);
         }
-        Some((_, ClipState::Filming)) => {
-            contents.add_missing(
-                "clip",
-                "it was still being recorded when the bundle was made",
-            );
-        }
-        Some((_, ClipState::Lost { message })) => {
-            contents.add_missing("clip", format!("it was lost: {message}"));
-        }
+        Err(why) => contents.add_missing("clip", why),
     }
 }
 

@@ -16,6 +16,7 @@ const LIMITS: Limits = Limits {
     max_entry_bytes: 1_400,
     max_entries: 5,
     max_references: 3,
+    max_record_bytes: 1 << 20,
 };
 
 #[derive(Debug, Clone)]

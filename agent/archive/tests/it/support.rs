@@ -11,7 +11,7 @@ use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::s3::{S3Settings, S3Tier};
+use watchkeeper_archive::s3::{ReadSecret, S3Settings, S3Tier};
 use watchkeeper_archive::{Archive, EntryName, Limits, NewEntry, Settings, Tier};
 
 pub(crate) const BUCKET: &str = "archive";
@@ -174,6 +174,11 @@ impl S3Server {
     }
 
     pub(crate) fn tier(servers: &[SocketAddr]) -> Arc<dyn Tier> {
+        let secret = ReadSecret::new(|| Ok("secret-of-the-box".into()));
+        Self::tier_with(servers, secret)
+    }
+
+    pub(crate) fn tier_with(servers: &[SocketAddr], secret_key: ReadSecret) -> Arc<dyn Tier> {
         // A second installation in one process fails, and changes nothing.
         rustls::crypto::ring::default_provider()
             .install_default()
@@ -185,7 +190,7 @@ impl S3Server {
             region: "us-east-1".to_owned(),
             prefix: "box/".to_owned(),
             access_key: "box".into(),
-            secret_key: "secret-of-the-box".into(),
+            secret_key,
         };
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Arc::new(S3Tier::new(settings, client).unwrap())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_archive::memcached::MemcachedTier;
+use watchkeeper_archive::s3::ReadSecret;
 use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Settings, Tier};
 
 use crate::support::{BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for};
@@ -262,6 +263,38 @@ async fn task_that_fails_delays_no_other_one() {
             .join(&hashes[0])
             .exists()
     );
+    serving.abort();
+}
+
+#[tokio::test]
+async fn unreadable_secret_stops_the_object_tier_only() {
+    let (folder, bucket) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = S3Server::start(bucket.path());
+    let file = folder.path().join("s3.key");
+    let wanted = file.clone();
+    let secret = ReadSecret::new(move || {
+        let text = std::fs::read_to_string(&wanted);
+        let text = text.map_err(|error| format!("s3_secret_key_file: {error}"))?;
+        Ok(text.into())
+    });
+    let mut settings = settings(&folder.path().join("archive"));
+    settings.objects = Some(S3Server::tier_with(&[server.address], secret));
+    let archive = open(settings);
+    let serving = serve(&archive);
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    assert_eq!(read(&archive, "yard/a.jpg").await.1, b"alpha");
+    let status = async || {
+        let stats = archive.stats().await.unwrap();
+        let objects = stats.tiers.into_iter().find(|tier| tier.tier == "s3");
+        (stats.objects_waiting, objects.unwrap().endpoints.remove(0))
+    };
+    wait_for("the status", async || status().await.1.error.is_some()).await;
+    let (waiting, endpoint) = status().await;
+    assert_eq!((waiting, endpoint.is_up), (1, false));
+    assert!(endpoint.error.unwrap().contains("s3_secret_key_file"));
+    std::fs::write(&file, "secret-of-the-box").unwrap();
+    wait_for("the copy", async || status().await.0 == 0).await;
+    assert_eq!(status().await.1.error, None);
     serving.abort();
 }
 

@@ -1,6 +1,7 @@
 //! The verbs by the table of prune and destroy, protection, time to live, shared contents.
 
 use jiff::Zoned;
+use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Metadata, NewEntry, Query, Retention, Selection, Verb,
 };
@@ -208,6 +209,115 @@ async fn words_and_likeness_find_entries() {
 }
 
 #[tokio::test]
+async fn verify_reads_every_content_and_names_the_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    let large = vec![7; 5 << 20];
+    ingest(&archive, "yard/a.mp4", &large).await;
+    ingest(&archive, "yard/b.jpg", b"small").await;
+    ingest(&archive, "yard/c.jpg", b"small").await;
+    let found = archive.verify(None).await.unwrap();
+    assert_eq!((found.contents, found.bytes), (2, (5 << 20) + 5));
+    assert_eq!((found.damaged, found.next), (Vec::new(), None));
+    let hash = watchkeeper_archive::ContentHash::of(&large);
+    let file = folder.path().join("blobs").join(hash.to_string());
+    let mut other = large;
+    other[4 << 20] ^= 1;
+    std::fs::write(file, other).unwrap();
+    let found = archive.verify(None).await.unwrap();
+    assert_eq!(found.damaged, [name("yard/a.mp4")]);
+    let rest = archive.verify(Some(name("yard/a.mp4"))).await.unwrap();
+    assert_eq!((rest.contents, rest.damaged), (1, Vec::new()));
+}
+
+#[tokio::test]
+async fn answer_is_bounded_by_bytes_and_goes_on_behind_its_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    for number in 0..40 {
+        let mut entry = new(&format!("yard/{number:02}"));
+        entry.metadata.embedding = vec![0.125; 2_048];
+        entry.metadata.codes = vec!["c".repeat(4_000); 4];
+        entry.metadata.labels = [("n".to_owned(), number.to_string())].into();
+        archive.ingest_bytes("x".into(), entry).await.unwrap();
+    }
+    for order in [Order::Newest, Order::Oldest, Order::Name] {
+        let (mut names, mut after) = (Vec::new(), None);
+        loop {
+            let query = Query {
+                order,
+                after,
+                limit: Some(17),
+                ..Query::default()
+            };
+            let found = archive.query(query).await.unwrap();
+            assert!(serde_json::to_vec(&found).unwrap().len() < 5 << 20);
+            names.extend(
+                found
+                    .entries
+                    .into_iter()
+                    .map(|entry| entry.name.to_string()),
+            );
+            after = found.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let mut expected: Vec<_> = (0..40).map(|number| format!("yard/{number:02}")).collect();
+        if order == Order::Newest {
+            expected.reverse();
+        }
+        assert_eq!(names, expected, "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusal_of_a_content_names_the_bound_that_it_exceeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(folder.path());
+    (settings.limits.max_bytes, settings.limits.max_entries) = (10, 1);
+    let archive = open(settings);
+    let large = archive
+        .ingest_bytes("12345678901".into(), new("yard/a"))
+        .await;
+    let large = large.unwrap_err().to_string();
+    assert!(large.contains("more than 10 bytes"), "{large}");
+    assert!(large.contains("agent.archive.max_bytes"), "{large}");
+    let kept = NewEntry {
+        retention: Retention::Protected,
+        ..new("yard/a")
+    };
+    archive.ingest_bytes("1".into(), kept).await.unwrap();
+    let full = archive.ingest_bytes("2".into(), new("yard/b")).await;
+    let full = full.unwrap_err().to_string();
+    assert!(full.contains("one more entry beside 1"), "{full}");
+}
+
+#[tokio::test]
+async fn records_of_entries_and_of_references_have_a_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(folder.path());
+    settings.limits.max_record_bytes = 20_000;
+    let archive = open(settings);
+    let long = |text: &str| {
+        let mut entry = new(text);
+        entry.metadata.text = Some("t".repeat(4_000));
+        entry
+    };
+    for number in 0..9 {
+        let entry = long(&format!("yard/{number}"));
+        archive.ingest_bytes("x".into(), entry).await.unwrap();
+        let reference = long(&format!("events/{number}"));
+        let hash = watchkeeper_archive::ContentHash::of(b"y");
+        let new = vec![(reference, hash, 1, "m".to_owned())];
+        archive.add_references(new, number).await.unwrap();
+    }
+    let stats = archive.stats().await.unwrap();
+    assert_eq!((stats.entries, stats.references), (4, 4));
+    assert!(stats.record_bytes <= 20_000 && stats.reference_bytes <= 20_000);
+}
+
+#[tokio::test]
 async fn full_archive_refuses_when_only_protected_entries_are_left() {
     let folder = tempfile::tempdir().unwrap();
     let mut settings = settings(folder.path());
@@ -223,7 +333,7 @@ async fn full_archive_refuses_when_only_protected_entries_are_left() {
         .await
         .unwrap_err();
     assert!(
-        matches!(refused, ArchiveError::Full { bytes: 3 }),
+        matches!(refused, ArchiveError::Full { .. }) && refused.to_string().contains("3 bytes"),
         "{refused}"
     );
     assert!(refused.to_string().contains("agent.archive.max_bytes"));

@@ -104,6 +104,7 @@ const IDENTIFIER: &[&str] = &[
     "query_archive",
     "retrieve_archive",
     "get_evidence",
+    "lookup",
 ];
 /// The only tool of the coordinator, which never acts itself.
 const COORDINATOR: &[&str] = &["delegate"];
@@ -259,7 +260,7 @@ mod tests {
         assert_eq!(tools(Job::Ingestor), [Effect::Propose]);
         assert_eq!(tools(Job::Organiser), [Effect::Propose]);
         assert_eq!(tools(Job::Coordinator), [Effect::Read]);
-        assert_eq!(tools(Job::Identifier), [Effect::Read; 4]);
+        assert_eq!(tools(Job::Identifier), [Effect::Read; 5]);
         let (read, write) = (Effect::Read, Effect::Write);
         assert_eq!(
             tools(Job::Retriever),

@@ -20,6 +20,15 @@ pub enum ProposedAction {
     },
 }
 
+/// Actions that one yes would do, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProposedActions {
+    pub actions: Vec<ProposedAction>,
+    /// Language model that proposes them; absent: the words of a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
 impl ProposedAction {
     /// One line for a person.
     #[must_use]

@@ -125,7 +125,7 @@ fn describe_answer(name: &str, answer: &Value) -> String {
     match name {
         "ingest" => match count("entries") {
             1 => format!("Ingested {}", names(1)),
-            many => format!("Ingested {many} entries: {}", names(5)),
+            many => format!("Ingested {}: {}", counted(many, "entry"), names(5)),
         },
         "query" | "find" => {
             let matched = number("matched");
@@ -148,20 +148,14 @@ fn describe_answer(name: &str, answer: &Value) -> String {
         "prune" => {
             let copies = answer["removed"].as_object().into_iter().flatten();
             let copies: u64 = copies.filter_map(|(_, count)| count.as_u64()).sum();
-            let copies = match copies {
-                1 => "1 copy".to_owned(),
-                many => format!("{many} copies"),
-            };
+            let copies = counted(copies, "copy");
             format!("Pruned {copies} from the fast tiers. The entries stay on disk")
         }
-        "destroy" => match number("entries") {
-            1 => "Destroyed 1 entry for good".to_owned(),
-            many => format!("Destroyed {many} entries for good"),
-        },
+        "destroy" => format!("Destroyed {} for good", counted(number("entries"), "entry")),
         "stats" => format!(
-            "{} entries, {} bytes on disk",
-            number("entries"),
-            number("bytes")
+            "{}, {} on disk",
+            counted(number("entries"), "entry"),
+            counted(number("bytes"), "byte")
         ),
         _ => format!("Done: {}", counted(number("entries"), "change")),
     }

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::wording::counted;
+
 /// Steps that are kept; the totals count all.
 pub const MAX_STEPS: usize = 500;
 /// Longest result, in characters.
@@ -155,8 +157,8 @@ impl SessionTrajectory {
             None => String::new(),
         };
         format!(
-            "Trajectory: {} steps, total reward {:.2}. Fast tiers: {} hits, {} misses{rate}",
-            self.count,
+            "Trajectory: {}, total reward {:.2}. Fast tiers: hits {}, misses {}{rate}",
+            counted(self.count, "step"),
             in_units(self.total),
             self.hits,
             self.misses

@@ -291,6 +291,8 @@ mod tests {
     use super::super::conversation::CONFIRM_TIMEOUT_S;
     use super::super::llm_proposal::LlmProposal;
     use super::*;
+    use crate::operations::grammar;
+    use crate::operations::proposed_action::{ProposedAction, ProposedActions};
 
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -306,6 +308,7 @@ mod tests {
             fingerprint: "m".to_owned(),
             llm_proposal: None,
             trials: Vec::new(),
+            actions: None,
         }
     }
 
@@ -363,6 +366,29 @@ mod tests {
         };
         let id = waiting.keep(Path::new("/a"), &shown, None, NOW).unwrap();
         assert_eq!(waiting.take(&id, Path::new("/a"), NOW).unwrap(), shown);
+    }
+
+    #[test]
+    fn actions_are_stored_as_they_were_shown() {
+        let (_dir, waiting) = here();
+        let archive = |text: &str| ProposedAction::Archive {
+            operation: grammar::parse(text).unwrap().unwrap().operation,
+        };
+        let request = "group the pictures in /a by day".to_owned();
+        for action in [
+            ProposedAction::Job { request },
+            archive("destroy research"),
+            archive("ingest mem::x as notes"),
+            archive("retrieve a.txt from research skip cache"),
+        ] {
+            let actions = ProposedActions {
+                actions: vec![action],
+                model: Some("m".to_owned()),
+            };
+            let shown = ShownProposal::from_actions(actions, NOW);
+            let id = waiting.keep(Path::new("/a"), &shown, None, NOW).unwrap();
+            assert_eq!(waiting.take(&id, Path::new("/a"), NOW).unwrap(), shown);
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Session {
             self.report_note("the previous proposal is dropped");
         }
         if is_another {
-            self.remove_pending(&reply)?;
+            self.remove_pending(matches!(reply, Reply::Apply(_)))?;
         }
         let out = Arc::clone(&self.deps.out);
         match reply {
@@ -94,9 +94,9 @@ impl Session {
         }
     }
 
-    /// Deletes a proposal that no longer waits. One to apply that is missing was confirmed
-    /// elsewhere.
-    pub(super) fn remove_pending(&mut self, reply: &Reply) -> Result<(), Error> {
+    /// Deletes a proposal that no longer waits. One that was just confirmed here and is missing was
+    /// confirmed elsewhere.
+    pub(super) fn remove_pending(&mut self, is_confirmed: bool) -> Result<(), Error> {
         let socket = self.deps.client.socket().to_path_buf();
         let Some(store) = &mut self.store else {
             return Ok(());
@@ -104,12 +104,12 @@ impl Session {
         let Some(id) = store.id.take() else {
             return Ok(());
         };
-        match (store.pending.take(&id, &socket, Timestamp::now()), reply) {
-            (Ok(_), _) => Ok(()),
-            (Err(error), Reply::Apply(_)) => Err(error.into()),
+        match store.pending.take(&id, &socket, Timestamp::now()) {
+            Ok(_) => Ok(()),
+            Err(error) if is_confirmed => Err(error.into()),
             // It may have expired.
-            (Err(PendingError::Unknown { .. }), _) => Ok(()),
-            (Err(error), _) => {
+            Err(PendingError::Unknown { .. }) => Ok(()),
+            Err(error) => {
                 tracing::warn!(%error, "cannot delete a dropped proposal; it still waits");
                 Ok(())
             }

@@ -275,6 +275,7 @@ impl Session {
             folder: self.deps.state_dir.clone()?,
             notes: self.notes()?.clone(),
             archive: self.archive.clone().map(|archive| archive as _),
+            lookups: self.deps.lookups.clone(),
             at: self.request_time,
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.deps.out),

@@ -32,4 +32,3 @@ pub mod short_command;
 mod sub_agents;
 mod trial_runner;
 pub mod user_session;
-mod waiting_actions;

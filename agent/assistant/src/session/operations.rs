@@ -3,6 +3,8 @@
 //! Invariants:
 //! - What removes something for good, and what a model proposes, runs only after a yes to exactly
 //!   what was shown, within an hour. The yes is in the audit log before anything is done.
+//! - With a proposal store, actions are on disk before they are shown, and deleted there before
+//!   they run: after a crash they wait still or were begun, and never run twice.
 //! - Any other text drops what waits.
 
 use std::sync::{Arc, PoisonError};
@@ -16,15 +18,14 @@ use super::progress::ProgressEvent;
 use super::secrets::hide_secrets;
 use super::short_command::CommandResult;
 use super::user_session::Session;
-use super::waiting_actions::WaitingActions;
 use crate::archive_access::{ArchiveAccess as _, RetrievedContent};
 use crate::failure::{Error, ErrorKind};
 use crate::operations::operation::Operation;
-use crate::operations::proposed_action::{ProposedAction, describe_all};
+use crate::operations::proposed_action::{ProposedAction, ProposedActions, describe_all};
 use crate::operations::recorded_archive::RecordedArchive;
 use crate::operations::{grammar, manual};
 use crate::permissions::Entrypoint;
-use crate::proposal::conversation::{Reply, SessionState, yes_or_no};
+use crate::proposal::conversation::{SessionState, ShownProposal, yes_or_no};
 use crate::wording::{counted, printable};
 
 /// Folder of jobs below the state folder.
@@ -36,16 +37,22 @@ impl Session {
     /// Whether no proposal, action or question waits for an answer.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        let conversation = &self.conversation;
-        conversation.shown().is_none()
-            && conversation.question().is_none()
-            && self.waiting_actions.is_none()
+        self.shown().is_none() && self.conversation.question().is_none()
     }
 
-    /// Whether actions wait for a yes.
+    /// What waits for a yes: a proposal or actions.
     #[must_use]
-    pub fn has_waiting_actions(&self) -> bool {
-        self.waiting_actions.is_some()
+    pub fn shown(&self) -> Option<&ShownProposal> {
+        let actions = self.waiting_actions.as_ref();
+        actions.or_else(|| self.conversation.shown())
+    }
+
+    /// Restores what waited in an earlier process.
+    pub fn restore(&mut self, shown: ShownProposal) {
+        match shown.actions {
+            Some(_) => self.waiting_actions = Some(shown),
+            None => self.conversation = SessionState::from_shown(shown),
+        }
     }
 
     /// Handles a text that answers waiting actions, or is an operation on the archive. `None` for
@@ -119,15 +126,21 @@ impl Session {
             );
             return Err(Error::input(sentence));
         }
-        self.deps.out.report(ProgressEvent::Actions(&actions, by));
         self.trace_event(
             "actions",
             || json!({"sentence": describe_all(&actions), "actions": actions, "model": by}),
         );
-        self.waiting_actions = Some(WaitingActions {
-            actions,
-            at: Timestamp::now(),
-        });
+        let (now, socket) = (Timestamp::now(), self.deps.client.socket());
+        let model = by.map(str::to_owned);
+        let made = ProposedActions { actions, model };
+        let shown = ShownProposal::from_actions(made.clone(), now);
+        if let Some(store) = &mut self.store {
+            let requester = Some(store.requester.clone());
+            store.id = Some(store.pending.keep(socket, &shown, requester, now)?);
+        }
+        self.waiting_actions = Some(shown);
+        let out = Arc::clone(&self.deps.out);
+        out.report(ProgressEvent::Actions(&made, self.pending_id()));
         Ok(())
     }
 
@@ -137,18 +150,24 @@ impl Session {
             self.report_note("the previous proposal is dropped");
         }
         self.conversation = SessionState::default();
-        self.remove_pending(&Reply::Dropped)
+        self.remove_pending(false)
     }
 
     async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
         let Some(waiting) = self.waiting_actions.take() else {
             return Ok(None);
         };
-        match yes_or_no(text) {
-            Some(true) if !waiting.is_fresh(Timestamp::now()) => Err(Error::input(
+        let is_yes = yes_or_no(text);
+        let is_confirmed = is_yes == Some(true) && waiting.is_fresh(Timestamp::now());
+        self.remove_pending(is_confirmed)?;
+        match is_yes {
+            Some(true) if !is_confirmed => Err(Error::input(
                 "this waited for more than an hour, so nothing was done; ask again",
             )),
-            Some(true) => self.run_actions(waiting.actions).await.map(Some),
+            Some(true) => {
+                let actions = waiting.actions.map_or_else(Vec::new, |made| made.actions);
+                self.run_actions(actions).await.map(Some)
+            }
             Some(false) => {
                 self.trace_event("dropped", || json!({}));
                 self.deps.out.report(ProgressEvent::Dropped);

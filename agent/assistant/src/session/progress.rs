@@ -14,7 +14,7 @@ use watchkeeper_plain::Question;
 use watchkeeper_plain::intent::EventsWanted;
 
 use crate::failure::Error;
-use crate::operations::proposed_action::{ProposedAction, describe_all};
+use crate::operations::proposed_action::{ProposedActions, describe_all};
 use crate::operations::trajectory::SessionStep;
 use crate::past::PastAnswer;
 use crate::proposal::auto_approval::AutoApproval;
@@ -77,8 +77,8 @@ pub enum ProgressEvent<'a> {
     Question(&'a Question, &'a SystemSnapshot),
     /// The proposal is confirmed by auto-approval.
     Confirmed(&'a AutoApproval),
-    /// Actions on archive or jobs that wait for a yes, and the model that proposes them.
-    Actions(&'a [ProposedAction], Option<&'a str>),
+    /// Actions on archive or jobs that wait for a yes, and their id if they are stored.
+    Actions(&'a ProposedActions, Option<&'a str>),
     /// A finished operation on the archive.
     Operation(&'a SessionStep),
     /// The earlier proposal still waits.
@@ -146,9 +146,9 @@ impl ProgressEvent<'_> {
             Self::Confirmed(approval) => {
                 json!({"type": "confirmed", "by": approval.key(), "change": approval.kind().name()})
             }
-            Self::Actions(actions, by) => json!({
-                "type": "actions", "actions": actions, "text": describe_all(actions),
-                "by_model": by.is_some(),
+            Self::Actions(made, id) => json!({
+                "type": "actions", "id": id, "actions": made.actions,
+                "text": describe_all(&made.actions), "by_model": made.model.is_some(),
             }),
             Self::Operation(step) => {
                 // Plain data with string keys always serialises.

@@ -22,6 +22,7 @@ use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
 use crate::archive_access::ArchiveAccess;
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::lesson::{Lesson, store};
+use crate::lookup_access::LookupAccess;
 use crate::notes::Notes;
 use crate::permissions::{Entrypoint, ToolPermissions};
 use crate::proposal::llm_proposal::words;
@@ -97,6 +98,8 @@ pub struct SetupRunner<'s> {
     pub notes: Notes,
     /// The archive; `None`: none is reached.
     pub archive: Option<Arc<dyn ArchiveAccess>>,
+    /// The look-ups; `None`: none are reached.
+    pub lookups: Option<Arc<dyn LookupAccess>>,
     /// Assumed time of the request; `None`: now.
     pub at: Option<Timestamp>,
     /// Trace; `None`: no trace is written.
@@ -201,6 +204,7 @@ impl SetupRunner<'_> {
             second_opinion: self.second_opinion,
             memory: Some(self.notes.clone()),
             archive: self.archive.clone(),
+            lookups: self.lookups.clone(),
             pictures: Some(self.folder.join(PREVIEWS_FOLDER)),
             attached,
             earlier,

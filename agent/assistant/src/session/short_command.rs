@@ -16,7 +16,6 @@ use watchkeeper_plain::intent::Look;
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::failure::{Error, ErrorKind};
-use crate::operations::proposed_action::describe_all;
 use crate::proposal::agent_command::AgentCommand;
 use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
@@ -172,11 +171,7 @@ impl Session {
 
     /// What the conversation waits for.
     fn waiting_for(&self) -> String {
-        if let Some(waiting) = &self.waiting_actions {
-            let actions = describe_all(&waiting.actions);
-            return format!("Waiting for your yes or no: {actions}");
-        }
-        match (self.conversation.shown(), self.conversation.question()) {
+        match (self.shown(), self.conversation.question()) {
             (Some(shown), _) => format!("Waiting for your yes or no: {}", shown.full_request()),
             (None, Some(question)) => format!("Waiting for your answer: {}", question.text),
             (None, None) => "Nothing is waiting.".to_owned(),

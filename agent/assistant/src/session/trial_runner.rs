@@ -79,6 +79,7 @@ impl<'a> TrialRunner<'a> {
             second_opinion,
             memory: None,
             archive: None,
+            lookups: None,
             pictures: home.map(|folder| folder.join(PREVIEWS_FOLDER)),
             attached: Vec::new(),
             earlier: Value::Null,

@@ -23,15 +23,15 @@ use watchkeeper_plain::Plain;
 use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::hide_secrets;
 use super::trial_runner::TrialRunner;
-use super::waiting_actions::WaitingActions;
 use crate::archive_access::ArchiveAccess;
 use crate::failure::{Error, ErrorKind};
 use crate::heartbeat_switch::HeartbeatControl;
+use crate::lookup_access::LookupAccess;
 use crate::notes::Notes;
 use crate::operations::recorded_archive::{RecordedArchive, SharedTrajectory};
 use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalDecision, ApprovalRules, Author};
-use crate::proposal::conversation::{Reply, SessionState};
+use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::history::SessionHistory;
 use crate::proposal::llm_proposal::words;
 use crate::proposal::pending::{PendingProposals, Requester};
@@ -74,6 +74,8 @@ pub struct SessionDeps {
     pub heartbeat: Option<Arc<dyn HeartbeatControl>>,
     /// The agent's archive; `None` where no agent is reached.
     pub archive: Option<Arc<dyn ArchiveAccess>>,
+    /// The agent's look-ups; `None` where no agent is reached.
+    pub lookups: Option<Arc<dyn LookupAccess>>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
     /// Entrypoint of the requests.
@@ -128,7 +130,7 @@ pub struct Session {
     pub(super) archive: Option<Arc<RecordedArchive>>,
     pub(super) trajectory: SharedTrajectory,
     /// Actions on archive and jobs that wait for a yes.
-    pub(super) waiting_actions: Option<WaitingActions>,
+    pub(super) waiting_actions: Option<ShownProposal>,
     /// Blueprint for what the rules do not understand; `None`: the small model chooses.
     pub(super) blueprint: Option<String>,
     /// `None`: proposals end with the session.
@@ -341,7 +343,7 @@ impl Session {
         if waited {
             self.report_note("the previous proposal is dropped");
         }
-        self.remove_pending(&reply)?;
+        self.remove_pending(false)?;
         let sentence = format!(
             "confirmed by {}: {}",
             approval.key(),

@@ -24,6 +24,7 @@ use watchkeeper_llm::picture::{Detail, prepare};
 use super::geometry::Detection;
 use super::preview_spec::{PICTURE, PreviewSpec};
 use crate::archive_access::ArchiveAccess;
+use crate::lookup_access::LookupAccess;
 use crate::notes::Notes;
 use crate::proposal::snapshot::SystemSnapshot;
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -49,6 +50,8 @@ pub struct ToolContext {
     pub memory: Option<Notes>,
     /// The archive; `None`: none is reached.
     pub archive: Option<Arc<dyn ArchiveAccess>>,
+    /// The look-ups; `None`: none are reached.
+    pub lookups: Option<Arc<dyn LookupAccess>>,
     /// Folder of pictures for the user; `None`: none are saved.
     pub pictures: Option<PathBuf>,
     /// The user's pictures, by name.

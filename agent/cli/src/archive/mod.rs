@@ -4,6 +4,7 @@
 //! - A content that is saved is checked by its SHA-256, and gets its name when it is whole.
 
 mod ingest;
+mod status;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,6 +22,7 @@ use watchkeeper_archive::entry::{Content, Entry, Retention};
 use watchkeeper_archive::query::{Matches, Order};
 use watchkeeper_archive::{EntryName, Query, Selection, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::Config;
 
 use super::agent_client::AgentClient;
@@ -107,7 +109,11 @@ pub(super) async fn run(
     match action {
         ArchiveAction::Ingest(args) => ingest::run(*args, &client, out).await,
         ArchiveAction::Query(args) => query(*args, &client, out).await,
-        ArchiveAction::List { pattern, limit } => list(pattern, limit, &client, out).await,
+        ArchiveAction::List {
+            pattern,
+            after,
+            limit,
+        } => list(pattern, after, limit, &client, out).await,
         ArchiveAction::Get {
             name,
             output,
@@ -120,8 +126,14 @@ pub(super) async fn run(
                 let copies = pruned["removed"].as_object().into_iter().flatten();
                 let copies = copies.map(|(tier, count)| format!("{count} from {tier}"));
                 let copies = copies.collect::<Vec<_>>().join(", ");
-                let entries = &pruned["entries"];
-                format!("Pruned {copies}; {entries} entries stay on disk")
+                let copies = match copies.as_str() {
+                    "" => "nothing",
+                    copies => copies,
+                };
+                match number(&pruned, "entries") {
+                    1 => format!("Pruned {copies}; the entry stays on disk"),
+                    entries => format!("Pruned {copies}; {entries} entries stay on disk"),
+                }
             });
             note_unreachable(&pruned, out);
             Ok(())
@@ -133,14 +145,15 @@ pub(super) async fn run(
         ArchiveAction::Unprotect { what } => {
             change("unprotect", "Lifted the protection of", &what, &client, out).await
         }
-        ArchiveAction::Stats => stats(&client, out).await,
+        ArchiveAction::Stats => status::stats(&client, out).await,
+        ArchiveAction::Verify => status::verify(&client, out).await,
     }
 }
 
 async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Result<(), Failure> {
     if args.words.is_empty() {
         let matches = client.post("archive/query", &args.into_query()).await?;
-        print(&matches, out);
+        print(&matches, AFTER, out);
         return Ok(());
     }
     let words = args.words.join(" ");
@@ -162,15 +175,16 @@ async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Re
         .collect();
     out.note(format!("read as: {}", read.join(", ")));
     let matches: Matches = serde_json::from_value(json!({
-        "entries": found["entries"], "matched": found["matched"],
+        "entries": found["entries"], "matched": found["matched"], "next": found["next"],
     }))
     .map_err(|error| Failure::new(Exit::Failed, format!("the answer can't be read: {error}")))?;
-    print(&matches, out);
+    print(&matches, "ask with conditions and --after", out);
     Ok(())
 }
 
 async fn list(
     pattern: Option<String>,
+    after: Option<EntryName>,
     limit: usize,
     client: &AgentClient,
     out: &Output,
@@ -179,10 +193,11 @@ async fn list(
         let query = Query {
             pattern,
             order: Order::Name,
+            after,
             limit: Some(limit),
             ..Query::default()
         };
-        print(&client.post("archive/query", &query).await?, out);
+        print(&client.post("archive/query", &query).await?, AFTER, out);
         return Ok(());
     }
     let collections: BTreeMap<String, u64> = client.get("archive").await?;
@@ -198,7 +213,11 @@ async fn list(
     Ok(())
 }
 
-fn print(found: &Matches, out: &Output) {
+/// How an answer goes on.
+const AFTER: &str = "continue with --after";
+
+/// Prints an answer; `remedy`, with the last name behind it, says how it goes on.
+fn print(found: &Matches, remedy: &str, out: &Output) {
     found.entries.iter().for_each(|entry| out.object(entry));
     if found.entries.is_empty() {
         out.line("no such entries");
@@ -230,10 +249,9 @@ fn print(found: &Matches, out: &Output) {
     );
     let shown = found.entries.len() as u64;
     if found.matched > shown {
-        out.note(format!(
-            "{} more match; raise --limit",
-            found.matched - shown
-        ));
+        let more = found.matched - shown;
+        let last = found.next.as_ref().map_or("", EntryName::as_str);
+        out.note(format!("{more} more match; {remedy} {last}"));
     }
 }
 
@@ -351,15 +369,21 @@ async fn destroy(
     }
     let destroyed: Value = client.post("archive/destroy", what).await?;
     out.both(&destroyed, || {
-        let references = destroyed["references"].as_u64().unwrap_or_default();
-        let note = match references {
+        let note = match number(&destroyed, "references") {
             0 => String::new(),
+            1 => "; 1 was a reference, its media stay with the runtime".to_owned(),
             count => format!("; {count} were references, their media stay with the runtime"),
         };
-        format!("Destroyed {} entries{note}", destroyed["entries"])
+        let entries = counted(number(&destroyed, "entries"), "entry");
+        format!("Destroyed {entries} for good{note}")
     });
     note_unreachable(&destroyed, out);
     Ok(())
+}
+
+/// A number of an answer.
+fn number(answer: &Value, key: &str) -> u64 {
+    answer[key].as_u64().unwrap_or_default()
 }
 
 /// Names the fast tiers that did not answer.
@@ -381,68 +405,13 @@ async fn change(
 ) -> Result<(), Failure> {
     let changed: Value = client.post(&format!("archive/{route}"), what).await?;
     out.both(&changed, || {
-        format!("{done} {} entries", changed["entries"])
+        format!("{done} {}", counted(number(&changed, "entries"), "entry"))
     });
-    if let Some(gone) = changed["gone"].as_u64().filter(|gone| *gone > 0) {
-        out.note(format!(
-            "{gone} references were dropped: the runtime's retention had removed their media"
-        ));
-    }
-    Ok(())
-}
-
-async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
-    let stats: Value = client.get("archive/stats").await?;
-    out.object(&stats);
-    if out.is_json() {
-        return Ok(());
-    }
-    out.line(format!(
-        "{} entries and {} references, {} contents with {} of {} bytes",
-        stats["entries"],
-        stats["references"],
-        stats["contents"],
-        stats["bytes"],
-        stats["max_bytes"]
-    ));
-    out.line(format!(
-        "in memory: {} contents with {} of {} bytes",
-        stats["cached_contents"], stats["cached_bytes"], stats["max_cached_bytes"]
-    ));
-    let tiers = stats["tiers"].as_array().into_iter().flatten();
-    let rows = tiers.map(|tier| {
-        let text = |key: &str| match &tier[key] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let down = tier["endpoints"].as_array().into_iter().flatten();
-        let down = down.filter(|endpoint| endpoint["is_up"] == false);
-        let down: Vec<_> = down
-            .filter_map(|endpoint| endpoint["endpoint"].as_str())
-            .collect();
-        let mut row = ["tier", "hits", "misses", "errors", "invalid"]
-            .map(text)
-            .to_vec();
-        row.push(down.join(", "));
-        row
-    });
-    out.table(
-        &["tier", "hits", "misses", "errors", "invalid", "down"],
-        rows,
-    );
-    if let Some(kept) = stats["orphans_kept"].as_u64().filter(|kept| *kept > 0) {
-        out.note(format!(
-            "records were lost: {kept} contents without an entry stay in archive/blobs of the \
-             state folder"
-        ));
-    }
-    if let Some(waiting) = stats["objects_waiting"]
-        .as_u64()
-        .filter(|waiting| *waiting > 0)
-    {
-        out.note(format!(
-            "{waiting} copies or deletions wait for the object tier"
-        ));
+    let why = "the runtime's retention had removed";
+    match number(&changed, "gone") {
+        0 => {}
+        1 => out.note(format!("1 reference was dropped: {why} its media")),
+        gone => out.note(format!("{gone} references were dropped: {why} their media")),
     }
     Ok(())
 }

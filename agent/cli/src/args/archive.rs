@@ -20,6 +20,9 @@ pub enum ArchiveAction {
     List {
         /// Collection, or a pattern such as yard/*.jpg.
         pattern: Option<String>,
+        /// Continue behind this entry.
+        #[arg(long, value_name = "NAME", requires = "pattern")]
+        after: Option<EntryName>,
         /// Maximum number of entries to print.
         #[arg(long, default_value_t = 100, value_name = "COUNT")]
         limit: usize,
@@ -69,6 +72,8 @@ pub enum ArchiveAction {
     },
     /// Show contents, bounds, and hits and misses by tier.
     Stats,
+    /// Read all contents, compare their SHA-256, and replace damaged ones by their copy in S3.
+    Verify,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -148,6 +153,9 @@ pub struct ArchiveQueryArgs {
     /// Order of the entries.
     #[arg(long, value_enum, default_value_t = ArchiveOrder::Newest, conflicts_with = "words")]
     pub order: ArchiveOrder,
+    /// Continue behind this entry, in the order of the answer.
+    #[arg(long, value_name = "NAME", conflicts_with = "words")]
+    pub after: Option<EntryName>,
     /// Maximum number of entries to print, 1 to 1000.
     #[arg(
         long,
@@ -186,6 +194,7 @@ impl ArchiveQueryArgs {
                 ArchiveOrder::Oldest => Order::Oldest,
                 ArchiveOrder::Name => Order::Name,
             },
+            after: self.after,
             limit: Some(self.limit),
             ..Query::default()
         }

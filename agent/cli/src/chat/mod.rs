@@ -135,11 +135,7 @@ impl Chat<'_> {
     }
 
     fn prompt(&self) -> &'static str {
-        if self.session.has_waiting_actions() {
-            return "yes or no> ";
-        }
-        let conversation = &self.session.conversation;
-        match (conversation.shown(), conversation.question()) {
+        match (self.session.shown(), self.session.conversation.question()) {
             (Some(_), _) => "yes or no> ",
             (None, Some(_)) => "answer> ",
             (None, None) => "> ",

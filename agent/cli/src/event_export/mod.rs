@@ -16,7 +16,7 @@ use serde_json::json;
 use watchkeeper_assistant::reviews::{describe_record, verdict_name};
 use watchkeeper_assistant::wording::{counted, format_local};
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_contract::event::{ClipState, Event, EventBody, MediaKind, Phase};
+use watchkeeper_contract::event::{Event, EventBody, MediaKind, Phase};
 use watchkeeper_pictures::album::{PAGE, file_name, unique};
 use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable::sync_folder;
@@ -217,19 +217,13 @@ async fn download(
         }
     }
     let mut clips = records.iter().filter_map(|record| record.clip.as_ref());
-    let why = match clips.next_back().map(|clip| (clip, &clip.state)) {
-        None => return Ok(()),
-        Some((_, ClipState::Filming)) => Some("it was still being recorded".to_owned()),
-        Some((_, ClipState::Lost { message })) => Some(message.clone()),
-        Some((
-            clip,
-            ClipState::Kept {
-                content_type,
-                sha256,
-                ..
-            },
-        )) => {
-            let name = match content_type.as_str() {
+    let Some(clip) = clips.next_back() else {
+        return Ok(());
+    };
+    let why = match clip.state.file() {
+        Err(why) => Some(why),
+        Ok((content_type, sha256)) => {
+            let name = match content_type {
                 "video/webm" => "clip.webm",
                 _ => "clip.mp4",
             };

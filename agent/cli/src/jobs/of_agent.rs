@@ -293,10 +293,11 @@ fn ended(id: &str, job: &ShownJob, log: &[LogLine], out: &Output) -> Result<(), 
     match how {
         Some(Ended::Done) => Ok(()),
         _ => {
-            let sentence = format!(
-                "job {id} is {}; `watchkeeper job --agent resume {id}` goes on",
-                job.state
-            );
+            let resume = format!("`watchkeeper job --agent resume {id}`");
+            let sentence = match how {
+                Some(Ended::Cancelled) => format!("job {id} was cancelled; {resume} goes on"),
+                _ => format!("job {id} failed; {resume} tries the rest again"),
+            };
             Err(Failure::new(Exit::Failed, sentence))
         }
     }

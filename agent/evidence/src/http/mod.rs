@@ -156,7 +156,9 @@ impl HttpSource {
         let wait = lock(&self.rate).take(Instant::now(), MAX_WAIT);
         let wait = wait.ok_or_else(|| {
             let most = self.config.per_minute;
-            Failure::permanent(format!("the rate of {most} requests a minute is used up"))
+            let why =
+                format!("its rate, {most} a minute, is used up; ask later or raise per_minute");
+            Failure::permanent(why)
         })?;
         tokio::time::sleep(wait).await;
         let url = fill_url(&self.config.url, value).map_err(Failure::permanent)?;
@@ -242,7 +244,7 @@ impl HttpSource {
             body.extend_from_slice(&chunk);
             if body.len() > self.config.max_bytes {
                 let most = self.config.max_bytes;
-                let why = format!("{host} answered with more than {most} bytes");
+                let why = format!("{host} answered with more than {most} bytes; raise max_bytes");
                 return Err(Failure::permanent(why));
             }
         }

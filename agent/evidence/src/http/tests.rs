@@ -188,7 +188,7 @@ async fn rate_limit_is_a_failure_without_a_request() {
     }
     let found = source.look_up("C").await;
     assert!(
-        format!("{found:?}").contains("rate of 2 requests"),
+        format!("{found:?}").contains("its rate, 2 a minute"),
         "{found:?}"
     );
     assert_eq!(service.count(), 2);

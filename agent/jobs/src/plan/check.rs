@@ -333,7 +333,10 @@ pub(crate) fn unknown<'n>(
     name: &str,
     known: impl Iterator<Item = &'n str>,
 ) -> FaultKind {
-    let known: Vec<&str> = known.collect();
+    let mut known: Vec<&str> = known.collect();
+    known.sort_unstable();
+    // Two steps of one name have an error of their own.
+    known.dedup();
     FaultKind::Unknown {
         what,
         name: name.to_owned(),

@@ -95,7 +95,10 @@ impl Tool for Rank {
             .map(|first| format!("; first {}", first.name()));
         let by = by.unwrap_or_else(|| "quality".to_owned());
         let first = first.unwrap_or_default();
-        let summary = format!("{} pictures ranked by {by}{first}", pictures.len());
+        let summary = format!(
+            "{} ranked by {by}{first}",
+            counted(pictures.len(), "picture")
+        );
         Ok(pictures_done(&pictures, summary))
     }
 }
@@ -148,7 +151,8 @@ impl Tool for SelectBest {
         }
         let kept: usize = groups.iter().map(|group| group.pictures.len()).sum();
         let summary = format!(
-            "{kept} of {all} pictures kept, at most {count} of each of {}",
+            "{kept} of {} kept, at most {count} of each of {}",
+            counted(all, "picture"),
             counted(groups.len(), "group")
         );
         Ok(groups_done(&groups, summary))
@@ -230,7 +234,8 @@ impl Tool for Filter {
                 && since.is_none_or(|since| picture.taken.is_some_and(|taken| taken >= since))
                 && until.is_none_or(|until| picture.taken.is_some_and(|taken| taken < until))
         });
-        let summary = format!("{} of {number} pictures meet the conditions", kept.len());
+        let number = counted(number, "picture");
+        let summary = format!("{} of {number} met the conditions", kept.len());
         Ok(pictures_done(&kept, summary))
     }
 }

@@ -22,6 +22,7 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
 use crate::archive::ArchiveService;
+use crate::evidence::lookup_service::LookupService;
 use crate::jobs::JobService;
 
 /// Limits of conversations.
@@ -78,6 +79,7 @@ pub struct ConversationDeps {
     pub archive: Option<ArchiveService>,
     /// Absent in tests of conversations alone.
     pub jobs: Option<JobService>,
+    pub lookups: LookupService,
 }
 
 impl std::fmt::Debug for ConversationDeps {
@@ -102,6 +104,7 @@ impl ConversationDeps {
             audit: self.audit,
             heartbeat: Some(Arc::new(self.heartbeat_control(entrypoint))),
             archive: self.archive.clone().map(|archive| Arc::new(archive) as _),
+            lookups: Some(Arc::new(self.lookups.clone())),
             other_trace: None,
             notes: Some(self.notes.clone()),
             state_dir: Ok(self.home.clone()),

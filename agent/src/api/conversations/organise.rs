@@ -91,7 +91,12 @@ fn report(line: &LogLine, job: &str, feed: &Feed) {
 
 fn ended(job: &str, state: &str, output: &str, feed: &Feed) -> Result<(), Error> {
     if state != "done" {
-        let sentence = format!("job {job} is {state}; GET /v1/jobs/{job} says more");
+        let what = match state {
+            "cancelled" => "was cancelled",
+            "interrupted" => "was interrupted",
+            _ => "failed",
+        };
+        let sentence = format!("job {job} {what}; GET /v1/jobs/{job} says why");
         return Err(Error::new(ErrorKind::Failed, sentence));
     }
     let text = format!("Job {job} is done; its files are in {output}.");

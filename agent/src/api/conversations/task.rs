@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use watchkeeper_assistant::failure::{Error, ErrorKind};
 use watchkeeper_assistant::proposal::chat_command::ChatCommand;
-use watchkeeper_assistant::proposal::conversation::SessionState;
 use watchkeeper_assistant::proposal::pending::{PendingProposal, Requester};
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
 use watchkeeper_assistant::session::short_command::CommandResult;
@@ -44,7 +43,7 @@ pub(super) async fn run_conversation(
         Err(failure) => return handle.feed.report(ProgressEvent::Failure(&failure)),
     };
     if let Some(kept) = kept {
-        session.conversation = SessionState::from_shown(kept.shown);
+        session.restore(kept.shown);
     }
     loop {
         let message = tokio::select! {
@@ -168,8 +167,7 @@ fn given_up(why: &str) -> Error {
 }
 
 fn waits(session: &Session) -> Awaiting {
-    let conversation = &session.conversation;
-    match (conversation.shown(), conversation.question()) {
+    match (session.shown(), session.conversation.question()) {
         (Some(shown), _) => Awaiting::Yes {
             proposal: session.pending_id().map(str::to_owned),
             request: shown.full_request(),

@@ -20,7 +20,9 @@ use watchkeeper_archive::name::EntryName;
 use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::stats::Stats;
 use watchkeeper_archive::verb::{Destroyed, Found, Ingest, IngestOptions, Pruned};
-use watchkeeper_archive::{Answer, ArchiveError, Body, Entry, NewEntry, Query, Selection, Verb};
+use watchkeeper_archive::{
+    Answer, ArchiveError, Body, Entry, NewEntry, Query, Selection, Verb, Verified,
+};
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::body::{self, Body as JsonBody};
@@ -60,6 +62,16 @@ pub(super) struct PutQuery {
 pub(super) struct Words {
     /// Such as "pictures of cars at the gate yesterday".
     words: String,
+}
+
+/// Where a verification begins.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VerifyFrom {
+    /// The member `next` of the answer before; absent at the begin.
+    #[serde(default)]
+    #[schema(value_type = Option<String>)]
+    after: Option<EntryName>,
 }
 
 /// Number of entries that were changed.
@@ -265,6 +277,19 @@ pub(super) async fn protect(
         entries: done.entries,
         gone: done.gone,
     }))
+}
+
+/// Reads contents whole and compares their SHA-256, in the order of names, up to 512 MiB or 1,000
+/// entries a request. A damaged content is replaced by its copy from the object tier.
+#[utoipa::path(post, path = "/archive/verify", tag = "archive", request_body = VerifyFrom,
+    responses((status = 200, body = Verified)))]
+pub(super) async fn verify(
+    State(app): State<App>,
+    body: JsonBody,
+) -> Result<Json<Verified>, Refusal> {
+    let VerifyFrom { after } = body::read(body::json(body)?)?;
+    let archive = service(&app)?.archive().await.map_err(refused)?;
+    archive.verify(after).await.map(Json).map_err(refused)
 }
 
 /// Lifts the protection of entries.

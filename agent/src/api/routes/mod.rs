@@ -10,6 +10,7 @@ mod about;
 mod archive;
 mod heartbeat;
 mod jobs;
+mod lookups;
 mod observations;
 mod problem;
 mod proposals;
@@ -49,6 +50,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(archive::destroy))
         .routes(routes!(archive::protect))
         .routes(routes!(archive::unprotect))
+        .routes(routes!(archive::verify))
         .routes(routes!(archive::get, archive::delete))
         .routes(routes!(archive::put).layer(DefaultBodyLimit::disable()))
         .routes(routes!(archive::stat))
@@ -59,6 +61,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::stream))
+        .routes(routes!(lookups::look_up))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))

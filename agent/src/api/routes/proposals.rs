@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, closed};
 use watchkeeper_plain::Plain;
@@ -53,11 +53,7 @@ impl Proposal {
             conversation: by.conversation.clone(),
             channel: by.entrypoint,
             request: kept.shown.full_request(),
-            model: kept
-                .shown
-                .llm_proposal
-                .as_ref()
-                .map(|llm| llm.model.clone()),
+            model: kept.shown.model().map(str::to_owned),
             at: kept.shown.at,
             until: kept.shown.valid_until(),
         })
@@ -73,7 +69,8 @@ pub(super) struct ProposalDetails {
     /// again and changes nothing.
     changed: bool,
     /// What it would do: `changes`, the engine's `checks`, the `difference` to what runs, what was
-    /// understood, assumed and left out. Absent if the request has no meaning any more.
+    /// understood, assumed and left out. For actions on archive and jobs, `actions`. Absent if the
+    /// request has no meaning any more.
     #[schema(value_type = Option<Object>)]
     offer: Option<Value>,
 }
@@ -119,6 +116,13 @@ pub(super) async fn get(
     Path(id): Path<String>,
 ) -> Result<Json<ProposalDetails>, Refusal> {
     let kept = find(&app, &id).await?;
+    if let Some(actions) = &kept.shown.actions {
+        return Ok(Json(ProposalDetails {
+            proposal: Proposal::from_pending(&kept).ok_or_else(|| none(&id))?,
+            changed: false,
+            offer: Some(json!({ "actions": actions.actions })),
+        }));
+    }
     let deps = app.shared.conversations.deps();
     let here = system_snapshot(&deps.client, deps.preferred.clone()).await;
     let here = here.map_err(|error| no_runtime(&error.in_full()))?;

@@ -267,34 +267,46 @@ impl Compiler<'_> {
         kind: NeedKind,
         word: &str,
     ) -> Option<usize> {
-        let facts = self.facts;
-        let found = (facts.kind_of)(selector);
-        let fits = match found {
-            None => {
-                let message = "is not an output of any step of the workflow";
-                self.unknown(field, selector, message, &facts.selectors);
-                return None;
-            }
-            Some(SelectorKind::Any) => true,
-            Some(SelectorKind::Detections) => kind == NeedKind::Detections,
-            Some(SelectorKind::Number) => kind == NeedKind::Number,
-            Some(SelectorKind::Boolean) => kind == NeedKind::Boolean,
-            Some(SelectorKind::Text | SelectorKind::Other) => false,
+        let fits = |found: SelectorKind| match found {
+            SelectorKind::Any => true,
+            SelectorKind::Detections => kind == NeedKind::Detections,
+            SelectorKind::Number => kind == NeedKind::Number,
+            SelectorKind::Boolean => kind == NeedKind::Boolean,
+            SelectorKind::Text | SelectorKind::Other => false,
         };
-        if !fits {
-            self.error(field, selector, format!("is not {word}"));
-            return None;
+        match (self.facts.kind_of)(selector) {
+            None => {
+                self.unknown_output(field, selector, fits);
+                None
+            }
+            Some(found) if fits(found) => Some(self.need(selector, kind)),
+            Some(_) => {
+                self.error(field, selector, format!("is not {word}"));
+                None
+            }
         }
-        Some(self.need(selector, kind))
+    }
+
+    /// Reports a selector of no output; what fits its place is allowed.
+    fn unknown_output(&mut self, field: &str, selector: &str, fits: impl Fn(SelectorKind) -> bool) {
+        let facts = self.facts;
+        let is_fit = |selector: &&String| (facts.kind_of)(selector).is_some_and(&fits);
+        let allowed: Vec<String> = facts.selectors.iter().filter(is_fit).cloned().collect();
+        let message = "is not an output of any step of the workflow";
+        self.unknown(field, selector, message, &allowed);
     }
 
     /// Returns the need of a selector of texts, or of detections that hold one each.
     fn reading(&mut self, field: &str, selector: &str) -> Option<usize> {
-        let facts = self.facts;
-        let kind = match (facts.kind_of)(selector) {
+        let kind = match (self.facts.kind_of)(selector) {
             None => {
-                let message = "is not an output of any step of the workflow";
-                self.unknown(field, selector, message, &facts.selectors);
+                let is_read = |kind| {
+                    matches!(
+                        kind,
+                        SelectorKind::Detections | SelectorKind::Text | SelectorKind::Any
+                    )
+                };
+                self.unknown_output(field, selector, is_read);
                 return None;
             }
             Some(SelectorKind::Detections) => NeedKind::Detections,

@@ -1590,6 +1590,37 @@ fn event_of_a_rule_with_a_chain_escalates_and_carries_what_was_read() {
     assert!(ended.event.readings.is_empty() && ended.event.decide.is_none());
 }
 
+/// A number is an output too, and is refused as a reading.
+#[test]
+fn unknown_selector_names_only_outputs_that_fit() {
+    let counted = "$steps.gate.count_in";
+    let outputs = [TRACKED, VALUE, counted, READ, "$steps.note.text"];
+    let facts = WorkflowFacts {
+        selectors: outputs.map(String::from).to_vec(),
+        ..facts()
+    };
+    let allowed = |spec: RuleSpec| {
+        let errors = RuleSet::new(&[spec], &facts).err().unwrap_or_default();
+        errors
+            .into_iter()
+            .flat_map(|e| e.allowed)
+            .collect::<Vec<_>>()
+    };
+    let mut decide = chain(&["text", "members"]).unwrap();
+    decide.text = Some("$steps.gone.text".to_owned());
+    let read = allowed(RuleSpec {
+        decide: Some(decide),
+        ..rule(enters())
+    });
+    assert_eq!(read, [TRACKED, VALUE, READ]);
+    let measured = allowed(rule(Condition::Value {
+        value: "$steps.gone.output".into(),
+        test: ValueTest::Over(1.0),
+        for_s: 0.0,
+    }));
+    assert_eq!(measured, [VALUE, counted]);
+}
+
 #[test]
 fn wrong_chain_is_refused_with_its_field() {
     let check = |change: &dyn Fn(&mut DecideSpec)| {

@@ -6,6 +6,7 @@
 mod agent;
 mod archive;
 mod jobs;
+mod lenient;
 mod lookups;
 mod outside;
 mod privacy;

@@ -450,6 +450,8 @@ pub struct SkippedSections {
     pub pipelines: Vec<PipelineDraft>,
     /// Names of `[agent.lookups.NAME]`.
     pub lookups: Vec<String>,
+    /// Whether something of a section could not be read, and so is not checked further.
+    pub has_unread: bool,
 }
 
 /// A pipeline with an error in it.

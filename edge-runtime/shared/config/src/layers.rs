@@ -245,7 +245,10 @@ fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<Confi
     let dict = toml::from_str::<Dict>(&text).map_err(|e| {
         let at = e.span().map_or(0, |s| s.start).min(text.len());
         let line = lines::line(&text, at);
-        let problem = format!("line {line} is not TOML: {}", e.message().trim());
+        let problem = format!(
+            "line {line} is not TOML: {}; the rest is checked once the file can be read",
+            e.message().trim()
+        );
         Box::new(ConfigError::new("", problem, Origin::File(path.clone())))
     })?;
     let layer = Layer {

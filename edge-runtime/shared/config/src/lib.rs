@@ -138,6 +138,10 @@ fn report(request: &LoadRequest, inspector: Inspector<'_>) -> Report {
     }
     report.warnings.extend(found.errors);
     report.notes = found.notes;
+    if checked.skipped.has_unread {
+        let note = "sections with an error are checked further once their errors are corrected";
+        report.notes.push(note.to_owned());
+    }
     let mut config = checked.config;
     let without_login = config.mqtt.as_ref().filter(|mqtt| !mqtt.has_login());
     report

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
 use watchkeeper_config::{
-    AuditConfig, BrokerLayers, ChannelKind, Config, ConfigError, LoadRequest, LookedAt, Origin,
-    SecretSource, load,
+    AuditConfig, BrokerLayers, ChannelKind, Config, ConfigError, Findings, LoadRequest, LookedAt,
+    Origin, SecretSource, load,
 };
 use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_contract::rule::Severity;
@@ -835,4 +835,58 @@ fn misspelt_privacy_section_hides_everything() {
     let told = config.warnings[0].to_string();
     assert!(told.contains("did you mean privacy?"), "{told}");
     assert_eq!(config.privacy[0].regions[0].len(), 4);
+}
+
+/// Every error of a section at once: correcting one never uncovers another of its kind.
+#[test]
+fn all_errors_of_a_section_are_reported_at_once() {
+    let text = r#"
+[sources.gate]
+uri = "demo:"
+[pipelines.gate]
+source = "gate"
+workflow = { version = "1.0", inputs = [], steps = [], outputs = [] }
+[[pipelines.gate.rules]]
+name = "door"
+when = { kind = "enters", zone = "z" }
+clip = { made_of = "streem", before_s = "five" }
+severty = "info"
+cooldown_s = "three"
+[agent.lookups.plates]
+kind = "table"
+match = "fuzy"
+value = "plate"
+[agent.jobs.weekly]
+plan = 7
+catch_up = "yes"
+keep_last = -1
+"#;
+    let request = Case::new(text);
+    let report = watchkeeper_config::check(&request.request(), &|_, _| Findings::default());
+    let shown: Vec<String> = report
+        .errors
+        .iter()
+        .chain(&report.warnings)
+        .map(ToString::to_string)
+        .collect();
+    let all = shown.join("\n");
+    for part in [
+        "rules[0].clip.made_of = \"streem\": is not allowed; allowed: pictures, stream; did you \
+         mean stream?",
+        "rules[0].clip.before_s",
+        "rules[0].severty: unknown key",
+        "rules[0].cooldown_s",
+        "agent.lookups.plates.match = \"fuzy\"",
+        "agent.lookups.plates.value = plate: names nothing that an event has",
+        "agent.lookups.plates.path: is required and missing",
+        "agent.lookups.plates.key: is required and missing",
+        "agent.jobs.weekly.plan = 7",
+        "agent.jobs.weekly.catch_up",
+        "agent.jobs.weekly.keep_last",
+        "agent.jobs.weekly: needs cron, or on",
+    ] {
+        assert!(all.contains(part), "{part}\n\n{all}");
+    }
+    assert!(!all.contains("needs a plan or a request"), "{all}");
+    assert!(report.notes.concat().contains("checked further"));
 }

@@ -466,3 +466,21 @@ pub enum ClipState {
         message: String,
     },
 }
+
+impl ClipState {
+    /// Returns MIME type and SHA-256 of its file, or why there is none.
+    ///
+    /// # Errors
+    /// A phrase with the subject "it".
+    pub fn file(&self) -> Result<(&str, &str), String> {
+        match self {
+            Self::Filming => Err("it was still being recorded".to_owned()),
+            Self::Kept {
+                content_type,
+                sha256,
+                ..
+            } => Ok((content_type, sha256)),
+            Self::Lost { message } => Err(format!("it was lost: {message}")),
+        }
+    }
+}

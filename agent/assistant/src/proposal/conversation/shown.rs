@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use watchkeeper_plain::{Answer, Plain};
 
+use crate::operations::proposed_action::{ProposedActions, describe_all};
 use crate::proposal::checked_proposal::{CheckedProposal, join_corrections};
 use crate::proposal::llm_proposal::LlmProposal;
 use crate::proposal::snapshot::SystemSnapshot;
@@ -35,6 +36,9 @@ pub struct ShownProposal {
     /// Results of the trial.
     #[serde(rename = "tried", default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialResult>,
+    /// What a yes does, where that is no change of pipelines. Nothing else of it is computed again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<ProposedActions>,
 }
 
 impl ShownProposal {
@@ -48,7 +52,29 @@ impl ShownProposal {
             fingerprint: offer.fingerprint(),
             llm_proposal: offer.llm_proposal.clone(),
             trials: offer.trials.clone(),
+            actions: None,
         }
+    }
+
+    /// Keeps actions that were shown at `now`.
+    #[must_use]
+    pub fn from_actions(actions: ProposedActions, now: Timestamp) -> Self {
+        Self {
+            request: describe_all(&actions.actions),
+            corrections: Vec::new(),
+            at: now,
+            fingerprint: String::new(),
+            llm_proposal: None,
+            trials: Vec::new(),
+            actions: Some(actions),
+        }
+    }
+
+    /// Language model that made it; absent: a person's words.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        let by_actions = self.actions.as_ref().and_then(|made| made.model.as_deref());
+        by_actions.or_else(|| Some(self.llm_proposal.as_ref()?.model.as_str()))
     }
 
     /// Builds the proposal again from the current state; `None` if the request means no proposal
@@ -89,7 +115,7 @@ impl ShownProposal {
     }
 
     /// Whether the proposal can be confirmed at `now`.
-    pub(in crate::proposal) fn is_fresh(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         (0..=CONFIRM_TIMEOUT_S).contains(&now.duration_since(self.at).as_secs())
     }
 }

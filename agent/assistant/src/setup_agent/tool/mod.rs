@@ -26,6 +26,7 @@ mod list_cameras;
 mod list_streams;
 mod list_workflow_blocks;
 mod look_around;
+mod lookup;
 mod memory_note;
 mod memory_search;
 mod preview_workflow;

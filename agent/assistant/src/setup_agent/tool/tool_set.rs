@@ -7,14 +7,15 @@ use super::definition::Tool;
 use super::{
     archive_selection, delegate, dry_run_workflow, get_block_details, get_evidence, get_example,
     get_observations, get_snapshot, infer_image, keep_pattern, list_available_models, list_cameras,
-    list_streams, list_workflow_blocks, look_around, memory_note, memory_search, preview_workflow,
-    propose_control, propose_deployment, propose_ingest, propose_job, query_archive, query_events,
-    retrieve_archive, start_setup, stream_status, update_plan, validate_workflow,
+    list_streams, list_workflow_blocks, look_around, lookup, memory_note, memory_search,
+    preview_workflow, propose_control, propose_deployment, propose_ingest, propose_job,
+    query_archive, query_events, retrieve_archive, start_setup, stream_status, update_plan,
+    validate_workflow,
 };
 use crate::permissions::ToolPermissions;
 
 /// Every tool, in the order of the prompt. A change of the order empties the providers' caches.
-const ALL: [&Tool; 30] = [
+const ALL: [&Tool; 31] = [
     &look_around::TOOL,
     &list_cameras::TOOL,
     &get_snapshot::TOOL,
@@ -45,6 +46,7 @@ const ALL: [&Tool; 30] = [
     &propose_job::TOOL,
     &get_evidence::TOOL,
     &delegate::TOOL,
+    &lookup::TOOL,
 ];
 
 /// The tools that a job has at an entrypoint.

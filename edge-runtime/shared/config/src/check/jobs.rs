@@ -23,9 +23,7 @@ pub(super) fn schedules(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> V
         .filter(|name| !name.contains('.'))
     {
         let section = format!("agent.jobs.{name}");
-        if is_spoilt(&section, errors) {
-            continue;
-        }
+        let is_good = !is_spoilt(&section, errors);
         let before = errors.len();
         if ChannelId::new(name).is_err() {
             let problem = "is not a name: 1 to 40 of a-z, 0-9, '-' and '_'";
@@ -38,7 +36,7 @@ pub(super) fn schedules(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> V
         let (Some(work), Some(trigger)) = (work, trigger) else {
             continue;
         };
-        if errors.len() > before {
+        if errors.len() > before || !is_good {
             continue;
         }
         let keep_last = values.whole(&format!("{section}.keep_last"));
@@ -86,7 +84,10 @@ fn work(
                 Some(_) => "has both a plan and a request; keep one",
                 None => "needs a plan or a request",
             };
-            errors.push(wrong_section(values, section, problem));
+            let is_spoilt = |last| is_spoilt(&format!("{section}.{last}"), errors);
+            if !is_spoilt("plan") && !is_spoilt("request") {
+                errors.push(wrong_section(values, section, problem));
+            }
             None
         }
     }
@@ -95,7 +96,8 @@ fn work(
 fn trigger(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) -> Option<Trigger> {
     let key = |last: &str| format!("{section}.{last}");
     let on = key("on.");
-    let has_filter = values.read.values.keys().any(|path| path.starts_with(&on));
+    let mut written = values.read.values.keys();
+    let has_filter = written.any(|path| path.starts_with(&on)) || is_spoilt(&key("on"), errors);
     let useless = match has_filter {
         true => key("catch_up"),
         false => key("min_interval_s"),
@@ -142,7 +144,9 @@ fn trigger(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) ->
                 Some(_) => "has both cron and on; keep one",
                 None => "needs cron, or on with a camera, class, rule or verdict",
             };
-            errors.push(wrong_section(values, section, problem));
+            if !is_spoilt(&key("cron"), errors) && !is_spoilt(&key("on"), errors) {
+                errors.push(wrong_section(values, section, problem));
+            }
             None
         }
     }

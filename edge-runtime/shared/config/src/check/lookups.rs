@@ -62,7 +62,10 @@ pub(super) fn lookups(
         let name = (*name).to_owned();
         match kind {
             Some(kind) => found.push(LookupConfig { name, kind }),
-            None => skipped.lookups.push(name),
+            None => {
+                skipped.lookups.push(name);
+                skipped.has_unread = true;
+            }
         }
     }
     if let Some(over) = names.get(MAX_LOOKUPS) {
@@ -109,7 +112,8 @@ impl Section<'_, '_> {
 
     fn required(&mut self, last: &str, allowed: &str) -> Option<String> {
         let found = self.text(last);
-        if found.is_none() {
+        // A wrong value has its own error.
+        if found.is_none() && !is_spoilt(&self.key(last), self.errors) {
             self.error(last, "is required and missing", allowed);
         }
         found
@@ -131,9 +135,7 @@ impl Section<'_, '_> {
     }
 
     fn read(&mut self, name: &str) -> Option<LookupKind> {
-        if is_spoilt(&self.path, self.errors) {
-            return None;
-        }
+        let is_good = !is_spoilt(&self.path, self.errors);
         let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
         if name.len() > 40 || !name.bytes().all(is_word) {
             self.error("", "is no name", "1 to 40 of a-z, 0-9, '-' and '_'");
@@ -159,7 +161,7 @@ impl Section<'_, '_> {
                 self.fields().map(LookupKind::Fields)
             }
         };
-        kind.filter(|_| self.errors.len() == before)
+        kind.filter(|_| is_good && self.errors.len() == before)
     }
 
     fn refuse_others(&mut self, kind: &str, own: &[&str]) {
@@ -260,11 +262,10 @@ impl Section<'_, '_> {
         let kind = match (word.as_str(), choices.is_empty()) {
             ("choice", false) => AnswerKind::Choice(choices),
             ("choice", true) => {
-                self.error(
-                    "choices",
-                    "is required with answer_type = \"choice\"",
-                    "a list",
-                );
+                if !is_spoilt(&self.key("choices"), self.errors) {
+                    let problem = "is required with answer_type = \"choice\"";
+                    self.error("choices", problem, "a list");
+                }
                 return None;
             }
             (_, false) => {
@@ -336,13 +337,7 @@ impl Section<'_, '_> {
     fn table(&mut self) -> Option<TableLookup> {
         let value = self.value();
         let key = self.required("key", "the name of a column");
-        if self.text("path").is_none() {
-            self.error(
-                "path",
-                "is required and missing",
-                "a path of a CSV file or database",
-            );
-        }
+        self.required("path", "a path of a CSV file or database");
         Some(TableLookup {
             value: value?,
             path: self.values.path(&self.key("path"))?,
@@ -359,7 +354,7 @@ impl Section<'_, '_> {
         let schema = self.values.found(&self.key("schema"));
         let schema: Option<Map<String, Value>> =
             schema.and_then(|found| found.value.as_object().cloned());
-        if schema.is_none() {
+        if schema.is_none() && !is_spoilt(&self.key("schema"), self.errors) {
             self.error("schema", "is required: a table with a JSON Schema", allowed);
         }
         Some(FieldsLookup {

@@ -5,6 +5,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_contract::source::SourceSpec;
 
+use super::lenient::{self, Fault};
 use super::values::{Values, is_spoilt, missing, origin};
 use crate::address::Address;
 use crate::config::{PipelineDraft, SkippedSections};
@@ -51,41 +52,27 @@ pub(super) fn sources(
     sources
 }
 
-/// Reads a source; reports and removes one value at a time until the rest can be read.
+/// Reads a source as far as possible.
 fn read_source(
     values: &Values<'_>,
     section: &str,
-    mut fields: Map<String, Value>,
+    fields: Map<String, Value>,
     warnings: &mut Vec<ConfigError>,
 ) -> Option<SourceSpec> {
-    loop {
-        let rest = Value::Object(fields.clone());
-        let error = match serde_path_to_error::deserialize::<_, SourceSpec>(rest) {
-            Ok(spec) => return Some(spec),
-            Err(error) => error,
-        };
-        let keys = error.path().iter().map_while(|segment| match segment {
-            serde_path_to_error::Segment::Map { key } => Some(key.as_str()),
-            _ => None,
-        });
-        let keys: Vec<&str> = keys.collect();
-        let found = remove_at(&mut fields, &keys)?;
+    let mut faults = Vec::new();
+    let spec = lenient::read(fields, &mut faults);
+    for fault in faults {
+        let keys: Vec<&str> = fault.keys.iter().map(String::as_str).collect();
         let key = format!("{section}.{}", keys.join("."));
-        let origin = origin(values.read, &key);
-        let mut refused = ConfigError::new(key, error.inner().to_string(), origin);
-        refused.found = Some(found.to_string().chars().take(120).collect());
-        refused.allowed = form_of(&keys).map(str::to_owned);
+        let form = form_of(&keys).map(str::to_owned);
+        let found = fault.found.as_ref().map(Value::to_string);
+        let mut refused = fault.into_error(key.clone(), origin(values.read, &key));
+        let shown = found.map(|found| found.chars().take(120).collect());
+        refused.found = refused.found.or(shown);
+        refused.allowed = refused.allowed.or(form);
         warnings.push(refused);
     }
-}
-
-/// Removes and returns the value below these keys.
-fn remove_at(fields: &mut Map<String, Value>, keys: &[&str]) -> Option<Value> {
-    match keys {
-        [] => None,
-        [last] => fields.remove(*last),
-        [first, rest @ ..] => remove_at(fields.get_mut(*first)?.as_object_mut()?, rest),
-    }
+    spec
 }
 
 /// The form of a value whose kind the declarations leave open.
@@ -143,7 +130,7 @@ pub(super) fn pipelines(
     for name in values.names("pipelines") {
         let before = warnings.len();
         let is_good = !is_spoilt(&format!("pipelines.{name}"), warnings);
-        let Some(draft) = pipeline(values, name, sources, warnings) else {
+        let Some(draft) = pipeline(values, name, sources, warnings, skipped) else {
             continue;
         };
         if is_good && warnings.len() == before {
@@ -161,6 +148,7 @@ fn pipeline(
     name: &str,
     sources: &[SourceSpec],
     warnings: &mut Vec<ConfigError>,
+    skipped: &mut SkippedSections,
 ) -> Option<PipelineDraft> {
     let section = format!("pipelines.{name}");
     let mut fields = values.section(&section);
@@ -175,19 +163,23 @@ fn pipeline(
         fields.insert("workflow".to_owned(), workflow);
     }
     fields.insert("id".to_owned(), json!(name));
-    let mut report = |path: &serde_path_to_error::Path, below: &str, error: &serde_json::Error| {
-        let path = path.iter().next().map(|_| format!(".{path}"));
-        let key = format!("{section}{below}{}", path.unwrap_or_default());
+    let mut report = |below: &str, fault: Fault| {
+        skipped.has_unread = true;
+        let parts = [section.as_str(), below, fault.path.as_str()];
+        let parts = parts.into_iter().filter(|part| !part.is_empty());
+        let key = parts.collect::<Vec<_>>().join(".");
         let origin = origin(values.read, &key);
-        warnings.push(ConfigError::new(key, error.to_string(), origin));
+        warnings.push(fault.into_error(key, origin));
     };
     let rules = retain_good_rules(&mut fields, &mut report);
-    let spec = read_spec(fields, &mut report)?;
-    Some(PipelineDraft { spec, rules })
+    let mut faults = Vec::new();
+    let spec = lenient::read(fields, &mut faults);
+    faults.into_iter().for_each(|fault| report("", fault));
+    Some(PipelineDraft { spec: spec?, rules })
 }
 
-/// Takes the path within a value, the place of the value below the section, and the error.
-type Report<'r> = dyn FnMut(&serde_path_to_error::Path, &str, &serde_json::Error) + 'r;
+/// Takes the place of a value below the section, and the error in it.
+type Report<'r> = dyn FnMut(&str, Fault) + 'r;
 
 /// Reports missing fields, and adds placeholders so that the rest can be read.
 fn add_placeholders(
@@ -230,34 +222,22 @@ fn retain_good_rules(fields: &mut Map<String, Value>, report: &mut Report<'_>) -
         let mut position = 0..;
         rules.retain(|rule| {
             let position = position.next().unwrap_or_default();
-            match serde_path_to_error::deserialize::<_, RuleSpec>(rule) {
-                Ok(_) => positions.push(position),
-                Err(e) => report(e.path(), &format!(".rules[{position}]"), e.inner()),
+            let below = format!("rules[{position}]");
+            let mut faults = Vec::new();
+            match rule {
+                Value::Object(rule) => {
+                    lenient::read::<RuleSpec>(rule.clone(), &mut faults);
+                }
+                // The specification reports a rule that is no table.
+                _ => {}
             }
-            positions.last() == Some(&position)
+            let is_good = faults.is_empty();
+            faults.into_iter().for_each(|fault| report(&below, fault));
+            positions.extend(is_good.then_some(position));
+            is_good
         });
     }
     positions
-}
-
-/// Reports and removes one error at a time until the rest can be read.
-fn read_spec(mut fields: Map<String, Value>, report: &mut Report<'_>) -> Option<PipelineSpec> {
-    loop {
-        let rest = Value::Object(fields.clone());
-        let e = match serde_path_to_error::deserialize::<_, PipelineSpec>(rest) {
-            Ok(spec) => return Some(spec),
-            Err(e) => e,
-        };
-        report(e.path(), "", e.inner());
-        let field = match e.path().iter().next() {
-            Some(serde_path_to_error::Segment::Map { key }) => key,
-            _ => return None,
-        };
-        if ["id", "source", "workflow"].contains(&field.as_str()) || fields.remove(field).is_none()
-        {
-            return None;
-        }
-    }
 }
 
 /// Makes the error for a source that isn't there, or has an error itself.

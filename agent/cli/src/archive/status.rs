@@ -1,0 +1,124 @@
+//! `watchkeeper archive stats` and `verify`: how the archive is.
+
+use serde_json::{Value, json};
+use watchkeeper_archive::Verified;
+use watchkeeper_assistant::wording::counted;
+
+use super::super::agent_client::AgentClient;
+use super::super::exit::{Exit, Failure};
+use super::super::output::Output;
+use super::number;
+
+/// Damaged entries that are named.
+const MAX_NAMED: usize = 100;
+
+/// Verifies the whole archive, a part in each request.
+pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Failure> {
+    let mut all = Verified::default();
+    out.busy("reading all contents of the archive");
+    loop {
+        let part: Verified = client
+            .post("archive/verify", &json!({ "after": all.next }))
+            .await?;
+        all.contents += part.contents;
+        all.bytes += part.bytes;
+        all.damaged.extend(part.damaged);
+        all.repaired.extend(part.repaired);
+        all.next = part.next;
+        if all.next.is_none() {
+            break;
+        }
+    }
+    out.both(&all, || {
+        format!(
+            "Read {} with {}",
+            counted(all.contents, "content"),
+            counted(all.bytes, "byte")
+        )
+    });
+    for name in &all.repaired {
+        out.note(format!(
+            "{name} was damaged; its copy from S3 has replaced it"
+        ));
+    }
+    if all.damaged.is_empty() {
+        return Ok(());
+    }
+    let damaged = counted(all.damaged.len() as u64, "entry");
+    let sentence = format!(
+        "{damaged} damaged or without content, and no tier has a copy; ingest again or destroy:"
+    );
+    let names = all.damaged.iter().take(MAX_NAMED).map(ToString::to_string);
+    Err(Failure::new(Exit::Failed, sentence).with(names))
+}
+
+pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
+    let stats: Value = client.get("archive/stats").await?;
+    out.object(&stats);
+    if out.is_json() {
+        return Ok(());
+    }
+    let of = |key: &str, noun: &str| counted(number(&stats, key), noun);
+    out.line(format!(
+        "{} and {}, {} with {} of {}",
+        of("entries", "entry"),
+        of("references", "reference"),
+        of("contents", "content"),
+        stats["bytes"],
+        of("max_bytes", "byte")
+    ));
+    out.line(format!(
+        "records: {} for entries and {} for references, each of {}",
+        stats["record_bytes"],
+        stats["reference_bytes"],
+        of("max_record_bytes", "byte")
+    ));
+    out.line(format!(
+        "in memory: {} with {} of {}",
+        of("cached_contents", "content"),
+        stats["cached_bytes"],
+        of("max_cached_bytes", "byte")
+    ));
+    let tiers = stats["tiers"].as_array().into_iter().flatten();
+    let rows = tiers.map(|tier| {
+        let text = |key: &str| match &tier[key] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let down = tier["endpoints"].as_array().into_iter().flatten();
+        let down = down.filter(|endpoint| endpoint["is_up"] == false);
+        let down: Vec<_> = down
+            .filter_map(|endpoint| {
+                let why = endpoint["error"].as_str().unwrap_or("no answer");
+                let name = endpoint["endpoint"].as_str()?;
+                Some(match why.starts_with(name) {
+                    true => why.to_owned(),
+                    false => format!("{name}: {why}"),
+                })
+            })
+            .collect();
+        let mut row = ["tier", "hits", "misses", "errors", "invalid"]
+            .map(text)
+            .to_vec();
+        row.push(down.join(", "));
+        row
+    });
+    out.table(
+        &["tier", "hits", "misses", "errors", "invalid", "down"],
+        rows,
+    );
+    if number(&stats, "orphans_kept") > 0 {
+        out.note(format!(
+            "records were lost; archive/blobs of the state folder keeps {} without an entry. \
+             Ingest them again, or move them away",
+            of("orphans_kept", "content")
+        ));
+    }
+    if number(&stats, "objects_waiting") > 0 {
+        out.note(format!(
+            "the object tier has {} to do: copies and deletions",
+            of("objects_waiting", "task")
+        ));
+    }
+    Ok(())
+}

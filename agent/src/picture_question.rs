@@ -1,0 +1,58 @@
+//! A conversation about one picture, for a model that acts on nothing.
+//!
+//! - The picture is the result of a tool that the agent calls in the model's name: providers train
+//!   models to obey no text in a result. Texts from outside stand in that result too, and nowhere
+//!   else.
+//! - The tool is the only one. It changes nothing, and a second call is not executed.
+
+use serde_json::{Value, json};
+use watchkeeper_llm::Conversation;
+use watchkeeper_llm::conversation::{
+    AssistantPart, ConversationError, Picture, ToolCall, ToolResult, UserPart,
+};
+use watchkeeper_llm::raw_json::RawJson;
+use watchkeeper_llm::tool::Tool;
+
+/// What a model is asked about a picture.
+pub(crate) struct PictureQuestion<'a> {
+    /// Name of the tool, and what it is.
+    pub(crate) tool: &'a str,
+    pub(crate) about: &'a str,
+    pub(crate) system: Vec<String>,
+    pub(crate) question: &'a str,
+}
+
+impl PictureQuestion<'_> {
+    /// Builds the conversation with the picture and `facts` about it.
+    ///
+    /// # Errors
+    /// A sentence; only a defect of this build causes one.
+    pub(crate) fn about(self, picture: Picture, facts: &Value) -> Result<Conversation, String> {
+        let nothing = json!({
+            "type": "object", "additionalProperties": false, "properties": {}, "required": [],
+        });
+        let schema = RawJson::from_value(&nothing);
+        let tool = Tool::new(self.tool, self.about, schema, true).map_err(|e| e.to_string())?;
+        let call = ToolCall {
+            id: format!("call_{}", self.tool),
+            name: tool.name().to_owned(),
+            arguments: RawJson::from_value(&json!({})),
+        };
+        let result = ToolResult {
+            call: call.id.clone(),
+            parts: vec![
+                UserPart::Picture(picture),
+                UserPart::Text(facts.to_string()),
+            ],
+            is_error: false,
+        };
+        let build = || {
+            let mut conversation = Conversation::new(self.system, vec![tool])?;
+            conversation.push_user(vec![self.question.into()])?;
+            conversation.push_assistant(vec![AssistantPart::Call(call)])?;
+            conversation.push_results(vec![result])?;
+            Ok(conversation)
+        };
+        build().map_err(|e: ConversationError| e.to_string())
+    }
+}
