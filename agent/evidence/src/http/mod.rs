@@ -220,7 +220,7 @@ impl HttpSource {
             let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
             let may_pass = status.is_server_error() || [408, 425, 429].contains(&status.as_u16());
             let hint = match status.as_u16() {
-                300..400 => redirect_hint(&response),
+                300..=399 => redirect_hint(&response),
                 401 | 403 => "; check headers".to_owned(),
                 _ => String::new(),
             };
