@@ -13,6 +13,7 @@ mod heartbeat;
 mod job;
 mod memory;
 mod pull;
+mod reference;
 mod reviews;
 mod run;
 mod tune;
@@ -41,6 +42,7 @@ pub use self::job::{
 };
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pull::PullArgs;
+pub use self::reference::ReferenceAction;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub use self::run::RunArgs;
 pub use self::tune::TuneArgs;
@@ -141,6 +143,12 @@ pub enum OnlineCommand {
     Archive {
         #[command(subcommand)]
         action: ArchiveAction,
+    },
+    /// Add, list and remove reference pictures, with which chains of rules compare events.
+    #[command(visible_alias = "references")]
+    Reference {
+        #[command(subcommand)]
+        action: ReferenceAction,
     },
     /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),

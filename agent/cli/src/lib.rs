@@ -42,6 +42,7 @@ mod models;
 pub mod output;
 mod privacy;
 mod reasons;
+mod reference;
 mod remote;
 mod render;
 mod reviews;
@@ -175,6 +176,7 @@ fn configuration_for(
         | OnlineCommand::Sources { .. }
         | OnlineCommand::Pipelines { .. }
         | OnlineCommand::Archive { .. }
+        | OnlineCommand::Reference { .. }
         | OnlineCommand::Heartbeat { .. }
         | OnlineCommand::Events(_)
         | OnlineCommand::Reviews(_)
@@ -207,6 +209,7 @@ async fn online(
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
         OnlineCommand::Archive { action } => archive::run(action, config, out).await,
+        OnlineCommand::Reference { action } => reference::run(action, config, out).await,
         OnlineCommand::Heartbeat { action } => heartbeat::run(action, config, out).await,
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
         OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,

@@ -38,6 +38,7 @@ fn here(bounds: Bounds) -> Here {
         heartbeat: HeartbeatSwitch::new(&dir.path().join("home"), None),
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
         jobs: None,
+        references: None,
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(deps, bounds, closing);

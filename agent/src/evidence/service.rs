@@ -38,6 +38,7 @@ use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
 use crate::journal_tail::JournalTail;
 use crate::record_assessment::{SendEnd, record_assessment};
+use crate::references::ReferenceService;
 use crate::second_opinion::Asker;
 
 /// Chains that wait or are asked.
@@ -61,6 +62,8 @@ pub struct Setup {
     pub lookups: Vec<LookupConfig>,
     /// Absent where no model may see pictures.
     pub asker: Option<Arc<Asker>>,
+    /// Its vectors are computed by this task.
+    pub references: ReferenceService,
     pub store: Arc<dyn Store>,
     /// Chains that the last run left.
     pub restored: Vec<StoredChain>,
@@ -129,12 +132,16 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
         sources: Sources {
             lookups: Arc::new(lookups),
             asker: setup.asker,
+            references: setup.references.clone(),
         },
         runtime: runtime.clone(),
         store: setup.store,
         trace: setup.trace,
         counts: setup.counts,
     });
+    // Dropped with this function.
+    let mut vectors = JoinSet::new();
+    vectors.spawn(async move { setup.references.serve().await });
     let cursor = match setup.cursor {
         Some(cursor) => cursor,
         None => tokio::select! {

@@ -47,7 +47,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "store",
         ],
     ),
-    ("evidence", &["client", "config", "contract"]),
+    ("evidence", &["client", "config", "contract", "store"]),
     // The engine is sans-IO: a proposal is checked with it before a person is asked.
     (
         "assistant",

@@ -23,6 +23,7 @@ use watchkeeper_config::{AuditConfig, PermissionsConfig};
 
 use crate::archive::ArchiveService;
 use crate::jobs::JobService;
+use crate::references::ReferenceService;
 
 /// Limits of conversations.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +79,8 @@ pub struct ConversationDeps {
     pub archive: Option<ArchiveService>,
     /// Absent in tests of conversations alone.
     pub jobs: Option<JobService>,
+    /// Absent in tests of conversations alone.
+    pub references: Option<ReferenceService>,
 }
 
 impl std::fmt::Debug for ConversationDeps {

@@ -3,7 +3,7 @@
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
-//!   by name. [`jobs`]: plans that the agent runs. [`about`] and [`observations`]: read-only
+//!   by name. [`jobs`]: plans that the agent runs. [`references`]: pictures that chains compare. [`about`] and [`observations`]: read-only
 //!   routes.
 
 mod about;
@@ -13,6 +13,7 @@ mod jobs;
 mod observations;
 mod problem;
 mod proposals;
+mod references;
 pub(super) mod review_link;
 mod reviews;
 mod talk;
@@ -59,6 +60,10 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::stream))
+        .routes(routes!(references::list))
+        .routes(routes!(references::show, references::delete))
+        .routes(routes!(references::put).layer(DefaultBodyLimit::disable()))
+        .routes(routes!(references::add_event))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))

@@ -92,6 +92,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         agent: agent_bounds(&values),
         look: agent::look(&values, &mut errors),
         lookups: lookups::lookups(&values, &mut errors, &mut skipped),
+        references: lookups::references(&values),
         memory: memory(&values, &models),
         agent_api,
         archive: archive::archive(&values, &mut errors),
