@@ -214,7 +214,7 @@ async fn online(
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
         OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,
         OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,
-        OnlineCommand::Evidence { action } => evidence::run(action, &client, out).await,
+        OnlineCommand::Evidence { action } => evidence::run(action, &client, config, out).await,
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,

@@ -61,9 +61,10 @@ pub(super) async fn run(
                 let done: Value = client.json(request).await?;
                 removed += done["removed"].as_u64().unwrap_or_default();
             }
-            out.both(&json!({"type": "removed", "set": name, "removed": removed}), || {
-                format!("removed {} of {name}", counted(removed, "picture"))
-            });
+            out.both(
+                &json!({"type": "removed", "set": name, "removed": removed}),
+                || format!("removed {} of {name}", counted(removed, "picture")),
+            );
         }
     }
     Ok(())
@@ -87,7 +88,10 @@ async fn add_file(client: &AgentClient, set: &str, file: &Path) -> Result<Value,
 
 fn report(set: &str, picture: &Value, out: &Output) {
     out.both(picture, || {
-        format!("added {} to {set}", picture["file"].as_str().unwrap_or_default())
+        format!(
+            "added {} to {set}",
+            picture["file"].as_str().unwrap_or_default()
+        )
     });
 }
 

@@ -176,11 +176,7 @@ impl ReferenceService {
     ///
     /// # Errors
     /// [`ReferenceError`].
-    pub fn remove(
-        &self,
-        set: &str,
-        wanted: Option<&str>,
-    ) -> Result<usize, ReferenceError> {
+    pub fn remove(&self, set: &str, wanted: Option<&str>) -> Result<usize, ReferenceError> {
         self.store()?.remove(set, wanted)
     }
 
@@ -252,7 +248,11 @@ impl ReferenceService {
         let embedded = embedded?;
         let before = lock(&self.0.digest).replace(embedded.digest.clone());
         if before.as_ref() != Some(&embedded.digest) {
-            tracing::info!(model = embedded.model, digest = embedded.digest, "references: model");
+            tracing::info!(
+                model = embedded.model,
+                digest = embedded.digest,
+                "references: model"
+            );
         }
         Ok(embedded)
     }
@@ -330,7 +330,9 @@ async fn picture_of(runtime: &RuntimeClient, event: &Event) -> Result<Vec<u8>, S
         picture::check(&[&file])?;
         picture::cut(&file, bbox)
     });
-    let cut = cut.await.map_err(|died| format!("a thread of the agent panicked: {died}"))?;
+    let cut = cut
+        .await
+        .map_err(|died| format!("a thread of the agent panicked: {died}"))?;
     cut.map_err(|error| error.to_string())
 }
 
@@ -343,7 +345,10 @@ pub(crate) async fn picture_of_record(
     seq: EventSeq,
 ) -> Result<Vec<u8>, String> {
     let before = EventSeq(seq.0.saturating_sub(1));
-    let page = runtime.events(before, 1).await.map_err(|error| error.to_string())?;
+    let page = runtime
+        .events(before, 1)
+        .await
+        .map_err(|error| error.to_string())?;
     let event = page.into_iter().find_map(|record| match record {
         JournalRecord::Known(event) if event.seq == seq => Some(event),
         _ => None,

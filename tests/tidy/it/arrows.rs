@@ -33,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "archive",
             "assistant",
             "board",
+            "bundle",
             "client",
             "config",
             "contract",

@@ -55,7 +55,9 @@ pub(crate) fn missing_references(config: &Config) -> Vec<String> {
         Ok(sets) => sets,
         Err(error) => {
             let folder = folder.display();
-            return vec![format!("reference sets were not checked: {folder}: {error}")];
+            return vec![format!(
+                "reference sets were not checked: {folder}: {error}"
+            )];
         }
     };
     let missing = named.filter(|(_, _, set)| !sets.contains_key(*set));

@@ -367,9 +367,7 @@ fn unknown(name: &str, sets: &Sets) -> ReferenceError {
 }
 
 fn hash_of(content: &[u8]) -> String {
-    // Reading from memory does not fail.
-    let hash = Hash::of_all(&mut &*content).unwrap_or(Hash::ZERO);
-    hash.to_string()
+    Hash::of(content).to_string()
 }
 
 fn plain(name: &str) -> String {

@@ -11,6 +11,7 @@ mod archive;
 mod heartbeat;
 mod jobs;
 mod observations;
+mod pieces;
 mod problem;
 mod proposals;
 mod references;
@@ -57,6 +58,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(jobs::submit).layer(DefaultBodyLimit::max(jobs::MAX_SUBMISSION)))
         .routes(routes!(jobs::get, jobs::delete))
         .routes(routes!(jobs::result))
+        .routes(routes!(jobs::bundle))
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::stream))

@@ -59,7 +59,9 @@ pub(super) async fn show(
     State(app): State<App>,
     Path(set): Path<String>,
 ) -> Result<Json<Vec<ShownPicture>>, Refusal> {
-    access(&app, move |references| references.show(&set)).await.map(Json)
+    access(&app, move |references| references.show(&set))
+        .await
+        .map(Json)
 }
 
 /// Makes the body, a JPEG, PNG or WebP of at most 10 MiB, a picture of the set. `file` is its name.
@@ -76,7 +78,9 @@ pub(super) async fn put(
     let _place = app.shared.body_reads.clone().acquire_owned().await.ok();
     let content = to_bytes(body, picture::MAX_BYTES).await.map_err(|_| {
         let most = picture::MAX_BYTES;
-        Refusal::invalid(format!("the picture did not come whole, or has more than {most} bytes"))
+        Refusal::invalid(format!(
+            "the picture did not come whole, or has more than {most} bytes"
+        ))
     })?;
     add(&app, set, content.into(), file, None).await.map(Json)
 }
@@ -112,7 +116,11 @@ pub(super) async fn delete(
         references.remove(&of, picture.as_deref())
     });
     let removed = removed.await?;
-    audit(&app, format!("removed {removed} reference pictures of {set}")).await;
+    audit(
+        &app,
+        format!("removed {removed} reference pictures of {set}"),
+    )
+    .await;
     Ok(Json(RemovedPictures { removed }))
 }
 
@@ -128,7 +136,10 @@ async fn add(
         references.add(&name, &content, &file, event)
     });
     let added = added.await?;
-    let sentence = format!("added {} ({}) to the reference set {set}", added.file, added.sha256);
+    let sentence = format!(
+        "added {} ({}) to the reference set {set}",
+        added.file, added.sha256
+    );
     audit(app, sentence).await;
     Ok(added)
 }
@@ -172,7 +183,11 @@ async fn audit(app: &App, sentence: String) {
     let deps = app.shared.conversations.deps();
     let trace = Trace::new(&deps.home, app.entrypoint.name()).with_audit_limits(deps.audit);
     let recorded = tokio::task::spawn_blocking(move || {
-        trace.note_or_log(Timestamp::now(), "references", json!({ "sentence": sentence }));
+        trace.note_or_log(
+            Timestamp::now(),
+            "references",
+            json!({ "sentence": sentence }),
+        );
     });
     // A failure is logged; the change is made.
     recorded.await.ok();
