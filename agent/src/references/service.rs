@@ -316,7 +316,7 @@ impl ReferenceService {
     }
 }
 
-/// The clean picture of an event: the object's box where the event has one.
+/// The clean picture of an event: the object's bounding box where the event has one.
 async fn picture_of(runtime: &RuntimeClient, event: &Event) -> Result<Vec<u8>, String> {
     let case = Case::of(event);
     let media = case.picture().ok_or("the event has no picture")?;

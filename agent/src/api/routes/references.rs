@@ -85,7 +85,7 @@ pub(super) async fn put(
     add(&app, set, content.into(), file, None).await.map(Json)
 }
 
-/// Adds the picture of an event, as a chain would compare it: its box where it has one.
+/// Adds the picture of an event, as a chain would compare it: its bounding box where it has one.
 #[utoipa::path(post, path = "/references/{set}", tag = "references", request_body = EventPicture,
     params(("set" = String, Path)), responses((status = 200, body = ShownPicture)))]
 pub(super) async fn add_event(
