@@ -3,8 +3,8 @@
 //! - [`chain`]: order, weights and final state, sans-IO.
 //! - [`source`]: what one source found. [`value`]: what is looked up.
 //! - [`table`], [`http`]: look-ups in files and services. [`fields`]: fields that a model reads.
-//! - [`picture`]: checks of a picture before a model sees it. [`mod@reference`]: pictures to compare
-//!   with.
+//! - [`picture`]: checks of a picture before a model sees it.
+//! - [`mod@reference`]: pictures to compare with.
 //!
 //! Invariants:
 //! - A source that fails is a link of its own with its cause; it is never left out.

@@ -37,7 +37,7 @@ impl fmt::Display for EmbeddingError {
     }
 }
 
-/// Computes vectors.
+/// What computes the vectors of pictures.
 pub trait PictureEmbedder: fmt::Debug + Send + Sync {
     /// Computes the vector of a JPEG or PNG.
     fn embed_picture(&self, picture: Vec<u8>) -> BoxFuture<'_, Result<Embedding, EmbeddingError>>;

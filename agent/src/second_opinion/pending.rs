@@ -96,7 +96,7 @@ impl PendingAssessments {
         self.unstored.remove(&id);
     }
 
-    /// The runtime refused the assessment of event `id`: it is not sent again before the next start.
+    /// The runtime refused the assessment of event `id`: it is sent again after the next start.
     pub fn refuse(&mut self, id: EventId) {
         self.refused.insert(id);
     }

@@ -352,12 +352,6 @@ impl Journal {
         self.head.subscribe()
     }
 
-    /// What pipelines were when they started.
-    #[must_use]
-    pub fn definitions(&self) -> &Definitions {
-        &self.definitions
-    }
-
     /// Stored sources and pipelines.
     #[must_use]
     pub fn specs(&self) -> &Specs {

@@ -108,10 +108,6 @@ impl AgentJobs {
                 out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
                 Ok(())
             }
-            JobAction::Export { id, .. } => Err(Failure::input(format!(
-                "--agent: `watchkeeper evidence export {id} --agent --output FILE` exports a job \
-                 of the agent"
-            ))),
             JobAction::Plan(_)
             | JobAction::Refine(_)
             | JobAction::Keep { .. }
@@ -119,10 +115,11 @@ impl AgentJobs {
             | JobAction::Validate { .. }
             | JobAction::Explain { .. }
             | JobAction::Prune
+            | JobAction::Export { .. }
             | JobAction::Tools { .. }
             | JobAction::Schema => Err(Failure::input(
-                "--agent: works with run, plan --run, list, show, resume, cancel and delete; the \
-                 agent removes old jobs by itself",
+                "--agent: works with run, plan --run, list, show, resume, cancel and delete; \
+                 `evidence export ID --agent` exports one, and the agent removes old ones itself",
             )),
         }
     }

@@ -25,7 +25,7 @@ use crate::picture::{self, PictureError};
 
 /// Folder of all sets below the state folder.
 pub const FOLDER: &str = "references";
-/// Most sets.
+/// Most sets of a box.
 pub const MAX_SETS: usize = 64;
 /// Most pictures of a set.
 pub const MAX_PICTURES: usize = 200;

@@ -79,9 +79,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         socket_mode: socket_mode(&values),
         inference: inference(&values),
         journal: journal(&values),
-        media: MediaConfig {
-            max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
-        },
+        media: media(&values),
         recordings: recordings(&values),
         history_bytes: values.whole("runtime.history_bytes").unwrap_or_default(),
         crash_loop_limit: crash_loop_limit(&values),
@@ -123,6 +121,12 @@ fn declared(values: &Values<'_>) -> Option<DeclaredSections> {
 fn socket_mode(values: &Values<'_>) -> u32 {
     let text = values.text("runtime.socket_mode");
     text.and_then(|text| parse_mode(&text)).unwrap_or(0o660)
+}
+
+fn media(values: &Values<'_>) -> MediaConfig {
+    MediaConfig {
+        max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
+    }
 }
 
 fn journal(values: &Values<'_>) -> JournalConfig {
