@@ -8,7 +8,8 @@
 //! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
 //!   box.
 //! - [`archive`]: what the agent's archive ingests, and events that enter by themselves.
-//! - [`evidence`]: chains of sources that decide about events.
+//! - [`evidence`]: chains of sources that decide about events. [`references`]: pictures that they
+//!   compare with.
 //! - [`jobs`]: plans that organise pictures, submitted or due by a schedule.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
@@ -36,6 +37,7 @@ pub mod notify;
 mod picture_question;
 pub mod program;
 mod record_assessment;
+pub mod references;
 pub mod review_links;
 pub mod run;
 pub mod second_opinion;

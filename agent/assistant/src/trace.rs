@@ -64,7 +64,8 @@ pub enum Role {
 ///
 /// | role | entries |
 /// |---|---|
-/// | decision | `confirmed`, `policy` that confirmed, `done`, `failed`, `monitoring`, `archive` |
+/// | decision | `confirmed`, `policy` that confirmed, `done`, `failed`, `monitoring`, `archive`, |
+/// | | `references` |
 /// | activity | `effect`, `effect_failed`; jobs of the agent; calls of a model that cost money |
 /// | debug | all others; `cost`, which repeats the sum of calls |
 #[must_use]
@@ -72,7 +73,7 @@ pub fn role(what: &str, details: &Value) -> Role {
     let costs_money = || details.get("usd").and_then(Value::as_f64) > Some(0.0);
     let is_confirmed = || details.get("decision").and_then(Value::as_str) == Some("confirmed");
     match what {
-        "confirmed" | "done" | "failed" | "monitoring" | "archive" => Role::Decision,
+        "confirmed" | "done" | "failed" | "monitoring" | "archive" | "references" => Role::Decision,
         "policy" if is_confirmed() => Role::Decision,
         "effect" | "effect_failed" => Role::Activity,
         "job_submitted" | "job_resumed" | "job_ended" => Role::Activity,

@@ -14,6 +14,7 @@ mod job;
 mod memory;
 mod pipeline;
 mod pull;
+mod reference;
 mod reviews;
 mod run;
 mod tune;
@@ -33,7 +34,7 @@ pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArg
 pub use self::camera::{FindArgs, SetArgs};
 pub use self::chat::ChatArgs;
 pub use self::coverage::CoverageArgs;
-pub use self::event_export::EventExportArgs;
+pub use self::event_export::{EventAction, EventArgs, EventExportArgs};
 pub use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
 pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
 pub use self::heartbeat::HeartbeatAction;
@@ -43,6 +44,7 @@ pub use self::job::{
 pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub use self::pipeline::{PipelineAction, PipelineTryArgs};
 pub use self::pull::PullArgs;
+pub use self::reference::ReferenceAction;
 pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub use self::run::RunArgs;
 pub use self::tune::TuneArgs;
@@ -143,6 +145,12 @@ pub enum OnlineCommand {
     Archive {
         #[command(subcommand)]
         action: ArchiveAction,
+    },
+    /// Add, list and remove reference pictures, with which chains of rules compare events.
+    #[command(visible_alias = "references")]
+    Reference {
+        #[command(subcommand)]
+        action: ReferenceAction,
     },
     /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),
@@ -276,38 +284,6 @@ pub enum SourceAction {
     /// Compare the installed models, with and without tiles, on some seconds of a camera, and
     /// propose one for this view and this machine; needs no runtime.
     Tune(TuneArgs),
-}
-
-#[derive(Debug, Clone, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub struct EventArgs {
-    #[command(subcommand)]
-    pub action: Option<EventAction>,
-    /// Print new events as they happen.
-    #[arg(long, short)]
-    pub follow: bool,
-    /// Print only events after this number [default: the latest --limit events].
-    #[arg(long, value_name = "NUMBER")]
-    pub after: Option<u64>,
-    /// Maximum number of events to print before following.
-    #[arg(long, default_value_t = 50, value_name = "COUNT")]
-    pub limit: u32,
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub enum EventAction {
-    /// Write events to a folder for a person: pictures, clips, JSON and one page.
-    Export(EventExportArgs),
-    /// Verify the hash chain of the journal and print its last hash, to compare with a saved one.
-    Verify {
-        /// Also verify a signed statement of `coverage --statement`: its signature, and that the
-        /// journal still has the record that it names.
-        #[arg(long, value_name = "FILE")]
-        statement: Option<PathBuf>,
-        /// Public key that must have signed the statement [default: that of this box].
-        #[arg(long, value_name = "KEY", requires = "statement")]
-        key: Option<String>,
-    },
 }
 
 #[derive(Debug, Clone, Args)]

@@ -295,6 +295,10 @@ fn agent_section(config: &Config) -> Value {
     for found in &config.lookups {
         section["lookups"][found.name.as_str()] = lookup_check::section(&found.kind);
     }
+    section["references"] = json!({"model": config.references.model});
+    if let Some(least) = config.references.min_likeness {
+        section["references"]["min_likeness"] = json!(least);
+    }
     if let Some(model) = &config.memory.model {
         section["memory"] = json!({"model": model});
     }

@@ -27,6 +27,7 @@ use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
 use watchkeeper_models::{MOTION, Zoo};
 
 use super::lookup_check;
+pub(super) use chains::missing_references;
 use finding::{error, shown};
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
@@ -73,6 +74,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
     findings.errors.extend(chains::check(config, skipped));
+    findings.notes.extend(chains::missing_references(config));
     if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
         findings.notes.push(format!(

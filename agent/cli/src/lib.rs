@@ -44,6 +44,7 @@ pub mod output;
 mod pipeline_file;
 mod privacy;
 mod reasons;
+mod reference;
 mod remote;
 mod render;
 mod reviews;
@@ -191,6 +192,7 @@ fn configuration_for(
         | OnlineCommand::Sources { .. }
         | OnlineCommand::Pipelines { .. }
         | OnlineCommand::Archive { .. }
+        | OnlineCommand::Reference { .. }
         | OnlineCommand::Heartbeat { .. }
         | OnlineCommand::Events(_)
         | OnlineCommand::Reviews(_)
@@ -223,11 +225,12 @@ async fn online(
         OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
         OnlineCommand::Archive { action } => archive::run(action, config, out).await,
+        OnlineCommand::Reference { action } => reference::run(action, config, out).await,
         OnlineCommand::Heartbeat { action } => heartbeat::run(action, config, out).await,
         OnlineCommand::Events(args) => events::run(args, &client, out).await,
         OnlineCommand::Reviews(args) => reviews::run(args, client, config, out).await,
         OnlineCommand::Coverage(args) => coverage::run(args, &client, out).await,
-        OnlineCommand::Evidence { action } => evidence::run(action, &client, out).await,
+        OnlineCommand::Evidence { action } => evidence::run(action, &client, config, out).await,
         OnlineCommand::Frame { action } => remote::frame(&action, &client, out).await,
         OnlineCommand::Media { action } => remote::media(&action, &client, out).await,
         OnlineCommand::Ask(args) => ask::run(&args, client, config, out).await,

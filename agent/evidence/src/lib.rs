@@ -4,6 +4,7 @@
 //! - [`source`]: what one source found. [`value`]: what is looked up.
 //! - [`table`], [`http`]: look-ups in files and services. [`fields`]: fields that a model reads.
 //! - [`picture`]: checks of a picture before a model sees it.
+//! - [`mod@reference`]: pictures to compare with.
 //!
 //! Invariants:
 //! - A source that fails is a link of its own with its cause; it is never left out.
@@ -17,6 +18,7 @@ pub mod fields;
 pub mod http;
 pub mod lookup;
 pub mod picture;
+pub mod reference;
 pub mod source;
 pub mod table;
 pub mod value;

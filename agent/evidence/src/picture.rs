@@ -5,6 +5,7 @@
 
 use std::io::Cursor;
 
+use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, ImageReader, Limits};
 
 /// Largest picture in bytes.
@@ -43,6 +44,41 @@ pub fn check(pictures: &[&[u8]]) -> Result<(), PictureError> {
     numbered
         .into_iter()
         .try_for_each(|(nth, bytes)| check_one(nth, bytes))
+}
+
+/// Quality of a cut-out as JPEG.
+const CUT_QUALITY: u8 = 95;
+
+/// Returns the part in `bbox`, normalised `[x_min, y_min, x_max, y_max]`, as JPEG; without one the
+/// whole picture, as it is where a runtime takes it (JPEG, PNG).
+///
+/// # Errors
+/// If it can't be decoded.
+pub fn cut(bytes: &[u8], bbox: Option<[f64; 4]>) -> Result<Vec<u8>, PictureError> {
+    let unreadable = |error: image::ImageError| PictureError::Unreadable {
+        nth: 1,
+        why: error.to_string(),
+    };
+    if bbox.is_none() && !matches!(image::guess_format(bytes), Ok(ImageFormat::WebP)) {
+        return Ok(bytes.to_vec());
+    }
+    let whole = image::load_from_memory(bytes).map_err(unreadable)?;
+    let (width, height) = (whole.width(), whole.height());
+    let [left, top, right, bottom] = bbox.unwrap_or([0.0, 0.0, 1.0, 1.0]);
+    // A float becomes the nearest number of the range; what is no number becomes 0.
+    let pixel =
+        |share: f64, size: u32| (share * f64::from(size)).round().min(f64::from(size)) as u32;
+    let (x, y) = (
+        pixel(left, width).min(width.saturating_sub(1)),
+        pixel(top, height).min(height.saturating_sub(1)),
+    );
+    let right = pixel(right, width).max(x + 1);
+    let bottom = pixel(bottom, height).max(y + 1);
+    let part = whole.crop_imm(x, y, right - x, bottom - y).to_rgb8();
+    let mut jpeg = Vec::new();
+    let encoder = JpegEncoder::new_with_quality(&mut jpeg, CUT_QUALITY);
+    part.write_with_encoder(encoder).map_err(unreadable)?;
+    Ok(jpeg)
 }
 
 fn check_one(nth: usize, bytes: &[u8]) -> Result<(), PictureError> {
@@ -111,6 +147,29 @@ mod tests {
             check(&[&good[0], cut]),
             Err(PictureError::Unreadable { nth: 2, .. })
         ));
+    }
+
+    #[test]
+    fn cut_out_is_the_box_within_the_picture() {
+        let png = picture(ImageFormat::Png);
+        assert_eq!(
+            cut(&png, None).unwrap(),
+            png,
+            "a whole picture stays as it is"
+        );
+        for (bbox, expected) in [
+            ([0.25, 0.5, 0.75, 1.0], (20, 15)),
+            ([-1.0, -1.0, 2.0, 2.0], (40, 30)),
+            ([0.5, 0.5, 0.5, 0.5], (1, 1)),
+            ([1.0, 1.0, 0.0, 0.0], (1, 1)),
+            ([f64::NAN; 4], (1, 1)),
+        ] {
+            let part = image::load_from_memory(&cut(&png, Some(bbox)).unwrap()).unwrap();
+            assert_eq!((part.width(), part.height()), expected, "{bbox:?}");
+        }
+        let webp = picture(ImageFormat::WebP);
+        let jpeg = cut(&webp, None).unwrap();
+        assert_eq!(image::guess_format(&jpeg).unwrap(), ImageFormat::Jpeg);
     }
 
     #[test]

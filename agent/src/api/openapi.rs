@@ -18,6 +18,7 @@ use watchkeeper_contract::problem::Problem;
         (name = "reviews", description = "Events that wait for a person"),
         (name = "archive", description = "Contents by name: ingest, query, retrieve, destroy"),
         (name = "jobs", description = "Plans that organise pictures, and their runs"),
+        (name = "references", description = "Pictures that chains compare with"),
         (name = "memory", description = "Notes of the agent"),
         (name = "agent", description = "Status, costs and trace of the agent")
     )

@@ -40,6 +40,7 @@ fn here(bounds: Bounds) -> Here {
         notes: Notes::new(&dir.path().join("home"), &Default::default()),
         jobs: None,
         lookups: LookupService::default(),
+        references: None,
     };
     let (close, closing) = watch::channel(false);
     let all = Conversations::new(deps, bounds, closing);

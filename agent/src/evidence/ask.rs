@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::event::Event;
+use watchkeeper_contract::rule::reference_sets;
 use watchkeeper_evidence::chain::{Chain, Source, SourceKind};
 use watchkeeper_evidence::lookup::{Lookup, Lookups};
 use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::fields;
+use crate::references::ReferenceService;
 use crate::second_opinion::verdict::Stance;
 use crate::second_opinion::{Answer, Asker, Case};
 
@@ -27,6 +29,7 @@ pub struct Sources {
     pub lookups: Arc<Lookups>,
     /// Absent where no model may see pictures.
     pub asker: Option<Arc<Asker>>,
+    pub references: ReferenceService,
 }
 
 impl Sources {
@@ -59,6 +62,10 @@ impl Sources {
         let name = &source.name;
         match (source.kind, self.lookups.get(name)) {
             (SourceKind::Model, _) => self.ask_model(event).await,
+            (SourceKind::Reference, _) => {
+                let sets = reference_sets(name).unwrap_or_default();
+                (self.references.answer(event, &sets).await, None)
+            }
             (_, Some(Lookup::Fields(schema, question))) => match &self.asker {
                 Some(asker) => fields::read(asker, event, schema, question.as_deref()).await,
                 None => (SourceAnswer::failed(NO_MODEL), None),

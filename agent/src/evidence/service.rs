@@ -36,6 +36,7 @@ use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
 use crate::journal_tail::JournalTail;
 use crate::record_assessment::{SendEnd, record_assessment};
+use crate::references::ReferenceService;
 use crate::second_opinion::Asker;
 
 /// Chains that wait or are asked.
@@ -59,6 +60,8 @@ pub struct Setup {
     pub lookups: LookupService,
     /// Absent where no model may see pictures.
     pub asker: Option<Arc<Asker>>,
+    /// Its vectors are computed by this task.
+    pub references: ReferenceService,
     pub store: Arc<dyn Store>,
     /// Chains that the last run left.
     pub restored: Vec<StoredChain>,
@@ -125,12 +128,16 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
         sources: Sources {
             lookups: setup.lookups.opened().await,
             asker: setup.asker,
+            references: setup.references.clone(),
         },
         runtime: runtime.clone(),
         store: setup.store,
         trace: setup.trace,
         counts: Arc::clone(setup.lookups.counts()),
     });
+    // Dropped with this function.
+    let mut vectors = JoinSet::new();
+    vectors.spawn(async move { setup.references.serve().await });
     let cursor = match setup.cursor {
         Some(cursor) => cursor,
         None => tokio::select! {

@@ -5,6 +5,7 @@
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   [`scheduler`]: its clock, journal and file.
 //! - [`job_trace`]: jobs in the trace and the audit log.
+//! - [`bundle`]: the evidence bundle of a job.
 //! - [`event_pictures`]: the tool that brings pictures of events.
 //!
 //! Invariants:
@@ -13,6 +14,7 @@
 //! - What the agent's end interrupted is resumed at its next start.
 //! - Jobs have a low priority: cameras come first.
 
+pub mod bundle;
 mod control;
 pub mod due;
 pub mod event_pictures;

@@ -13,7 +13,9 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
+use watchkeeper_bundle::write::Contents;
 use watchkeeper_config::{AuditConfig, JobLimitsConfig};
+use watchkeeper_contract::bundle::JobBundle;
 use watchkeeper_jobs::plan::{CheckedPlan, repair};
 use watchkeeper_jobs::run::{
     Ended, JobEvent, JobFolder, JobFolderError, JobId, JobLimits, JobState, Jobs, LogLine,
@@ -22,6 +24,7 @@ use watchkeeper_jobs::run::{
 use watchkeeper_jobs::tools::picture_tools;
 use watchkeeper_jobs::{Toolbox, check_addresses};
 
+use super::bundle;
 use super::event_pictures::EventPictures;
 use super::job_trace;
 use super::pool::Pool;
@@ -385,6 +388,24 @@ impl JobService {
         let (lines, end) = self.0.jobs.open_exact(id)?.log_from(begin)?;
         let running = live.map(|live| live.progress());
         Ok((lines, end, running.unwrap_or_default()))
+    }
+
+    /// Gathers the bundle of a job that neither runs nor waits, and what the runtime signs of it.
+    ///
+    /// # Errors
+    /// If there is no such job, it is active, or it can't be read.
+    pub fn gather(
+        &self,
+        id: &str,
+        asks: Entrypoint,
+    ) -> Result<(Contents, JobBundle), JobServiceError> {
+        let job = self.open(id, asks)?;
+        if self.is_active(&job.info().id) {
+            return Err(JobServiceError::Active(job.info().id.clone()));
+        }
+        let contents = bundle::collect(&job)?;
+        let description = bundle::describe(&job, &contents);
+        Ok((contents, description))
     }
 
     fn status_of(&self, job: &JobFolder) -> Result<JobStatus, JobServiceError> {

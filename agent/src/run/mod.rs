@@ -36,6 +36,7 @@ use crate::evidence::service::SharedCounts;
 use crate::fleet::command::Outcome;
 use crate::fleet::mqtt::link::LinkEvent;
 use crate::notify::message::Notice;
+use crate::record_assessment::SendEnd;
 use crate::status::{AgentStatus, StatusRequests};
 pub use error::AgentError;
 pub use report::Report;
@@ -71,7 +72,7 @@ enum Event {
     StatusRequested(oneshot::Sender<AgentStatus>),
     OpinionAnswered(Answered),
     /// The runtime recorded an assessment, or refused it for good.
-    AssessmentSent(EventId),
+    AssessmentSent(EventId, SendEnd),
     Heartbeat(HeartbeatEvent),
     /// The job of a schedule failed.
     JobFailed(Box<Notice>),
@@ -187,7 +188,7 @@ impl Agent {
             report = self.monitor.report() => Event::RuntimeStatus(report),
             request = self.status_requests.next() => Event::StatusRequested(request),
             answered = self.opinions.answered() => Event::OpinionAnswered(answered),
-            id = self.assessments.sent() => Event::AssessmentSent(id),
+            (id, end) = self.assessments.sent() => Event::AssessmentSent(id, end),
             event = HeartbeatTask::next_event(&mut self.heartbeat) => Event::Heartbeat(event),
             notice = self.job_notices.next() => Event::JobFailed(Box::new(notice)),
             item = self.journal.next(wants_records) => Event::Journal(item),
@@ -231,11 +232,16 @@ impl Agent {
                 self.on_answer(answered);
                 Ok(())
             }
-            Event::AssessmentSent(id) => {
-                let delete = self.assessments.remove(id);
-                self.outbox.stage(delete);
-                self.request_change()
-            }
+            Event::AssessmentSent(id, end) => match self.assessments.end(id, end) {
+                Some(delete) => {
+                    self.outbox.stage(delete);
+                    self.request_change()
+                }
+                None => {
+                    self.opinions.count_refused(id);
+                    Ok(())
+                }
+            },
             Event::Heartbeat(event) => self.on_heartbeat(event),
             Event::JobFailed(notice) => {
                 self.channels.stage(*notice, &mut self.outbox);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use watchkeeper_config::{
     AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, JobLimitsConfig, LlmConfig,
-    LookConfig, LookupConfig, MemoryConfig, MqttConfig, PermissionsConfig, ScheduleConfig,
-    SinksConfig,
+    LookConfig, LookupConfig, MemoryConfig, MqttConfig, PermissionsConfig, ReferencesConfig,
+    ScheduleConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -38,6 +38,8 @@ pub struct Setup {
     pub opinions: Option<OpinionSetup>,
     /// Look-ups for the chains of rules.
     pub lookups: Vec<LookupConfig>,
+    /// How chains compare pictures.
+    pub references: ReferencesConfig,
     /// Absent: no API is served.
     pub api: Option<ApiSetup>,
     /// Absent: no heartbeat.
@@ -114,6 +116,7 @@ impl Setup {
                 time: OPINION_TIMEOUT,
             }),
             lookups: config.lookups.clone(),
+            references: config.references.clone(),
             api: Some(ApiSetup {
                 config: config.agent_api.clone(),
                 policy: config.permissions.clone(),

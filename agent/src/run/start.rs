@@ -60,6 +60,7 @@ use crate::heartbeat;
 use crate::jobs::JobService;
 use crate::jobs::scheduler::SchedulerSetup;
 use crate::notify;
+use crate::references::ReferenceService;
 use crate::review_links::ReviewLinks;
 use crate::second_opinion::pending::PendingAssessments;
 use crate::second_opinion::{self, Asker};
@@ -122,6 +123,7 @@ struct Shared {
     ca_file: Option<PathBuf>,
     jobs: JobService,
     lookups: LookupService,
+    references: ReferenceService,
 }
 
 impl Agent {
@@ -252,6 +254,7 @@ fn chain_setup(
     evidence::service::Setup {
         lookups: shared.lookups.clone(),
         asker,
+        references: shared.references.clone(),
         store: Arc::clone(&shared.store),
         restored,
         cursor,
@@ -325,8 +328,14 @@ impl Shared {
             tracing::error!("the language model is unavailable: {error}");
         }
         let home = setup.state_dir.join(TRACE_FOLDER);
+        let runtime = RuntimeClient::new(&setup.runtime_socket)?;
         Ok(Self {
-            runtime: RuntimeClient::new(&setup.runtime_socket)?,
+            references: ReferenceService::open(
+                &setup.state_dir,
+                &setup.references,
+                runtime.clone(),
+            ),
+            runtime,
             api_runtime: RuntimeClient::new(&setup.runtime_socket)?,
             schedule_runtime: RuntimeClient::new(&setup.runtime_socket)?,
             store,
@@ -404,6 +413,7 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             archive: Some(ArchiveService::new(archive, shared.api_runtime.clone())),
             jobs: Some(shared.jobs.clone()),
             lookups: shared.lookups.clone(),
+            references: Some(shared.references.clone()),
         },
         provider: api.llm.map(|llm| llm.provider),
         config: api.config,

@@ -112,6 +112,8 @@ pub struct Counts {
     pub without_answer: u64,
     /// Events that got the answer about an earlier event of one scene.
     pub shared: u64,
+    /// Opinions that the runtime refused; they are sent again after the next start.
+    pub refused: u64,
 }
 
 impl Counts {

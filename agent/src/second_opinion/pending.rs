@@ -4,7 +4,8 @@
 //!
 //! Invariants:
 //! - An opinion is stored in one batch with its publication, sent once that is durable, and deleted
-//!   once the runtime has it.
+//!   once the runtime has it, or no longer has its event.
+//! - One that the runtime refuses stays stored, and is sent again after the next start.
 //! - At most [`MAX_PENDING`] wait; another one drops that of the oldest event.
 //! - A damaged record is skipped; one of a newer version fails the start and stays untouched.
 
@@ -35,6 +36,8 @@ pub struct PendingAssessments {
     waiting: BTreeMap<EventId, PendingAssessment>,
     /// Those that are not durable yet.
     unstored: BTreeSet<EventId>,
+    /// Those that the runtime refused since the agent's start.
+    refused: BTreeSet<EventId>,
 }
 
 impl PendingAssessments {
@@ -61,7 +64,7 @@ impl PendingAssessments {
         }
         Ok(Self {
             waiting,
-            unstored: BTreeSet::new(),
+            ..Self::default()
         })
     }
 
@@ -81,6 +84,7 @@ impl PendingAssessments {
             && let Some((oldest, _)) = self.waiting.pop_first()
         {
             self.unstored.remove(&oldest);
+            self.refused.remove(&oldest);
             tracing::warn!(event = %oldest, "second opinion not recorded: too many wait");
             ops.push(delete(oldest));
         }
@@ -92,19 +96,26 @@ impl PendingAssessments {
         self.unstored.remove(&id);
     }
 
-    /// The assessment of the oldest event, of those that are durable.
+    /// The runtime refused the assessment of event `id`: it is sent again after the next start.
+    pub fn refuse(&mut self, id: EventId) {
+        self.refused.insert(id);
+    }
+
+    /// The assessment of the oldest event, of those that are durable and not refused.
     #[must_use]
     pub fn oldest(&self) -> Option<(EventId, PendingAssessment)> {
-        let mut stored = self.waiting.iter();
-        let (id, pending) = stored.find(|(id, _)| !self.unstored.contains(id))?;
+        let mut waiting = self.waiting.iter();
+        let is_held = |id| self.unstored.contains(id) || self.refused.contains(id);
+        let (id, pending) = waiting.find(|(id, _)| !is_held(*id))?;
         Some((*id, pending.clone()))
     }
 
-    /// Removes an assessment that the runtime recorded or refused. Returns the operation that
-    /// deletes it.
+    /// Removes an assessment that the runtime recorded, or whose event is gone. Returns the
+    /// operation that deletes it.
     pub fn remove(&mut self, id: EventId) -> Op {
         self.waiting.remove(&id);
         self.unstored.remove(&id);
+        self.refused.remove(&id);
         delete(id)
     }
 }
@@ -166,6 +177,22 @@ mod tests {
         assert_eq!(all.oldest(), Some(first.clone()));
         commit(&store, vec![all.remove(first.0)]);
         assert_eq!(restored(&store).oldest(), Some(second));
+    }
+
+    #[test]
+    fn refused_assessment_waits_for_the_next_start() {
+        let store = MemoryStore::new();
+        let mut all = PendingAssessments::default();
+        let [first, second] = [pending(1), pending(2)];
+        for (id, pending) in [&first, &second] {
+            commit(&store, all.add(*id, pending.clone()));
+            all.stored(*id);
+        }
+        all.refuse(first.0);
+        assert_eq!(all.oldest(), Some(second.clone()), "others are sent");
+        commit(&store, vec![all.remove(second.0)]);
+        assert_eq!(all.oldest(), None);
+        assert_eq!(restored(&store).oldest(), Some(first));
     }
 
     #[test]

@@ -266,6 +266,36 @@ async fn opinion_is_recorded_once_after_the_runtime_and_the_agent_were_away() {
     assert_eq!(new["decision"]["verdict"], "review", "{new:#}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
+    let folder = tempfile::tempdir().expect("dir");
+    // The model answers the second attempt, after the journal was lost.
+    let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];
+    let (runtime, model, agent, received) = without_broker(folder.path(), steps).await;
+    std::thread::sleep(Duration::from_secs(2));
+    let event = uncertain_event(false);
+    runtime.append(event.clone());
+    received.recv_timeout(WAIT_TIMEOUT).expect("the event");
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while model.requests().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // From now on the runtime answers 404 without naming a record.
+    runtime.lose_journal();
+    received.recv_timeout(WAIT_TIMEOUT).expect("its opinion");
+    std::thread::sleep(Duration::from_secs(2));
+    agent.stop();
+    assert_eq!(runtime.assessments(), []);
+    runtime.append(event);
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| setup.broker = None);
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while runtime.assessments().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    agent.stop();
+    assert_eq!(runtime.assessments().len(), 1);
+}
+
 /// Event with the verdict `escalate` and a picture, a minute after the one before it: a scene of
 /// its own.
 pub(crate) fn uncertain_event(may_lower: bool) -> Event {

@@ -1,6 +1,7 @@
 //! The journal: durable events, and what to run after a restart.
 //!
-//! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]) and
+//! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]),
+//!   what pipelines were when they started ([`Definitions`]),
 //!   snapshots and clips ([`media`]), stored spans of coverage ([`CoverageRecords`]), and the queue
 //!   of reviews.
 //! - An event is visible to readers only after it is on stable storage.
@@ -16,6 +17,7 @@
 mod answers;
 mod assess;
 mod coverage;
+mod definitions;
 mod error;
 mod gaps;
 mod intent;
@@ -52,6 +54,7 @@ pub use answers::Answers;
 pub(crate) use assess::check_assessment;
 pub use assess::{AssessError, Assessed, InvalidField};
 pub use coverage::CoverageRecords;
+pub use definitions::{Definitions, PipelineStart};
 pub use error::JournalError;
 pub use intent::{LastIntent, UserIntent};
 pub use loss::{Loss, Stamp};
@@ -124,6 +127,7 @@ pub struct Journal {
     writer: Mutex<Writer>,
     head: watch::Sender<Head>,
     specs: Specs,
+    definitions: Definitions,
     coverage: CoverageRecords,
     /// Events that were open when the last run ended, until [`Journal::close_open_events`].
     open_events: Mutex<OpenEvents>,

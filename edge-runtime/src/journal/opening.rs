@@ -14,6 +14,7 @@ use watchkeeper_store::{
 use super::answers::Answers;
 use super::chain::Hash;
 use super::coverage::CoverageRecords;
+use super::definitions::Definitions;
 use super::error::JournalError;
 use super::gaps::NamedLosses;
 use super::keyspaces::{EVENTS, HEAD, META};
@@ -74,6 +75,8 @@ impl Journal {
         if let Some((what, found)) = specs.newer()? {
             return Err(newer(&what, found));
         }
+        let definitions = Definitions::open(Arc::clone(&store))?;
+        let definitions = definitions.map_err(|found| newer("the start of a pipeline", found))?;
         let reservation = Reservation::open(state, RESERVED)?;
         let stored_head = read_head(store.get(META, HEAD), &newer)?;
         // An empty mark has no head.
@@ -101,6 +104,7 @@ impl Journal {
         let (head, _) = watch::channel(writer.head());
         let journal = Self {
             specs,
+            definitions,
             coverage,
             store,
             writer: Mutex::new(writer),

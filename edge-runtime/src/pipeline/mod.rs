@@ -7,6 +7,7 @@
 //! - [`worker`]: the thread that takes frames from a source and feeds them to the run
 //! - [`clips`]: short videos from before and after an event
 //! - [`recorder`]: the one thread that makes events durable, with their pictures, in order
+//! - [`definition`]: what a pipeline is, as a text for evidence bundles
 //! - [`checkpoint`]: the state of pipelines that outlives the process
 //! - [`retention`]: annotated videos, and what is deleted when the disk is full
 //! - [`manager`]: every source and pipeline of this box, for the API
@@ -17,6 +18,7 @@
 pub(crate) mod box_event;
 pub mod checkpoint;
 mod clips;
+pub(crate) mod definition;
 pub mod inference;
 pub mod manager;
 pub mod pixels;

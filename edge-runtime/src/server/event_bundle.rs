@@ -3,8 +3,8 @@
 //! - Everything is read and hashed here: the box signs no statement of a client about an event.
 //! - What belongs to the event and can't be added is stated with the reason. The clip comes before
 //!   the pictures where there are too many.
-//! - The pipeline is added only where monotonic time shows that it made the event; the wall clock
-//!   may have been set back.
+//! - The pipeline is that which made the event by monotonic time; the wall clock may have been set
+//!   back. What it was is in the journal, also after it was replaced or the runtime restarted.
 //! - Records are held in memory up to [`MAX_RECORD_BYTES`] and [`MAX_CHAIN_BYTES`]; media stay
 //!   files, which are open until they are sent.
 
@@ -12,19 +12,19 @@ use axum::http::StatusCode;
 use watchkeeper_bundle::archive::media_name;
 use watchkeeper_bundle::write::{Bundle, Contents};
 use watchkeeper_bundle::{CHAIN, RECORDS, record_line};
-use watchkeeper_config::redact;
 use watchkeeper_contract::bundle::{BundleSubject, EventSubject};
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::JournalHead;
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineStatus};
+use watchkeeper_contract::pipeline::PipelineResults;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 
 use super::runtime::Runtime;
 use crate::journal::media::{MediaError, MediaStore};
 use crate::journal::{Hash, Journal, JournalError, MAX_PAGE, StoredEvent};
+use crate::pipeline::definition;
 
 /// Most records of one event, the latest.
 const MAX_RECORDS: usize = 10_000;
@@ -271,28 +271,34 @@ fn add_coverage(runtime: &dyn Runtime, [first, last]: [&Event; 2], contents: &mu
     }
 }
 
-/// Adds the pipeline, if it is the one that made the event.
+/// Adds the pipeline as it was when it made the event: as it is now, where that made it, else as it
+/// was stored at its start.
 fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
     const NAME: &str = "pipeline.json";
     let Some(id) = &first.pipeline else {
         return;
     };
-    let status = match runtime.pipeline(id) {
-        Ok(status) => status,
-        Err(_) => return contents.add_missing(NAME, format!("pipeline {id} was deleted")),
-    };
+    let status = runtime.pipeline(id).ok();
     // After the status, so that the pipeline does not seem to be older than it is.
     let health = runtime.health();
-    if !has_made(&status.results, (&health.boot_id, health.uptime_s), first) {
-        let why = format!(
-            "nothing shows that pipeline {id} as it is now made the event: it or the runtime was \
-             restarted or replaced since, or it stands still; \
-             coverage.json has the rules and classes of the time"
-        );
-        return contents.add_missing(NAME, why);
+    let run = (health.boot_id.as_str(), health.uptime_s);
+    if let Some(status) = status.filter(|status| has_made(&status.results, run, first)) {
+        let since = status.results.counting_since;
+        let detector = status.detector.as_deref();
+        return match definition::describe(&status.spec, &status.rules, detector, since) {
+            Ok(text) => contents.add_text(NAME, text),
+            Err(error) => contents.add_missing(NAME, error.to_string()),
+        };
     }
-    match describe_pipeline(&status) {
-        Ok(text) => contents.add_text(NAME, text),
+    match runtime.journal().definitions().of_event(first) {
+        Ok(Some(text)) => contents.add_text(NAME, text),
+        Ok(None) => contents.add_missing(
+            NAME,
+            format!(
+                "the box no longer has pipeline {id} as it was when it made the event; \
+                 coverage.json has the rules and classes of the time"
+            ),
+        ),
         Err(error) => contents.add_missing(NAME, error.to_string()),
     }
 }
@@ -303,18 +309,6 @@ fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
 fn has_made(results: &PipelineResults, (boot_id, uptime_s): (&str, f64), first: &Event) -> bool {
     let latest_start_s = uptime_s - results.elapsed_s;
     first.boot_id == boot_id && first.mono_ms as f64 >= latest_start_s * 1000.0
-}
-
-/// The specification without credentials, what detects, and since when.
-fn describe_pipeline(status: &PipelineStatus) -> serde_json::Result<String> {
-    let value = serde_json::json!({
-        "spec": redact::json(None, &serde_json::to_value(&status.spec)?),
-        "rules": status.rules,
-        "detector": status.detector,
-        "unchanged_since": status.results.counting_since,
-        "version": env!("CARGO_PKG_VERSION"),
-    });
-    Ok(canonical(&value) + "\n")
 }
 
 #[cfg(test)]

@@ -65,6 +65,7 @@ mod plain_words;
 mod policy;
 mod privacy;
 mod reading;
+mod references;
 mod reviews;
 mod rtsp_variants;
 mod rules_document;

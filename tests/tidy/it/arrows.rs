@@ -33,6 +33,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "archive",
             "assistant",
             "board",
+            "bundle",
             "client",
             "config",
             "contract",
@@ -47,7 +48,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
             "store",
         ],
     ),
-    ("evidence", &["client", "config", "contract"]),
+    ("evidence", &["client", "config", "contract", "store"]),
     // The engine is sans-IO: a proposal is checked with it before a person is asked.
     (
         "assistant",

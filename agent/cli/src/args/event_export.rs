@@ -1,12 +1,44 @@
-//! Arguments of `watchkeeper events export`.
+//! Arguments of `watchkeeper events`.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use watchkeeper_contract::id::SourceId;
 
 use super::value::past;
+
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct EventArgs {
+    #[command(subcommand)]
+    pub action: Option<EventAction>,
+    /// Print new events as they happen.
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Print only events after this number [default: the latest --limit events].
+    #[arg(long, value_name = "NUMBER")]
+    pub after: Option<u64>,
+    /// Maximum number of events to print before following.
+    #[arg(long, default_value_t = 50, value_name = "COUNT")]
+    pub limit: u32,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum EventAction {
+    /// Write events to a folder for a person: pictures, clips, JSON and one page.
+    Export(EventExportArgs),
+    /// Verify the hash chain of the journal and print its last hash, to compare with a saved one.
+    Verify {
+        /// Also verify a signed statement of `coverage --statement`: its signature, and that the
+        /// journal still has the record that it names.
+        #[arg(long, value_name = "FILE")]
+        statement: Option<PathBuf>,
+        /// Public key that must have signed the statement [default: that of this box].
+        #[arg(long, value_name = "KEY", requires = "statement")]
+        key: Option<String>,
+    },
+}
 
 #[derive(Debug, Clone, Args)]
 pub struct EventExportArgs {

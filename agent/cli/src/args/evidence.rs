@@ -22,6 +22,9 @@ pub struct EvidenceExportArgs {
     /// New file; an existing one is not replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// The ID is that of a job of the agent.
+    #[arg(long, conflicts_with = "to_head")]
+    pub agent: bool,
     /// Link the event to the newest record of the journal; the file then has all events since.
     #[arg(long)]
     pub to_head: bool,

@@ -6,6 +6,7 @@ use watchkeeper_evidence::http::fill_url;
 
 use super::finding::Finding;
 use super::tcp_probe::probe_tcp;
+use crate::inspect::missing_references;
 use crate::lookup_check;
 
 /// Value that stands in an address while its host is checked; nothing is sent.
@@ -29,7 +30,12 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
             LookupKind::Fields(_) => check_model(name, config),
         }
     });
-    found.collect()
+    let missing = missing_references(config).into_iter();
+    let missing = missing.map(|what| match what.split_once("; run: ") {
+        Some((what, remedy)) => Finding::problem(what, remedy),
+        None => Finding::advice(what, "run the command as the user of the agent"),
+    });
+    found.chain(missing).collect()
 }
 
 fn check_host(name: &str, url: Result<Url, String>) -> Finding {

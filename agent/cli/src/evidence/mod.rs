@@ -1,29 +1,34 @@
 //! `watchkeeper evidence`: signed bundles of events and jobs.
 //!
 //! - A bundle gets its name when it is complete, verified and on stable storage. An existing file
-//!   is never replaced.
-//! - The runtime makes the bundle of an event. That of a job is made here, and the runtime signs
-//!   its hashes.
+//!   is never replaced. What a killed export leaves is a hidden file `.export…` beside it.
+//! - The runtime makes the bundle of an event. That of a job is made here, or by the agent for its
+//!   own, and the runtime signs its hashes.
 
 mod describe;
-mod job;
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, BufWriter, Write as _};
 use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use tempfile::NamedTempFile;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Method;
+use watchkeeper_agent::jobs::bundle;
 use watchkeeper_bundle::BundleFault;
 use watchkeeper_bundle::verify::{ExpectedKey, Verified, verify};
+use watchkeeper_client::error_chain::one_line;
 use watchkeeper_client::{JournalRecord, RuntimeClient};
+use watchkeeper_config::Config;
 use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::durable::sync_folder;
 
+use super::agent_client::AgentClient;
 use super::args::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
 use super::exit::{Exit, Failure};
+use super::jobs::jobs_of_user;
 use super::output::Output;
 
 /// Length of an Ed25519 public key in bytes.
@@ -34,10 +39,11 @@ const MAX_KEY_FILE: u64 = 1024;
 pub(super) async fn run(
     action: EvidenceAction,
     client: &RuntimeClient,
+    config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
     match action {
-        EvidenceAction::Export(args) => export(&args, client, out).await,
+        EvidenceAction::Export(args) => export(&args, client, config, out).await,
         EvidenceAction::Verify(args) => check(&args, out),
         EvidenceAction::Key => {
             let key = client.box_key().await?;
@@ -52,6 +58,7 @@ pub(super) async fn run(
 async fn export(
     args: &EvidenceExportArgs,
     client: &RuntimeClient,
+    config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
     let output = &args.output;
@@ -66,15 +73,31 @@ async fn export(
         let sentence = format!("can't write {}: {error}", output.display());
         Failure::new(Exit::Failed, sentence)
     };
-    let mut new = NamedTempFile::new_in(folder).map_err(unwritten)?;
+    let new = tempfile::Builder::new()
+        .prefix(".export")
+        .tempfile_in(folder);
+    let mut new = new.map_err(unwritten)?;
     out.busy("collecting the evidence");
-    match find(&args.what, client).await? {
+    match find(args, client).await? {
         Subject::Event(seq) => {
             let file = new.reopen().map_err(unwritten)?;
             let mut file = tokio::fs::File::from_std(file);
             client.event_bundle(seq, args.to_head, &mut file).await?;
         }
-        Subject::Job => job::write(&args.what, client, new.as_file_mut()).await?,
+        Subject::Job => write_job(&args.what, client, new.as_file_mut()).await?,
+        Subject::JobOfAgent => {
+            let agent = AgentClient::new(&config.agent_api.socket)?;
+            let id = utf8_percent_encode(&args.what, NON_ALPHANUMERIC);
+            let request = agent.request(Method::GET, &format!("jobs/{id}/bundle"));
+            let mut answer = agent.send(request).await?;
+            let broken = |error: reqwest::Error| {
+                let why = one_line(&error.without_url());
+                Failure::new(Exit::Failed, format!("the agent broke off: {why}"))
+            };
+            while let Some(piece) = answer.chunk().await.map_err(broken)? {
+                new.as_file_mut().write_all(&piece).map_err(unwritten)?;
+            }
+        }
     }
     let mut written = BufReader::new(new.reopen().map_err(unwritten)?);
     let verified = verify(&mut written, None).map_err(|fault| {
@@ -106,10 +129,31 @@ fn exists(output: &Path) -> Failure {
 enum Subject {
     Event(EventSeq),
     Job,
+    JobOfAgent,
+}
+
+/// Writes the bundle of the user's job with the ID `id`, or the begin of it.
+async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(), Failure> {
+    let job = jobs_of_user()?.open(id)?;
+    if job.is_running()? {
+        let sentence = format!("job {} is running; wait for it or cancel it", job.info().id);
+        return Err(Failure::new(Exit::Failed, sentence));
+    }
+    let contents = bundle::collect(&job)?;
+    let signed = client.sign_job(&bundle::describe(&job, &contents)).await?;
+    let mut out = BufWriter::new(out);
+    let written = contents.sign(signed).write(&mut out);
+    written
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the bundle: {error}")))
 }
 
 /// Reads a number of a record, an ID of an event, or anything else as an ID of a job.
-async fn find(what: &str, client: &RuntimeClient) -> Result<Subject, Failure> {
+async fn find(args: &EvidenceExportArgs, client: &RuntimeClient) -> Result<Subject, Failure> {
+    if args.agent {
+        return Ok(Subject::JobOfAgent);
+    }
+    let what = args.what.as_str();
     if let Ok(seq) = what.parse() {
         return Ok(Subject::Event(seq));
     }

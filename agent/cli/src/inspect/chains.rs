@@ -1,7 +1,8 @@
 //! Checks that each source in the chain of a rule can answer.
 
 use watchkeeper_config::{Config, ConfigError, LookupKind, LookupValue, SkippedSections};
-use watchkeeper_contract::rule::DecideSpec;
+use watchkeeper_contract::rule::{DecideSpec, reference_sets};
+use watchkeeper_evidence::reference::store::{FOLDER, read_sets};
 
 use super::finding::error;
 
@@ -34,6 +35,41 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Vec<ConfigErr
     errors
 }
 
+/// Sentences about reference sets that a chain names and the box does not have (yet).
+pub(crate) fn missing_references(config: &Config) -> Vec<String> {
+    let rules = config.pipelines.iter().flat_map(|spec| {
+        let rules = spec.rules.iter().flatten();
+        rules.map(move |rule| (&spec.id, rule))
+    });
+    let named = rules.flat_map(|(pipeline, rule)| {
+        let chain = rule.decide.iter().flat_map(|decide| &decide.chain);
+        let sets = chain.filter_map(|source| reference_sets(source)).flatten();
+        sets.map(move |set| (pipeline, &rule.name, set))
+    });
+    let mut named = named.peekable();
+    if named.peek().is_none() {
+        return Vec::new();
+    }
+    let folder = config.state_dir.join(FOLDER);
+    let sets = match read_sets(&folder) {
+        Ok(sets) => sets,
+        Err(error) => {
+            let folder = folder.display();
+            return vec![format!(
+                "reference sets were not checked: {folder}: {error}"
+            )];
+        }
+    };
+    let missing = named.filter(|(_, _, set)| !sets.contains_key(*set));
+    let missing = missing.map(|(pipeline, rule, set)| {
+        format!(
+            "the chain of {pipeline}/{rule} compares with the reference set {set}, which has no \
+             pictures; run: watchkeeper reference add {set} FILE"
+        )
+    });
+    missing.collect()
+}
+
 /// Describes why the source at `place` can never answer.
 fn problem(
     config: &Config,
@@ -46,6 +82,7 @@ fn problem(
     let kind = match lookup {
         Some(lookup) => &lookup.kind,
         None if name == "model" => return no_model(config),
+        None if reference_sets(name).is_some() => return None,
         None if OWN_SOURCES.contains(&name.as_str()) || skipped.lookups.contains(name) => {
             return None;
         }

@@ -118,8 +118,8 @@ impl AgentJobs {
             | JobAction::Export { .. }
             | JobAction::Tools { .. }
             | JobAction::Schema => Err(Failure::input(
-                "--agent: works with run, plan --run, list, show, resume, cancel and delete; the \
-                 agent removes old jobs by itself",
+                "--agent: works with run, plan --run, list, show, resume, cancel and delete; \
+                 `evidence export ID --agent` exports one, and the agent removes old ones itself",
             )),
         }
     }

@@ -6,14 +6,14 @@
 //! | first look-up | 0.45 | the primary register |
 //! | later look-ups | 0.25 | a supplement, often filled by others |
 //! | `text` | 0.20 | readers confuse characters |
-//! | `model`, fields | 0.20 | a model may be wrong with confidence |
+//! | `model`, fields, `reference` | 0.20 | a model may be wrong with confidence |
 //! | `box` | 0.20 | it says that something happened, not what it was |
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::{LookupConfig, LookupKind};
-use watchkeeper_contract::rule::DecideSpec;
+use watchkeeper_contract::rule::{DecideSpec, reference_sets};
 
 /// Kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,6 +27,8 @@ pub enum SourceKind {
     /// Fields that a model reads.
     Fields,
     Model,
+    /// Sets of reference pictures.
+    Reference,
     Person,
     /// A name that the configuration does not have.
     Unknown,
@@ -37,6 +39,12 @@ impl SourceKind {
     #[must_use]
     pub fn is_paid(self) -> bool {
         matches!(self, Self::Fields | Self::Model)
+    }
+
+    /// Whether a network judges a picture: alone it makes no event certain.
+    #[must_use]
+    pub(super) fn is_network(self) -> bool {
+        self.is_paid() || self == Self::Reference
     }
 }
 
@@ -62,7 +70,7 @@ pub(super) fn sources(spec: &DecideSpec, lookups: &BTreeMap<String, LookupConfig
         let can_decide = match kind {
             SourceKind::Box | SourceKind::Person | SourceKind::Unknown => false,
             SourceKind::Reading | SourceKind::Fields => !has_lookup,
-            SourceKind::Lookup | SourceKind::Model => true,
+            SourceKind::Lookup | SourceKind::Model | SourceKind::Reference => true,
         };
         let weight = spec.weights.get(name).copied();
         let weight = weight.unwrap_or_else(|| default_weight(kind, name, lookups_before));
@@ -83,6 +91,7 @@ fn kind_of(name: &str, lookups: &BTreeMap<String, LookupConfig>) -> SourceKind {
         "code" | "text" => SourceKind::Reading,
         "model" => SourceKind::Model,
         "person" => SourceKind::Person,
+        other if reference_sets(other).is_some() => SourceKind::Reference,
         other => match lookups.get(other).map(|lookup| &lookup.kind) {
             Some(LookupKind::Http(_) | LookupKind::Table(_)) => SourceKind::Lookup,
             Some(LookupKind::Fields(_)) => SourceKind::Fields,

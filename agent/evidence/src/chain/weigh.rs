@@ -90,7 +90,7 @@ pub(super) fn weigh(asked: &[Asked<'_>], gates: &Gates, left: Option<String>) ->
             reason: format!("review: {confidence:.2}, and {why}"),
         };
     }
-    let is_model_alone = deciding.all(|a| a.source.kind.is_paid());
+    let is_model_alone = deciding.all(|a| a.source.kind.is_network());
     by_gates(confidence, gates, is_model_alone)
 }
 

@@ -11,12 +11,13 @@ mod extract;
 pub mod private;
 mod rate;
 
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, RETRY_AFTER};
+use reqwest::header::{
+    CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION, RETRY_AFTER,
+};
 use reqwest::{Response, StatusCode, redirect};
 use url::{Host, Url};
 use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup};
@@ -81,8 +82,9 @@ impl HttpSource {
     /// Prepares the client; it connects to nothing.
     ///
     /// # Errors
-    /// A sentence with the key, such as a `ca_file` that can't be read.
+    /// A sentence with the key, such as a `ca_file` that can't be read, or a private address.
     pub fn new(config: HttpLookup) -> Result<Self, String> {
+        refuse_private(&config, &fill_url(&config.url, "x")?)?;
         watchkeeper_client::tls::install_provider();
         let mut builder = reqwest::Client::builder()
             .no_proxy()
@@ -156,13 +158,13 @@ impl HttpSource {
         let wait = lock(&self.rate).take(Instant::now(), MAX_WAIT);
         let wait = wait.ok_or_else(|| {
             let most = self.config.per_minute;
-            let why =
-                format!("its rate, {most} a minute, is used up; ask later or raise per_minute");
-            Failure::permanent(why)
+            Failure::permanent(format!(
+                "per_minute = {most} is used up; raise it, or ask less"
+            ))
         })?;
         tokio::time::sleep(wait).await;
         let url = fill_url(&self.config.url, value).map_err(Failure::permanent)?;
-        self.refuse_private(&url)?;
+        refuse_private(&self.config, &url).map_err(Failure::permanent)?;
         let request = match self.config.is_post {
             false => self.client.get(url.clone()),
             true => {
@@ -177,27 +179,15 @@ impl HttpSource {
         let host = host_of(&url);
         let response = request.send().await.map_err(|error| {
             let why = match error.is_timeout() {
-                true => "did not answer in time".to_owned(),
+                true => {
+                    let limit_s = self.config.timeout.as_secs_f64();
+                    format!("did not answer within timeout_s = {limit_s}")
+                }
                 false => format!("can't be reached: {}", root_cause(&error)),
             };
             Failure::transient(format!("{host} {why}"))
         })?;
         self.read(&host, response).await
-    }
-
-    /// Refuses an address written as a number; names are checked where they are resolved.
-    fn refuse_private(&self, url: &Url) -> Result<(), Failure> {
-        let ip: Option<IpAddr> = match url.host() {
-            Some(Host::Ipv4(ip)) => Some(ip.into()),
-            Some(Host::Ipv6(ip)) => Some(ip.into()),
-            Some(Host::Domain(_)) | None => None,
-        };
-        match ip.filter(|ip| !self.config.may_be_private && is_private(*ip)) {
-            Some(ip) => Err(Failure::permanent(format!(
-                "{ip} is a private address; set private = true to allow it"
-            ))),
-            None => Ok(()),
-        }
     }
 
     fn headers(&self) -> Result<HeaderMap, Failure> {
@@ -229,8 +219,13 @@ impl HttpSource {
             let after = response.headers().get(RETRY_AFTER);
             let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
             let may_pass = status.is_server_error() || [408, 425, 429].contains(&status.as_u16());
+            let hint = match status.as_u16() {
+                300..=399 => redirect_hint(&response),
+                401 | 403 => "; check headers".to_owned(),
+                _ => String::new(),
+            };
             return Err(Failure {
-                why: format!("{host} answered {status}"),
+                why: format!("{host} answered {status}{hint}"),
                 retry: may_pass.then(|| Duration::from_secs(after.unwrap_or(0))),
             });
         }
@@ -244,7 +239,7 @@ impl HttpSource {
             body.extend_from_slice(&chunk);
             if body.len() > self.config.max_bytes {
                 let most = self.config.max_bytes;
-                let why = format!("{host} answered with more than {most} bytes; raise max_bytes");
+                let why = format!("{host} answered with more than max_bytes = {most}; raise it");
                 return Err(Failure::permanent(why));
             }
         }
@@ -299,6 +294,24 @@ fn fill_json(template: &str, value: &str) -> String {
     template.replace("{value}", inner)
 }
 
+/// Refuses an address that is written as a number or is this machine; other names are checked
+/// where they are resolved.
+fn refuse_private(config: &HttpLookup, url: &Url) -> Result<(), String> {
+    let is_refused = match url.host() {
+        Some(Host::Ipv4(ip)) => is_private(ip.into()),
+        Some(Host::Ipv6(ip)) => is_private(ip.into()),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    };
+    match is_refused && !config.may_be_private {
+        true => Err(format!(
+            "url: {} is a private address; set private = true to allow it",
+            url.host_str().unwrap_or_default()
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Host and port. The rest of an address is never shown: it holds what was read.
 fn host_of(url: &Url) -> String {
     let host = url.host_str().unwrap_or("the server");
@@ -306,6 +319,18 @@ fn host_of(url: &Url) -> String {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     }
+}
+
+/// Where a redirect leads, without its path: that may hold what was read.
+fn redirect_hint(response: &Response) -> String {
+    let location = response.headers().get(LOCATION);
+    let target = location
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| response.url().join(text).ok());
+    let target = target.map_or(String::new(), |url| {
+        format!(" to {}", url.origin().ascii_serialization())
+    });
+    format!("{target}; redirects are not followed: set url to the final address")
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

@@ -49,7 +49,12 @@ fn csv(config: &TableLookup) -> Result<Rows, TableError> {
         .trim(csv::Trim::All)
         .from_path(path)
         .map_err(|error| unreadable(path, &error))?;
-    let header = reader.headers().map_err(|error| unreadable(path, &error))?;
+    let header = reader.headers().map_err(|error| malformed(path, &error))?;
+    if header.is_empty() {
+        let key = config.key.clone();
+        let path = path.clone();
+        return Err(TableError::Empty { path, key });
+    }
     let header: Vec<String> = header
         .iter()
         .map(|name| name.trim_start_matches('\u{feff}').to_owned())
@@ -57,7 +62,7 @@ fn csv(config: &TableLookup) -> Result<Rows, TableError> {
     let plan = Columns::new(config, header)?;
     let mut rows = Filling::new(config, plan.names());
     for record in reader.records() {
-        let record = record.map_err(|error| unreadable(path, &error))?;
+        let record = record.map_err(|error| malformed(path, &error))?;
         let cell = |nth: usize| record.get(nth).unwrap_or_default().to_owned();
         rows.push(
             cell(plan.key),
@@ -65,6 +70,28 @@ fn csv(config: &TableLookup) -> Result<Rows, TableError> {
         )?;
     }
     Ok(rows.rows)
+}
+
+fn malformed(path: &Path, error: &csv::Error) -> TableError {
+    let line_of = |pos: &Option<csv::Position>| pos.as_ref().map_or(1, csv::Position::line);
+    let path = path.to_owned();
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            pos,
+            expected_len,
+            len,
+        } => TableError::Fields {
+            path,
+            line: line_of(pos),
+            found: *len,
+            expected: *expected_len,
+        },
+        csv::ErrorKind::Utf8 { pos, .. } => TableError::NotUtf8 {
+            path,
+            line: line_of(pos),
+        },
+        _ => unreadable(&path, error),
+    }
 }
 
 fn database(config: &TableLookup, table: &str) -> Result<Rows, TableError> {

@@ -12,6 +12,23 @@ pub const MAX_BYTES: usize = 64 << 20;
 pub enum TableError {
     #[error("{path}: can't be read: {why}; check the path and its permissions")]
     Unreadable { path: PathBuf, why: String },
+    #[error("{path}: is empty; it needs a header line with the column {key}")]
+    Empty { path: PathBuf, key: String },
+    #[error(
+        "{path}: line {line} has {found} fields, and the header has {expected}; separate fields \
+         by commas, and put one with a comma in double quotes"
+    )]
+    Fields {
+        path: PathBuf,
+        line: u64,
+        found: u64,
+        expected: u64,
+    },
+    #[error(
+        "{path}: line {line} is not UTF-8; save the file as UTF-8, such as with \
+         `iconv -f LATIN1 -t UTF-8`"
+    )]
+    NotUtf8 { path: PathBuf, line: u64 },
     #[error("{field} = {value:?}: {path} has no such column; it has {known}")]
     UnknownColumn {
         field: &'static str,

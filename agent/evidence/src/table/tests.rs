@@ -64,6 +64,39 @@ fn near_key_has_less_confidence_and_two_equally_near_are_no_answer() {
 }
 
 #[test]
+fn file_that_is_no_table_is_refused_with_line_and_remedy() {
+    for (bytes, expected) in [
+        (
+            &b""[..],
+            "is empty; it needs a header line with the column plate",
+        ),
+        (
+            b"\n\n",
+            "is empty; it needs a header line with the column plate",
+        ),
+        (
+            b"plate,owner\nA,Ada\nB,Grace, H.\n",
+            "line 3 has 3 fields, and the header has 2",
+        ),
+        (
+            b"plate,owner\nA,Andr\xe9\n",
+            "line 2 is not UTF-8; save the file as UTF-8",
+        ),
+        (
+            b"plate,propri\xe9taire\nA,Ada\n",
+            "line 1 is not UTF-8; save the file as UTF-8",
+        ),
+        (b"plate;owner\nA;Ada\n", "key = \"plate\": "),
+    ] {
+        let (dir, mut table) = csv("");
+        std::fs::write(dir.path().join("members.csv"), bytes).unwrap();
+        table.config.columns.clear();
+        let error = table.check().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn exact_table_accepts_no_near_key() {
     let (_dir, mut table) = csv(MEMBERS);
     table.config.is_fuzzy = false;

@@ -24,6 +24,7 @@ use watchkeeper_config::{AuditConfig, PermissionsConfig};
 use crate::archive::ArchiveService;
 use crate::evidence::lookup_service::LookupService;
 use crate::jobs::JobService;
+use crate::references::ReferenceService;
 
 /// Limits of conversations.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +81,8 @@ pub struct ConversationDeps {
     /// Absent in tests of conversations alone.
     pub jobs: Option<JobService>,
     pub lookups: LookupService,
+    /// Absent in tests of conversations alone.
+    pub references: Option<ReferenceService>,
 }
 
 impl std::fmt::Debug for ConversationDeps {

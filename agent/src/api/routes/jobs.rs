@@ -128,6 +128,26 @@ pub(super) async fn result(
     result.await.map(Json)
 }
 
+/// The signed evidence bundle of a job that neither runs nor waits: a tar file with its plan, log,
+/// results and files. `watchkeeper evidence verify` checks it.
+#[utoipa::path(get, path = "/jobs/{id}/bundle", tag = "jobs",
+    params(("id" = String, Path, description = "Id of the job, or a unique begin of it")),
+    responses((status = 200, content_type = "application/x-tar", body = [u8])))]
+pub(super) async fn bundle(
+    State(app): State<App>,
+    Path(id): Path<String>,
+) -> Result<Response, Refusal> {
+    let asks = app.entrypoint;
+    let gathered = answer(&app, move |jobs| jobs.gather(&id, asks)).await?;
+    let (contents, description) = gathered;
+    let runtime = &app.shared.conversations.deps().client;
+    let signed = runtime.sign_job(&description).await.map_err(|error| {
+        let code = ProblemCode::NotReady;
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string())
+    })?;
+    Ok(super::pieces::send(contents.sign(signed)))
+}
+
 /// Ends a job that runs or waits.
 #[utoipa::path(post, path = "/jobs/{id}/cancel", tag = "jobs",
     params(("id" = String, Path, description = "Id of the job")),

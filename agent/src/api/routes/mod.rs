@@ -3,8 +3,9 @@
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
-//!   by name. [`jobs`]: plans that the agent runs. [`about`] and [`observations`]: read-only
-//!   routes.
+//!   by name. [`jobs`]: plans that the agent runs. [`references`]: pictures that chains compare
+//!   with. [`about`] and [`observations`]: read-only routes.
+//! - [`pieces`]: a bundle as the body of a response.
 
 mod about;
 mod archive;
@@ -12,8 +13,10 @@ mod heartbeat;
 mod jobs;
 mod lookups;
 mod observations;
+mod pieces;
 mod problem;
 mod proposals;
+mod references;
 pub(super) mod review_link;
 mod reviews;
 mod talk;
@@ -58,10 +61,15 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(jobs::submit).layer(DefaultBodyLimit::max(jobs::MAX_SUBMISSION)))
         .routes(routes!(jobs::get, jobs::delete))
         .routes(routes!(jobs::result))
+        .routes(routes!(jobs::bundle))
         .routes(routes!(jobs::cancel))
         .routes(routes!(jobs::resume))
         .routes(routes!(jobs::stream))
         .routes(routes!(lookups::look_up))
+        .routes(routes!(references::list))
+        .routes(routes!(references::show, references::delete))
+        .routes(routes!(references::put).layer(DefaultBodyLimit::disable()))
+        .routes(routes!(references::add_event))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
         .routes(routes!(about::health))

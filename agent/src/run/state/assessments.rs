@@ -7,13 +7,13 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_store::Op;
 
 use crate::future_slot::take_output;
-use crate::record_assessment::record_assessment;
+use crate::record_assessment::{SendEnd, record_assessment};
 use crate::second_opinion::pending::{PendingAssessment, PendingAssessments};
 
 /// The assessments with the request in progress.
 pub(crate) struct Assessments {
     pending: PendingAssessments,
-    sending: Option<BoxFuture<'static, EventId>>,
+    sending: Option<BoxFuture<'static, (EventId, SendEnd)>>,
 }
 
 impl Assessments {
@@ -40,18 +40,25 @@ impl Assessments {
             && let Some((id, pending)) = self.pending.oldest()
         {
             let PendingAssessment { seq, new } = pending;
-            let sending = record_assessment(runtime.clone(), seq, new).map(move |_| id);
+            let sending = record_assessment(runtime.clone(), seq, new).map(move |end| (id, end));
             self.sending = Some(sending.boxed());
         }
     }
 
     /// Waits for the end of the request in progress. Dropping this future loses nothing.
-    pub(crate) async fn sent(&mut self) -> EventId {
+    pub(crate) async fn sent(&mut self) -> (EventId, SendEnd) {
         take_output(&mut self.sending).await
     }
 
-    /// Removes an assessment that was sent; returns the operation that deletes it.
-    pub(crate) fn remove(&mut self, id: EventId) -> Op {
-        self.pending.remove(id)
+    /// Ends an assessment that was sent; returns the operation that deletes it. A refused one stays
+    /// stored, and is sent again after the next start.
+    pub(crate) fn end(&mut self, id: EventId, end: SendEnd) -> Option<Op> {
+        match end {
+            SendEnd::Recorded | SendEnd::EventGone => Some(self.pending.remove(id)),
+            SendEnd::Refused => {
+                self.pending.refuse(id);
+                None
+            }
+        }
     }
 }

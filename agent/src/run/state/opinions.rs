@@ -98,6 +98,12 @@ impl Opinions {
         }
     }
 
+    /// Counts and logs an opinion that the runtime refused.
+    pub(crate) fn count_refused(&mut self, event: EventId) {
+        self.counts.refused += 1;
+        tracing::error!(%event, "second opinion refused; sent again after the next start");
+    }
+
     /// Events that never got an answer, since the agent's start.
     pub(crate) fn without_answer(&self) -> u64 {
         self.counts.without_answer

@@ -51,6 +51,7 @@ impl EmbeddedAgent {
             channels: Vec::new(),
             opinions: None,
             lookups: Vec::new(),
+            references: watchkeeper_config::ReferencesConfig::default(),
             api: None,
             memory: Default::default(),
             heartbeat: None,

@@ -80,9 +80,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         socket_mode: socket_mode(&values),
         inference: inference(&values),
         journal: journal(&values),
-        media: MediaConfig {
-            max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
-        },
+        media: media(&values),
         recordings: recordings(&values),
         history_bytes: values.whole("runtime.history_bytes").unwrap_or_default(),
         dry_run_roots: values.folders("runtime.dry_run_roots", &mut errors),
@@ -94,6 +92,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         agent: agent_bounds(&values),
         look: agent::look(&values, &mut errors),
         lookups: lookups::lookups(&values, &mut errors, &mut skipped),
+        references: lookups::references(&values),
         memory: memory(&values, &models),
         agent_api,
         archive: archive::archive(&values, &mut errors),
@@ -124,6 +123,12 @@ fn declared(values: &Values<'_>) -> Option<DeclaredSections> {
 fn socket_mode(values: &Values<'_>) -> u32 {
     let text = values.text("runtime.socket_mode");
     text.and_then(|text| parse_mode(&text)).unwrap_or(0o660)
+}
+
+fn media(values: &Values<'_>) -> MediaConfig {
+    MediaConfig {
+        max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
+    }
 }
 
 fn journal(values: &Values<'_>) -> JournalConfig {

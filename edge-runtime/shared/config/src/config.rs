@@ -18,7 +18,7 @@ use crate::archive::ArchiveConfig;
 use crate::channels::ChannelConfig;
 use crate::error::ConfigError;
 use crate::jobs::ScheduleConfig;
-use crate::lookups::LookupConfig;
+use crate::lookups::{LookupConfig, ReferencesConfig};
 use crate::permissions::PermissionsConfig;
 use crate::sinks::{SecretSource, SinksConfig};
 
@@ -72,6 +72,8 @@ pub struct Config {
     pub look: Option<LookConfig>,
     /// Look-ups for the chains of rules, in the order of their names.
     pub lookups: Vec<LookupConfig>,
+    /// How pictures of events are compared with reference pictures.
+    pub references: ReferencesConfig,
     /// How the agent's notes are searched.
     pub memory: MemoryConfig,
     /// Where the agent serves its API.

@@ -198,6 +198,12 @@ pub const SECTIONS: &[Section] = &[
                  connection. `watchkeeper lookup NAME VALUE` tries one.",
     },
     Section {
+        path: "agent.references",
+        effect: "How the source `reference NAME` of a chain compares the picture of an event with \
+                 sets of reference pictures \
+                 ([evidence.md](../guide/evidence.md#reference-pictures)).",
+    },
+    Section {
         path: "agent.memory",
         effect: "How notes are searched: always by their words, and by meaning where a small \
                  sentence embedding model is installed \
@@ -1243,6 +1249,22 @@ pub const KEYS: &[Key] = &[
         None,
         "",
         "`fields`: addition to the instructions, such as what the fields mean here.",
+    ),
+    key(
+        "agent.references.model",
+        Kind::Text,
+        Some("mobilenet-v2-features"),
+        "",
+        "Model that computes the vectors of pictures. After a change all of them are computed \
+         again.",
+    ),
+    key(
+        "agent.references.min_likeness",
+        Kind::Number(0.0, 0.99),
+        None,
+        "",
+        "Lowest likeness that is an answer, with confidence 0.70; 1 has 0.95. Default: as \
+         measured for the model; required for a model that was not measured.",
     ),
     key(
         "agent.jobs.*.plan",

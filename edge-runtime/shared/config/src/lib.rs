@@ -43,7 +43,7 @@ pub use config::{
 pub use error::{ConfigError, Origin};
 pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
 pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
-pub use lookups::{LookupConfig, LookupKind, LookupValue};
+pub use lookups::{LookupConfig, LookupKind, LookupValue, ReferencesConfig};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 pub use privacy::PrivacyMasks;
 pub use sinks::{HostRule, SecretSource, SinksConfig};

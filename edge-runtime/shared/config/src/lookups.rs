@@ -20,6 +20,15 @@ pub struct LookupConfig {
     pub kind: LookupKind,
 }
 
+/// How pictures of events are compared with reference pictures: `[agent.references]`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ReferencesConfig {
+    /// Model that computes the vectors.
+    pub model: String,
+    /// Lowest likeness that is an answer; absent: as measured for the model.
+    pub min_likeness: Option<f64>,
+}
+
 /// Kind of a look-up.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LookupKind {

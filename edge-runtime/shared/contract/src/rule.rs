@@ -88,7 +88,24 @@ pub struct RuleSpec {
 /// Most sources in [`DecideSpec::chain`].
 pub const MAX_CHAIN: usize = 12;
 /// Longest name of a source in characters.
-pub const MAX_SOURCE_NAME: usize = 40;
+pub const MAX_SOURCE_NAME: usize = 120;
+/// Most sets of reference pictures in one source.
+pub const MAX_REFERENCE_SETS: usize = 8;
+
+/// The sets of reference pictures that a source of a chain names: `reference NAME` or
+/// `reference NAME,NAME`. `None` for any other source.
+#[must_use]
+pub fn reference_sets(source: &str) -> Option<Vec<&str>> {
+    let names = source.strip_prefix("reference ")?;
+    Some(names.split(',').map(str::trim).collect())
+}
+
+/// Whether `name` may name a set of reference pictures: 1 to 40 of `a-z`, `0-9`, `-`, `_`.
+#[must_use]
+pub fn is_set_name(name: &str) -> bool {
+    let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
+    (1..=40).contains(&name.len()) && name.bytes().all(is_word)
+}
 
 /// Chain of sources that decides about the events of a rule. The event is recorded at once with the
 /// verdict `escalate`; the agent asks the sources one after another and adds one assessment.
@@ -96,8 +113,9 @@ pub const MAX_SOURCE_NAME: usize = 40;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DecideSpec {
-    /// Sources in the order in which they are asked: `box`, `code`, `text`, `model`, `person`, or
-    /// the name of a look-up (`[agent.lookups.NAME]` of the configuration). At most 12.
+    /// Sources in the order in which they are asked: `box`, `code`, `text`, `model`, `person`, the
+    /// name of a look-up (`[agent.lookups.NAME]` of the configuration), or `reference NAME,NAME`:
+    /// sets of reference pictures. At most 12.
     pub chain: Vec<String>,
     /// Gate at which later sources are not asked. Default `record`.
     #[serde(default, skip_serializing_if = "StopAt::is_default")]

@@ -20,8 +20,9 @@ use super::deployed::Deployed;
 use super::{MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
 use crate::history::Looks;
-use crate::journal::UserIntent;
+use crate::journal::{PipelineStart, UserIntent};
 use crate::pipeline::checkpoint::RestoredCheckpoint;
+use crate::pipeline::definition;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::plan::{self, Plan};
@@ -351,6 +352,7 @@ impl Manager {
         if let Some(mask) = self.class_mask(&spec.source) {
             run = run.masking(Arc::clone(mask));
         }
+        self.record_definition(&spec, run.rule_names());
         let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
         let services = Services {
             sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,
@@ -372,6 +374,27 @@ impl Manager {
                 format!("can't start a thread for the pipeline: {e}"),
             )
         })
+    }
+
+    /// Stores what the pipeline is from now on, for the bundles of its events. A store that refuses
+    /// it stops no pipeline: the bundles say that it is missing.
+    fn record_definition(&self, spec: &PipelineSpec, rules: &[String]) {
+        let start = PipelineStart {
+            pipeline: spec.id.clone(),
+            boot_id: self.parts.boot_id.to_string(),
+            mono_ms: clock::millis(self.parts.started.elapsed()),
+        };
+        let stored = definition::describe(spec, rules, None, Some(clock::wall()))
+            .map_err(|error| error.to_string())
+            .and_then(|text| {
+                let definitions = self.parts.journal.definitions();
+                definitions
+                    .add(start, &text)
+                    .map_err(|error| error.to_string())
+            });
+        if let Err(why) = stored {
+            tracing::warn!(pipeline = %spec.id, why, "its definition is not kept for bundles");
+        }
     }
 
     pub(super) fn handle(&self, id: &PipelineId) -> Result<Deployed, Problem> {

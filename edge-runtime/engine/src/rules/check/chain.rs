@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use watchkeeper_contract::rule::{DecideSpec, MAX_CHAIN, MAX_SOURCE_NAME, RuleSpec};
+use watchkeeper_contract::rule::{
+    DecideSpec, MAX_CHAIN, MAX_REFERENCE_SETS, MAX_SOURCE_NAME, RuleSpec, is_set_name,
+    reference_sets,
+};
 
 use super::Compiler;
 use crate::rules::plan::ReadingNeeds;
@@ -36,7 +39,8 @@ impl Compiler<'_> {
         }
         let can_decide = |name: &String| name != "box" && name != "person";
         if !chain.is_empty() && !chain.iter().any(can_decide) {
-            let message = "names no source that can decide; add code, text, model or a look-up";
+            let message = "names no source that can decide; add code, text, model, a \
+                           look-up or reference pictures";
             self.error("decide.chain", chain.join(", "), message);
         }
         let mut seen = BTreeSet::new();
@@ -45,9 +49,11 @@ impl Compiler<'_> {
             let is_word =
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
             let is_name = !name.is_empty() && name.chars().all(is_word);
-            if !is_name || name.len() > MAX_SOURCE_NAME {
-                let message = "is no name of a source; write box, code, text, model, person or \
-                               the name of a look-up";
+            let sets = reference_sets(name);
+            let is_source = sets.as_deref().map_or(is_name, are_sets) && name != "reference";
+            if !is_source || name.len() > MAX_SOURCE_NAME {
+                let message = "is no name of a source; write box, code, text, model, person, the \
+                               name of a look-up, or `reference NAME` with sets of pictures";
                 self.error(&field, name, message);
             }
             if !seen.insert(name) {
@@ -103,4 +109,11 @@ impl Compiler<'_> {
             (false, None) => None,
         }
     }
+}
+
+/// Whether these are different names of sets of reference pictures, not too many.
+fn are_sets(names: &[&str]) -> bool {
+    let different: BTreeSet<&&str> = names.iter().collect();
+    let is_bounded = names.len() <= MAX_REFERENCE_SETS && different.len() == names.len();
+    is_bounded && names.iter().all(|name| is_set_name(name))
 }

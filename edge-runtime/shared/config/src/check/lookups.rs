@@ -11,7 +11,7 @@ use crate::config::SkippedSections;
 use crate::error::ConfigError;
 use crate::lookups::{
     AnswerKind, Extraction, FieldsLookup, HeaderValue, HttpLookup, LookupConfig, LookupKind,
-    LookupValue, MAX_LOOKUPS, RESERVED_NAMES, TableLookup,
+    LookupValue, MAX_LOOKUPS, RESERVED_NAMES, ReferencesConfig, TableLookup,
 };
 
 const SECTION: &str = "agent.lookups";
@@ -43,6 +43,14 @@ const FIELDS: &[&str] = &["schema", "question"];
 const FILE_ENDING: &str = "_file";
 /// Most headers of a look-up.
 const MAX_HEADERS: usize = 16;
+
+/// Reads how reference pictures are compared.
+pub(super) fn references(values: &Values<'_>) -> ReferencesConfig {
+    ReferencesConfig {
+        model: values.text("agent.references.model").unwrap_or_default(),
+        min_likeness: values.number("agent.references.min_likeness"),
+    }
+}
 
 /// Reads the look-ups, in the order of their names. One with an error is left out.
 pub(super) fn lookups(

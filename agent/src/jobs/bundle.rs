@@ -4,51 +4,27 @@
 //! - A file that changes while the bundle is written makes it unsound, which the caller finds.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use watchkeeper_bundle::archive::is_name_byte;
 use watchkeeper_bundle::write::Contents;
 use watchkeeper_bundle::{JOB_LOG, MAX_FILES};
-use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::bundle::JobBundle;
 use watchkeeper_jobs::plan;
-use watchkeeper_jobs::run::{INFO, JobFolder, LOG, LogRecord, RESULTS, trajectory};
+use watchkeeper_jobs::run::{INFO, JobFolder, JobFolderError, LOG, LogRecord, RESULTS, trajectory};
 use watchkeeper_pictures::folder::JOB_MARKER;
-
-use super::super::exit::{Exit, Failure};
-use crate::jobs::jobs_of_user;
 
 /// Deepest folder below the output folder.
 const MAX_DEPTH: usize = 8;
 /// Most bytes of the original name in the name of a file.
 const MAX_STEM: usize = 60;
 
-/// Writes the bundle of the job with the ID `id`, or the begin of it.
-pub(super) async fn write(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(), Failure> {
-    let job = jobs_of_user()?.open(id)?;
-    if job.is_running()? {
-        let sentence = format!("job {} is running; wait for it or cancel it", job.info().id);
-        return Err(Failure::new(Exit::Failed, sentence));
-    }
-    let contents = collect(&job)?;
-    let (files, missing) = contents.describe();
-    let bundle = JobBundle {
-        id: job.info().id.clone(),
-        created_ms: job.info().created_ms,
-        files,
-        missing,
-    };
-    let signed = client.sign_job(&bundle).await?;
-    let mut out = BufWriter::new(out);
-    let written = contents.sign(signed).write(&mut out);
-    written
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the bundle: {error}")))
-}
-
-fn collect(job: &JobFolder) -> Result<Contents, Failure> {
+/// Gathers what the bundle of a job holds. The runtime signs the result of [`describe`].
+///
+/// # Errors
+/// When the log of the job can't be read.
+pub fn collect(job: &JobFolder) -> Result<Contents, JobFolderError> {
     let mut contents = Contents::default();
     let folder = job.path();
     add(&mut contents, INFO, &folder.join(INFO), None);
@@ -75,6 +51,18 @@ fn collect(job: &JobFolder) -> Result<Contents, Failure> {
     }
     add_output(&mut contents, &job.info().output);
     Ok(contents)
+}
+
+/// What the runtime signs.
+#[must_use]
+pub fn describe(job: &JobFolder, contents: &Contents) -> JobBundle {
+    let (files, missing) = contents.describe();
+    JobBundle {
+        id: job.info().id.clone(),
+        created_ms: job.info().created_ms,
+        files,
+        missing,
+    }
 }
 
 fn add(contents: &mut Contents, name: &str, path: &Path, original: Option<String>) {

@@ -1,0 +1,35 @@
+//! Arguments of `watchkeeper reference`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use watchkeeper_contract::id::EventSeq;
+
+#[derive(Debug, Clone, Subcommand)]
+pub enum ReferenceAction {
+    /// Add pictures to a set, from files or from events.
+    Add {
+        /// Name of the set, such as bay-3-truck.
+        name: String,
+        /// JPEG, PNG or WebP files of at most 10 MiB.
+        #[arg(required_unless_present = "event")]
+        files: Vec<PathBuf>,
+        /// Number of a record with a picture: what its event is about is cut out; repeatable.
+        #[arg(long, value_name = "NUMBER")]
+        event: Vec<EventSeq>,
+    },
+    /// List the sets.
+    List,
+    /// List the pictures of a set, and whether each has its vector.
+    Show {
+        /// Name of the set.
+        name: String,
+    },
+    /// Remove pictures from a set, or the whole set.
+    Remove {
+        /// Name of the set.
+        name: String,
+        /// Name of its file, or the begin of its SHA-256 [default: all of the set].
+        pictures: Vec<String>,
+    },
+}

@@ -1,0 +1,194 @@
+//! Routes of reference pictures: sets that chains compare the picture of an event with.
+//!
+//! - A picture is acknowledged once it is durable; its vector follows.
+//! - What changes a set is in the audit log: sets decide about events.
+
+use axum::Json;
+use axum::body::{Body as HttpBody, to_bytes};
+use axum::extract::{Path, Query as UrlQuery, State};
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_evidence::picture;
+use watchkeeper_evidence::reference::store::ReferenceError;
+use watchkeeper_http::body::{self, Body as JsonBody};
+use watchkeeper_http::{Refusal, refusal};
+use watchkeeper_store::durable::is_disk_refusal;
+
+use crate::api::app::App;
+use crate::references::ReferenceService;
+use crate::references::service::{SetSummary, ShownPicture, picture_of_record};
+
+/// Which pictures of a set.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct RemoveQuery {
+    /// Name of its file, or the begin of its SHA-256; default: all of the set.
+    picture: Option<String>,
+}
+
+/// A picture of an event as a reference.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventPicture {
+    /// Number of a record with a picture.
+    event: EventSeq,
+}
+
+/// Number of pictures that were removed.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct RemovedPictures {
+    removed: usize,
+}
+
+/// The sets, with the number of their pictures that have a vector.
+#[utoipa::path(get, path = "/references", tag = "references",
+    responses((status = 200, body = Vec<SetSummary>)))]
+pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<SetSummary>>, Refusal> {
+    access(&app, |references| references.list()).await.map(Json)
+}
+
+/// The pictures of a set, in the order in which they were added.
+#[utoipa::path(get, path = "/references/{set}", tag = "references",
+    params(("set" = String, Path)), responses((status = 200, body = Vec<ShownPicture>)))]
+pub(super) async fn show(
+    State(app): State<App>,
+    Path(set): Path<String>,
+) -> Result<Json<Vec<ShownPicture>>, Refusal> {
+    access(&app, move |references| references.show(&set))
+        .await
+        .map(Json)
+}
+
+/// Makes the body, a JPEG, PNG or WebP of at most 10 MiB, a picture of the set. `file` is its name.
+#[utoipa::path(put, path = "/references/{set}/{file}", tag = "references",
+    params(("set" = String, Path), ("file" = String, Path)),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses((status = 200, body = ShownPicture)))]
+pub(super) async fn put(
+    State(app): State<App>,
+    Path((set, file)): Path<(String, String)>,
+    body: HttpBody,
+) -> Result<Json<ShownPicture>, Refusal> {
+    // The semaphore is never closed.
+    let _place = app.shared.body_reads.clone().acquire_owned().await.ok();
+    let content = to_bytes(body, picture::MAX_BYTES).await.map_err(|_| {
+        let most = picture::MAX_BYTES;
+        Refusal::invalid(format!(
+            "the picture did not come whole, or has more than {most} bytes"
+        ))
+    })?;
+    add(&app, set, content.into(), file, None).await.map(Json)
+}
+
+/// Adds the picture of an event, as a chain would compare it: its bounding box where it has one.
+#[utoipa::path(post, path = "/references/{set}", tag = "references", request_body = EventPicture,
+    params(("set" = String, Path)), responses((status = 200, body = ShownPicture)))]
+pub(super) async fn add_event(
+    State(app): State<App>,
+    Path(set): Path<String>,
+    body: JsonBody,
+) -> Result<Json<ShownPicture>, Refusal> {
+    let EventPicture { event } = body::read(body::json(body)?)?;
+    let runtime = &app.shared.conversations.deps().client;
+    let content = picture_of_record(runtime, event).await;
+    let content = content.map_err(|why| Refusal::invalid(why).at("event", event.to_string()))?;
+    let file = format!("event-{event}.jpg");
+    add(&app, set, content, file, Some(event)).await.map(Json)
+}
+
+/// Removes a picture, or the whole set.
+#[utoipa::path(delete, path = "/references/{set}", tag = "references",
+    params(("set" = String, Path), RemoveQuery),
+    responses((status = 200, body = RemovedPictures)))]
+pub(super) async fn delete(
+    State(app): State<App>,
+    Path(set): Path<String>,
+    UrlQuery(query): UrlQuery<RemoveQuery>,
+) -> Result<Json<RemovedPictures>, Refusal> {
+    let of = set.clone();
+    let picture = query.picture;
+    let removed = access(&app, move |references| {
+        references.remove(&of, picture.as_deref())
+    });
+    let removed = removed.await?;
+    audit(
+        &app,
+        format!("removed {removed} reference pictures of {set}"),
+    )
+    .await;
+    Ok(Json(RemovedPictures { removed }))
+}
+
+async fn add(
+    app: &App,
+    set: String,
+    content: Vec<u8>,
+    file: String,
+    event: Option<EventSeq>,
+) -> Result<ShownPicture, Refusal> {
+    let name = set.clone();
+    let added = access(app, move |references| {
+        references.add(&name, &content, &file, event)
+    });
+    let added = added.await?;
+    let sentence = format!(
+        "added {} ({}) to the reference set {set}",
+        added.file, added.sha256
+    );
+    audit(app, sentence).await;
+    Ok(added)
+}
+
+/// Calls the service on a thread for files.
+async fn access<T, F>(app: &App, call: F) -> Result<T, Refusal>
+where
+    T: Send + 'static,
+    F: FnOnce(&ReferenceService) -> Result<T, ReferenceError> + Send + 'static,
+{
+    let service = app.shared.conversations.deps().references.clone();
+    let service = service.ok_or_else(|| {
+        let detail = "this agent has no reference pictures";
+        Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail)
+    })?;
+    let done = app.access_files(move |_| call(&service)).await?;
+    done.map_err(|error| refused(&error))
+}
+
+fn refused(error: &ReferenceError) -> Refusal {
+    use ReferenceError as E;
+    let sentence = error.to_string();
+    let (status, code) = match error {
+        E::Name(_) | E::Picture(_) | E::Ambiguous { .. } => return Refusal::invalid(sentence),
+        E::TooManySets | E::TooManyPictures(_) | E::TooManyBytes => return refusal::full(sentence),
+        E::UnknownSet { .. } | E::UnknownPicture { .. } => {
+            (StatusCode::NOT_FOUND, ProblemCode::NotFound)
+        }
+        E::Io { source, .. } if is_disk_refusal(source) => {
+            (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage)
+        }
+        E::Closed(_) | E::Damaged(_) | E::Io { .. } => {
+            (StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Storage)
+        }
+    };
+    Refusal::new(status, code, sentence)
+}
+
+/// Records a change in the audit log.
+async fn audit(app: &App, sentence: String) {
+    let deps = app.shared.conversations.deps();
+    let trace = Trace::new(&deps.home, app.entrypoint.name()).with_audit_limits(deps.audit);
+    let recorded = tokio::task::spawn_blocking(move || {
+        trace.note_or_log(
+            Timestamp::now(),
+            "references",
+            json!({ "sentence": sentence }),
+        );
+    });
+    // A failure is logged; the change is made.
+    recorded.await.ok();
+}
