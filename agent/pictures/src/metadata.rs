@@ -6,21 +6,28 @@ use std::io::Cursor;
 
 use exif::{Exif, In, Reader, Tag, Value};
 use image::metadata::Orientation;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::tz::Offset;
 
 use crate::place::Place;
 
 /// Longest name of a camera, in characters.
 const MAX_CAMERA_CHARS: usize = 80;
 
-/// Times of the exposure, best first.
-const TIMES: [Tag; 3] = [Tag::DateTimeOriginal, Tag::DateTimeDigitized, Tag::DateTime];
+/// Times of the exposure with their offsets from UTC, best first.
+const TIMES: [(Tag, Tag); 3] = [
+    (Tag::DateTimeOriginal, Tag::OffsetTimeOriginal),
+    (Tag::DateTimeDigitized, Tag::OffsetTimeDigitized),
+    (Tag::DateTime, Tag::OffsetTime),
+];
 
 /// What a file says of its exposure.
 #[derive(Debug, PartialEq)]
 pub struct Metadata {
     pub orientation: Orientation,
     pub taken: Option<DateTime>,
+    pub at: Option<Timestamp>,
     pub place: Option<Place>,
     pub camera: Option<String>,
 }
@@ -36,13 +43,17 @@ pub fn read(file: &[u8]) -> Metadata {
         return Metadata {
             orientation: Orientation::NoTransforms,
             taken: None,
+            at: None,
             place: None,
             camera: None,
         };
     };
+    let timed = |(time_tag, offset_tag)| Some((time(&exif, time_tag)?, offset_tag));
+    let timed = TIMES.into_iter().find_map(timed);
     Metadata {
         orientation: orientation(&exif),
-        taken: TIMES.into_iter().find_map(|tag| time(&exif, tag)),
+        taken: timed.map(|(taken, _)| taken),
+        at: timed.and_then(|(taken, tag)| offset(&exif, tag)?.to_timestamp(taken).ok()),
         place: place(&exif),
         camera: camera(&exif),
     }
@@ -82,6 +93,12 @@ fn time(exif: &Exif, tag: Tag) -> Option<DateTime> {
         0,
     )
     .ok()
+}
+
+fn offset(exif: &Exif, tag: Tag) -> Option<Offset> {
+    let mut time = exif::DateTime::from_ascii(b"2000:01:01 00:00:00").ok()?;
+    time.parse_offset(text(exif, tag)?.as_bytes()).ok()?;
+    Offset::from_seconds(i32::from(time.offset?) * 60).ok()
 }
 
 fn place(exif: &Exif) -> Option<Place> {
