@@ -3,7 +3,7 @@
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
-//!   by name. [`jobs`]: plans that the agent runs. [`about`] and [`observations`]: read-only
+//!   by name. [`jobs`]: plans that the agent runs; `submission_stream`: their planning. [`about`] and [`observations`]: read-only
 //!   routes.
 
 mod about;
@@ -15,6 +15,7 @@ mod problem;
 mod proposals;
 pub(super) mod review_link;
 mod reviews;
+mod submission_stream;
 mod talk;
 
 use axum::Json;
