@@ -134,3 +134,42 @@ fn camera(exif: &Exif) -> Option<String> {
         _ => model,
     })
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use exif::Field;
+    use exif::experimental::Writer;
+
+    use super::*;
+
+    #[test]
+    fn time_with_an_offset_has_an_instant_and_one_without_has_none() {
+        for (offset, expected) in [
+            (Some("+02:00"), Some("2026-03-29T10:00:00Z")),
+            (Some("-03:30"), Some("2026-03-29T15:30:00Z")),
+            (Some("local"), None),
+            (None, None),
+        ] {
+            let times = [(Tag::DateTimeOriginal, Some("2026:03:29 12:00:00"))];
+            let fields = times.into_iter().chain([(Tag::OffsetTimeOriginal, offset)]);
+            let fields: Vec<Field> = fields
+                .filter_map(|(tag, text)| {
+                    Some(Field {
+                        tag,
+                        ifd_num: In::PRIMARY,
+                        value: Value::Ascii(vec![text?.as_bytes().to_vec()]),
+                    })
+                })
+                .collect();
+            let mut writer = Writer::new();
+            fields.iter().for_each(|field| writer.push_field(field));
+            let mut file = Cursor::new(Vec::new());
+            writer.write(&mut file, false).unwrap();
+            let found = read(file.get_ref());
+            assert_eq!(found.taken, "2026-03-29T12:00:00".parse().ok());
+            let expected = expected.map(|at| at.parse().unwrap());
+            assert_eq!(found.at, expected, "{offset:?}");
+        }
+    }
+}

@@ -185,6 +185,10 @@ fn job_is_refined_kept_and_used_again_without_a_model() -> anyhow::Result<()> {
     for part in ["count: 3 → 2", "by: \\\"day\\\" → \\\"month\\\""] {
         ensure!(changes.contains(part), "{changes}");
     }
+    ensure!(
+        changes.contains(words) && !changes.contains('…'),
+        "cut: {changes}"
+    );
     let objects = run(&bench, &["refine", &first, words, "--output", "b"])?;
     let second = id_of(&objects)?;
     assert_eq!(pictures(&bench, "b/album")?, 2);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
+use watchkeeper_config::redact;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, anchor, difference, read, repair};
 use watchkeeper_jobs::planner::{
     NotUnderstood, PlanTemplate, absolute_folders, is_wish, plan, plan_in_part, understands,
@@ -25,6 +26,7 @@ use watchkeeper_llm::Client;
 use super::planner::{ModelPlan, ModelPlanner, PlanningError};
 use super::proposal::{FailedJob, PlanTask};
 use crate::blueprint::{BlueprintStore, Job};
+use crate::operations::grammar;
 use crate::permissions::Entrypoint;
 use crate::trace::Trace;
 
@@ -143,8 +145,8 @@ impl std::fmt::Debug for RequestPlanner {
 }
 
 impl RequestPlanner {
-    /// Returns whether a text is a request for a job: for the rules, a template or the cache, or by
-    /// its form.
+    /// Returns whether a text of a conversation is a request for a job: for the rules, a template or
+    /// the cache, or by its form.
     #[must_use]
     pub fn serves(&self, text: &str) -> bool {
         let now = Zoned::now().datetime();
@@ -157,7 +159,9 @@ impl RequestPlanner {
             let cached = self.templates.find_cached(text, &self.tools, now_ms);
             cached.is_ok_and(|found| found.is_some())
         };
-        understands(text, now) || is_wish(text, now) || kept() || is_cached()
+        // "get research/report" is a command of the archive and no folder.
+        let is_operation = || grammar::parse(text).is_some();
+        understands(text, now) || kept() || !is_operation() && (is_wish(text, now) || is_cached())
     }
 
     /// Plans a request at the time `now`. `accepts` bounds the plans of a language model.
@@ -229,12 +233,13 @@ impl RequestPlanner {
         Ok(planned(plan, PlannedBy::RulesInPart))
     }
 
-    /// The request as it is stored: with absolute folders.
+    /// The request as it is stored: without secrets, and with absolute folders.
     fn request(&self, text: &str) -> Result<String, Unplanned> {
+        let text = redact::said(text).unwrap_or_else(|| text.to_owned());
         if !self.has_current_folder {
-            return Ok(text.to_owned());
+            return Ok(text);
         }
-        absolute_folders(text).map_err(|error| Unplanned {
+        absolute_folders(&text).map_err(|error| Unplanned {
             sentence: format!("the current folder: {error}"),
             hint: None,
         })
@@ -272,8 +277,12 @@ impl RequestPlanner {
         let now_ms = Timestamp::now().as_millisecond();
         match self.templates.find_cached(text, &self.tools, now_ms) {
             Ok(Some(cached)) => {
+                let hint = match self.has_current_folder {
+                    true => " (--no-cache asks the language model)",
+                    false => "",
+                };
                 note(format!(
-                    "planned as an earlier request (--no-cache asks the language model): {}",
+                    "planned as an earlier request{hint}: {}",
                     cached.request
                 ));
                 Ok(Some(cached))
@@ -452,4 +461,50 @@ fn failed_job<'p>(job: &JobFolder, plan: &'p Plan) -> Result<FailedJob<'p>, Stri
         .failed
         .retain(|(name, _)| plan.steps.iter().any(|step| step.name == *name));
     Ok(failed_job)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_jobs::tools::picture_tools;
+
+    use super::*;
+
+    fn planner(home: &std::path::Path) -> RequestPlanner {
+        RequestPlanner {
+            tools: picture_tools(),
+            jobs: None,
+            templates: TemplateStore::new(home.join("templates")),
+            home: home.to_owned(),
+            open_model: None,
+            entrypoint: Entrypoint::Chat,
+            trace: Trace::new(home, Entrypoint::Chat.name()),
+            has_current_folder: false,
+        }
+    }
+
+    #[test]
+    fn password_of_a_request_is_not_stored_with_its_job() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "organise /srv/a by day, password: hunter2secret";
+        let request = planner(dir.path()).request(text).unwrap();
+        assert!(!request.contains("hunter2secret"), "{request}");
+    }
+
+    #[test]
+    fn commands_of_the_archive_and_questions_are_no_jobs() {
+        let dir = tempfile::tempdir().unwrap();
+        let planner = planner(dir.path());
+        for (text, expected) in [
+            ("organise /srv/a by day", true),
+            ("pick the moody ones of /srv/a", true),
+            ("get research/report", false),
+            ("remove research/report", false),
+            ("ingest folder::/srv/a as research", false),
+            ("what happened yesterday by camera", false),
+            ("tell me when a car parks at the gate today", false),
+        ] {
+            assert_eq!(planner.serves(text), expected, "{text}");
+        }
+    }
 }

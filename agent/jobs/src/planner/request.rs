@@ -144,10 +144,15 @@ impl Request {
 
     /// Returns whether it can only be a wish for files: "show me the latest event" is a question.
     pub(super) fn organises(&self) -> bool {
+        self.by.is_some() || self.keeps()
+    }
+
+    /// Returns whether it says which pictures are kept, or what is made of them.
+    pub(super) fn keeps(&self) -> bool {
         let by_look = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
         let cleans = self.without_duplicates || self.min_sharpness.is_some();
         let selects = self.best.is_some_and(by_look);
-        self.by.is_some() || selects || cleans || self.sheet || self.album
+        selects || cleans || self.sheet || self.album
     }
 }
 

@@ -17,35 +17,14 @@ const OPENINGS: [&str; 22] = [
 /// Verbs that name nothing but a job here, whatever follows.
 const ORGANISING: [&str; 4] = ["organise", "organize", "sort", "arrange"];
 
-/// Other first words of a request for a job.
-const BEGINNINGS: [&str; 26] = [
-    "album",
-    "build",
-    "choose",
-    "collect",
-    "contact",
-    "copy",
-    "create",
-    "drop",
-    "extract",
-    "find",
-    "gather",
-    "get",
-    "group",
-    "keep",
-    "last",
-    "leave",
-    "make",
-    "pick",
-    "put",
-    "rank",
-    "remove",
-    "select",
-    "show",
-    "this",
-    "today",
-    "yesterday",
+/// Verbs of requests for jobs that say which pictures.
+const BEGINNINGS: [&str; 19] = [
+    "album", "build", "choose", "collect", "contact", "copy", "create", "drop", "extract",
+    "gather", "group", "keep", "leave", "make", "pick", "put", "rank", "remove", "select",
 ];
+
+/// First words of requests for jobs that say which pictures are kept, and of questions.
+const UNCLEAR_BEGINNINGS: [&str; 7] = ["find", "get", "last", "show", "this", "today", "yesterday"];
 
 /// Words of questions, and of watches that wait for something.
 const QUESTIONS: [&str; 15] = [
@@ -71,16 +50,24 @@ pub fn is_wish(text: &str, now: DateTime) -> bool {
     if is_question || has_address {
         return false;
     }
+    let names_folder = || words.iter().any(|word| is_folder(word));
+    let read = || {
+        Request::read_in_part(text, now)
+            .ok()
+            .map(|(request, _)| request)
+    };
+    if has(&ORGANISING, first) {
+        return true;
+    }
+    if has(&BEGINNINGS, first) {
+        return read().is_some_and(|request| request.organises() || names_folder());
+    }
     let is_order = ORDERS.iter().any(|(order, _)| order == first);
-    let begins = has(&BEGINNINGS, first)
+    let is_unclear = has(&UNCLEAR_BEGINNINGS, first)
         || has(&PICTURE_WORDS, first)
         || number(first).is_some()
         || is_order;
-    has(&ORGANISING, first)
-        || begins
-            && Request::read_in_part(text, now).is_ok_and(|(request, _)| {
-                request.organises() || words.iter().any(|word| is_folder(word))
-            })
+    is_unclear && read().is_some_and(|request| request.keeps() || names_folder())
 }
 
 /// Whether a word is the path of a folder, as far as its name shows: that of a file has a dot.
@@ -119,6 +106,8 @@ mod tests {
             ),
             ("count the cars of last week by day", false),
             ("show yesterday's latest blue event", false),
+            ("show yesterday's tall people by camera", false),
+            ("show the best three of yesterday's tall people", true),
             (
                 "make rtsp://10.0.0.7/main a camera by day since 2026-01-01",
                 false,

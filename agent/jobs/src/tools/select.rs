@@ -124,7 +124,8 @@ fn rank_groups(groups: &mut [Group], order: Order) {
     let places: HashMap<&str, usize> = places.map(|(n, p)| (p.file.as_str(), n)).collect();
     groups.sort_by_key(|group| {
         let first = group.pictures.first();
-        first.and_then(|first| places.get(first.file.as_str()).copied())
+        let place = first.and_then(|first| places.get(first.file.as_str()));
+        place.copied().unwrap_or(usize::MAX)
     });
 }
 
@@ -260,5 +261,33 @@ impl Tool for Filter {
         });
         let summary = format!("{} of {number} pictures meet the conditions", kept.len());
         Ok(pictures_done(&kept, summary))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn groups_are_ordered_by_time_as_their_pictures_and_unknown_ones_last() {
+        let picture = |file: &str, taken: Option<&str>| json!({"file": file, "width": 4, "height": 3, "taken": taken});
+        let groups = json!([
+            {"name": "no day", "why": "", "pictures": [picture("c", None)]},
+            {"name": "first", "why": "", "pictures": [picture("a", Some("2026-03-01T10:00:00"))]},
+            {"name": "none", "why": "", "pictures": []},
+            {"name": "second", "why": "", "pictures": [picture("b", Some("2026-03-02T10:00:00"))]},
+        ]);
+        for (order, expected) in [
+            (Order::Newest, ["second", "first", "no day", "none"]),
+            (Order::Oldest, ["first", "second", "no day", "none"]),
+        ] {
+            let mut groups: Vec<Group> = serde_json::from_value(groups.clone()).unwrap();
+            rank_groups(&mut groups, order);
+            let names = groups.iter().map(|group| group.name.as_str());
+            assert!(names.eq(expected), "{order:?}");
+        }
     }
 }
