@@ -26,7 +26,7 @@ pub(super) async fn run(
     out: &Output,
 ) -> Result<(), Failure> {
     let text = args.text.join(" ");
-    if is_plain(args) && jobs::understands(&text) {
+    if is_plain(args) && jobs::serves(&text, config) {
         return organise(text, config, out).await;
     }
     let mut ask = Ask::new(client, config, out)?;

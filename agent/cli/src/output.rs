@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::exit::Failure;
 use watchkeeper_assistant::session::progress::ProgressStep;
-use watchkeeper_assistant::wording::printable;
+use watchkeeper_assistant::wording::{cut, printable};
 
 /// Writer of the command's results and notes. Clones share their state.
 #[derive(Debug, Clone)]
@@ -61,6 +61,16 @@ impl Output {
         if !self.0.json {
             self.write(&printable(text.as_ref()));
         }
+    }
+
+    /// Prints a line of result; on a terminal that is narrower, the end of it is cut.
+    pub fn line_that_fits(&self, text: String) {
+        // The width is known on a terminal only.
+        let width = Table::new().width().map(usize::from);
+        self.line(match width {
+            Some(width) if text.chars().count() > width => cut(text, width.saturating_sub(1)),
+            _ => text,
+        });
     }
 
     /// Prints text for another program unchanged, such as a shell script, also with `--json`.

@@ -11,6 +11,7 @@ mod refine;
 mod request;
 mod selection;
 mod template;
+mod wish;
 mod words;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ pub use request::NotUnderstood;
 use request::{Range, Request, Source};
 pub use selection::select_tools;
 pub use template::{NotReusable, PlanTemplate, template_name};
+pub use wish::is_wish;
 
 use crate::plan::{Call, Plan, Retry, Step};
 
@@ -173,6 +175,14 @@ fn build(text: &str, request: &Request) -> Plan {
         chain.add("best", "select_best", params, "the best ones");
         chain.groups = Some("${best.groups}".to_owned());
     }
+    if let Some(order) = request.order {
+        let params = json!({"pictures": chain.collection(), "by": order});
+        chain.add("order", "rank", params, "the order that is wanted");
+        match &mut chain.groups {
+            Some(groups) => "${order.groups}".clone_into(groups),
+            None => chain.pictures_of("order"),
+        }
+    }
     output(&mut chain, request, text);
     Plan {
         name: "plan-of-words".to_owned(),
@@ -221,8 +231,9 @@ fn source(chain: &mut Chain, request: &Request) {
 }
 
 fn needs_scores(request: &Request) -> bool {
-    let by_score = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
-    request.min_sharpness.is_some() || request.best.is_some_and(by_score)
+    let orders = [request.order, request.best.map(|(_, by)| by)];
+    let by_score = |by: &str| by == "quality" || by == "sharpness";
+    request.min_sharpness.is_some() || orders.into_iter().flatten().any(by_score)
 }
 
 /// The steps that write what was asked for; an album if nothing was.
@@ -293,6 +304,10 @@ mod tests {
                 "make a contact sheet of yesterday's cars",
                 "event_pictures since=\"2026-11-27T00:00:00\" until=\"2026-11-28T00:00:00\" \
                  what=\"car\" → contact_sheet",
+            ),
+            (
+                "organise ./a by day, oldest first",
+                "list_pictures folder=\"./a\" → group by=\"day\" → rank by=\"oldest\" → album",
             ),
             (
                 "remove duplicates from \"My Holiday\"",

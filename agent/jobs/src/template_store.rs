@@ -71,6 +71,13 @@ pub enum TemplateStoreError {
          letter"
     )]
     Name(String),
+    /// A template that is called by its name with other values than it takes.
+    #[error("template {name} takes {takes}; for example: {example}")]
+    Values {
+        name: String,
+        takes: String,
+        example: String,
+    },
     #[error("no template {name:?}; there are {}", known.join(", "))]
     Unknown { name: String, known: Vec<String> },
     #[error(
@@ -95,17 +102,31 @@ impl TemplateStore {
     /// Finds the kept template for a request, by its name or its words.
     ///
     /// # Errors
-    /// If the templates can't be read.
+    /// If the templates can't be read, or one is named with other values than it takes.
     pub fn find_template(&self, text: &str) -> Result<Option<FoundPlan>, TemplateStoreError> {
-        let found = self.templates()?.into_iter().find_map(|kept| {
+        let mut misused = None;
+        for kept in self.templates()? {
             let named = || kept.template.fill_named(&kept.name, text);
-            Some(FoundPlan {
-                plan: kept.template.fill(text).or_else(named)?,
-                request: kept.template.request().to_owned(),
-                name: Some(kept.name),
-            })
-        });
-        Ok(found)
+            if let Some(plan) = kept.template.fill(text).or_else(named) {
+                return Ok(Some(FoundPlan {
+                    plan,
+                    request: kept.template.request().to_owned(),
+                    name: Some(kept.name),
+                }));
+            }
+            if kept.template.is_named(&kept.name, text) {
+                misused = Some(kept);
+            }
+        }
+        let Some(KeptTemplate { name, template }) = misused else {
+            return Ok(None);
+        };
+        let (takes, example) = template.describe_values(&name);
+        Err(TemplateStoreError::Values {
+            name,
+            takes,
+            example,
+        })
     }
 
     /// Returns the kept templates, by name.

@@ -289,6 +289,8 @@ pub struct Context<'a> {
     pub(crate) deadline: Instant,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
     pub(crate) gauge: &'a Gauge,
+    /// Whether a schedule started the job: then it is no failure that no picture matches.
+    pub(crate) is_scheduled: bool,
 }
 
 impl fmt::Debug for Context<'_> {

@@ -3,11 +3,15 @@
 //! - Every picture is in exactly one group; those without the needed value are in one of their own,
 //!   the last.
 //! - Groups are ordered by their first picture's time, then by name.
+//! - Gaps are measured between instants. A picture with a local time only is where the clock of the
+//!   given zone showed it: after a gap of the clock, in the first pass of a repeated hour.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::picture::Picture;
@@ -43,10 +47,11 @@ pub enum By {
     Folder,
 }
 
+/// Groups pictures; local times without an instant are those of `zone`.
 #[must_use]
-pub fn group(pictures: Vec<Picture>, by: By) -> Vec<Group> {
+pub fn group(pictures: Vec<Picture>, by: By, zone: &TimeZone) -> Vec<Group> {
     let (mut groups, unknown) = match by {
-        By::Gap { minutes } => by_gap(pictures, minutes),
+        By::Gap { minutes } => by_gap(pictures, minutes, zone),
         By::Place { metres } => by_place(pictures, metres),
         _ => by_name(pictures, by),
     };
@@ -147,25 +152,31 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
     }
 }
 
-fn by_gap(pictures: Vec<Picture>, minutes: f64) -> Grouped {
+fn by_gap(pictures: Vec<Picture>, minutes: f64, zone: &TimeZone) -> Grouped {
     let mut unknown = Vec::new();
-    let mut timed: Vec<(DateTime, Picture)> = Vec::new();
+    let mut timed: Vec<(Timestamp, DateTime, Picture)> = Vec::new();
     for picture in pictures {
-        match picture.taken {
-            Some(taken) => timed.push((taken, picture)),
-            None => unknown.push(picture),
+        let placed = |taken: DateTime| Some(taken.to_zoned(zone.clone()).ok()?.timestamp());
+        let at = picture
+            .taken
+            .and_then(|taken| picture.at.or_else(|| placed(taken)));
+        match (at, picture.taken) {
+            (Some(at), Some(taken)) => timed.push((at, taken, picture)),
+            _ => unknown.push(picture),
         }
     }
-    timed.sort_by(|a, b| (a.0, &a.1.file).cmp(&(b.0, &b.1.file)));
+    timed.sort_by(|a, b| (a.0, &a.2.file).cmp(&(b.0, &b.2.file)));
     let mut groups: Vec<(DateTime, DateTime, Vec<Picture>)> = Vec::new();
-    for (taken, picture) in timed {
+    let mut before = Timestamp::MIN;
+    for (at, taken, picture) in timed {
         match groups.last_mut() {
-            Some((_, last, members)) if minutes_between(*last, taken) <= minutes => {
+            Some((_, last, members)) if minutes_between(before, at) <= minutes => {
                 *last = taken;
                 members.push(picture);
             }
             _ => groups.push((taken, taken, vec![picture])),
         }
+        before = at;
     }
     let groups: Vec<Group> = groups
         .into_iter()
@@ -181,7 +192,7 @@ fn by_gap(pictures: Vec<Picture>, minutes: f64) -> Grouped {
     (groups, unknown)
 }
 
-fn minutes_between(earlier: DateTime, later: DateTime) -> f64 {
+fn minutes_between(earlier: Timestamp, later: Timestamp) -> f64 {
     earlier.duration_until(later).as_secs_f64() / 60.0
 }
 
@@ -230,6 +241,7 @@ mod tests {
             width: 4,
             height: 3,
             taken: taken.map(|text| text.parse().unwrap()),
+            at: None,
             place: None,
             camera: None,
             class: None,
@@ -252,7 +264,7 @@ mod tests {
             picture("a", Some("2026-03-01T23:59:59")),
             picture("d", Some("2026-03-02T12:00:00")),
         ];
-        let groups = group(pictures, By::Day);
+        let groups = group(pictures, By::Day, &TimeZone::UTC);
         let expected = [("2026-03-01", 1), ("2026-03-02", 2), ("no day", 1)];
         assert_eq!(names(&groups), expected);
     }
@@ -261,9 +273,44 @@ mod tests {
     fn gap_is_between_neighbours_in_time() {
         let at = |minute| format!("2026-03-01T10:{minute:02}:00");
         let pictures = [0, 4, 8, 20].map(|minute| picture(&at(minute), Some(&at(minute))));
-        let groups = group(pictures.to_vec(), By::Gap { minutes: 5.0 });
+        let groups = group(pictures.to_vec(), By::Gap { minutes: 5.0 }, &TimeZone::UTC);
         let expected = [("2026-03-01 10:00:00", 3), ("2026-03-01 10:20:00", 1)];
         assert_eq!(names(&groups), expected);
+    }
+
+    #[test]
+    fn gap_is_one_of_instants_over_changes_of_the_clock() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        // As a camera writes it: the local time, without its offset.
+        let local = |at: &str| picture(at, Some(at));
+        // As an event has it.
+        let event = |at: &str| {
+            let at: Timestamp = at.parse().unwrap();
+            let taken = at.to_zoned(zone.clone()).datetime();
+            let mut picture = picture(&at.to_string(), Some(&taken.to_string()));
+            picture.at = Some(at);
+            picture
+        };
+        let by = By::Gap { minutes: 5.0 };
+        // In spring 01:59 and 03:01 are two minutes apart.
+        let spring = vec![
+            local("2026-03-29T03:01:00"),
+            event("2026-03-29T00:59:00Z"),
+            event("2026-03-29T01:03:00Z"),
+        ];
+        let groups = group(spring, by, &zone);
+        assert_eq!(names(&groups), [("2026-03-29 01:59:00", 3)]);
+        // In autumn 02:30 comes twice; the camera's is taken for the first.
+        let autumn = vec![
+            event("2026-10-25T01:31:00Z"),
+            local("2026-10-25T02:32:00"),
+            event("2026-10-25T00:30:00Z"),
+        ];
+        let groups = group(autumn, by, &zone);
+        assert_eq!(
+            names(&groups),
+            [("2026-10-25 02:30:00", 2), ("2026-10-25 02:31:00", 1)]
+        );
     }
 
     #[test]
@@ -279,6 +326,7 @@ mod tests {
         let groups = group(
             vec![at(50.0), at(50.0004), at(50.01)],
             By::Place { metres: 100.0 },
+            &TimeZone::UTC,
         );
         assert_eq!(
             names(&groups),
@@ -289,9 +337,9 @@ mod tests {
     #[test]
     fn folders_of_one_name_in_different_places_are_two_groups() {
         let pictures = ["/p/a/07/x", "/p/b/07/y"].map(|file| picture(file, None));
-        let groups = group(pictures.to_vec(), By::Folder);
+        let groups = group(pictures.to_vec(), By::Folder, &TimeZone::UTC);
         assert_eq!(names(&groups), [("a/07", 1), ("b/07", 1)]);
-        let groups = group(vec![picture("/p/a/x", None)], By::Folder);
+        let groups = group(vec![picture("/p/a/x", None)], By::Folder, &TimeZone::UTC);
         assert_eq!(names(&groups), [("a", 1)]);
     }
 
@@ -299,7 +347,7 @@ mod tests {
     fn zone_whose_name_begins_with_no_is_a_zone() {
         let mut parked = picture("x", Some("2026-03-01T10:00:00"));
         parked.zone = Some("no parking".to_owned());
-        let groups = group(vec![picture("y", None), parked], By::Zone);
+        let groups = group(vec![picture("y", None), parked], By::Zone, &TimeZone::UTC);
         assert_eq!(names(&groups), [("no parking", 1), ("no zone", 1)]);
     }
 
@@ -314,7 +362,7 @@ mod tests {
                 picture(&n.to_string(), taken.as_deref())
             }).collect();
             for by in [By::Gap { minutes: gap }, By::Hour, By::Day, By::Camera, By::Folder] {
-                let groups = group(pictures.clone(), by);
+                let groups = group(pictures.clone(), by, &TimeZone::UTC);
                 let mut files: Vec<String> = groups.into_iter()
                     .flat_map(|group| group.pictures).map(|picture| picture.file).collect();
                 files.sort();

@@ -6,21 +6,28 @@ use std::io::Cursor;
 
 use exif::{Exif, In, Reader, Tag, Value};
 use image::metadata::Orientation;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::tz::Offset;
 
 use crate::place::Place;
 
 /// Longest name of a camera, in characters.
 const MAX_CAMERA_CHARS: usize = 80;
 
-/// Times of the exposure, best first.
-const TIMES: [Tag; 3] = [Tag::DateTimeOriginal, Tag::DateTimeDigitized, Tag::DateTime];
+/// Times of the exposure with their offsets from UTC, best first.
+const TIMES: [(Tag, Tag); 3] = [
+    (Tag::DateTimeOriginal, Tag::OffsetTimeOriginal),
+    (Tag::DateTimeDigitized, Tag::OffsetTimeDigitized),
+    (Tag::DateTime, Tag::OffsetTime),
+];
 
 /// What a file says of its exposure.
 #[derive(Debug, PartialEq)]
 pub struct Metadata {
     pub orientation: Orientation,
     pub taken: Option<DateTime>,
+    pub at: Option<Timestamp>,
     pub place: Option<Place>,
     pub camera: Option<String>,
 }
@@ -36,13 +43,17 @@ pub fn read(file: &[u8]) -> Metadata {
         return Metadata {
             orientation: Orientation::NoTransforms,
             taken: None,
+            at: None,
             place: None,
             camera: None,
         };
     };
+    let timed = |(time_tag, offset_tag)| Some((time(&exif, time_tag)?, offset_tag));
+    let timed = TIMES.into_iter().find_map(timed);
     Metadata {
         orientation: orientation(&exif),
-        taken: TIMES.into_iter().find_map(|tag| time(&exif, tag)),
+        taken: timed.map(|(taken, _)| taken),
+        at: timed.and_then(|(taken, tag)| offset(&exif, tag)?.to_timestamp(taken).ok()),
         place: place(&exif),
         camera: camera(&exif),
     }
@@ -84,6 +95,12 @@ fn time(exif: &Exif, tag: Tag) -> Option<DateTime> {
     .ok()
 }
 
+fn offset(exif: &Exif, tag: Tag) -> Option<Offset> {
+    let mut time = exif::DateTime::from_ascii(b"2000:01:01 00:00:00").ok()?;
+    time.parse_offset(text(exif, tag)?.as_bytes()).ok()?;
+    Offset::from_seconds(i32::from(time.offset?) * 60).ok()
+}
+
 fn place(exif: &Exif) -> Option<Place> {
     let latitude = angle(exif, Tag::GPSLatitude, Tag::GPSLatitudeRef, "S")?;
     let longitude = angle(exif, Tag::GPSLongitude, Tag::GPSLongitudeRef, "W")?;
@@ -116,4 +133,43 @@ fn camera(exif: &Exif) -> Option<String> {
         Some(make) if !model.starts_with(&make) => format!("{make} {model}"),
         _ => model,
     })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use exif::Field;
+    use exif::experimental::Writer;
+
+    use super::*;
+
+    #[test]
+    fn time_with_an_offset_has_an_instant_and_one_without_has_none() {
+        for (offset, expected) in [
+            (Some("+02:00"), Some("2026-03-29T10:00:00Z")),
+            (Some("-03:30"), Some("2026-03-29T15:30:00Z")),
+            (Some("local"), None),
+            (None, None),
+        ] {
+            let times = [(Tag::DateTimeOriginal, Some("2026:03:29 12:00:00"))];
+            let fields = times.into_iter().chain([(Tag::OffsetTimeOriginal, offset)]);
+            let fields: Vec<Field> = fields
+                .filter_map(|(tag, text)| {
+                    Some(Field {
+                        tag,
+                        ifd_num: In::PRIMARY,
+                        value: Value::Ascii(vec![text?.as_bytes().to_vec()]),
+                    })
+                })
+                .collect();
+            let mut writer = Writer::new();
+            fields.iter().for_each(|field| writer.push_field(field));
+            let mut file = Cursor::new(Vec::new());
+            writer.write(&mut file, false).unwrap();
+            let found = read(file.get_ref());
+            assert_eq!(found.taken, "2026-03-29T12:00:00".parse().ok());
+            let expected = expected.map(|at| at.parse().unwrap());
+            assert_eq!(found.at, expected, "{offset:?}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use image::metadata::Orientation;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::{Deserialize, Serialize};
 use watchkeeper_vision::picture_file::{self, PictureFileError};
@@ -25,6 +26,9 @@ pub struct Picture {
     /// Local time of the exposure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<DateTime>,
+    /// Instant of the exposure: of an event, or where EXIF names the offset of its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
     /// Camera of the site, or maker and model from the file.
@@ -77,6 +81,7 @@ impl Picture {
         let Metadata {
             orientation,
             taken,
+            at,
             place,
             camera,
         } = metadata::read(&bytes);
@@ -89,6 +94,7 @@ impl Picture {
             width,
             height,
             taken,
+            at,
             place,
             camera,
             class: None,

@@ -100,6 +100,9 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
         notes.clone(),
         closing.clone(),
     ));
+    if let Some(jobs) = &conversations.deps().jobs {
+        jobs.set_model(conversations.deps().model.clone());
+    }
     if let Some(archive) = conversations.deps().archive.clone() {
         tokio::spawn(serve_archive(archive, closing.clone()));
     }

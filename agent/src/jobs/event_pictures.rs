@@ -365,8 +365,8 @@ async fn fetch(
         Err(error) if error.is_not_found() => return Ok(Kept::Lost),
         Err(error) => return Err(unreached(&error)),
     };
-    let taken = Timestamp::from_millisecond(event.at.unix_ms).ok();
-    let taken = taken.map(|time| time.to_zoned(TimeZone::system()).datetime());
+    let at = Timestamp::from_millisecond(event.at.unix_ms).ok();
+    let taken = at.map(|time| time.to_zoned(TimeZone::system()).datetime());
     let time = taken.map_or_else(String::new, |time| {
         time.strftime("%Y%m%d-%H%M%S").to_string()
     });
@@ -377,7 +377,7 @@ async fn fetch(
         fs::remove_file(&path).map_err(|error| unwritten(&path, &error))?;
         return Ok(Kept::Unreadable);
     };
-    picture.taken = taken;
+    (picture.taken, picture.at) = (taken, at);
     picture.camera = event.source.as_ref().map(ToString::to_string);
     picture.class.clone_from(&rule.label);
     picture.zone = rule.zone.clone().or_else(|| rule.line.clone());

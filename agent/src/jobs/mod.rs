@@ -4,6 +4,7 @@
 //!   people end, resume and delete them. [`request`] and [`status`]: what comes in and is shown.
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   [`scheduler`]: its clock, journal and file.
+//! - `planning`: requests in words, by a language model where the rules do not understand them.
 //! - [`job_trace`]: jobs in the trace and the audit log.
 //! - [`bundle`]: the evidence bundle of a job.
 //! - [`event_pictures`]: the tool that brings pictures of events.
@@ -21,6 +22,7 @@ pub mod event_pictures;
 pub mod job_trace;
 mod journal;
 mod of_schedule;
+mod planning;
 pub mod pool;
 pub mod request;
 mod schedule_file;

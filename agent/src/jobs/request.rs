@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
-use watchkeeper_jobs::run::{JobFolderError, JobId, ScheduledRun};
+use watchkeeper_jobs::run::{JobFolderError, JobId, Planned, ScheduledRun};
 use watchkeeper_jobs::tool::{Kind, Param};
 use watchkeeper_jobs::{Step, Toolbox, counted};
 
@@ -24,6 +24,8 @@ pub struct JobRequest {
     /// Where the request came in; a schedule's is the agent's own.
     pub channel: &'static str,
     pub schedule: Option<ScheduledRun>,
+    /// How the plan was made, if it was made from a request.
+    pub planned: Option<Planned>,
 }
 
 /// Why a request for a job fails.

@@ -316,6 +316,7 @@ impl ScheduleClock {
                 name: schedule.name.clone(),
                 key,
             }),
+            planned: None,
         };
         self.jobs.submit(request).map(|(job, _)| job)
     }

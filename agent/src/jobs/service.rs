@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_bundle::write::Contents;
@@ -27,6 +27,7 @@ use watchkeeper_jobs::{Toolbox, check_addresses};
 use super::bundle;
 use super::event_pictures::EventPictures;
 use super::job_trace;
+use super::planning::{MAX_PLANNING, PlanningModel};
 use super::pool::Pool;
 use super::request::{JobRequest, JobServiceError, require_allowed};
 use super::status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};
@@ -68,15 +69,18 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) jobs: Jobs,
-    tools: Toolbox,
+    pub(super) tools: Toolbox,
     /// Folder of the trace.
-    home: PathBuf,
+    pub(super) home: PathBuf,
     audit: AuditConfig,
     limits: JobLimits,
     pub(super) state: Mutex<State>,
     /// Held while jobs are removed, and while one is put back into the queue.
     pub(super) removing: Mutex<()>,
     schedules: Mutex<Vec<ScheduleStatus>>,
+    pub(super) model: OnceLock<PlanningModel>,
+    /// Places of requests that a language model plans.
+    pub(super) planning: Semaphore,
     /// Advances whenever something happens to a job.
     advances: watch::Sender<u64>,
 }
@@ -115,6 +119,8 @@ impl JobService {
             state: Mutex::default(),
             removing: Mutex::default(),
             schedules: Mutex::default(),
+            model: OnceLock::new(),
+            planning: Semaphore::new(MAX_PLANNING),
             advances: watch::Sender::new(0),
         }))
     }
@@ -199,7 +205,7 @@ impl JobService {
         let from = Provenance {
             entrypoint: Some(request.channel.to_owned()),
             schedule: request.schedule,
-            ..Provenance::default()
+            planned: request.planned,
         };
         let created = self.create(&repaired.plan, &request.origin, request.output, from);
         let id = match created {
@@ -288,21 +294,27 @@ impl JobService {
     }
 
     fn run(&self, id: &str, live: &Live) {
-        let job = match self.0.jobs.open_exact(id) {
+        let mut job = match self.0.jobs.open_exact(id) {
             Ok(job) => job,
             Err(error) => return tracing::error!("jobs: {error}"),
         };
         let trace = self.trace(job.info().from.entrypoint.as_deref());
         let runner = Runner::new(self.0.tools.clone(), self.0.jobs.clone());
-        let ended = runner.run(
-            &job,
-            &mut |event| self.on_event(id, &trace, live, &event),
-            &|| live.is_cancelled.load(Ordering::Relaxed),
-        );
-        if let Err(error) = &ended {
-            tracing::error!("jobs: job {id} broke off: {error}");
+        loop {
+            let ended = runner.run(
+                &job,
+                &mut |event| self.on_event(id, &trace, live, &event),
+                &|| live.is_cancelled.load(Ordering::Relaxed),
+            );
+            job_trace::ended(&trace, job.info(), &ended);
+            match ended {
+                Ok(Ended::Done) => self.cache_plan(&job),
+                Ok(Ended::Failed) if self.revise(&mut job) => continue,
+                Ok(Ended::Failed | Ended::Cancelled) => {}
+                Err(error) => tracing::error!("jobs: job {id} broke off: {error}"),
+            }
+            return;
         }
-        job_trace::ended(&trace, job.info(), &ended);
     }
 
     fn on_event(&self, id: &str, trace: &Trace, live: &Live, event: &JobEvent<'_>) {
@@ -418,9 +430,11 @@ impl JobService {
             )
         };
         let summary = job.summary()?;
-        let state = match is_waiting {
-            true => "waiting",
-            false => summary.state.name(),
+        let state = match summary.state {
+            _ if is_waiting => "waiting",
+            // The language model may revise the rest of the plan.
+            JobState::Failed if live.is_some() => JobState::Running.name(),
+            state => state.name(),
         };
         Ok(JobStatus {
             job: info.id.clone(),
@@ -432,6 +446,7 @@ impl JobService {
             output: info.output.display().to_string(),
             entrypoint: info.from.entrypoint.clone(),
             schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
+            planned: info.from.planned.clone(),
             running: live.map(|live| live.progress()).unwrap_or_default(),
         })
     }

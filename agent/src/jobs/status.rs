@@ -1,6 +1,7 @@
 //! What the API and `watchkeeper status` show of jobs.
 
 use serde::Serialize;
+use watchkeeper_jobs::run::Planned;
 
 /// A job of the agent.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -23,6 +24,10 @@ pub struct JobStatus {
     /// Name of the schedule that started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
+    /// How the plan was made, if it was made from a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub planned: Option<Planned>,
     /// Steps that run now.
     pub running: Vec<StepProgress>,
 }

@@ -274,6 +274,42 @@ fn missed_schedule_runs_once_and_not_again_after_kills() -> anyhow::Result<()> {
 }
 
 #[test]
+fn scheduled_job_without_a_picture_is_done_and_says_so() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    fs::create_dir_all(bench.path("photos"))?;
+    let request = format!(
+        "organise {} by day and keep the 3 best",
+        bench.path("photos").display()
+    );
+    bench.configure(&format!(
+        "[agent.jobs.weekly]\nrequest = {request:?}\ncron = \"0 6 * * MON\"\ncatch_up = true\n"
+    ))?;
+    store_past(&bench, &[("weekly", None)])?;
+    let site = Site::of(bench)?;
+    let weekly = wait_up_to(LONG, "the job", || {
+        let is_over =
+            |schedule: &Value| schedule["state"] == "done" || schedule["state"] == "failed";
+        site.schedule("weekly").filter(is_over)
+    })?;
+    let job = site.job(weekly["job"].as_str().context("no job")?)?;
+    assert_eq!(job["state"], "done", "{job}");
+    ensure!(
+        job["log"].to_string().contains("no picture matched"),
+        "{job}"
+    );
+    let health = site.api.json("GET", "/v1/health", None)?;
+    ensure!(
+        !health["reasons"].to_string().contains("weekly"),
+        "{health}"
+    );
+    // A person who asks wants to know at once.
+    let body = json!({"request": request});
+    let submitted = site.submit_plan(&body)?;
+    site.wait_for_state(&submitted, "failed")?;
+    Ok(())
+}
+
+#[test]
 fn cancelled_job_is_not_resumed_by_a_restart_but_by_a_person() -> anyhow::Result<()> {
     let site = Site::new("")?;
     let id = site.submit_plan(&json!({"plan": SLOW}))?;

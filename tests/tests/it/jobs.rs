@@ -183,6 +183,45 @@ fn misspelt_plan_is_repaired_and_an_invalid_one_lists_all_faults() -> anyhow::Re
 }
 
 #[test]
+fn run_and_validate_name_the_same_faults() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    write_pictures(&bench.path("photos"), 3)?;
+    // One of form, one of meaning, one of an address, and one that a repair takes away.
+    let invalid = PLAN
+        .replace("tool: list_pictures", "tool: list_pictures, colour: red")
+        .replace("measure_quality", "measure_qualty")
+        .replace("count: 12", "count: none")
+        .replace(
+            "${best.pictures}",
+            "job://20200101-000000-abc/best/pictures",
+        );
+    fs::write(bench.path("invalid.yaml"), invalid)?;
+    let errors = |action: &str| -> anyhow::Result<String> {
+        let out = job(&bench, &[action, "invalid.yaml"])?.output()?;
+        assert_eq!(out.status.code(), Some(2), "{action}");
+        Ok(String::from_utf8(out.stderr)?)
+    };
+    let validated = errors("validate")?;
+    assert_eq!(errors("run")?, validated);
+    for part in [
+        "colour",
+        "measure_qualty",
+        "\"none\"",
+        "20200101-000000-abc",
+        "repair: ",
+    ] {
+        ensure!(validated.contains(part), "{part}: {validated}");
+    }
+    let counted = PLAN
+        .replace("{folder: photos}", "{folder: photos, count: \"2\"}")
+        .replace("count: 12", "count: \"${inputs.count}\"");
+    fs::write(bench.path("counted.yaml"), counted)?;
+    let objects = run(&bench, &["run", "counted.yaml"])?;
+    assert_eq!(objects[0]["message"], "repaired: input count: \"2\" is 2");
+    Ok(())
+}
+
+#[test]
 fn pictures_of_events_are_brought_with_camera_class_and_zone() -> anyhow::Result<()> {
     let bench = Bench::new(&format!(
         "[sources.street]\nuri = {STREET:?}\npace = \"native\"\n"

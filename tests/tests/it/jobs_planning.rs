@@ -185,6 +185,10 @@ fn job_is_refined_kept_and_used_again_without_a_model() -> anyhow::Result<()> {
     for part in ["count: 3 → 2", "by: \\\"day\\\" → \\\"month\\\""] {
         ensure!(changes.contains(part), "{changes}");
     }
+    ensure!(
+        changes.contains(words) && !changes.contains('…'),
+        "cut: {changes}"
+    );
     let objects = run(&bench, &["refine", &first, words, "--output", "b"])?;
     let second = id_of(&objects)?;
     assert_eq!(pictures(&bench, "b/album")?, 2);
@@ -201,6 +205,15 @@ fn job_is_refined_kept_and_used_again_without_a_model() -> anyhow::Result<()> {
         &["plan", "monthly ./other 1", "--run", "--output", "c"],
     )?;
     assert_eq!(pictures(&bench, "c/album")?, 1);
+    let wrong = job(&bench, &["plan", "monthly 1 ./other"])?.output()?;
+    let errors = String::from_utf8(wrong.stderr)?;
+    let takes = "template monthly takes these values in this order, or none: a folder, a number";
+    ensure!(
+        wrong.status.code() == Some(2) && errors.contains(takes),
+        "{errors}"
+    );
+    let example = format!("for example: monthly {} 2", bench.path("photos").display());
+    ensure!(errors.contains(&example), "{errors}");
     // `ask` knows the templates of its user too.
     let asked = watchkeeper_tests::person::ask(&bench, &["monthly"])?;
     ensure!(

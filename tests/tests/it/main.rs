@@ -47,6 +47,7 @@ mod holding;
 mod hostile_models;
 mod injection;
 mod jobs;
+mod jobs_by_model;
 mod jobs_planning;
 mod lessons;
 mod memory;

@@ -1,16 +1,21 @@
-//! Plans of jobs by a language model, for requests that the rules do not understand.
+//! Plans of jobs for requests in words; by a language model where the rules do not understand one.
 //!
+//! - [`request_planner`] decides who plans a request, for every entrypoint.
 //! - [`proposal`] checks what a model proposes; [`prompt`] is what it reads; both are sans-IO.
 //!   [`planner`] calls it, within the blueprint's bounds of calls and money.
 //! - A proposed plan is checked and repaired as one of a file. It reads no folder and no other job
 //!   that the user did not name, and leaves the steps that are done as they are.
 //! - Names of files, errors and summaries stand only in results of the tool.
 //!
-//! Not here: rules and templates (`watchkeeper-jobs`), running.
+//! Not here: rules and templates (`watchkeeper-jobs`), running, progress bars.
 
 pub mod planner;
 pub mod prompt;
 pub mod proposal;
+pub mod request_planner;
 
 pub use planner::{ModelPlan, ModelPlanner, PlanningError};
 pub use proposal::{FailedJob, PlanTask};
+pub use request_planner::{
+    ModelShare, OpenModel, PlannedRequest, PlanningEvent, RequestPlanner, Unplanned,
+};

@@ -148,7 +148,7 @@ impl Chat<'_> {
         if command == Some(ChatCommand::Quit) {
             return Turn::End;
         }
-        if command.is_none() && self.session.is_idle() && jobs::understands(line) {
+        if command.is_none() && self.session.is_idle() && jobs::serves(line, self.config) {
             return self.organise(line.to_owned(), cancelled).await;
         }
         if let Some(ChatCommand::Agents(AgentCommand::Manual { action, parameters })) = &command

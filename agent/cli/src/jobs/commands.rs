@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use watchkeeper_agent::jobs::toolbox;
+use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_config::Config;
-use watchkeeper_jobs::plan::{Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, read_text, repair};
+use watchkeeper_jobs::plan::{
+    Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, read_parts, read_text, repair,
+};
 use watchkeeper_jobs::run::{JobFolderError, JobLimits, Jobs, RunError};
 use watchkeeper_jobs::template_store::TemplateStore;
 use watchkeeper_jobs::{Toolbox, counted};
@@ -30,11 +33,6 @@ pub(crate) fn jobs_of_user() -> Result<Jobs, Failure> {
     Ok(Jobs::new(state_folder()?.join(FOLDER)))
 }
 
-/// Opens the templates of the user.
-pub(super) fn user_templates() -> Result<TemplateStore, Failure> {
-    Ok(TemplateStore::new(state_folder()?.join(TEMPLATES)))
-}
-
 /// Tools and jobs of this user.
 pub(super) struct JobCommands {
     pub(super) tools: Toolbox,
@@ -45,16 +43,19 @@ pub(super) struct JobCommands {
     pub(super) is_for_agent: bool,
     limits: JobLimits,
     pub(super) trace: Trace,
+    /// The user's state folder.
+    pub(super) home: PathBuf,
+    pub(super) entrypoint: Entrypoint,
 }
 
 impl JobCommands {
-    /// Opens what a command needs; `channel` names it in the trace.
+    /// Opens what a command needs; `channel` names it in the trace, [`CHANNEL`] or an entrypoint.
     pub(super) fn new(config: &Config, channel: &'static str) -> Result<Self, Failure> {
         let (state, limits) = (state_folder()?, config.agent.job_limits);
         Ok(Self {
             tools: toolbox(&config.runtime_socket),
             jobs: jobs_of_user()?,
-            templates: user_templates()?,
+            templates: TemplateStore::new(state.join(TEMPLATES)),
             limits: JobLimits {
                 max_jobs: limits.max_jobs,
                 max_bytes: limits.max_bytes,
@@ -63,6 +64,11 @@ impl JobCommands {
             trace: Trace::new(&state, channel).with_audit_limits(config.agent.audit),
             config: config.clone(),
             is_for_agent: false,
+            home: state,
+            entrypoint: match channel == Entrypoint::Chat.name() {
+                true => Entrypoint::Chat,
+                false => Entrypoint::Ask,
+            },
         })
     }
 
@@ -76,6 +82,18 @@ impl JobCommands {
         Ok(plan)
     }
 
+    /// Reads a plan and replaces its inputs. All faults are reported together.
+    pub(super) fn plan_of_file(&self, args: JobRunArgs) -> Result<Plan, Failure> {
+        let name = args.file.display().to_string();
+        let (mut plan, form) = read_parts(&read_file(&args.file)?);
+        if let Some(plan) = &mut plan {
+            set_inputs(plan, args.inputs)?;
+        }
+        self.assess(plan.as_ref(), form).require_repairable(&name)?;
+        // Without a plan a fault of form is left.
+        plan.ok_or_else(|| invalid(&name, &[]))
+    }
+
     pub(super) fn repair(&self, plan: Plan, name: &str) -> Result<Repaired, Failure> {
         repair(plan, &self.tools).map_err(|left| {
             let repairs = left
@@ -87,14 +105,8 @@ impl JobCommands {
     }
 }
 
-pub(super) fn no_current_folder(error: std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("the current folder: {error}"))
-}
-
-/// Reads a plan and replaces its inputs.
-pub(super) fn plan_of_file(args: JobRunArgs) -> Result<Plan, Failure> {
-    let mut plan = read_plan(&args.file)?;
-    for (key, value) in args.inputs {
+fn set_inputs(plan: &mut Plan, inputs: Vec<(String, String)>) -> Result<(), Failure> {
+    for (key, value) in inputs {
         let Some(input) = plan.inputs.get_mut(&key) else {
             let known = match plan.inputs.is_empty() {
                 true => "no inputs".to_owned(),
@@ -109,7 +121,11 @@ pub(super) fn plan_of_file(args: JobRunArgs) -> Result<Plan, Failure> {
             _ => serde_json::from_str(&value).unwrap_or(Value::String(value)),
         };
     }
-    Ok(plan)
+    Ok(())
+}
+
+pub(super) fn no_current_folder(error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("the current folder: {error}"))
 }
 
 pub(super) fn read_plan(file: &Path) -> Result<Plan, Failure> {

@@ -5,6 +5,7 @@
 //! - A plan is repaired before it is run, and each change is printed. A plan that stays invalid is
 //!   printed with all its faults.
 
+mod assessment;
 mod commands;
 mod execution;
 mod of_agent;
@@ -19,20 +20,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use watchkeeper_agent::jobs::toolbox;
+use watchkeeper_assistant::jobs::PlannedRequest;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
-use watchkeeper_jobs::plan::{CheckedPlan, Fault, check, read, read_parts, repair, schema};
+use watchkeeper_jobs::counted;
+use watchkeeper_jobs::plan::{CheckedPlan, check, read, read_parts, schema};
 use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState, trajectory};
-use watchkeeper_jobs::{absent_folders, check_addresses, counted, planner};
 
-use super::args::{Global, JobAction, JobArgs, JobOutput, JobPlanArgs, JobRunArgs};
+use super::args::{Global, JobAction, JobArgs, JobPlanArgs, JobRunArgs};
 use super::configuration;
 use super::exit::Failure;
 use super::output::Output;
 pub(super) use commands::jobs_of_user;
-use commands::{CHANNEL, JobCommands, invalid, plan_of_file, read_file, read_plan, user_templates};
+use commands::{CHANNEL, JobCommands, invalid, read_file, read_plan};
 use of_agent::AgentJobs;
-use planning::PlannedJob;
 
 pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
@@ -90,16 +91,14 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
     }
 }
 
-/// Returns whether a request is one for a job: the rules understand it, or the user keeps a
-/// template for it.
-pub(super) fn understands(text: &str) -> bool {
-    let now = jiff::Zoned::now().datetime();
-    let kept = || user_templates().ok()?.find_template(text).ok()?;
-    planner::understands(text, now) || kept().is_some()
+/// Returns whether a request is one for a job.
+pub(super) fn serves(text: &str, config: &Config) -> bool {
+    let commands = JobCommands::new(config, CHANNEL);
+    commands.is_ok_and(|commands| commands.planner().serves(text))
 }
 
-/// Runs a request of the chat that [`understands`] accepts, as a job until it ends or
-/// `is_cancelled` is set: shows its plan, its progress and its files.
+/// Runs a request of the chat that [`serves`] accepts, as a job until it ends or `is_cancelled` is
+/// set: shows its plan, its progress and its files.
 pub(super) fn answer_in_chat(
     text: &str,
     config: &Config,
@@ -107,12 +106,7 @@ pub(super) fn answer_in_chat(
     out: &Output,
 ) -> Result<(), Failure> {
     let commands = JobCommands::new(config, Entrypoint::Chat.name())?;
-    let PlannedJob { plan, planned } = commands.plan_words(text, true, out)?;
-    let steps = plan.steps.iter().map(|step| step.call.tool.clone());
-    let steps: Vec<String> = steps.collect();
-    out.object(&json!({"type": "plan", "plan": plan}));
-    out.line(format!("Plan: {}", steps.join(", ")));
-    let job = commands.create(plan, text, Some(planned), None, out)?;
+    let job = commands.plan_and_create(text, out)?;
     commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
 }
 
@@ -147,27 +141,31 @@ pub(super) fn run_tool(
     commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
 }
 
-/// Runs a request in plain English that [`understands`] accepts, as `job plan --run` does.
+/// Runs a request in plain English that [`serves`] accepts, as `job plan --run` does.
 pub(super) fn answer(text: &str, config: &Config, out: &Output) -> Result<(), Failure> {
-    let args = JobPlanArgs {
-        words: vec![text.to_owned()],
-        run: true,
-        no_cache: false,
-        output: JobOutput { output: None },
-    };
-    JobCommands::new(config, Entrypoint::Ask.name())?.plan(args, out)
+    let commands = JobCommands::new(config, Entrypoint::Ask.name())?;
+    let job = commands.plan_and_create(text, out)?;
+    commands.run_to_end(job, out)
 }
 
 impl JobCommands {
     fn run_file(&self, args: JobRunArgs, out: &Output) -> Result<(), Failure> {
         let origin = args.file.display().to_string();
         let output = args.output.clone();
-        self.create_and_run(plan_of_file(args)?, &origin, None, &output, out)
+        let plan = self.plan_of_file(args)?;
+        self.create_and_run(plan, &origin, None, &output, out)
+    }
+
+    /// Plans a request, shows the plan, and creates its job.
+    fn plan_and_create(&self, text: &str, out: &Output) -> Result<JobFolder, Failure> {
+        let planned = self.plan_words(text, true, out)?;
+        show::plan(&planned, out);
+        self.create(planned.plan, text, Some(planned.planned), None, out)
     }
 
     fn plan(&self, args: JobPlanArgs, out: &Output) -> Result<(), Failure> {
         let text = args.words.join(" ");
-        let PlannedJob { plan, planned } = self.plan_words(&text, !args.no_cache, out)?;
+        let PlannedRequest { plan, planned, .. } = self.plan_words(&text, !args.no_cache, out)?;
         if args.run {
             return self.create_and_run(plan, &text, Some(planned), &args.output, out);
         }
@@ -180,48 +178,8 @@ impl JobCommands {
 
     fn validate(&self, file: &Path, out: &Output) -> Result<(), Failure> {
         let name = file.display().to_string();
-        let (plan, mut faults) = read_parts(&read_file(file)?);
-        let number = plan.as_ref().map_or(0, |plan| plan.steps.len());
-        let mut left = faults.clone();
-        let (mut changes, mut absent) = (Vec::new(), Vec::new());
-        if let Some(plan) = plan {
-            let addresses = check_addresses(&plan, &self.jobs);
-            left.extend(addresses.clone());
-            faults.extend(addresses);
-            absent = absent_folders(&plan, &self.tools);
-            faults.extend(check(plan.clone(), &self.tools).err().unwrap_or_default());
-            match repair(plan, &self.tools) {
-                Ok(repaired) => changes = repaired.changes,
-                Err(unrepaired) => {
-                    left.extend(unrepaired.faults);
-                    changes = unrepaired.changes;
-                }
-            }
-        }
-        if faults.is_empty() {
-            let done = json!({"valid": true, "steps": number, "absent_folders": absent});
-            out.both(&done, || {
-                format!("{name}: valid, {}", counted(number, "step"))
-            });
-            if !out.is_json() {
-                let notes = absent.iter();
-                notes.for_each(|folder| out.note(format!("there is no folder {folder}")));
-            }
-            return Ok(());
-        }
-        let texts =
-            |faults: &[Fault]| -> Vec<String> { faults.iter().map(ToString::to_string).collect() };
-        let changes: Vec<String> = changes.iter().map(ToString::to_string).collect();
-        out.object(
-            &json!({"valid": false, "faults": texts(&faults), "repairs": changes,
-            "unrepaired": texts(&left)}),
-        );
-        let repairs = changes.iter().map(|change| format!("repair: {change}"));
-        let ends = match left.len() {
-            0 => "`job run` repairs all of them".to_owned(),
-            number => format!("{} can't be repaired", counted(number, "fault")),
-        };
-        Err(invalid(&name, &faults).with(repairs).with([ends]))
+        let (plan, form) = read_parts(&read_file(file)?);
+        self.assess(plan.as_ref(), form).show(&name, out)
     }
 
     fn explain(&self, what: &Path, out: &Output) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 use super::super::args::{JobAction, JobOutput, JobPlanArgs};
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
-use super::commands::{JobCommands, plan_of_file};
+use super::commands::JobCommands;
 use super::progress::Progress;
 use super::show::{self, ShownJob};
 use watchkeeper_jobs::Plan;
@@ -67,7 +67,7 @@ impl AgentJobs {
         match action {
             JobAction::Run(args) => {
                 let (origin, output) = (args.file.display().to_string(), args.output.clone());
-                let plan = plan_of_file(args)?;
+                let plan = commands.plan_of_file(args)?;
                 self.submit(plan, &origin, output, commands, out)
             }
             JobAction::Plan(args) if args.run => self.submit_words(args, commands, out),

@@ -7,8 +7,8 @@
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde_json::json;
-use watchkeeper_assistant::jobs::PlanTask;
-use watchkeeper_jobs::plan::{CheckedPlan, Plan, difference, read};
+use watchkeeper_assistant::jobs::{PlanTask, PlannedRequest};
+use watchkeeper_jobs::plan::{Plan, difference, read};
 use watchkeeper_jobs::planner::{Refinement, absolute_folders, plan_refined};
 use watchkeeper_jobs::run::{JobFolder, Planned, PlannedBy};
 
@@ -16,7 +16,6 @@ use super::super::args::JobRefineArgs;
 use super::super::exit::Failure;
 use super::super::output::Output;
 use super::commands::{JobCommands, invalid, no_current_folder};
-use super::planning::PlannedJob;
 
 /// Fewest letters of an ID before the words: "2 best" is a wish.
 const MIN_ID: usize = 8;
@@ -37,7 +36,7 @@ impl JobCommands {
             out.line(format!("job {} with these changes:", job.info().id));
             changes
                 .iter()
-                .for_each(|change| out.line(format!("  {change}")));
+                .for_each(|change| out.line_that_fits(format!("  {change}")));
         }
         if args.dry_run {
             return Ok(());
@@ -67,7 +66,7 @@ impl JobCommands {
         old: &Plan,
         words: &str,
         out: &Output,
-    ) -> Result<PlannedJob, Failure> {
+    ) -> Result<PlannedRequest, Failure> {
         let words = absolute_folders(words).map_err(no_current_folder)?;
         let info = job.info();
         let now = Zoned::now();
@@ -96,7 +95,11 @@ impl JobCommands {
             let refinements = planned.refinements.iter().map(String::as_str).zip(times);
             let plan = plan_refined(&planned.request, refinements, at.datetime(), &title);
             if let Ok(plan) = plan {
-                return Ok(PlannedJob { plan, planned });
+                return Ok(PlannedRequest {
+                    plan,
+                    planned,
+                    by_model: None,
+                });
             }
         }
         let refinement = Refinement::read(&words, now.datetime());
@@ -106,7 +109,11 @@ impl JobCommands {
             .and_then(|refinement| refinement.edit(old));
         if let Some(plan) = edited {
             planned.by = PlannedBy::Edited;
-            return Ok(PlannedJob { plan, planned });
+            return Ok(PlannedRequest {
+                plan,
+                planned,
+                by_model: None,
+            });
         }
         if self.config.llm.is_none() {
             let why = refinement.err().map_or_else(
@@ -120,12 +127,15 @@ impl JobCommands {
             words: &words,
             now: now.datetime(),
         };
-        let accepts = |_: &CheckedPlan| Vec::new();
-        let made = self.ask_model(&planned.request, &at, &task, &accepts, out);
+        let made = self.ask_model(&planned.request, &at, &task, out);
         let made = made.map_err(|error| Failure::input(error.to_string()))?;
         planned.by = PlannedBy::Model;
         let plan = made.plan.plan().clone();
-        Ok(PlannedJob { plan, planned })
+        Ok(PlannedRequest {
+            plan,
+            planned,
+            by_model: None,
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use watchkeeper_assistant::jobs::PlannedRequest;
 use watchkeeper_assistant::wording::cut;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
 use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
@@ -21,6 +22,29 @@ const MAX_ORIGIN: usize = 60;
 pub(super) fn yaml(plan: &Plan) -> Result<String, Failure> {
     let failed = |error| Failure::new(Exit::Failed, format!("the plan can't be printed: {error}"));
     serde_saphyr::to_string(plan).map_err(failed)
+}
+
+/// Prints a plan before it is run; one of a language model with all its values.
+pub(super) fn plan(made: &PlannedRequest, out: &Output) {
+    let PlannedRequest {
+        plan,
+        planned,
+        by_model,
+    } = made;
+    out.object(&json!({"type": "plan", "plan": plan, "by": planned.by,
+        "by_model": by_model}));
+    let steps = plan.steps.iter();
+    let tools: Vec<&str> = steps.clone().map(|step| step.call.tool.as_str()).collect();
+    out.line(format!(
+        "Plan, {}: {}",
+        planned_by(planned),
+        tools.join(", ")
+    ));
+    if matches!(planned.by, PlannedBy::Model | PlannedBy::Cache) {
+        let inputs = plan.inputs.iter();
+        inputs.for_each(|(key, value)| out.line(format!("  {key}: {value}")));
+        steps.for_each(|step| out.line(format!("  {}: {}", step.name, step.call)));
+    }
 }
 
 /// A job as it is listed, of a user or of the agent.

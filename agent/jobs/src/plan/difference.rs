@@ -2,10 +2,9 @@
 
 use serde_json::Value;
 
-use super::fault::shown;
-use super::{Call, Plan, Step};
+use super::{Plan, Step};
 
-/// Returns one line for each input and step that was added, dropped or changed.
+/// Returns one line for each input and step that was added, dropped or changed, with whole values.
 #[must_use]
 pub fn difference(old: &Plan, new: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
@@ -13,7 +12,7 @@ pub fn difference(old: &Plan, new: &Plan) -> Vec<String> {
         match old.inputs.get(key) {
             Some(before) if before == value => {}
             Some(before) => lines.push(change(&format!("input {key}"), before, value)),
-            None => lines.push(format!("+ input {key}: {}", shown(value))),
+            None => lines.push(format!("+ input {key}: {value}")),
         }
     }
     let gone = old
@@ -24,7 +23,7 @@ pub fn difference(old: &Plan, new: &Plan) -> Vec<String> {
     for step in &new.steps {
         match find(old, &step.name) {
             Some(before) => changed_step(before, step, &mut lines),
-            None => lines.push(format!("+ step {}: {}", step.name, described(&step.call))),
+            None => lines.push(format!("+ step {}: {}", step.name, step.call)),
         }
     }
     let gone = old
@@ -40,13 +39,13 @@ fn find<'p>(plan: &'p Plan, name: &str) -> Option<&'p Step> {
 }
 
 fn change(what: &str, old: &Value, new: &Value) -> String {
-    format!("{what}: {} → {}", shown(old), shown(new))
+    format!("{what}: {old} → {new}")
 }
 
 fn changed_step(old: &Step, new: &Step, lines: &mut Vec<String>) {
     let name = &new.name;
     if old.call.tool != new.call.tool {
-        let (was, is) = (&old.call.tool, described(&new.call));
+        let (was, is) = (&old.call.tool, &new.call);
         lines.push(format!("step {name}: {was} → {is}"));
         return;
     }
@@ -54,7 +53,7 @@ fn changed_step(old: &Step, new: &Step, lines: &mut Vec<String>) {
         match old.call.params.get(key) {
             Some(before) if before == value => {}
             Some(before) => lines.push(change(&format!("step {name}: {key}"), before, value)),
-            None => lines.push(format!("step {name}: + {key}: {}", shown(value))),
+            None => lines.push(format!("step {name}: + {key}: {value}")),
         }
     }
     let gone = (old.call.params.keys()).filter(|key| !new.call.params.contains_key(*key));
@@ -66,11 +65,4 @@ fn changed_step(old: &Step, new: &Step, lines: &mut Vec<String>) {
     if others(old) != others(new) {
         lines.push(format!("step {name}: its order, tries or alternatives"));
     }
-}
-
-/// A call in one line.
-fn described(call: &Call) -> String {
-    let params = call.params.iter();
-    let params: Vec<String> = params.map(|(k, v)| format!("{k}: {}", shown(v))).collect();
-    format!("{} ({})", call.tool, params.join(", "))
 }

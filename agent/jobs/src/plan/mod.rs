@@ -22,6 +22,7 @@ mod scores;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -104,6 +105,15 @@ pub struct Call {
     pub tool: String,
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
+}
+
+/// One line: the tool with its parameters.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let params = self.params.iter();
+        let params: Vec<String> = params.map(|(k, v)| format!("{k}: {v}")).collect();
+        write!(f, "{} ({})", self.tool, params.join(", "))
+    }
 }
 
 /// How often a step is tried.

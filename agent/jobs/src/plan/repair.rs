@@ -61,6 +61,7 @@ pub fn repair(mut plan: Plan, tools: &Toolbox) -> Result<Repaired, Unrepaired> {
         tools_and_params(step, tools, &mut changes);
     }
     references(&mut plan, tools, &mut changes);
+    inputs(&mut plan, tools, &mut changes);
     dependencies(&mut plan, &mut changes);
     cycles(&mut plan, &mut changes);
     let listed: Vec<String> = plan.steps.iter().map(|step| step.name.clone()).collect();
@@ -224,6 +225,30 @@ fn corrected(
         }
     }
     (better != *reference).then_some(better)
+}
+
+/// Converts inputs as [`converted`] does, if all parameters that take one take the new value.
+fn inputs(plan: &mut Plan, tools: &Toolbox, changes: &mut Vec<Change>) {
+    let Plan { inputs, steps, .. } = plan;
+    for (key, value) in inputs {
+        let takes = |given: &Value| {
+            let text = given.as_str().map(reference::parse);
+            matches!(text, Some(reference::Text::Reference(r)) if r.owner == INPUTS && r.key == *key)
+        };
+        let calls = steps.iter().flat_map(Step::calls);
+        let kinds: Vec<Kind> = calls
+            .flat_map(|call| {
+                let taking = call.params.iter().filter(|(_, given)| takes(given));
+                taking.filter_map(|(name, _)| Some(tools.spec(&call.tool)?.param(name)?.kind))
+            })
+            .collect();
+        let better = kinds.iter().find_map(|kind| converted(*kind, value));
+        let fits = |better: &Value| kinds.iter().all(|kind| kind.refuse(better).is_none());
+        if let Some(better) = better.filter(fits) {
+            report(changes, "", format!("input {key}: {value} is {better}"));
+            *value = better;
+        }
+    }
 }
 
 /// Corrects or drops names in `depends_on`.

@@ -126,6 +126,20 @@ fn input_must_fit_the_parameter_that_uses_it() {
 }
 
 #[test]
+fn input_that_is_written_as_a_text_is_repaired_where_all_take_the_number() {
+    let written = GOOD.replace("count: 3", "count: \"3\"");
+    let (plan, changes) = repaired(&written);
+    assert_eq!(plan.inputs["count"], json!(3));
+    assert_eq!(changes, ["input count: \"3\" is 3"]);
+    // As the name of a folder it is a text.
+    let both = written
+        .replace("folder: ./photos, ", "")
+        .replace("inputs.folder", "inputs.count");
+    let plan = read_text(&both).unwrap();
+    assert!(repair(plan, &picture_tools()).is_err());
+}
+
+#[test]
 fn folder_is_written_out_or_one_whole_input() {
     for written in [
         "${inputs.folder}${inputs.count}",

@@ -22,6 +22,8 @@ const FILLERS: [&str; 13] = [
 pub struct Refinement {
     count: Option<u64>,
     order: Option<&'static str>,
+    /// Order in which the pictures are shown.
+    shown: Option<&'static str>,
     /// `Some(None)`: without groups.
     by: Option<Option<&'static str>>,
     name: Option<String>,
@@ -49,6 +51,7 @@ impl Refinement {
             camera: words.camera(),
             sheet: words.take(&["contact", "sheet"]),
             album: words.take(&["album"]),
+            shown: words.shown_order(),
             ..Self::default()
         };
         if let Some((count, order)) = words.order_and_count() {
@@ -82,6 +85,7 @@ impl Refinement {
             let (count, order) = request.best.unwrap_or((FEW, "quality"));
             request.best = Some((self.count.unwrap_or(count), self.order.unwrap_or(order)));
         }
+        request.order = self.shown.or(request.order);
         if let Some(by) = self.by {
             request.by = by;
         }
@@ -114,6 +118,9 @@ impl Refinement {
         }
         if let Some(order) = rest.order.take() {
             changes.push(("select_best", "by", json!(order)));
+        }
+        if let Some(order) = rest.shown.take() {
+            changes.push(("rank", "by", json!(order)));
         }
         if let Some(Some(by)) = rest.by {
             rest.by = None;
@@ -268,6 +275,14 @@ mod tests {
                 ],
             ),
             ("only 5", &["step best: count: 3 → 5"]),
+            ("newest first", &["+ step order: rank (by: \"newest\""]),
+            (
+                "the 2 best, sharpest first",
+                &[
+                    "+ step order: rank (by: \"sharpness\"",
+                    "step best: count: 3 → 2",
+                ],
+            ),
             (
                 "call it \"best of spring\"",
                 &["step album: name: \"album\" → \"best of spring\""],
@@ -295,6 +310,8 @@ mod tests {
     fn refinements_add_up_and_take_each_other_back() {
         let same: [String; 0] = [];
         assert_eq!(refined(REQUEST, &["only 5", "only 3"]), same);
+        let orders = ["newest first", "oldest first"];
+        assert_eq!(refined(REQUEST, &orders), refined(REQUEST, &orders[1..]));
         assert_eq!(
             refined(REQUEST, &["without duplicates", "with duplicates"]),
             same

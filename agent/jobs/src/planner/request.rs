@@ -41,7 +41,9 @@ impl fmt::Display for NotUnderstood {
              or: the best 10 pictures of last week's cars. Groups are by ",
         )?;
         let groupings: Vec<&str> = GROUPINGS.iter().map(|(word, _)| *word).collect();
-        f.write_str(&groupings.join(", "))
+        let orders: Vec<&str> = ORDERS.iter().map(|(word, _)| *word).collect();
+        let (groupings, orders) = (groupings.join(", "), orders.join(", "));
+        write!(f, "{groupings}; choices are the {orders}")
     }
 }
 
@@ -73,6 +75,8 @@ pub(super) struct Request {
     pub(super) by: Option<&'static str>,
     /// Pictures to keep, of each group where there are groups, and by what order.
     pub(super) best: Option<(u64, &'static str)>,
+    /// Order in which the pictures are shown.
+    pub(super) order: Option<&'static str>,
     pub(super) without_duplicates: bool,
     /// Least sharpness of a picture, from 0 to 1.
     pub(super) min_sharpness: Option<f64>,
@@ -104,6 +108,7 @@ impl Request {
         let without_blurred = words.without(&["blurred", "blurry", "unsharp"]);
         let sheet = words.take(&["contact", "sheet"]);
         let album = words.take(&["album"]);
+        let order = words.shown_order();
         let best = words.best();
         let by = words.grouping();
         let mut left = words.left();
@@ -127,6 +132,7 @@ impl Request {
             camera,
             by,
             best,
+            order,
             without_duplicates,
             min_sharpness: without_blurred.then_some(SHARP),
             name: None,
@@ -138,10 +144,15 @@ impl Request {
 
     /// Returns whether it can only be a wish for files: "show me the latest event" is a question.
     pub(super) fn organises(&self) -> bool {
+        self.by.is_some() || self.keeps()
+    }
+
+    /// Returns whether it says which pictures are kept, or what is made of them.
+    pub(super) fn keeps(&self) -> bool {
         let by_look = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
         let cleans = self.without_duplicates || self.min_sharpness.is_some();
         let selects = self.best.is_some_and(by_look);
-        self.by.is_some() || selects || cleans || self.sheet || self.album
+        selects || cleans || self.sheet || self.album
     }
 }
 
@@ -345,6 +356,16 @@ impl Words {
     fn best(&mut self) -> Option<(u64, &'static str)> {
         let (count, order) = self.order_and_count()?;
         Some((count.unwrap_or(FEW), order))
+    }
+
+    /// `newest first`: the order in which pictures are shown.
+    pub(super) fn shown_order(&mut self) -> Option<&'static str> {
+        let known = ORDERS.iter().filter(|(word, _)| *word != "first");
+        let (word, order) = known
+            .into_iter()
+            .find(|(word, _)| self.find(&[word, "first"]).is_some())?;
+        self.take(&[word, "first"]);
+        Some(order)
     }
 
     /// The order, and the number if one is given.

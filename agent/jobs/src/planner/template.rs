@@ -102,13 +102,44 @@ impl PlanTemplate {
         self.with(slots.map(|((_, given), places)| (given, places)))
     }
 
+    /// Returns whether a text is `NAME` or `NAME VALUE…`, whatever the values are.
+    pub(crate) fn is_named(&self, name: &str, text: &str) -> bool {
+        let given = Pattern::read(text);
+        given.plain_words().eq([name]) && given.words.first().is_some_and(|word| word == name)
+    }
+
+    /// Returns the values that the template takes by its name, and an example.
+    pub(crate) fn describe_values(&self, name: &str) -> (String, String) {
+        let own = Pattern::read(&self.request).values;
+        let free = own.iter().zip(&self.places).filter(|(_, p)| !p.is_empty());
+        let (mut kinds, mut example) = (Vec::new(), name.to_owned());
+        for (value, _) in free {
+            let (kind, written) = match value {
+                SlotValue::Number(number) => ("a number", number.to_string()),
+                SlotValue::Date(date) => ("a date", date.clone()),
+                SlotValue::Text(text) if text.contains('/') && !text.contains(' ') => {
+                    ("a folder", text.clone())
+                }
+                SlotValue::Text(text) => ("a text in quotation marks", format!("{text:?}")),
+            };
+            kinds.push(kind);
+            example = format!("{example} {written}");
+        }
+        let takes = match kinds.as_slice() {
+            [] => "no values".to_owned(),
+            [one] => format!("{one}, or no value"),
+            all => format!("these values in this order, or none: {}", all.join(", ")),
+        };
+        (takes, example)
+    }
+
     /// Returns the plan for the words `NAME` or `NAME VALUE…`, with a value for each free slot.
     #[must_use]
     pub fn fill_named(&self, name: &str, text: &str) -> Option<Plan> {
-        let given = Pattern::read(text);
-        if !given.plain_words().eq([name]) || given.words.first().is_none_or(|w| w != name) {
+        if !self.is_named(name, text) {
             return None;
         }
+        let given = Pattern::read(text);
         let own = Pattern::read(&self.request).values;
         let free = own.iter().zip(&self.places).filter(|(_, p)| !p.is_empty());
         let is_kind = |(own, given): (&SlotValue, &SlotValue)| {

@@ -16,6 +16,7 @@ use super::folder::{JobFolder, Jobs, RunLock, finished};
 use super::log::{JobLog, LogError, LogLine, LogRecord, StepResult};
 use crate::plan::reference::{self, Address, INPUTS, Reference};
 use crate::plan::{Call, CheckedPlan, Fault, Step, check, read};
+use crate::target::{part, remove};
 use crate::tool::{Context, Gauge, ToolError, ToolOutput, Toolbox};
 
 /// Longest time until a cancellation is noticed, and between two reports of progress.
@@ -283,6 +284,7 @@ impl Shared<'_> {
             deadline: Instant::now() + Duration::from_secs(step.timeout_s),
             is_cancelled: &is_cancelled,
             gauge,
+            is_scheduled: self.job.info().from.schedule.is_some(),
         };
         tool.run(params, &context)
     }
@@ -377,6 +379,9 @@ impl Shared<'_> {
                     AfterFailure::Again { in_ } => Some(in_),
                     AfterFailure::Alternative | AfterFailure::GivenUp => None,
                 };
+                if again_in.is_none() {
+                    self.remove_partial(&step.name);
+                }
                 let why = error.to_string();
                 self.log.append(LogRecord::Failed {
                     step: step.name.clone(),
@@ -395,6 +400,18 @@ impl Shared<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Removes what a step that failed has begun in the output folder. What the disk refuses stays
+    /// until the step is done again.
+    fn remove_partial(&self, step: &str) {
+        let output = &self.job.info().output;
+        let claims = lock(&self.claims);
+        for (name, _) in claims.iter().filter(|(_, owner)| *owner == step) {
+            for path in [part(output, name), output.join(name)] {
+                remove(&path).ok();
+            }
+        }
     }
 
     fn log_skipped(&self, failed: &Step, execution: &Execution<'_>) -> Result<(), RunError> {

@@ -90,6 +90,30 @@ impl Tool for Wait {
     }
 }
 
+/// Fails after it has written, with and without a name.
+struct Half;
+
+impl Tool for Half {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "half",
+            about: "",
+            params: &[],
+            outputs: &[TEXT],
+        }
+    }
+
+    fn run(&self, _: Map<String, Value>, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
+        let whole = context.target("whole.txt")?;
+        fs::write(whole.part(), "x").unwrap();
+        whole.publish()?;
+        let half = context.target("half")?;
+        fs::create_dir(half.part()).unwrap();
+        fs::write(half.part().join("x.txt"), "x").unwrap();
+        Err(ToolError::Permanent("the rest is missing".to_owned()))
+    }
+}
+
 struct Bench {
     dir: tempfile::TempDir,
     note: Arc<Note>,
@@ -101,7 +125,11 @@ impl Bench {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let note = Arc::new(Note::default());
-        let tools = Toolbox::new(vec![Arc::clone(&note) as Arc<dyn Tool>, Arc::new(Wait)]);
+        let tools = Toolbox::new(vec![
+            Arc::clone(&note) as Arc<dyn Tool>,
+            Arc::new(Wait),
+            Arc::new(Half),
+        ]);
         Self {
             runner: Runner::new(tools.clone(), Jobs::new(dir.path().join("jobs"))),
             dir,
@@ -191,6 +219,23 @@ fn transient_failure_is_tried_again_and_a_permanent_one_is_not() {
     assert_eq!(calls.iter().filter(|call| *call == "alone").count(), 1);
     // What does not need the failed step is done.
     assert!(job.result("b").is_ok() && job.result("c").is_err());
+}
+
+#[test]
+fn failed_step_leaves_no_files_and_those_of_others_stay() {
+    let bench = Bench::new();
+    let other = json!({"name": "other", "tool": "note", "params": {"text": "y"}});
+    let plan =
+        bench.plan(json!([other, {"name": "half", "tool": "half", "depends_on": ["other"]}]));
+    let output = bench.dir.path().join("out");
+    let job = bench.jobs().create(&plan, "test", Some(&output)).unwrap();
+    assert_eq!(bench.run(&job), Ended::Failed);
+    let left = fs::read_dir(&output)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
+    left.sort();
+    assert_eq!(left, [".watchkeeper-job", "other.txt"]);
 }
 
 #[test]

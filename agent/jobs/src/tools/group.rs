@@ -1,5 +1,6 @@
 //! `group`: pictures by time, place, camera, class, zone or folder.
 
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::Picture;
@@ -75,7 +76,7 @@ impl Tool for GroupPictures {
             _ => By::Day,
         };
         let number = counted(params.pictures.len(), "picture");
-        let groups = group(params.pictures, by);
+        let groups = group(params.pictures, by, &TimeZone::system());
         let made = counted(groups.len(), "group");
         let summary = format!("{number} in {made} by {}", params.by);
         Ok(groups_done(&groups, summary))

@@ -1,9 +1,11 @@
 //! `rank`, `select_best` and `filter`.
 
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::select::{Order, rank};
-use watchkeeper_pictures::{Picture, Trait};
+use watchkeeper_pictures::{Group, Picture, Trait};
 
 use super::common::{
     COUNT, Collection, FROM, GROUPS, OF_PICTURES, PICTURES, groups_done, pictures_done,
@@ -67,7 +69,7 @@ pub(super) struct Rank;
 
 #[derive(Debug, Deserialize)]
 struct RankParams {
-    pictures: Vec<Picture>,
+    pictures: Collection,
     by: Option<String>,
 }
 
@@ -75,9 +77,16 @@ impl Tool for Rank {
     fn spec(&self) -> &'static ToolSpec {
         &ToolSpec {
             name: "rank",
-            about: "Orders pictures, best first.",
-            params: &[OF_PICTURES, BY],
-            outputs: &[PICTURES, COUNT],
+            about: "Orders pictures, best first: all, or those of each group. By time, groups too.",
+            params: &[
+                Param {
+                    kind: Kind::Collection,
+                    about: "Pictures, or groups of pictures.",
+                    ..OF_PICTURES
+                },
+                BY,
+            ],
+            outputs: &[PICTURES, COUNT, GROUPS],
         }
     }
 
@@ -86,21 +95,38 @@ impl Tool for Rank {
     }
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
-        let RankParams { mut pictures, by } = read(params)?;
+        let RankParams { pictures, by } = read(params)?;
         let order = order(by.as_deref());
-        require_scores(order, &pictures)?;
-        rank(&mut pictures, order);
-        let first = pictures
-            .first()
-            .map(|first| format!("; first {}", first.name()));
+        let mut groups = pictures.into_groups("ranked");
+        for group in &mut groups {
+            require_scores(order, &group.pictures)?;
+            rank(&mut group.pictures, order);
+        }
+        if matches!(order, Order::Newest | Order::Oldest) {
+            rank_groups(&mut groups, order);
+        }
+        let first = groups.iter().find_map(|group| group.pictures.first());
+        let first = first.map(|first| format!("; first {}", first.name()));
         let by = by.unwrap_or_else(|| "quality".to_owned());
         let first = first.unwrap_or_default();
-        let summary = format!(
-            "{} ranked by {by}{first}",
-            counted(pictures.len(), "picture")
-        );
-        Ok(pictures_done(&pictures, summary))
+        let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
+        let summary = format!("{} ranked by {by}{first}", counted(number, "picture"));
+        Ok(groups_done(&groups, summary))
     }
+}
+
+/// Orders groups as their first pictures.
+fn rank_groups(groups: &mut [Group], order: Order) {
+    let firsts = groups.iter().filter_map(|group| group.pictures.first());
+    let mut firsts: Vec<Picture> = firsts.cloned().collect();
+    rank(&mut firsts, order);
+    let places = firsts.iter().enumerate();
+    let places: HashMap<&str, usize> = places.map(|(n, p)| (p.file.as_str(), n)).collect();
+    groups.sort_by_key(|group| {
+        let first = group.pictures.first();
+        let place = first.and_then(|first| places.get(first.file.as_str()));
+        place.copied().unwrap_or(usize::MAX)
+    });
 }
 
 #[derive(Debug)]
@@ -237,5 +263,33 @@ impl Tool for Filter {
         let number = counted(number, "picture");
         let summary = format!("{} of {number} met the conditions", kept.len());
         Ok(pictures_done(&kept, summary))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn groups_are_ordered_by_time_as_their_pictures_and_unknown_ones_last() {
+        let picture = |file: &str, taken: Option<&str>| json!({"file": file, "width": 4, "height": 3, "taken": taken});
+        let groups = json!([
+            {"name": "no day", "why": "", "pictures": [picture("c", None)]},
+            {"name": "first", "why": "", "pictures": [picture("a", Some("2026-03-01T10:00:00"))]},
+            {"name": "none", "why": "", "pictures": []},
+            {"name": "second", "why": "", "pictures": [picture("b", Some("2026-03-02T10:00:00"))]},
+        ]);
+        for (order, expected) in [
+            (Order::Newest, ["second", "first", "no day", "none"]),
+            (Order::Oldest, ["first", "second", "no day", "none"]),
+        ] {
+            let mut groups: Vec<Group> = serde_json::from_value(groups.clone()).unwrap();
+            rank_groups(&mut groups, order);
+            let names = groups.iter().map(|group| group.name.as_str());
+            assert!(names.eq(expected), "{order:?}");
+        }
     }
 }

@@ -65,7 +65,9 @@ impl Tool for ContactSheet {
         let SheetParams { from, file } = read(params)?;
         let groups = from.into_groups("");
         let pictures: Vec<_> = groups.iter().flat_map(|group| &group.pictures).collect();
-        require_some(pictures.len())?;
+        if pictures.is_empty() {
+            return nothing(context);
+        }
         let captioned = groups.iter().flat_map(|group| {
             let heading = match group.name.as_str() {
                 "" => String::new(),
@@ -141,8 +143,10 @@ impl Tool for Album {
     ) -> Result<ToolOutput, ToolError> {
         let AlbumParams { from, name, title } = read(params)?;
         let groups = from.into_groups("pictures");
-        let number = groups.iter().map(|group| group.pictures.len()).sum();
-        require_some(number)?;
+        let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
+        if number == 0 {
+            return nothing(context);
+        }
         context.expect(number);
         let target = context.target(&name)?;
         let progress = || {
@@ -168,13 +172,18 @@ impl Tool for Album {
     }
 }
 
-/// Refuses to show nothing: an empty page looks like a result.
-fn require_some(number: usize) -> Result<(), ToolError> {
-    match number {
-        0 => Err(ToolError::Permanent(
-            "no picture matches, so there is nothing to show".to_owned(),
+/// The outcome without pictures. Nothing is written: an empty page looks like a result. A schedule
+/// runs on days without a picture too, so its job is done then.
+fn nothing(context: &Context<'_>) -> Result<ToolOutput, ToolError> {
+    match context.is_scheduled {
+        true => Ok(ToolOutput {
+            values: Map::from_iter([("count".to_owned(), Value::from(0))]),
+            summary: "no picture matched".to_owned(),
+            files: Vec::new(),
+        }),
+        false => Err(ToolError::Permanent(
+            "no picture matched, so there is nothing to show".to_owned(),
         )),
-        _ => Ok(()),
     }
 }
 

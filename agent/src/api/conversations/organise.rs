@@ -1,40 +1,49 @@
 //! A request of a conversation to organise pictures: it becomes a job of the agent.
 //!
-//! - The plan and each record of the job become events of the conversation.
+//! - Planning, the plan with its price and repairs, and each record of the job become events of
+//!   the conversation.
 //! - The end of the conversation does not end the job.
 
 use serde_json::json;
 use watchkeeper_assistant::failure::{Error, ErrorKind};
+use watchkeeper_assistant::jobs::PlanningEvent;
 use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
 use watchkeeper_config::redact;
-use watchkeeper_jobs::planner;
 use watchkeeper_jobs::run::{LogLine, LogRecord};
 
 use crate::api::feed::Feed;
 use crate::jobs::{JobRequest, JobService};
 
-/// Whether a text is a request for a job.
-pub(super) fn understands(text: &str) -> bool {
-    planner::understands(text, jiff::Zoned::now().datetime())
-}
-
 /// Runs a request as a job and reports it until it ends.
 ///
 /// # Errors
-/// If the job is refused, fails or is cancelled.
+/// If the request has no plan, or the job is refused, fails or is cancelled.
 pub(super) async fn organise(
     jobs: JobService,
     text: String,
     entrypoint: Entrypoint,
     feed: &Feed,
 ) -> Result<(), Error> {
-    let now = jiff::Zoned::now().datetime();
-    let plan = planner::plan(&text, now).map_err(|error| Error::input(error.to_string()))?;
-    let steps = plan.steps.iter();
+    let show = |event: PlanningEvent<'_>| {
+        for sentence in event.sentences() {
+            feed.report(match event {
+                PlanningEvent::Asking => ProgressEvent::Busy(&sentence),
+                PlanningEvent::Made(_) | PlanningEvent::Note(_) => ProgressEvent::Note(&sentence),
+            });
+        }
+    };
+    let planned = jobs.plan_words(&text, entrypoint, &show).await;
+    let planned = planned.map_err(|why| Error::input(why.sentence).with(why.hint))?;
+    let steps = planned.plan.steps.iter();
     let steps = steps.map(|step| json!({"step": step.name, "tool": step.call.tool}));
-    feed.push(json!({"type": "plan", "steps": steps.collect::<Vec<_>>()}));
+    feed.push(
+        json!({"type": "plan", "steps": steps.collect::<Vec<_>>(), "plan": planned.plan,
+        "by": planned.planned.by, "by_model": planned.by_model}),
+    );
     let request = JobRequest {
-        plan,
+        plan: planned.plan,
+        planned: Some(planned.planned),
         origin: redact::said(&text).unwrap_or(text),
         output: None,
         channel: entrypoint.name(),

@@ -19,7 +19,7 @@ use watchkeeper_http::closed;
 
 use super::deps::Shared;
 use super::handle::{Awaiting, Handle, Message};
-use super::organise::{self, organise};
+use super::organise::organise;
 use crate::api::feed::END;
 
 /// The task of a conversation.
@@ -126,9 +126,9 @@ async fn run_message(
     if is_idle
         && is_plain
         && let Some(jobs) = &shared.deps.jobs
-        && organise::understands(&message.text)
+        && jobs.serves(&message.text, handle.entrypoint)
     {
-        // It waits in the pool of jobs, and uses no language model.
+        // It waits in the pool of jobs, not for other messages.
         organise(jobs.clone(), message.text, handle.entrypoint, &handle.feed).await?;
         return Ok(CommandResult::Done);
     }

@@ -6,19 +6,20 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{Response, sse};
+use axum::response::{IntoResponse as _, Response, sse};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use watchkeeper_assistant::jobs::{ModelShare, PlanningEvent, Unplanned};
 use watchkeeper_config::redact;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, body, closed, refusal};
 use watchkeeper_jobs::plan::{MAX_PLAN_BYTES, Plan, read, read_text};
-use watchkeeper_jobs::planner;
-use watchkeeper_jobs::run::{JobFolderError, LogLine};
+use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 
-use super::talk::{StreamQuery, follower};
+use super::submission_stream;
+use super::talk::{StreamQuery, follower, wants_stream};
 use crate::api::app::App;
 use crate::jobs::{JobRequest, JobService, JobServiceError, JobStatus, StepProgress};
 
@@ -37,7 +38,8 @@ pub(super) struct JobSubmission {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     plan: Option<Value>,
-    /// Request that the templates understand, such as "last week's deliveries by bay".
+    /// Request in words, such as "last week's deliveries by bay". What the rules do not understand,
+    /// the language model plans, if one is configured.
     #[serde(default)]
     request: Option<String>,
     /// Inputs of the plan to replace.
@@ -59,6 +61,14 @@ pub(super) struct AcceptedJob {
     job: String,
     /// What was changed in the plan so that it is valid.
     repairs: Vec<String>,
+    /// Who planned the request: `rules`, `cache`, `model` or `rules_in_part`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    by: Option<PlannedBy>,
+    /// What a language model did for the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    by_model: Option<ModelShare>,
 }
 
 /// A job with the records of its log.
@@ -87,18 +97,26 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<JobStatus>>,
     answer(&app, move |jobs| jobs.list(asks)).await.map(Json)
 }
 
-/// Runs a plan, or a request in plain English. The job is stored and queued: two run at a time, 16
-/// wait, a further one is refused. It survives a restart of the agent.
+/// Runs a plan, or a request in words. The job is stored and queued: two run at a time, 16 wait, a
+/// further one is refused. It survives a restart of the agent. A request that the rules do not
+/// understand is planned by the language model first, which takes up to three minutes; a client
+/// that disconnects meanwhile ends that. With `Accept: text/event-stream` the answer is a stream:
+/// `{"record": "planning", "sentence": …}` while it is planned, at last `{"record": "accepted"}`
+/// with the members of the answer and the `plan`, or `{"record": "refused"}` with the `problem`.
 #[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = JobSubmission,
-    responses((status = 202, body = AcceptedJob)))]
+    responses((status = 202, body = AcceptedJob), (status = 200,
+        content_type = "text/event-stream", body = String)))]
 pub(super) async fn submit(
     State(app): State<App>,
+    headers: HeaderMap,
     body: body::Body,
-) -> Result<(StatusCode, Json<AcceptedJob>), Refusal> {
+) -> Result<Response, Refusal> {
     let submission: JobSubmission = body::read(body::json_up_to(body, MAX_SUBMISSION)?)?;
-    let request = submission.into_request(app.entrypoint.name())?;
-    let (job, repairs) = answer(&app, move |jobs| jobs.submit(request)).await?;
-    Ok((StatusCode::ACCEPTED, Json(AcceptedJob { job, repairs })))
+    if wants_stream(&headers) {
+        return submission_stream::stream(app, submission);
+    }
+    let accepted = submission.submit(&app, &|_| {}).await?.0;
+    Ok((StatusCode::ACCEPTED, Json(accepted)).into_response())
 }
 
 /// A job with its progress and log.
@@ -171,8 +189,13 @@ pub(super) async fn resume(
 ) -> Result<(StatusCode, Json<AcceptedJob>), Refusal> {
     let asks = app.entrypoint;
     let job = answer(&app, move |jobs| jobs.resume(&id, asks)).await?;
-    let repairs = Vec::new();
-    Ok((StatusCode::ACCEPTED, Json(AcceptedJob { job, repairs })))
+    let resumed = AcceptedJob {
+        job,
+        repairs: Vec::new(),
+        by: None,
+        by_model: None,
+    };
+    Ok((StatusCode::ACCEPTED, Json(resumed)))
 }
 
 /// Removes a job that neither runs nor waits, with the files in its own folder.
@@ -225,11 +248,23 @@ pub(super) async fn stream(
 }
 
 impl JobSubmission {
-    fn into_request(self, channel: &'static str) -> Result<JobRequest, Refusal> {
-        let (mut plan, said) = match (&self.plan, &self.request) {
+    /// Plans and queues the job. Returns the answer with the plan.
+    pub(super) async fn submit(
+        self,
+        app: &App,
+        report: &(dyn Fn(PlanningEvent<'_>) + Sync),
+    ) -> Result<(AcceptedJob, Plan), Refusal> {
+        let (mut plan, made) = match (&self.plan, &self.request) {
             (Some(Value::String(text)), None) => (read_text(text).map_err(invalid_plan)?, None),
             (Some(plan), None) => (read(plan).map_err(invalid_plan)?, None),
-            (None, Some(text)) => (plan_request(text)?, Some(text)),
+            (None, Some(text)) => {
+                require_short("request", text)?;
+                let jobs = service(app)?;
+                let planned = jobs.plan_words(text, app.entrypoint, report).await;
+                let planned = planned.map_err(|why| unplanned(&why))?;
+                let made = (planned.planned, planned.by_model);
+                (planned.plan, Some(made))
+            }
             _ => {
                 return Err(Refusal::invalid("give either plan or request"));
             }
@@ -243,17 +278,32 @@ impl JobSubmission {
         if let Some(origin) = &self.origin {
             require_short("origin", origin)?;
         }
-        let named = said.or(self.origin.as_ref()).map(String::as_str);
+        let named = self.request.as_ref().or(self.origin.as_ref());
         let origin = named.unwrap_or(&plan.name);
-        Ok(JobRequest {
+        let (planned, by_model) = made.unzip();
+        let by = planned.as_ref().map(|planned| planned.by);
+        let request = JobRequest {
             // What a person says may have a password.
             origin: redact::said(origin).unwrap_or_else(|| origin.to_owned()),
-            plan,
+            plan: plan.clone(),
             output: self.output.map(Into::into),
-            channel,
+            channel: app.entrypoint.name(),
             schedule: None,
-        })
+            planned,
+        };
+        let (job, repairs) = answer(app, move |jobs| jobs.submit(request)).await?;
+        let accepted = AcceptedJob {
+            job,
+            repairs,
+            by,
+            by_model: by_model.flatten(),
+        };
+        Ok((accepted, plan))
     }
+}
+
+fn unplanned(why: &Unplanned) -> Refusal {
+    Refusal::invalid(format!("request: {why}"))
 }
 
 fn require_short(field: &str, text: &str) -> Result<(), Refusal> {
@@ -264,12 +314,6 @@ fn require_short(field: &str, text: &str) -> Result<(), Refusal> {
         }
         false => Ok(()),
     }
-}
-
-fn plan_request(text: &str) -> Result<Plan, Refusal> {
-    require_short("request", text)?;
-    let now = jiff::Zoned::now().datetime();
-    planner::plan(text, now).map_err(|error| Refusal::invalid(format!("request: {error}")))
 }
 
 fn invalid_plan(faults: Vec<watchkeeper_jobs::Fault>) -> Refusal {

@@ -3,8 +3,9 @@
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
-//!   by name. [`jobs`]: plans that the agent runs. [`references`]: pictures that chains compare
-//!   with. [`about`] and [`observations`]: read-only routes.
+//!   by name. [`jobs`]: plans that the agent runs; [`submission_stream`]: how they are planned.
+//!   [`references`]: pictures that chains compare with. [`about`] and [`observations`]: read-only
+//!   routes.
 //! - [`pieces`]: a bundle as the body of a response.
 
 mod about;
@@ -19,6 +20,7 @@ mod proposals;
 mod references;
 pub(super) mod review_link;
 mod reviews;
+mod submission_stream;
 mod talk;
 
 use axum::Json;

@@ -380,7 +380,7 @@ pub(super) fn objects(entries: &[Entry]) -> Vec<Value> {
     objects.flatten().collect()
 }
 
-fn wants_stream(headers: &HeaderMap) -> bool {
+pub(super) fn wants_stream(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter();
     let mut accepted = accepted.filter_map(|value| value.to_str().ok());
     accepted.any(|value| value.contains("text/event-stream"))

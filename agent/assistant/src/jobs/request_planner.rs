@@ -1,0 +1,510 @@
+//! Plans requests in words: by the rules, by kept templates, by the cache, by a language model.
+//!
+//! - The first that has a plan for the whole request serves it, and the report says which one.
+//! - If the language model fails, the rules plan what they understand, and name the other words.
+//! - A plan of a model is cached once its job is done. If its job fails, the model may revise it.
+//! - The request, the tools and the faults of a plan are all that a model reads of a new request:
+//!   no picture, no metadata of one and no name of a file.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use serde::Serialize;
+use watchkeeper_config::redact;
+use watchkeeper_jobs::plan::{CheckedPlan, Plan, anchor, difference, read, repair};
+use watchkeeper_jobs::planner::{
+    NotUnderstood, PlanTemplate, absolute_folders, is_wish, plan, plan_in_part, understands,
+};
+use watchkeeper_jobs::run::{JobFolder, Jobs, LogRecord, Planned, PlannedBy};
+use watchkeeper_jobs::template_store::{FoundPlan, TemplateStore, TemplateStoreError};
+use watchkeeper_jobs::{Toolbox, check_addresses, counted};
+use watchkeeper_llm::Client;
+
+use super::planner::{ModelPlan, ModelPlanner, PlanningError};
+use super::proposal::{FailedJob, PlanTask};
+use crate::blueprint::{BlueprintStore, Job};
+use crate::operations::grammar;
+use crate::permissions::Entrypoint;
+use crate::trace::Trace;
+
+/// Most times that a language model replaces the rest of a plan.
+pub const MAX_REVISIONS: u32 = 2;
+
+/// Opens the client of the language model. The error is a sentence for the user.
+pub type OpenModel = Arc<dyn Fn() -> Result<Client, String> + Send + Sync>;
+
+/// What else is wrong with a valid plan, in sentences.
+pub type Accepts<'a> = &'a (dyn Fn(&CheckedPlan) -> Vec<String> + Sync);
+
+/// Receives what happens while a request is planned.
+pub type Report<'a> = &'a (dyn Fn(PlanningEvent<'_>) + Sync);
+
+/// What happens while a request is planned.
+#[derive(Debug, Clone, Copy)]
+pub enum PlanningEvent<'e> {
+    /// The language model is asked for a plan.
+    Asking,
+    /// The language model made a plan.
+    Made(&'e ModelPlan),
+    Note(&'e str),
+}
+
+impl PlanningEvent<'_> {
+    /// Returns it as sentences for a person.
+    #[must_use]
+    pub fn sentences(&self) -> Vec<String> {
+        match self {
+            Self::Asking => vec!["asking the language model for a plan".to_owned()],
+            Self::Note(note) => vec![(*note).to_owned()],
+            Self::Made(made) => {
+                let calls = counted(made.calls as usize, "call");
+                let price = format!("planned by {} in {calls}, {}", made.model, made.cost);
+                let repairs = made.changes.iter();
+                let repairs = repairs.map(|change| format!("repaired: {change}"));
+                std::iter::once(price).chain(repairs).collect()
+            }
+        }
+    }
+}
+
+/// What a language model did for a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelShare {
+    pub model: String,
+    pub calls: u32,
+    pub usd: f64,
+    pub repairs: Vec<String>,
+}
+
+impl ModelShare {
+    fn of(made: &ModelPlan) -> Self {
+        Self {
+            model: made.model.clone(),
+            calls: made.calls,
+            usd: made.cost.dollars(),
+            repairs: made.changes.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+/// A plan and how it was made.
+#[derive(Debug, Clone)]
+pub struct PlannedRequest {
+    pub plan: Plan,
+    pub planned: Planned,
+    /// Absent where no language model was asked for this request.
+    pub by_model: Option<ModelShare>,
+}
+
+/// A request without a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unplanned {
+    /// What could not be planned, with the words that the rules know.
+    pub sentence: String,
+    /// Why the language model has no plan either, or how to add one.
+    pub hint: Option<String>,
+}
+
+impl Display for Unplanned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.sentence)?;
+        match &self.hint {
+            Some(hint) => write!(f, "; {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Plans requests of one entrypoint.
+#[derive(Clone)]
+pub struct RequestPlanner {
+    pub tools: Toolbox,
+    /// Jobs whose results a plan may use; `None`: those are not looked up.
+    pub jobs: Option<Jobs>,
+    pub templates: TemplateStore,
+    /// Folder of the blueprints.
+    pub home: PathBuf,
+    /// `None`: no language model is configured.
+    pub open_model: Option<OpenModel>,
+    pub entrypoint: Entrypoint,
+    pub trace: Trace,
+    /// Whether relative folders count from the current folder of this process.
+    pub has_current_folder: bool,
+}
+
+impl std::fmt::Debug for RequestPlanner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RequestPlanner")
+            .field("home", &self.home)
+            .field("entrypoint", &self.entrypoint)
+            .finish_non_exhaustive()
+    }
+}
+
+impl RequestPlanner {
+    /// Returns whether a text of a conversation is a request for a job: for the rules, a template or
+    /// the cache, or by its form.
+    #[must_use]
+    pub fn serves(&self, text: &str) -> bool {
+        let now = Zoned::now().datetime();
+        let kept = || match self.templates.find_template(text) {
+            Ok(found) => found.is_some(),
+            Err(error) => matches!(error, TemplateStoreError::Values { .. }),
+        };
+        let is_cached = || {
+            let now_ms = Timestamp::now().as_millisecond();
+            let cached = self.templates.find_cached(text, &self.tools, now_ms);
+            cached.is_ok_and(|found| found.is_some())
+        };
+        // "get research/report" is a command of the archive and no folder.
+        let is_operation = || grammar::parse(text).is_some();
+        understands(text, now) || kept() || !is_operation() && (is_wish(text, now) || is_cached())
+    }
+
+    /// Plans a request at the time `now`. `accepts` bounds the plans of a language model.
+    ///
+    /// # Errors
+    /// If nothing plans it.
+    pub async fn plan(
+        &self,
+        text: &str,
+        now: &Zoned,
+        uses_cache: bool,
+        accepts: Accepts<'_>,
+        report: Report<'_>,
+    ) -> Result<PlannedRequest, Unplanned> {
+        let request = self.request(text)?;
+        let planned = |plan, by| PlannedRequest {
+            plan,
+            planned: Planned {
+                by,
+                request: request.clone(),
+                refinements: Vec::new(),
+                refined_at_ms: Vec::new(),
+                at_ms: now.timestamp().as_millisecond(),
+                predecessor: None,
+                revisions: 0,
+            },
+            by_model: None,
+        };
+        let not_understood = match plan(text, now.datetime()) {
+            Ok(plan) => return Ok(planned(plan, PlannedBy::Rules)),
+            Err(error) => error,
+        };
+        if let Some(mut found) = self.known_plan(text, uses_cache, report)? {
+            text.clone_into(&mut found.plan.description);
+            let by = match found.name {
+                Some(_) => PlannedBy::Template,
+                None => PlannedBy::Cache,
+            };
+            return Ok(planned(found.plan, by));
+        }
+        if self.open_model.is_none() {
+            let hint = "a language model can plan more; add a section [llm] to the configuration";
+            return Err(unplanned(&not_understood, hint.to_owned()));
+        }
+        let asked = self.ask_model(text, now, &PlanTask::New, accepts, report);
+        let error = match asked.await {
+            Ok(made) => {
+                let by_model = Some(ModelShare::of(&made));
+                let planned = planned(made.plan.plan().clone(), PlannedBy::Model);
+                return Ok(PlannedRequest {
+                    by_model,
+                    ..planned
+                });
+            }
+            Err(error @ PlanningError::Declined(_)) => {
+                return Err(unplanned(&not_understood, error.to_string()));
+            }
+            Err(error) => error,
+        };
+        let Some((plan, left_out)) = plan_in_part(text, now.datetime()) else {
+            let hint = format!("the language model failed: {error}");
+            return Err(unplanned(&not_understood, hint));
+        };
+        report(PlanningEvent::Note(&format!(
+            "the language model failed: {error}. The rules plan a part of the request; they do not \
+             understand: {}",
+            left_out.join(", ")
+        )));
+        Ok(planned(plan, PlannedBy::RulesInPart))
+    }
+
+    /// The request as it is stored: without secrets, and with absolute folders.
+    fn request(&self, text: &str) -> Result<String, Unplanned> {
+        let text = redact::said(text).unwrap_or_else(|| text.to_owned());
+        if !self.has_current_folder {
+            return Ok(text);
+        }
+        absolute_folders(&text).map_err(|error| Unplanned {
+            sentence: format!("the current folder: {error}"),
+            hint: None,
+        })
+    }
+
+    /// A kept template, or a cached plan of a model. A store that can't be read has none.
+    fn known_plan(
+        &self,
+        text: &str,
+        uses_cache: bool,
+        report: Report<'_>,
+    ) -> Result<Option<FoundPlan>, Unplanned> {
+        let note = |note: String| report(PlanningEvent::Note(&note));
+        match self.templates.find_template(text) {
+            Ok(Some(found)) => {
+                let name = found.name.as_deref().unwrap_or_default();
+                let request = &found.request;
+                note(format!(
+                    "planned by your template {name}, made of: {request}"
+                ));
+                return Ok(Some(found));
+            }
+            Ok(None) => {}
+            Err(error @ TemplateStoreError::Values { .. }) => {
+                return Err(Unplanned {
+                    sentence: error.to_string(),
+                    hint: None,
+                });
+            }
+            Err(error) => note(error.to_string()),
+        }
+        if !uses_cache {
+            return Ok(None);
+        }
+        let now_ms = Timestamp::now().as_millisecond();
+        match self.templates.find_cached(text, &self.tools, now_ms) {
+            Ok(Some(cached)) => {
+                let hint = match self.has_current_folder {
+                    true => " (--no-cache asks the language model)",
+                    false => "",
+                };
+                note(format!(
+                    "planned as an earlier request{hint}: {}",
+                    cached.request
+                ));
+                Ok(Some(cached))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                note(error.to_string());
+                Ok(None)
+            }
+        }
+    }
+
+    /// Asks the language model for a plan, and reports what it cost and what was repaired.
+    ///
+    /// # Errors
+    /// [`PlanningError`], a sentence for the user.
+    pub async fn ask_model(
+        &self,
+        request: &str,
+        now: &Zoned,
+        task: &PlanTask<'_>,
+        accepts: Accepts<'_>,
+        report: Report<'_>,
+    ) -> Result<ModelPlan, PlanningError> {
+        let open = self.open_model.as_ref();
+        let open = open.ok_or_else(|| PlanningError::Setup("no [llm] is configured".to_owned()))?;
+        let client = open().map_err(PlanningError::Setup)?;
+        let serving = BlueprintStore::new(&self.home).serving(Job::Jobs);
+        let (blueprint, trouble) = serving.map_err(PlanningError::Setup)?;
+        let trouble = trouble.iter();
+        trouble.for_each(|trouble| report(PlanningEvent::Note(trouble)));
+        let planner = ModelPlanner {
+            client: &client,
+            blueprint: &blueprint,
+            entrypoint: self.entrypoint,
+            tools: &self.tools,
+            trace: Some(&self.trace),
+        };
+        report(PlanningEvent::Asking);
+        let accepts = |plan: &CheckedPlan| {
+            let mut faults = accepts(plan);
+            if let Some(jobs) = &self.jobs {
+                let addresses = check_addresses(plan.plan(), jobs);
+                faults.extend(addresses.iter().map(ToString::to_string));
+            }
+            faults
+        };
+        let made = planner.propose(request, now.datetime(), task, &accepts);
+        let made = made.await?;
+        report(PlanningEvent::Made(&made));
+        Ok(made)
+    }
+
+    /// Lets the model that made a plan replace the rest of it after a failed step. Returns whether
+    /// it did.
+    pub async fn revise(
+        &self,
+        job: &mut JobFolder,
+        accepts: Accepts<'_>,
+        report: Report<'_>,
+    ) -> bool {
+        match self.try_revise(job, accepts, report).await {
+            Ok(is_revised) => is_revised,
+            Err(why) => {
+                let note = format!("the plan is not revised: {why}");
+                report(PlanningEvent::Note(&note));
+                false
+            }
+        }
+    }
+
+    async fn try_revise(
+        &self,
+        job: &mut JobFolder,
+        accepts: Accepts<'_>,
+        report: Report<'_>,
+    ) -> Result<bool, String> {
+        let Some(planned) = job.info().from.planned.clone() else {
+            return Ok(false);
+        };
+        let is_of_model = matches!(planned.by, PlannedBy::Model | PlannedBy::Cache);
+        if !is_of_model || planned.revisions >= MAX_REVISIONS || self.open_model.is_none() {
+            return Ok(false);
+        }
+        let old = read(&job.info().plan).map_err(sentence)?;
+        let task = PlanTask::Revise(failed_job(job, &old)?);
+        let at = Timestamp::from_millisecond(planned.at_ms).unwrap_or_default();
+        let at = at.to_zoned(TimeZone::system());
+        let made = {
+            let job = &*job;
+            let accepts = |plan: &CheckedPlan| -> Vec<String> {
+                let refused = job.check_revision(plan, &self.tools).err();
+                let refused = refused.iter().map(ToString::to_string);
+                refused.chain(accepts(plan)).collect()
+            };
+            let asked = self.ask_model(&planned.request, &at, &task, &accepts, report);
+            asked.await.map_err(|error| error.to_string())?
+        };
+        let mut new = made.plan.plan().clone();
+        if self.has_current_folder {
+            let anchored = anchor(&mut new, &self.tools);
+            anchored.map_err(|error| format!("the current folder: {error}"))?;
+        }
+        let new = repair(new, &self.tools).map_err(|left| sentence(left.faults))?;
+        let changes = difference(&old, new.plan.plan());
+        if changes.is_empty() {
+            return Ok(false);
+        }
+        let revised = job.revise(&new.plan, &self.tools);
+        revised.map_err(|error| error.to_string())?;
+        report(PlanningEvent::Note(&format!(
+            "the language model revises the plan ({} of {MAX_REVISIONS}): {}",
+            planned.revisions + 1,
+            changes.join("; ")
+        )));
+        Ok(true)
+    }
+
+    /// Caches the plan of a model whose job is done.
+    pub fn cache(&self, job: &JobFolder, report: Report<'_>) {
+        let Some(planned) = &job.info().from.planned else {
+            return;
+        };
+        if planned.by != PlannedBy::Model || planned.predecessor.is_some() {
+            return;
+        }
+        let Ok(plan) = read(&job.info().plan) else {
+            return;
+        };
+        // A plan that serves one request only is not cached.
+        let Ok(template) = PlanTemplate::new(&planned.request, &plan, &self.tools) else {
+            return;
+        };
+        let now_ms = Timestamp::now().as_millisecond();
+        if let Err(error) = self.templates.cache(template, &self.tools, now_ms) {
+            let note = format!("the plan is not cached: {error}");
+            report(PlanningEvent::Note(&note));
+        }
+    }
+}
+
+fn unplanned(not_understood: &NotUnderstood, hint: String) -> Unplanned {
+    Unplanned {
+        sentence: not_understood.to_string(),
+        hint: Some(hint),
+    }
+}
+
+fn sentence(faults: Vec<watchkeeper_jobs::Fault>) -> String {
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    faults.join("; ")
+}
+
+/// What a job has done, and where it failed.
+fn failed_job<'p>(job: &JobFolder, plan: &'p Plan) -> Result<FailedJob<'p>, String> {
+    let mut failed_job = FailedJob {
+        plan,
+        done: Vec::new(),
+        failed: Vec::new(),
+    };
+    for line in job.log().map_err(|error| error.to_string())? {
+        match line.record {
+            LogRecord::Finished { step, result } => {
+                failed_job.failed.retain(|(name, _)| *name != step);
+                failed_job.done.push((step, result.summary));
+            }
+            LogRecord::Failed { step, why, .. } => {
+                failed_job.failed.retain(|(name, _)| *name != step);
+                failed_job.failed.push((step, why));
+            }
+            _ => {}
+        }
+    }
+    // Steps of an earlier revision are no longer in the plan.
+    failed_job
+        .failed
+        .retain(|(name, _)| plan.steps.iter().any(|step| step.name == *name));
+    Ok(failed_job)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_jobs::tools::picture_tools;
+
+    use super::*;
+
+    fn planner(home: &std::path::Path) -> RequestPlanner {
+        RequestPlanner {
+            tools: picture_tools(),
+            jobs: None,
+            templates: TemplateStore::new(home.join("templates")),
+            home: home.to_owned(),
+            open_model: None,
+            entrypoint: Entrypoint::Chat,
+            trace: Trace::new(home, Entrypoint::Chat.name()),
+            has_current_folder: false,
+        }
+    }
+
+    #[test]
+    fn password_of_a_request_is_not_stored_with_its_job() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "organise /srv/a by day, password: hunter2secret";
+        let request = planner(dir.path()).request(text).unwrap();
+        assert!(!request.contains("hunter2secret"), "{request}");
+    }
+
+    #[test]
+    fn commands_of_the_archive_and_questions_are_no_jobs() {
+        let dir = tempfile::tempdir().unwrap();
+        let planner = planner(dir.path());
+        for (text, expected) in [
+            ("organise /srv/a by day", true),
+            ("pick the moody ones of /srv/a", true),
+            ("get research/report", false),
+            ("remove research/report", false),
+            ("ingest folder::/srv/a as research", false),
+            ("what happened yesterday by camera", false),
+            ("tell me when a car parks at the gate today", false),
+        ] {
+            assert_eq!(planner.serves(text), expected, "{text}");
+        }
+    }
+}
