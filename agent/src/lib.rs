@@ -8,6 +8,7 @@
 //! - [`second_opinion`]: a language model judges escalated events. [`heartbeat`]: checks of the
 //!   box.
 //! - [`archive`]: what the agent's archive ingests, and events that enter by themselves.
+//! - [`embedding`]: embeddings of pictures and texts, by the runtime.
 //! - [`evidence`]: chains of sources that decide about events.
 //! - [`jobs`]: plans that organise pictures, submitted or due by a schedule.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
@@ -22,6 +23,7 @@
 pub mod api;
 pub mod archive;
 pub mod connectors;
+pub mod embedding;
 pub mod evidence;
 #[cfg(test)]
 #[path = "../tests/it/mqtt_document/example.rs"]

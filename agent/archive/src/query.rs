@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use glob::{MatchOptions, Pattern};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use watchkeeper_pictures::likeness::cosine;
 
 use crate::entry::{Entry, Retention};
 use crate::error::ArchiveError;
@@ -199,7 +200,7 @@ impl<'a> Search<'a> {
             return;
         }
         let rank = match self.like {
-            Some(like) => match likeness(like, &entry.metadata.embedding) {
+            Some(like) => match cosine(like, &entry.metadata.embedding) {
                 Some(rank) => rank,
                 None => return,
             },
@@ -282,21 +283,6 @@ fn has_text(entry: &Entry, wanted: &str) -> bool {
     let labels = known.labels.iter().flat_map(|(key, value)| [key, value]);
     let mut texts = known.text.iter().chain(&known.codes).chain(labels);
     texts.any(|text| text.to_lowercase().contains(&wanted))
-}
-
-/// Cosine of two embeddings; `None` where they can't be compared.
-fn likeness(a: &[f32], b: &[f32]) -> Option<f64> {
-    if a.len() != b.len() || a.is_empty() {
-        return None;
-    }
-    let dot = |a: &[f32], b: &[f32]| -> f64 {
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| f64::from(*a) * f64::from(*b))
-            .sum()
-    };
-    let scale = (dot(a, a) * dot(b, b)).sqrt();
-    (scale > 0.0).then(|| dot(a, b) / scale)
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod difference_hash;
 pub mod duplicates;
 pub mod folder;
 pub mod group;
+pub mod likeness;
 pub mod measure;
 pub mod metadata;
 mod noise;

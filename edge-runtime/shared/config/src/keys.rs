@@ -914,6 +914,15 @@ pub const KEYS: &[Key] = &[
          the runtime's media.",
     ),
     key(
+        "agent.archive.embedding",
+        Kind::Text,
+        None,
+        "",
+        "Model whose embeddings the pictures of the archive get in the background, such as \
+         `\"mobilenet-v2-features\"`, for queries by likeness; `\"auto\"`: an installed one, \
+         first one that reads texts too. Default: none are computed.",
+    ),
+    key(
         "agent.auto_approve.ask",
         Kind::Words(ChangeKind::NAMES),
         None,

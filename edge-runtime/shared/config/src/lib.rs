@@ -32,7 +32,7 @@ pub mod sinks;
 
 use std::path::PathBuf;
 
-pub use archive::{ArchiveConfig, S3Config};
+pub use archive::{AUTO_EMBEDDING, ArchiveConfig, S3Config};
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,

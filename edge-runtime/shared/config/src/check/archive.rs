@@ -32,6 +32,7 @@ pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Arc
         ingest_roots,
         ingest_hosts: values.texts("agent.archive.ingest_hosts", errors, HostRule::parse),
         index_events: values.switch("agent.archive.index_events"),
+        embedding: values.text("agent.archive.embedding"),
     }
 }
 
