@@ -19,6 +19,7 @@ use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_config::AUTO_EMBEDDING;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::workflow::{WorkflowRun, WorkflowRunResult};
 use watchkeeper_pictures::likeness::unit;
 use watchkeeper_pictures::measure::turned;
@@ -59,9 +60,13 @@ pub enum EmbeddingError {
 
 impl From<ClientError> for EmbeddingError {
     fn from(error: ClientError) -> Self {
-        match error.is_transient() {
-            true => Self::Away(error.in_full()),
-            false => Self::Refused(error.in_full()),
+        let sentence = error.in_full();
+        match error.problem() {
+            _ if error.is_transient() => Self::Away(sentence),
+            Some(problem) if problem.code == ProblemCode::Model => Self::Model(sentence),
+            // A fault of the runtime is none of the picture.
+            Some(problem) if problem.status < 500 => Self::Refused(sentence),
+            _ => Self::Away(sentence),
         }
     }
 }

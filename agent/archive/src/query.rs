@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BinaryHeap};
 use glob::{MatchOptions, Pattern};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use watchkeeper_pictures::likeness::cosine;
 
 use crate::entry::{Entry, Retention};
 use crate::error::ArchiveError;
@@ -79,6 +78,12 @@ pub struct Query {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub like: Option<EntryName>,
+    /// The most alike to this text first; needs a model that reads texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like_text: Option<String>,
+    /// A JPEG or PNG file in base64, at most 12 MB of it: the most alike to it first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like_picture: Option<String>,
     pub order: Order,
     /// Continue behind this name; only in the order of names.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,14 +94,28 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
+impl Query {
+    /// Returns whether it compares with what only a model can embed.
+    #[must_use]
+    pub fn needs_model(&self) -> bool {
+        self.like_text.is_some() || self.like_picture.is_some()
+    }
+}
+
+/// What orders an entry that matches.
+pub(crate) enum Rank {
+    /// The order of the query.
+    Order,
+    Likeness(f64),
+}
+
 /// A query that was checked, collecting its answer.
 #[derive(Debug)]
 pub(crate) struct Search<'a> {
     query: &'a Query,
     pattern: Option<Pattern>,
-    /// Embedding of the entry that others are compared with.
-    like: Option<&'a [f32]>,
     limit: usize,
+    has_likeness: bool,
     best: BinaryHeap<Reverse<Ranked>>,
     matched: u64,
 }
@@ -108,6 +127,9 @@ pub struct Matches {
     pub entries: Vec<Entry>,
     /// All that match; with `after`, those behind it.
     pub matched: u64,
+    /// Likeness of each entry, -1 to 1, where it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub likeness: Vec<f64>,
 }
 
 /// An entry with its rank; the greatest stay.
@@ -158,8 +180,8 @@ pub(crate) fn read_pattern(text: &str) -> Result<Pattern, ArchiveError> {
 }
 
 impl<'a> Search<'a> {
-    /// Checks a query. `like` is the embedding of [`Query::like`], where that is wanted.
-    pub(crate) fn new(query: &'a Query, like: Option<&'a [f32]>) -> Result<Self, ArchiveError> {
+    /// Checks a query.
+    pub(crate) fn new(query: &'a Query) -> Result<Self, ArchiveError> {
         let pattern = query.pattern.as_deref().map(read_pattern).transpose()?;
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
@@ -176,11 +198,20 @@ impl<'a> Search<'a> {
             let remedy = "use a time behind since".to_owned();
             return Err(ArchiveError::field("until", &until.to_string(), remedy));
         }
+        let likes = [
+            query.like.is_some(),
+            query.like_text.is_some(),
+            query.like_picture.is_some(),
+        ];
+        if likes.into_iter().filter(|is_given| *is_given).count() > 1 {
+            let remedy = "use one of like, like_text and like_picture".to_owned();
+            return Err(ArchiveError::field("like", "", remedy));
+        }
         Ok(Self {
             query,
             pattern,
-            like,
             limit,
+            has_likeness: false,
             best: BinaryHeap::new(),
             matched: 0,
         })
@@ -194,23 +225,27 @@ impl<'a> Search<'a> {
         Some(collection)
     }
 
-    /// Takes an entry if it matches.
-    pub(crate) fn visit(&mut self, entry: Entry) {
+    /// Takes an entry if it matches and has a rank.
+    pub(crate) fn visit(
+        &mut self,
+        entry: Entry,
+        rank: impl FnOnce(&Entry) -> Result<Option<Rank>, ArchiveError>,
+    ) -> Result<(), ArchiveError> {
         if !self.admits(&entry) {
-            return;
+            return Ok(());
         }
-        let rank = match self.like {
-            Some(like) => match cosine(like, &entry.metadata.embedding) {
-                Some(rank) => rank,
-                None => return,
-            },
-            None => self.rank(&entry),
+        let (rank, is_likeness) = match rank(&entry)? {
+            Some(Rank::Likeness(likeness)) => (likeness, true),
+            Some(Rank::Order) => (self.rank(&entry), false),
+            None => return Ok(()),
         };
+        self.has_likeness |= is_likeness;
         self.matched += 1;
         self.best.push(Reverse(Ranked { rank, entry }));
         if self.best.len() > self.limit {
             self.best.pop();
         }
+        Ok(())
     }
 
     fn rank(&self, entry: &Entry) -> f64 {
@@ -262,12 +297,19 @@ impl<'a> Search<'a> {
 
     pub(crate) fn finish(self) -> Matches {
         let best = self.best.into_sorted_vec();
+        let ranks = best.iter().map(|Reverse(ranked)| ranked.rank);
+        let likeness = if self.has_likeness {
+            ranks.collect()
+        } else {
+            Vec::new()
+        };
         Matches {
             entries: best
                 .into_iter()
                 .map(|Reverse(ranked)| ranked.entry)
                 .collect(),
             matched: self.matched,
+            likeness,
         }
     }
 }
@@ -289,6 +331,7 @@ fn has_text(entry: &Entry, wanted: &str) -> bool {
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use serde_json::json;
+    use watchkeeper_pictures::likeness::cosine;
 
     use super::*;
 
@@ -303,9 +346,14 @@ mod tests {
 
     fn names(query: serde_json::Value) -> Vec<String> {
         let query: Query = serde_json::from_value(query).unwrap();
-        let target = [1.0, 0.0];
-        let like = query.like.as_ref().map(|_| target.as_slice());
-        let mut search = Search::new(&query, like).unwrap();
+        let rank = |entry: &Entry| {
+            let likeness = cosine(&[1.0, 0.0], &entry.metadata.embedding);
+            Ok(match query.like {
+                Some(_) => likeness.map(Rank::Likeness),
+                None => Some(Rank::Order),
+            })
+        };
+        let mut search = Search::new(&query).unwrap();
         let time = |day: u32| format!("2026-11-{day:02}T12:00:00Z");
         for found in [
             entry(
@@ -324,7 +372,7 @@ mod tests {
                 "codes": ["4006381333931"], "labels": {"order": "A-17"}, "tracks": [7]}),
             ),
         ] {
-            search.visit(found);
+            search.visit(found, rank).unwrap();
         }
         let found = search.finish().entries;
         found.iter().map(|entry| entry.name.to_string()).collect()
@@ -390,7 +438,7 @@ mod tests {
         ] {
             let query: Query = serde_json::from_value(bad.clone()).unwrap();
             assert!(
-                Search::new(&query, None)
+                Search::new(&query)
                     .unwrap_err()
                     .to_string()
                     .contains("use "),
