@@ -81,6 +81,21 @@ pub struct EmbeddingModel {
     clip: Option<(&'static str, String)>,
 }
 
+impl EmbeddingModel {
+    /// Returns the step that embeds texts, and its version there.
+    ///
+    /// # Errors
+    /// [`EmbeddingError::Model`] if the model knows no texts.
+    pub(crate) fn require_texts(&self) -> Result<&(&'static str, String), EmbeddingError> {
+        self.clip.as_ref().ok_or_else(|| {
+            EmbeddingError::Model(format!(
+                "model {} compares pictures only, not texts; {TEXTS_REMEDY}",
+                self.name
+            ))
+        })
+    }
+}
+
 /// Asks the runtime for embeddings; clones share its connections.
 #[derive(Debug, Clone)]
 pub struct Embedder {
@@ -139,12 +154,7 @@ impl Embedder {
     /// [`EmbeddingError`]; [`EmbeddingError::Model`] if the model knows no texts.
     pub async fn embed_text(&self, text: &str) -> Result<Embedding, EmbeddingError> {
         let model = self.model().await?;
-        let Some((block, version)) = &model.clip else {
-            return Err(EmbeddingError::Model(format!(
-                "model {} compares pictures only, not texts; {TEXTS_REMEDY}",
-                model.name
-            )));
-        };
+        let (block, version) = model.require_texts()?;
         let step = json!({"type": block, "name": "embed", "data": "$inputs.text",
             "version": version});
         let input = json!({"type": "InferenceParameter", "name": "text"});
@@ -219,7 +229,10 @@ fn vector_of(result: &WorkflowRunResult) -> Result<Vec<f32>, String> {
 }
 
 /// Chooses the model that makes embeddings.
-fn choose(models: &[ModelInfo], wanted: Option<&str>) -> Result<EmbeddingModel, EmbeddingError> {
+pub(crate) fn choose(
+    models: &[ModelInfo],
+    wanted: Option<&str>,
+) -> Result<EmbeddingModel, EmbeddingError> {
     let can = |model: &ModelInfo| [TEXTS, PICTURES].contains(&model.task.as_str());
     let is_here = |model: &ModelInfo| matches!(model.state, ModelState::Present { .. });
     let refuse = |why: String| Err(EmbeddingError::Model(why));

@@ -235,6 +235,8 @@ mod tests {
             class: None,
             zone: None,
             scores: None,
+            objects: Vec::new(),
+            tag: None,
         }
     }
 

@@ -5,7 +5,7 @@
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   [`scheduler`]: its clock, journal and file.
 //! - [`job_trace`]: jobs in the trace and the audit log.
-//! - [`event_pictures`]: the tool that brings pictures of events.
+//! - [`event_pictures`]: the tool that brings pictures of events. [`sight`]: those that ask networks.
 //!
 //! Invariants:
 //! - A job is on disk and in the audit log before it is accepted.
@@ -25,9 +25,11 @@ mod schedule_file;
 pub mod scheduled_plan;
 pub mod scheduler;
 pub mod service;
+pub mod sight;
 pub mod status;
 pub mod trigger;
 
 pub use request::{JobRequest, JobServiceError};
 pub use service::{JobService, toolbox};
+pub use sight::ToolSetup;
 pub use status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};

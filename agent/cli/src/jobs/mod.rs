@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use watchkeeper_agent::jobs::toolbox;
+use watchkeeper_agent::jobs::{ToolSetup, toolbox};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
 use watchkeeper_jobs::plan::{CheckedPlan, Fault, check, read, read_parts, repair, schema};
@@ -30,6 +30,7 @@ use super::configuration;
 use super::exit::Failure;
 use super::output::Output;
 pub(super) use commands::jobs_of_user;
+pub(crate) use commands::tool_setup;
 use commands::{CHANNEL, JobCommands, invalid, plan_of_file, read_file, read_plan, user_templates};
 use of_agent::AgentJobs;
 use planning::PlannedJob;
@@ -119,7 +120,7 @@ pub(super) fn answer_in_chat(
 /// Whether jobs have a tool of this name.
 pub(super) fn is_tool(name: &str) -> bool {
     // Only names are looked up: no socket is opened.
-    toolbox(Path::new("")).spec(name).is_some()
+    toolbox(&ToolSetup::default()).spec(name).is_some()
 }
 
 /// Runs one tool with parameters as JSON, as a job of one step.

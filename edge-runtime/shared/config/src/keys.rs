@@ -180,6 +180,10 @@ pub const SECTIONS: &[Section] = &[
                  folder; one that runs or waits never is. Files in another output folder stay.",
     },
     Section {
+        path: "agent.job_tools",
+        effect: "What tools of jobs may do, for the agent and for each user of `watchkeeper job`.",
+    },
+    Section {
         path: "agent.heartbeat",
         effect: "A periodic check of cameras, recent events, undelivered messages and spending \
                  ([blueprints.md](blueprints.md)). The box itself decides what to report: a \
@@ -1357,6 +1361,13 @@ pub const KEYS: &[Key] = &[
         Some("90"),
         "days",
         "Days after its end after which a job is removed.",
+    ),
+    key(
+        "agent.job_tools.faces",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Whether jobs may look for faces in pictures, where a detector of them is installed.",
     ),
     key(
         "agent.memory.model",
