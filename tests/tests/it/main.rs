@@ -48,6 +48,7 @@ mod injection;
 mod jobs;
 mod jobs_planning;
 mod lessons;
+mod likeness;
 mod memory;
 mod metrics;
 mod model_kinds;

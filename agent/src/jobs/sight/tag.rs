@@ -73,9 +73,8 @@ impl Tool for Tag {
         let embedder = self.0.embedder(&looking.client);
         let mut words = Vec::new();
         for label in &params.labels {
-            let text = format!("a photo of {label}");
             let made = looking
-                .wait(embedder.embed_text(&text))?
+                .wait(embedder.embed_text(label))?
                 .map_err(tool_error)?;
             words.push((label.as_str(), made.vector));
         }
