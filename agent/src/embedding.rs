@@ -100,15 +100,15 @@ impl EmbeddingModel {
 #[derive(Debug, Clone)]
 pub struct Embedder {
     runtime: RuntimeClient,
-    /// The configured model.
-    wanted: Option<String>,
+    /// The configured model, or [`AUTO_EMBEDDING`].
+    wanted: String,
 }
 
 impl Embedder {
     /// Makes one that uses the model `wanted`; absent or `auto`: an installed one.
     #[must_use]
     pub fn new(runtime: RuntimeClient, wanted: Option<String>) -> Self {
-        let wanted = wanted.filter(|name| name != AUTO_EMBEDDING);
+        let wanted = wanted.unwrap_or_else(|| AUTO_EMBEDDING.to_owned());
         Self { runtime, wanted }
     }
 
@@ -118,7 +118,7 @@ impl Embedder {
     /// [`EmbeddingError::Away`] and [`EmbeddingError::Model`].
     pub async fn model(&self) -> Result<EmbeddingModel, EmbeddingError> {
         let models = self.runtime.models().await?;
-        choose(&models, self.wanted.as_deref())
+        choose(&models, &self.wanted)
     }
 
     /// Computes the embedding of a JPEG or PNG file.
@@ -228,11 +228,12 @@ fn vector_of(result: &WorkflowRunResult) -> Result<Vec<f32>, String> {
     vector.ok_or_else(|| "the model's embedding is empty or all zeros".to_owned())
 }
 
-/// Chooses the model that makes embeddings.
-pub(crate) fn choose(
-    models: &[ModelInfo],
-    wanted: Option<&str>,
-) -> Result<EmbeddingModel, EmbeddingError> {
+/// Chooses the model that makes embeddings; `auto`: an installed one.
+///
+/// # Errors
+/// [`EmbeddingError::Model`].
+pub fn choose(models: &[ModelInfo], wanted: &str) -> Result<EmbeddingModel, EmbeddingError> {
+    let wanted = Some(wanted).filter(|name| *name != AUTO_EMBEDDING);
     let can = |model: &ModelInfo| [TEXTS, PICTURES].contains(&model.task.as_str());
     let is_here = |model: &ModelInfo| matches!(model.state, ModelState::Present { .. });
     let refuse = |why: String| Err(EmbeddingError::Model(why));
@@ -323,19 +324,21 @@ mod tests {
             model("c", TEXTS, false, &["clip/ViT-B-16"]),
             model("d", TEXTS, true, &["clip/ViT-B-32"]),
         ];
-        let chosen = |wanted| choose(&models, wanted).map(|model| (model.name, model.clip));
+        let chosen = |wanted: &str| choose(&models, wanted).map(|model| (model.name, model.clip));
         let clip = ("roboflow_core/clip@v1", "ViT-B-32".to_owned());
-        assert_eq!(chosen(None), Ok(("d".to_owned(), Some(clip))));
-        assert_eq!(chosen(Some("a")), Ok(("a".to_owned(), None)));
+        assert_eq!(chosen("auto"), Ok(("d".to_owned(), Some(clip))));
+        assert_eq!(chosen("a"), Ok(("a".to_owned(), None)));
         for (wanted, says) in [
             ("b", "object-detection"),
             ("c", "models pull c"),
             ("e", "no model"),
         ] {
-            let refused = chosen(Some(wanted)).unwrap_err().to_string();
+            let refused = chosen(wanted).unwrap_err().to_string();
             assert!(refused.contains(says), "{refused}");
         }
-        let refused = choose(&models[1..3], None).unwrap_err().to_string();
+        let refused = choose(&models[1..3], AUTO_EMBEDDING)
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("pull mobilenet-v2-features"), "{refused}");
     }
 

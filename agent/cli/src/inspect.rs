@@ -29,6 +29,7 @@ use watchkeeper_models::{MOTION, Zoo};
 use super::lookup_check;
 use finding::{error, shown};
 use watchkeeper_agent::connectors::secrets;
+use watchkeeper_agent::embedding;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
 use watchkeeper_assistant::llm::catalogue;
 use watchkeeper_assistant::notes;
@@ -52,6 +53,13 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     findings.errors.extend(archive::check(&config.archive));
     schedules::check(config, skipped, &mut findings);
     let zoo = Zoo::with_dirs(config.models.folders());
+    if let Some(model) = &config.archive.embedding
+        && let Err(problem) = embedding::choose(&zoo.list(), model)
+    {
+        let found = Some(model.clone());
+        let error = error("agent.archive.embedding", found, problem);
+        findings.errors.push(error);
+    }
     if let Some(model) = &config.models.default
         && let Err(problem) = model_facts(&zoo, model)
     {

@@ -223,12 +223,17 @@ fn features_are_the_means_of_a_tensor_over_four_quarters() -> anyhow::Result<()>
         values: numbers(72, 3),
     };
     let tensor = usize::try_from(seen)?;
-    let found = run(&features_to_onnx(&file, tensor)?, [1, 3, 4, 6], &picture.planes())?;
+    let found = run(
+        &features_to_onnx(&file, tensor)?,
+        [1, 3, 4, 6],
+        &picture.planes(),
+    )?;
     let weights = numbers(6, 1);
     let weight = |[output, _, _, channel]: [usize; 4]| weights[output * 3 + channel];
     let whole = convolve(&picture, [4, 6, 2], [1, 1, 0], weight, &numbers(2, 2));
     let whole = whole.map(|v| v.max(0.0));
-    let quarters = (0..2).flat_map(|channel| [(0, 0), (0, 3), (2, 0), (2, 3)].map(|at| (channel, at)));
+    let quarters =
+        (0..2).flat_map(|channel| [(0, 0), (0, 3), (2, 0), (2, 3)].map(|at| (channel, at)));
     let wanted: Vec<f32> = quarters
         .map(|(channel, (top, left))| {
             let places = (top..top + 2).flat_map(|y| (left..left + 3).map(move |x| (y, x)));
@@ -240,7 +245,10 @@ fn features_are_the_means_of_a_tensor_over_four_quarters() -> anyhow::Result<()>
     ensure!(difference < TOLERANCE, "{difference}: {found:?} {wanted:?}");
     // A tensor that does not exist, the input of weights, and one of odd sides.
     for (file, tensor) in [(&file, 1_000), (&file, 1), (&every_operator(), 4)] {
-        let refused = features_to_onnx(file, tensor).err().context("taken")?.to_string();
+        let refused = features_to_onnx(file, tensor)
+            .err()
+            .context("taken")?
+            .to_string();
         ensure!(refused.contains("features, tensor"), "{refused}");
     }
     Ok(())

@@ -242,8 +242,16 @@ async fn pictures_without_an_embedding_are_found_again_and_models_are_not_mixed(
     assert_eq!(newest[0].1, name("yard/d.jpg"));
     let entry = archive.stat(&newest[0].1).await.unwrap();
     let seen = Seen::Vector(vec![1.0, 0.0]);
-    let seen = (entry.sha256, "one".to_owned(), "digest of one".to_owned(), seen);
-    archive.settle_embedding(newest[0].0, Some(seen)).await.unwrap();
+    let seen = (
+        entry.sha256,
+        "one".to_owned(),
+        "digest of one".to_owned(),
+        seen,
+    );
+    archive
+        .settle_embedding(newest[0].0, Some(seen))
+        .await
+        .unwrap();
     drop(archive);
     let archive = open(settings(folder.path()));
     begin(&archive, "one").await;
@@ -269,7 +277,12 @@ async fn pictures_without_an_embedding_are_found_again_and_models_are_not_mixed(
     let (number, first) = archive.unembedded(1).await.unwrap().remove(0);
     let entry = archive.stat(&first).await.unwrap();
     let seen = Seen::Vector(vec![1.0, 0.0]);
-    let seen = (entry.sha256, "two".to_owned(), "digest of two".to_owned(), seen);
+    let seen = (
+        entry.sha256,
+        "two".to_owned(),
+        "digest of two".to_owned(),
+        seen,
+    );
     archive.settle_embedding(number, Some(seen)).await.unwrap();
     let found = archive.query(like("yard/d.jpg")).await.unwrap();
     assert_eq!(names(&found), ["yard/d.jpg"]);

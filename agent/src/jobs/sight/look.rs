@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tokio::runtime::Runtime;
 use watchkeeper_client::{Deadlines, RuntimeClient};
-use watchkeeper_config::JobToolsConfig;
+use watchkeeper_config::{AUTO_EMBEDDING, JobToolsConfig};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_jobs::seen::Seen;
 use watchkeeper_jobs::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
@@ -47,6 +47,9 @@ pub(super) struct Sight {
     listed: Mutex<Option<Listed>>,
 }
 
+/// A picture with its embedding, of length 1.
+pub(super) type EmbeddedPicture = (Picture, Vec<f32>);
+
 /// A connection for one step.
 pub(super) struct Looking<'c> {
     runtime: Runtime,
@@ -68,8 +71,9 @@ impl Sight {
     }
 
     /// The configured model for embeddings.
-    pub(super) fn wanted(&self) -> Option<&str> {
-        self.setup.config.embedding.as_deref()
+    pub(super) fn wanted(&self) -> &str {
+        let wanted = self.setup.config.embedding.as_deref();
+        wanted.unwrap_or(AUTO_EMBEDDING)
     }
 
     pub(super) fn embedder(&self, client: &RuntimeClient) -> Embedder {
@@ -194,7 +198,7 @@ impl Looking<'_> {
         &mut self,
         embedder: &Embedder,
         pictures: &[Picture],
-    ) -> Result<(Vec<(Picture, Vec<f32>)>, String), ToolError> {
+    ) -> Result<(Vec<EmbeddedPicture>, String), ToolError> {
         let model = self.wait(embedder.model())?.map_err(tool_error)?;
         let ask = |looking: &Self, bytes| match looking.wait(embedder.embed_picture(bytes))? {
             Ok(Embedding { digest, vector, .. }) if digest == model.digest => Ok(Ok(kept(&vector))),
