@@ -57,7 +57,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         && let Err(problem) = embedding::choose(&zoo.list(), model)
     {
         let found = Some(model.clone());
-        let error = error("agent.archive.embedding", found, problem);
+        let error = error("agent.archive.embedding", found, problem.to_string());
         findings.errors.push(error);
     }
     if let Some(model) = &config.models.default

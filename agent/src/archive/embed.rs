@@ -28,6 +28,8 @@ const MAX_PICTURE: u64 = 32 << 20;
 const IDLE: Duration = Duration::from_secs(1);
 /// The model is looked up at least this often.
 const MODEL_CHECK: Duration = Duration::from_secs(60);
+/// The queue is made again this often, which drops embeddings of contents that are gone.
+const REQUEUE: Duration = Duration::from_secs(24 * 3600);
 /// Pauses while the runtime is away or the model is missing.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -125,13 +127,19 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     /// Embeds what waits until [`MODEL_CHECK`] has passed. `queued` is the digest of the model for
-    /// which the queue was made.
-    async fn run(&self, queued: &mut Option<String>, backoff: &mut Backoff) -> Result<(), Stop> {
+    /// which the queue was made, and when.
+    async fn run(
+        &self,
+        queued: &mut Option<(String, Instant)>,
+        backoff: &mut Backoff,
+    ) -> Result<(), Stop> {
         let model = self.embedder.model().await?;
         self.progress.lock().model = Some(model.name);
-        if queued.as_ref() != Some(&model.digest) {
+        let is_queued =
+            |(digest, at): &(String, Instant)| *digest == model.digest && at.elapsed() < REQUEUE;
+        if !queued.as_ref().is_some_and(is_queued) {
             self.archive.begin_embedding(model.digest.clone()).await?;
-            *queued = Some(model.digest.clone());
+            *queued = Some((model.digest.clone(), Instant::now()));
         }
         let until = Instant::now() + MODEL_CHECK;
         while Instant::now() < until {

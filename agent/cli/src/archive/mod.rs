@@ -463,15 +463,7 @@ async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
              state folder"
         ));
     }
-    let embeddings = &stats["embeddings"];
-    if let Some(waiting) = embeddings["waiting"].as_u64() {
-        let why = embeddings["why"].as_str();
-        let why = why.map_or_else(String::new, |why| format!(": {why}"));
-        out.line(format!(
-            "embeddings: {} made since the start, {} refused, {waiting} pictures wait{why}",
-            embeddings["made"], embeddings["refused"]
-        ));
-    }
+    show_embeddings(&stats["embeddings"], out);
     if let Some(waiting) = stats["objects_waiting"]
         .as_u64()
         .filter(|waiting| *waiting > 0)
@@ -481,4 +473,17 @@ async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
         ));
     }
     Ok(())
+}
+
+/// Prints how many pictures wait for an embedding, and why; nothing where none are made.
+fn show_embeddings(embeddings: &Value, out: &Output) {
+    let Some(waiting) = embeddings["waiting"].as_u64() else {
+        return;
+    };
+    let why = embeddings["why"].as_str();
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    out.line(format!(
+        "embeddings: {} made since the start, {} refused, {waiting} pictures wait{why}",
+        embeddings["made"], embeddings["refused"]
+    ));
 }

@@ -161,6 +161,7 @@ impl Looking<'_> {
                 Ok(bytes) => bytes,
                 Err(error) => {
                     self.failed.push(error.to_string());
+                    self.context.count();
                     continue;
                 }
             };
