@@ -9,7 +9,7 @@
 //!   box.
 //! - [`archive`]: what the agent's archive ingests, and events that enter by themselves.
 //! - [`evidence`]: chains of sources that decide about events. [`references`]: pictures that they
-//!   compare with.
+//!   compare with. [`embedding`]: embeddings of pictures and texts, by the runtime.
 //! - [`jobs`]: plans that organise pictures, submitted or due by a schedule.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
@@ -23,6 +23,7 @@
 pub mod api;
 pub mod archive;
 pub mod connectors;
+pub mod embedding;
 pub mod evidence;
 #[cfg(test)]
 #[path = "../tests/it/mqtt_document/example.rs"]

@@ -29,6 +29,7 @@ use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::problem::nearest_few;
 
 use crate::digest::{self, Sha256Sum};
+use crate::download;
 use crate::manifest::Manifest;
 use crate::package;
 use crate::raw::ManifestError;
@@ -45,7 +46,7 @@ pub const MOTION: &str = "motion";
 /// Names of the default models: the first whose file is here is used.
 pub const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
 
-const BUILTIN: [(&str, &str); 13] = [
+const BUILTIN: [(&str, &str); 14] = [
     (
         "zoo/clip-vit-b-16.toml",
         include_str!("../zoo/clip-vit-b-16.toml"),
@@ -53,6 +54,10 @@ const BUILTIN: [(&str, &str); 13] = [
     (
         "zoo/clip-vit-b-32.toml",
         include_str!("../zoo/clip-vit-b-32.toml"),
+    ),
+    (
+        "zoo/mobilenet-v2-features.toml",
+        include_str!("../zoo/mobilenet-v2-features.toml"),
     ),
     ("zoo/nanodet-m.toml", include_str!("../zoo/nanodet-m.toml")),
     ("zoo/pp-ocr-v4.toml", include_str!("../zoo/pp-ocr-v4.toml")),
@@ -272,6 +277,7 @@ impl Zoo {
             name: MOTION.to_owned(),
             task: "motion-detection".to_owned(),
             state: ModelState::Builtin,
+            sha256: None,
             licence: None,
             input: None,
             labels: vec![MOTION.to_owned()],
@@ -279,24 +285,27 @@ impl Zoo {
             backend: None,
             measured: None,
         };
-        let models = self.entries.values().map(|manifest| ModelInfo {
-            name: manifest.name.clone(),
-            task: manifest.task.name().to_owned(),
-            state: match self
-                .file_of(&manifest.name)
-                .filter(|p| is_whole(manifest, p))
-            {
-                Some(path) => ModelState::Present {
-                    path: path.display().to_string(),
+        let models = self.entries.values().map(|manifest| {
+            let file = self.file_of(&manifest.name);
+            let file = file.filter(|path| is_whole(manifest, path));
+            ModelInfo {
+                name: manifest.name.clone(),
+                task: manifest.task.name().to_owned(),
+                sha256: (file.as_deref().and_then(download::recorded_sum))
+                    .map(|sum| sum.to_string()),
+                state: match file {
+                    Some(path) => ModelState::Present {
+                        path: path.display().to_string(),
+                    },
+                    None => ModelState::Absent,
                 },
-                None => ModelState::Absent,
-            },
-            licence: manifest.licence.as_ref().map(|l| l.spdx.clone()),
-            input: Some([manifest.input.width, manifest.input.height]),
-            labels: manifest.labels.iter().map(|l| l.to_string()).collect(),
-            stands_for: manifest.stands_for.clone(),
-            backend: None,
-            measured: None,
+                licence: manifest.licence.as_ref().map(|l| l.spdx.clone()),
+                input: Some([manifest.input.width, manifest.input.height]),
+                labels: manifest.labels.iter().map(|l| l.to_string()).collect(),
+                stands_for: manifest.stands_for.clone(),
+                backend: None,
+                measured: None,
+            }
         });
         std::iter::once(motion).chain(models).collect()
     }

@@ -20,6 +20,7 @@ use crate::blobs::{MAX_CACHED, Sealed, Staged};
 use crate::blocking::on_blocking_thread;
 use crate::copies::Copies;
 use crate::durable::{Durable, Limits, Removed};
+use crate::embeddings::Near;
 use crate::entry::{Content, Entry, NewEntry};
 use crate::error::ArchiveError;
 use crate::exif::add_exif;
@@ -303,7 +304,11 @@ impl Archive {
         })
     }
 
-    async fn read_disk(&self, entry: &Entry) -> Result<Option<Body>, ArchiveError> {
+    /// Reads a stored content past the fast tiers; `None` if its file is missing or damaged.
+    ///
+    /// # Errors
+    /// If the disk can't be read.
+    pub async fn read_disk(&self, entry: &Entry) -> Result<Option<Body>, ArchiveError> {
         let entry = entry.clone();
         let read = move |durable: &Durable| match entry.bytes <= MAX_CACHED {
             true => Ok(durable.read(&entry)?.map(Body::Bytes)),
@@ -356,7 +361,19 @@ impl Archive {
     /// # Errors
     /// If a condition is invalid, or likeness is asked for without embeddings.
     pub async fn query(&self, query: Query) -> Result<Matches, ArchiveError> {
-        self.blocking(move |durable| search::query(durable, &query, Timestamp::now()))
+        self.query_near(query, None).await
+    }
+
+    /// Answers a query; with `near` the most alike to that direction first.
+    ///
+    /// # Errors
+    /// As [`Archive::query`].
+    pub async fn query_near(
+        &self,
+        query: Query,
+        near: Option<Near>,
+    ) -> Result<Matches, ArchiveError> {
+        self.blocking(move |durable| search::query(durable, &query, near, Timestamp::now()))
             .await
     }
 
@@ -386,6 +403,10 @@ impl Archive {
         if let Some(objects) = &self.0.objects {
             objects.serve(&self.0.durable).await;
         }
+    }
+
+    pub(crate) fn durable(&self) -> &Durable {
+        &self.0.durable
     }
 
     pub(crate) fn copies(&self) -> &Copies {

@@ -21,6 +21,8 @@ pub(crate) struct Slot {
     pub(crate) record_bytes: u64,
     pub(crate) is_stored: bool,
     pub(crate) is_protected: bool,
+    /// A JPEG or PNG file, by its MIME type.
+    pub(crate) is_picture: bool,
     /// Microseconds since 1970.
     pub(crate) expires_us: Option<i64>,
 }
@@ -34,6 +36,7 @@ impl Slot {
             record_bytes: entry.record_bytes(),
             is_stored: entry.content == Content::Stored,
             is_protected: entry.retention == Retention::Protected,
+            is_picture: matches!(entry.content_type.as_str(), "image/jpeg" | "image/png"),
             expires_us: entry.expires.map(|at| at.as_microsecond()),
         }
     }
@@ -56,6 +59,8 @@ pub(crate) struct Index {
     pub(crate) references: BTreeMap<u64, EntryName>,
     /// Entries that are not protected and expire, by time.
     pub(crate) expiring: BTreeSet<(i64, EntryName)>,
+    /// Pictures that wait for an embedding, by number; absent while none are made.
+    queue: Option<BTreeMap<u64, EntryName>>,
     stored_bytes: u64,
     stored: usize,
     record_bytes: u64,
@@ -104,6 +109,41 @@ impl Index {
     /// All hashes of stored contents.
     pub(crate) fn hashes(&self) -> impl Iterator<Item = &ContentHash> {
         self.blobs.keys()
+    }
+
+    /// Queues all pictures for an embedding, and further ones as they come. Returns the contents
+    /// of all entries.
+    pub(crate) fn queue_pictures(&mut self) -> BTreeSet<ContentHash> {
+        let pictures = self.slots.iter().filter(|(_, slot)| slot.is_picture);
+        let queue = pictures.map(|(name, slot)| (slot.number, name.clone()));
+        self.queue = Some(queue.collect());
+        self.slots.values().map(|slot| slot.hash).collect()
+    }
+
+    /// Takes the pictures from the queue whose content is among these.
+    pub(crate) fn unqueue(&mut self, is_done: impl Fn(&ContentHash) -> bool) {
+        let slots = &self.slots;
+        if let Some(queue) = &mut self.queue {
+            queue.retain(|_, name| slots.get(name).is_some_and(|slot| !is_done(&slot.hash)));
+        }
+    }
+
+    pub(crate) fn unqueue_one(&mut self, number: u64) {
+        if let Some(queue) = &mut self.queue {
+            queue.remove(&number);
+        }
+    }
+
+    /// The pictures that wait, the newest first.
+    pub(crate) fn queued(&self, most: usize) -> Vec<(u64, EntryName)> {
+        let queue = self.queue.iter().flatten().rev().take(most);
+        queue
+            .map(|(number, name)| (*number, name.clone()))
+            .collect()
+    }
+
+    pub(crate) fn queue_length(&self) -> usize {
+        self.queue.as_ref().map_or(0, BTreeMap::len)
     }
 
     /// Names of a collection, in order.
@@ -175,6 +215,11 @@ impl Index {
                 self.expiring.insert((at, name.clone()));
             }
         }
+        if let Some(queue) = &mut self.queue
+            && slot.is_picture
+        {
+            queue.insert(slot.number, name.clone());
+        }
         self.slots.insert(name, slot);
         dropped
     }
@@ -184,6 +229,7 @@ impl Index {
         let slot = self.slots.remove(name)?;
         self.normal.remove(&slot.number);
         self.references.remove(&slot.number);
+        self.unqueue_one(slot.number);
         if let Some(at) = slot.expires_us {
             self.expiring.remove(&(at, name.clone()));
         }

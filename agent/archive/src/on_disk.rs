@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `archive` | `collection/name` | the entry, JSON |
 //! | `archive_objects` | SHA-256, 32 bytes | `+` copy to the object tier, `-` delete there |
+//! | `archive_embeddings` | SHA-256, 32 bytes | the embedding of a picture with its model, JSON |
 //! | `archive_state` | `cursor` | number of the last journal record indexed |
 //! | `archive_state` | `complete` | empty; there while the records name every file |
 //! | `archive_state` | `objects` | the place whose object tier has all contents or tasks for them |
@@ -16,6 +17,7 @@ use crate::name::EntryName;
 
 pub(crate) const ENTRIES: Keyspace = Keyspace::new("archive");
 pub(crate) const OBJECTS: Keyspace = Keyspace::new("archive_objects");
+pub(crate) const EMBEDDINGS: Keyspace = Keyspace::new("archive_embeddings");
 const STATE: Keyspace = Keyspace::new("archive_state");
 const CURSOR: &[u8] = b"cursor";
 const COMPLETE: &[u8] = b"complete";

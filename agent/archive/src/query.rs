@@ -38,6 +38,19 @@ pub enum Order {
     Name,
 }
 
+impl Order {
+    /// The rank of an entry; the greatest comes first, of equal ones the smallest name.
+    pub(crate) fn rank(self, entry: &Entry) -> f64 {
+        // Exact up to the year 2255.
+        let at = entry.moment().as_microsecond() as f64;
+        match self {
+            Self::Newest => at,
+            Self::Oldest => -at,
+            Self::Name => 0.0,
+        }
+    }
+}
+
 /// Conditions of a query.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -80,6 +93,12 @@ pub struct Query {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub like: Option<EntryName>,
+    /// The most alike to this text first; needs a model that reads texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like_text: Option<String>,
+    /// A JPEG or PNG file in base64, at most 12 MB of it: the most alike to it first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like_picture: Option<String>,
     pub order: Order,
     /// Continue behind the entry of this name, in the order of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,16 +109,24 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
+impl Query {
+    /// Returns whether it compares with what only a model can embed.
+    #[must_use]
+    pub fn needs_model(&self) -> bool {
+        self.like_text.is_some() || self.like_picture.is_some()
+    }
+}
+
 /// A query that was checked, collecting its answer.
 #[derive(Debug)]
 pub(crate) struct Search<'a> {
     query: &'a Query,
     pattern: Option<Pattern>,
-    /// Embedding of the entry that others are compared with.
-    like: Option<&'a [f32]>,
     /// Entry behind which the answer begins.
     after: Option<Ranked>,
     limit: usize,
+    /// Whether ranks are likenesses.
+    by_likeness: bool,
     best: BinaryHeap<Reverse<Ranked>>,
     /// Bytes of the records in `best`.
     bytes: u64,
@@ -117,6 +144,9 @@ pub struct Matches {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub next: Option<EntryName>,
+    /// Likeness of each entry, -1 to 1, where it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub likeness: Vec<f64>,
 }
 
 /// An entry with its rank; the greatest stay.
@@ -167,8 +197,8 @@ pub(crate) fn read_pattern(text: &str) -> Result<Pattern, ArchiveError> {
 }
 
 impl<'a> Search<'a> {
-    /// Checks a query. `like` is the embedding of [`Query::like`], where that is wanted.
-    pub(crate) fn new(query: &'a Query, like: Option<&'a [f32]>) -> Result<Self, ArchiveError> {
+    /// Checks a query.
+    pub(crate) fn new(query: &'a Query, by_likeness: bool) -> Result<Self, ArchiveError> {
         let pattern = query.pattern.as_deref().map(read_pattern).transpose()?;
         let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
@@ -181,12 +211,21 @@ impl<'a> Search<'a> {
             let remedy = "use a time behind since".to_owned();
             return Err(ArchiveError::field("until", &until.to_string(), remedy));
         }
+        let likes = [
+            query.like.is_some(),
+            query.like_text.is_some(),
+            query.like_picture.is_some(),
+        ];
+        if likes.into_iter().filter(|is_given| *is_given).count() > 1 {
+            let remedy = "use one of like, like_text and like_picture".to_owned();
+            return Err(ArchiveError::field("like", "", remedy));
+        }
         Ok(Self {
             query,
             pattern,
-            like,
             after: None,
             limit,
+            by_likeness,
             best: BinaryHeap::new(),
             bytes: 0,
             matched: 0,
@@ -194,18 +233,13 @@ impl<'a> Search<'a> {
     }
 
     /// Begins the answer behind `entry`.
-    pub(crate) fn begin_behind(&mut self, entry: Entry) -> Result<(), ArchiveError> {
-        let Some(rank) = self.rank(&entry) else {
-            let remedy = "use the name that an answer gives as next".to_owned();
-            return Err(ArchiveError::field("after", entry.name.as_str(), remedy));
-        };
+    pub(crate) fn begin_behind(&mut self, entry: Entry, rank: f64) {
         self.after = Some(Ranked { rank, entry });
-        Ok(())
     }
 
     /// The name at which a scan in the order of names may begin.
     pub(crate) fn first_name(&self) -> Option<&EntryName> {
-        let in_names = self.query.order == Order::Name && self.like.is_none();
+        let in_names = self.query.order == Order::Name && !self.by_likeness;
         self.query.after.as_ref().filter(|_| in_names)
     }
 
@@ -217,17 +251,21 @@ impl<'a> Search<'a> {
         Some(collection)
     }
 
-    /// Takes an entry if it matches.
-    pub(crate) fn visit(&mut self, entry: Entry) {
+    /// Takes an entry if it matches and has a rank.
+    pub(crate) fn visit(
+        &mut self,
+        entry: Entry,
+        rank: impl FnOnce(&Entry) -> Result<Option<f64>, ArchiveError>,
+    ) -> Result<(), ArchiveError> {
         if !self.admits(&entry) {
-            return;
+            return Ok(());
         }
-        let Some(rank) = self.rank(&entry) else {
-            return;
+        let Some(rank) = rank(&entry)? else {
+            return Ok(());
         };
         let found = Ranked { rank, entry };
         if self.after.as_ref().is_some_and(|after| found >= *after) {
-            return;
+            return Ok(());
         }
         self.matched += 1;
         self.bytes += found.entry.record_bytes();
@@ -237,20 +275,7 @@ impl<'a> Search<'a> {
             let left_out = self.best.pop();
             self.bytes -= left_out.map_or(0, |Reverse(worst)| worst.entry.record_bytes());
         }
-    }
-
-    /// The rank of an entry; `None` where it can't be compared.
-    fn rank(&self, entry: &Entry) -> Option<f64> {
-        if let Some(like) = self.like {
-            return likeness(like, &entry.metadata.embedding);
-        }
-        // Exact up to the year 2255.
-        let at = entry.moment().as_microsecond() as f64;
-        Some(match self.query.order {
-            Order::Newest => at,
-            Order::Oldest => -at,
-            Order::Name => 0.0,
-        })
+        Ok(())
     }
 
     fn admits(&self, entry: &Entry) -> bool {
@@ -291,14 +316,22 @@ impl<'a> Search<'a> {
     }
 
     pub(crate) fn finish(self) -> Matches {
-        let best = self.best.into_sorted_vec().into_iter();
-        let entries: Vec<Entry> = best.map(|Reverse(ranked)| ranked.entry).collect();
+        let best = self.best.into_sorted_vec();
+        let ranks = best.iter().map(|Reverse(ranked)| ranked.rank);
+        let likeness = if self.by_likeness {
+            ranks.collect()
+        } else {
+            Vec::new()
+        };
+        let entries = best.into_iter().map(|Reverse(ranked)| ranked.entry);
+        let entries: Vec<Entry> = entries.collect();
         let is_cut = self.matched > entries.len() as u64;
         let last = entries.last().filter(|_| is_cut);
         Matches {
             next: last.map(|entry| entry.name.clone()),
             entries,
             matched: self.matched,
+            likeness,
         }
     }
 }
@@ -316,25 +349,11 @@ fn has_text(entry: &Entry, wanted: &str) -> bool {
     texts.any(|text| text.to_lowercase().contains(&wanted))
 }
 
-/// Cosine of two embeddings; `None` where they can't be compared.
-fn likeness(a: &[f32], b: &[f32]) -> Option<f64> {
-    if a.len() != b.len() || a.is_empty() {
-        return None;
-    }
-    let dot = |a: &[f32], b: &[f32]| -> f64 {
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| f64::from(*a) * f64::from(*b))
-            .sum()
-    };
-    let scale = (dot(a, a) * dot(b, b)).sqrt();
-    (scale > 0.0).then(|| dot(a, b) / scale)
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use serde_json::json;
+    use watchkeeper_pictures::likeness::cosine;
 
     use super::*;
 
@@ -349,9 +368,14 @@ mod tests {
 
     fn names(query: serde_json::Value) -> Vec<String> {
         let query: Query = serde_json::from_value(query).unwrap();
-        let target = [1.0, 0.0];
-        let like = query.like.as_ref().map(|_| target.as_slice());
-        let mut search = Search::new(&query, like).unwrap();
+        let rank = |entry: &Entry| {
+            let likeness = cosine(&[1.0, 0.0], &entry.metadata.embedding);
+            Ok(match query.like {
+                Some(_) => likeness,
+                None => Some(query.order.rank(entry)),
+            })
+        };
+        let mut search = Search::new(&query, query.like.is_some()).unwrap();
         let time = |day: u32| format!("2026-11-{day:02}T12:00:00Z");
         for found in [
             entry(
@@ -370,7 +394,7 @@ mod tests {
                 "codes": ["4006381333931"], "labels": {"order": "A-17"}, "tracks": [7]}),
             ),
         ] {
-            search.visit(found);
+            search.visit(found, rank).unwrap();
         }
         let found = search.finish().entries;
         found.iter().map(|entry| entry.name.to_string()).collect()
@@ -435,7 +459,7 @@ mod tests {
         ] {
             let query: Query = serde_json::from_value(bad.clone()).unwrap();
             assert!(
-                Search::new(&query, None)
+                Search::new(&query, false)
                     .unwrap_err()
                     .to_string()
                     .contains("use "),

@@ -3,8 +3,9 @@
 use jiff::{Timestamp, Zoned};
 
 use crate::durable::Durable;
+use crate::embeddings::Near;
+use crate::entry::Entry;
 use crate::error::ArchiveError;
-use crate::name::EntryName;
 use crate::query::{Matches, Query, Search};
 use crate::verb::Found;
 use crate::words::{self, Vocabulary};
@@ -14,7 +15,7 @@ pub(crate) fn find(durable: &Durable, text: &str, now: &Zoned) -> Result<Found, 
     let mut known = Vocabulary::default();
     durable.scan(None, None, now.timestamp(), |entry| known.add(&entry))?;
     let read = words::read(text, &known, now)?;
-    let matches = query(durable, &read.query, now.timestamp())?;
+    let matches = query(durable, &read.query, None, now.timestamp())?;
     Ok(Found {
         query: read.query,
         not_understood: read.not_understood,
@@ -22,42 +23,49 @@ pub(crate) fn find(durable: &Durable, text: &str, now: &Zoned) -> Result<Found, 
     })
 }
 
-/// Answers a query.
+/// Answers a query; `near` takes the place of [`Query::like`].
 pub(crate) fn query(
     durable: &Durable,
     query: &Query,
+    near: Option<Near>,
     now: Timestamp,
 ) -> Result<Matches, ArchiveError> {
-    let like = match &query.like {
-        Some(name) => Some(embedding(durable, name, now)?),
-        None => None,
+    let near = match (near, &query.like) {
+        (Some(near), _) => Some(near),
+        (None, Some(name)) => {
+            let found = durable.entry(name, now)?;
+            let found = found.ok_or_else(|| ArchiveError::NotFound(name.to_string()))?;
+            Some(Near::to(&found, durable)?)
+        }
+        (None, None) => None,
     };
-    let mut search = Search::new(query, like.as_deref())?;
+    if near.is_none() && query.needs_model() {
+        let sentence = "only the agent can compare with a text or a picture; ask it";
+        return Err(ArchiveError::Refused(sentence.to_owned()));
+    }
+    let rank = |entry: &Entry| match &near {
+        None => Ok(Some(query.order.rank(entry))),
+        Some(near) => near.of(entry, durable),
+    };
+    let mut search = Search::new(query, near.is_some())?;
     let from = search.first_name().cloned();
     if let Some(after) = query.after.as_ref().filter(|_| from.is_none()) {
         let entry = durable.entry(after, now)?;
-        search.begin_behind(entry.ok_or_else(|| ArchiveError::NotFound(after.to_string()))?)?;
+        let entry = entry.ok_or_else(|| ArchiveError::NotFound(after.to_string()))?;
+        let rank = rank(&entry)?.ok_or_else(|| {
+            let remedy = "use the name that an answer gives as next".to_owned();
+            ArchiveError::field("after", after.as_str(), remedy)
+        })?;
+        search.begin_behind(entry, rank);
     }
     let collection = search.collection().map(str::to_owned);
+    let mut failed = None;
     durable.scan(collection.as_deref(), from.as_ref(), now, |entry| {
-        search.visit(entry);
-        true
+        failed = search.visit(entry, &rank).err();
+        failed.is_none()
     })?;
-    Ok(search.finish())
-}
-
-fn embedding(
-    durable: &Durable,
-    name: &EntryName,
-    now: Timestamp,
-) -> Result<Vec<f32>, ArchiveError> {
-    let found = durable.entry(name, now)?;
-    let found = found.ok_or_else(|| ArchiveError::NotFound(name.to_string()))?;
-    match found.metadata.embedding.is_empty() {
-        false => Ok(found.metadata.embedding),
-        true => Err(ArchiveError::Refused(format!(
-            "{name} has no embedding, so likeness is unknown; ingest it with metadata.embedding of \
-             a CLIP model"
-        ))),
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(search.finish()),
     }
 }

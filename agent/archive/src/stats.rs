@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+use crate::embeddings::EmbeddingStats;
 use crate::tier::EndpointHealth;
 
 /// Counts of one tier since the start.
@@ -81,6 +82,9 @@ pub struct Stats {
     pub objects_waiting: u64,
     /// Contents too large for the object tier.
     pub objects_too_large: u64,
+    /// Absent while the archive makes no embeddings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embeddings: Option<EmbeddingStats>,
     /// Entries by collection.
     pub collections: BTreeMap<String, u64>,
     pub tiers: Vec<TierStats>,

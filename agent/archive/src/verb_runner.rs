@@ -51,6 +51,7 @@ impl Archive {
             cache_evictions,
             objects_waiting,
             objects_too_large: self.objects().map_or(0, ObjectQueue::too_large),
+            embeddings: None,
             collections,
             tiers,
         })

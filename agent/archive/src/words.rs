@@ -119,6 +119,7 @@ fn contradicts(before: &Query, after: &Query) -> bool {
         || differs(before.zone.as_ref(), &after.zone)
         || differs(before.pattern.as_ref(), &after.pattern)
         || differs(before.text.as_ref(), &after.text)
+        || differs(before.like.as_ref(), &after.like)
         || differs(before.content_type.as_ref(), &after.content_type)
         || (had_span && (before.since != after.since || before.until != after.until))
 }
@@ -186,6 +187,10 @@ impl Reader<'_> {
         if time > 0 {
             return time;
         }
+        let like = self.take_like();
+        if like > 0 {
+            return like;
+        }
         let name = self.take_name();
         if name > 0 {
             return name;
@@ -209,6 +214,24 @@ impl Reader<'_> {
     fn take_order(&mut self, order: Order) -> usize {
         self.order = Some(order);
         1 + usize::from(self.word(1) == "first")
+    }
+
+    /// Reads `like`, `similar to` or `alike to` and the name of an entry.
+    fn take_like(&mut self) -> usize {
+        let before = match (self.word(0), self.word(1)) {
+            ("like", _) => 1,
+            ("similar" | "alike", "to") => 2,
+            _ => return 0,
+        };
+        let name = self
+            .words
+            .get(before)
+            .and_then(|word| word.written.parse().ok());
+        let Some(name) = name else {
+            return 0;
+        };
+        self.query.like = Some(name);
+        before + 1
     }
 
     /// Reads a name that entries have; the longest wins.
@@ -377,6 +400,10 @@ mod tests {
         let query = read("buses with \"HH AB\" in the past 3 hours").query;
         assert_eq!(query.text.as_deref(), Some("HH AB"));
         assert_eq!(query.since, at("2026-11-25T08:00:00Z"));
+        let query = read("pictures similar to Yard/a-1.jpg at the gate").query;
+        assert_eq!(query.like, Some("Yard/a-1.jpg".parse().unwrap()));
+        assert_eq!(query.camera.as_deref(), Some("gate"));
+        assert_eq!(read("cars like that").not_understood, ["like"]);
         assert_eq!(
             read("protected deliveries").query.pattern.as_deref(),
             Some("deliveries")

@@ -28,7 +28,7 @@ use jiff::Timestamp;
 use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, SourceId};
 
-pub use self::archive::{ArchiveAction, ArchiveIngestArgs, ArchiveOrder, ArchiveQueryArgs};
+pub use self::archive::{ArchiveAction, ArchiveIngestArgs, ArchiveOrder, ArchiveQueryArgs, Like};
 pub use self::audit::{AuditAction, AuditArgs};
 pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
 pub use self::camera::{FindArgs, SetArgs};

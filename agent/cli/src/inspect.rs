@@ -30,6 +30,7 @@ use super::lookup_check;
 pub(super) use chains::missing_references;
 use finding::{error, shown};
 use watchkeeper_agent::connectors::secrets;
+use watchkeeper_agent::embedding;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
 use watchkeeper_assistant::blueprint::BlueprintStore;
 use watchkeeper_assistant::llm::{catalogue, refused_model};
@@ -56,6 +57,13 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     findings.errors.extend(archive::check(&config.archive));
     schedules::check(config, skipped, &mut findings);
     let zoo = Zoo::with_dirs(config.models.folders());
+    if let Some(model) = &config.archive.embedding
+        && let Err(problem) = embedding::choose(&zoo.list(), model)
+    {
+        let found = Some(model.clone());
+        let error = error("agent.archive.embedding", found, problem.to_string());
+        findings.errors.push(error);
+    }
     if let Some(model) = &config.models.default
         && let Err(problem) = model_facts(&zoo, model)
     {

@@ -16,6 +16,7 @@ mod addresses;
 pub mod plan;
 pub mod planner;
 pub mod run;
+pub mod seen;
 mod spelling;
 mod target;
 pub mod template_store;

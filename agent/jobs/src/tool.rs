@@ -10,12 +10,18 @@ use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::seen::Seen;
 use crate::target::{Target, TargetError};
+
+/// Most texts of a [`Kind::Texts`].
+const MAX_TEXTS: usize = 64;
 
 /// Kind of a parameter or result. Values of one kind fit parameters of that kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Text,
+    /// List of 1 to [`MAX_TEXTS`] texts.
+    Texts,
     /// Path of a folder that is read.
     Folder,
     /// Name of a new file or folder in the job's output folder.
@@ -59,6 +65,10 @@ impl Kind {
     pub(crate) fn refuse(self, value: &Value) -> Option<String> {
         let fits = match self {
             Self::Text | Self::Folder => value.as_str().is_some_and(|text| !text.is_empty()),
+            Self::Texts => value.as_array().is_some_and(|texts| {
+                let is_text = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
+                (1..=MAX_TEXTS).contains(&texts.len()) && texts.iter().all(is_text)
+            }),
             Self::Name => value.as_str().is_some_and(is_name),
             Self::Flag => value.is_boolean(),
             Self::Time => value
@@ -77,6 +87,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text => f.write_str("a text"),
+            Self::Texts => write!(f, "a list of 1 to {MAX_TEXTS} texts"),
             Self::Folder => f.write_str("the path of a folder"),
             Self::Name => f.write_str("a file name without folders"),
             Self::Flag => f.write_str("true or false"),
@@ -213,6 +224,12 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Returns what this box lacks for a call, in one sentence with the remedy. Values of `params`
+    /// that are known only at the run are `null`.
+    fn missing(&self, _params: &Map<String, Value>) -> Option<String> {
+        None
+    }
+
     /// Runs the tool with checked parameters whose references are resolved.
     ///
     /// Calls [`Context::check_continue`] at least once a second.
@@ -284,6 +301,8 @@ impl Gauge {
 pub struct Context<'a> {
     pub(crate) step: &'a str,
     pub(crate) output: &'a Path,
+    /// File of what tools have found out in this job.
+    pub(crate) seen: &'a Path,
     /// Reserves a name in the output folder for the step, durably.
     pub(crate) claim: &'a (dyn Fn(&str) -> Result<(), ToolError> + Sync),
     pub(crate) deadline: Instant,
@@ -325,6 +344,15 @@ impl Context<'_> {
         } else {
             Ok(())
         }
+    }
+
+    /// Opens what tools have found out in this job, also before it was resumed.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn seen(&self) -> Result<Seen, ToolError> {
+        let failed = |error| ToolError::Transient(format!("{}: {error}", self.seen.display()));
+        Seen::open(self.seen).map_err(failed)
     }
 
     /// Reserves a name in the output folder for a new file or folder. What an earlier attempt of

@@ -247,6 +247,8 @@ mod tests {
             class: None,
             zone: None,
             scores: None,
+            objects: Vec::new(),
+            tag: None,
         }
     }
 

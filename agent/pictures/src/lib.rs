@@ -16,6 +16,7 @@ mod difference_hash;
 pub mod duplicates;
 pub mod folder;
 pub mod group;
+pub mod likeness;
 pub mod measure;
 pub mod metadata;
 mod noise;
@@ -27,6 +28,6 @@ pub mod sheet;
 
 pub use group::Group;
 pub use measure::{Measured, Measurer};
-pub use picture::{Picture, PictureError};
+pub use picture::{FoundObject, Picture, PictureError, Tag};
 pub use place::Place;
 pub use scores::{Scores, Trait};

@@ -7,9 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use image::imageops::thumbnail;
+use image::metadata::Orientation;
 use image::{DynamicImage, GrayImage, RgbImage};
 use watchkeeper_vision::imaging::near_duplicate::{Sketch, Thumbnail};
-use watchkeeper_vision::picture_file;
+use watchkeeper_vision::jpeg;
+use watchkeeper_vision::picture_file::{self, PictureFileError};
 
 use crate::difference_hash::DifferenceHash;
 use crate::metadata;
@@ -22,6 +24,9 @@ const MAX_KEPT: usize = 16_000;
 /// Longer side in pixels of the small version of a picture: that in which
 /// [`quality`](watchkeeper_vision::imaging::quality) measures sharpness.
 const MEASURED_SIDE: u32 = 512;
+
+/// JPEG quality of a picture that was turned.
+const TURNED_QUALITY: u8 = 95;
 
 /// What is kept of the pixels of one picture.
 #[derive(Debug)]
@@ -131,6 +136,22 @@ fn upright_grey(file: &Path) -> Result<GrayImage, PictureError> {
     let mut picture = DynamicImage::ImageLuma8(decoded);
     picture.apply_orientation(metadata::read(&bytes).orientation);
     Ok(picture.into_luma8())
+}
+
+/// Returns the same picture as an upright JPEG file if its EXIF orientation is another one.
+///
+/// # Errors
+/// If the bytes are no picture within the bounds.
+pub fn turned(file: &[u8]) -> Result<Option<Vec<u8>>, PictureFileError> {
+    let orientation = metadata::read(file).orientation;
+    if orientation == Orientation::NoTransforms {
+        return Ok(None);
+    }
+    let mut picture = DynamicImage::ImageRgb8(picture_file::decode(file)?);
+    picture.apply_orientation(orientation);
+    let jpeg = jpeg::encode(&picture.into_rgb8(), TURNED_QUALITY);
+    jpeg.map(Some)
+        .map_err(|error| PictureFileError::Unreadable(error.to_string()))
 }
 
 /// Decodes a picture and turns it upright.

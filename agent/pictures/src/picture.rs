@@ -42,6 +42,31 @@ pub struct Picture {
     pub zone: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
+    /// Objects that a detector was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<FoundObject>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Tag>,
+}
+
+/// An object in a picture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FoundObject {
+    pub class: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// Left, top, right and bottom in parts of the upright picture, 0 to 1.
+    pub bounds: [f64; 4],
+}
+
+/// The word that fits a picture best.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tag {
+    pub label: String,
+    /// Its share of all words, 0 to 1.
+    pub score: f64,
 }
 
 /// Why a picture file can't be used.
@@ -100,7 +125,17 @@ impl Picture {
             class: None,
             zone: None,
             scores: None,
+            objects: Vec::new(),
+            tag: None,
         })
+    }
+
+    /// Reads the whole file.
+    ///
+    /// # Errors
+    /// If it can't be read, or is too large.
+    pub fn bytes(&self) -> Result<Vec<u8>, PictureError> {
+        read_file(Path::new(&self.file))
     }
 
     /// Returns the last part of the path.

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -15,17 +17,19 @@ use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::s3::{ReadSecret, S3Settings, S3Tier};
 use watchkeeper_archive::{
-    Answer, Archive, ArchiveError, Body, Content, EntryName, Limits, NewEntry, Retention,
-    Retrieved, Selection, Settings, Tier, Verb,
+    Answer, Archive, ArchiveError, Body, Content, EntryName, Limits, Near, NewEntry, Query,
+    Retention, Retrieved, Selection, Settings, Tier, Verb,
 };
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ArchiveConfig, S3Config};
 
+use super::embed::{self, Progress};
 use super::sources::Sources;
 use super::{follow, media};
 use crate::connectors::http_client::HttpClient;
 use crate::connectors::secrets;
+use crate::embedding::{Embedder, EmbeddingError};
 
 /// Folder of the archive below the state folder.
 const FOLDER: &str = "archive";
@@ -33,6 +37,8 @@ const FOLDER: &str = "archive";
 const SECRET: &str = "agent.archive.s3_secret_key";
 /// Ingests at a time; a further one waits.
 const MAX_INGESTS: usize = 4;
+/// Longest text that pictures are compared with, in characters.
+const MAX_LIKE_TEXT: usize = 300;
 /// Interval of the sweep of expired entries.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Pause before an archive that could not be opened is tried again.
@@ -118,6 +124,8 @@ struct Inner {
     sources: Sources,
     archive: OnceCell<Archive>,
     ingests: Semaphore,
+    embedder: Embedder,
+    progress: Progress,
 }
 
 impl ArchiveService {
@@ -128,6 +136,8 @@ impl ArchiveService {
         Self(Arc::new(Inner {
             http: HttpClient::new(setup.ca_file.clone()),
             sources,
+            embedder: Embedder::new(runtime.clone(), setup.config.embedding.clone()),
+            progress: Progress::default(),
             setup,
             runtime,
             archive: OnceCell::new(),
@@ -226,8 +236,46 @@ impl ArchiveService {
                     gone: protected.gone,
                 })
             }
+            Verb::Query { query } => {
+                let near = self.near(&query).await?;
+                Ok(Answer::Matches(archive.query_near(*query, near).await?))
+            }
+            Verb::Stats => {
+                let mut stats = archive.stats().await?;
+                let is_on = self.0.setup.config.embedding.is_some();
+                stats.embeddings = is_on.then(|| self.0.progress.stats(archive));
+                Ok(Answer::Stats(Box::new(stats)))
+            }
             verb => archive.run(verb, Zoned::now()).await,
         }
+    }
+
+    /// Embeds the text or picture that a query compares with; `None` where it names neither.
+    async fn near(&self, query: &Query) -> Result<Option<Near>, ArchiveError> {
+        let embedder = &self.0.embedder;
+        let made = match (&query.like_text, &query.like_picture) {
+            (Some(text), _) if text.chars().count() > MAX_LIKE_TEXT => {
+                let remedy = format!("use at most {MAX_LIKE_TEXT} characters");
+                return Err(ArchiveError::field("like_text", text, remedy));
+            }
+            (Some(text), _) => embedder.embed_text(text).await,
+            (None, Some(picture)) => {
+                let picture = BASE64.decode(picture).map_err(|error| {
+                    let remedy = format!("use a JPEG or PNG file in base64: {error}");
+                    ArchiveError::field("like_picture", picture, remedy)
+                })?;
+                embedder.embed_picture(picture).await
+            }
+            (None, None) => return Ok(None),
+        };
+        let made = made.map_err(|error| match error {
+            EmbeddingError::Away(why) => ArchiveError::Source(why),
+            EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ArchiveError::Refused(why),
+        })?;
+        Ok(Some(Near {
+            digest: Some(made.digest),
+            vector: made.vector,
+        }))
     }
 
     /// Protects a selection. Media of its references are copied first; an entry whose media are
@@ -307,7 +355,7 @@ impl ArchiveService {
         Ok(Retrieved { body, ..found })
     }
 
-    /// Indexes events, copies to the object tier and removes what has expired, until it is
+    /// Indexes events, embeds pictures, copies to the object tier and removes what has expired, until it is
     /// dropped.
     pub async fn serve(&self) {
         let archive = loop {
@@ -330,6 +378,17 @@ impl ArchiveService {
                 follow::index_events(&self.0.runtime, archive).await;
             }
         };
-        tokio::join!(sweep, events, archive.serve_objects());
+        let embeddings = async {
+            let Inner {
+                runtime,
+                embedder,
+                progress,
+                ..
+            } = &*self.0;
+            if self.0.setup.config.embedding.is_some() {
+                embed::embed_pictures(runtime, archive, embedder, progress).await;
+            }
+        };
+        tokio::join!(sweep, events, embeddings, archive.serve_objects());
     }
 }

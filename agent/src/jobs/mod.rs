@@ -7,7 +7,8 @@
 //! - `planning`: requests in words, by a language model where the rules do not understand them.
 //! - [`job_trace`]: jobs in the trace and the audit log.
 //! - [`bundle`]: the evidence bundle of a job.
-//! - [`event_pictures`]: the tool that brings pictures of events.
+//! - [`event_pictures`]: the tool that brings pictures of events. [`sight`]: those that ask
+//!   networks.
 //!
 //! Invariants:
 //! - A job is on disk and in the audit log before it is accepted.
@@ -29,9 +30,11 @@ mod schedule_file;
 pub mod scheduled_plan;
 pub mod scheduler;
 pub mod service;
+pub mod sight;
 pub mod status;
 pub mod trigger;
 
 pub use request::{JobRequest, JobServiceError};
 pub use service::{JobService, toolbox};
+pub use sight::ToolSetup;
 pub use status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};

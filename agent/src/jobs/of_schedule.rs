@@ -73,6 +73,7 @@ mod tests {
     use watchkeeper_jobs::run::{Ended, Provenance, ScheduledRun};
 
     use super::*;
+    use crate::jobs::ToolSetup;
 
     /// A job of the schedule `nightly` with its output folder below `home`.
     fn job(service: &JobService, home: &Path, key: &str) -> JobFolder {
@@ -101,7 +102,7 @@ mod tests {
             max_bytes: 1 << 30,
             max_days: 90,
         };
-        let service = JobService::new(dir.path(), Path::new("/none"), audit, limits);
+        let service = JobService::new(dir.path(), &ToolSetup::default(), audit, limits);
         let ends = [
             ("good1", Ended::Done),
             ("good2", Ended::Done),

@@ -30,6 +30,7 @@ use super::job_trace;
 use super::planning::{MAX_PLANNING, PlanningModel};
 use super::pool::Pool;
 use super::request::{JobRequest, JobServiceError, require_allowed};
+use super::sight::{self, ToolSetup};
 use super::status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};
 
 /// Folder of the agent's jobs, beside its trace.
@@ -93,26 +94,27 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The tools of jobs on this box; one of them asks the runtime behind `runtime_socket`.
+/// The tools of jobs on this box; some ask the runtime.
 #[must_use]
-pub fn toolbox(runtime_socket: &Path) -> Toolbox {
+pub fn toolbox(setup: &ToolSetup) -> Toolbox {
     let mut tools = picture_tools();
-    tools.add(Arc::new(EventPictures::new(runtime_socket.to_owned())));
+    tools.add(Arc::new(EventPictures::new(setup.socket.clone())));
+    sight::add(&mut tools, setup);
     tools
 }
 
 impl JobService {
-    /// The jobs in `home`, whose tools ask the runtime behind `runtime_socket`. Runs nothing yet.
+    /// The jobs in `home`, with the tools of `setup`. Runs nothing yet.
     #[must_use]
     pub fn new(
         home: &Path,
-        runtime_socket: &Path,
+        setup: &ToolSetup,
         audit: AuditConfig,
         limits: JobLimitsConfig,
     ) -> Self {
         Self(Arc::new(Inner {
             jobs: Jobs::new(home.join(FOLDER)),
-            tools: toolbox(runtime_socket),
+            tools: toolbox(setup),
             home: home.to_owned(),
             audit,
             limits: job_limits(limits),

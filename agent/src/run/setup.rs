@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use watchkeeper_config::{
-    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, JobLimitsConfig, LlmConfig,
-    LookConfig, LookupConfig, MemoryConfig, MqttConfig, PermissionsConfig, ReferencesConfig,
-    ScheduleConfig, SinksConfig,
+    AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, JobLimitsConfig,
+    JobToolsConfig, LlmConfig, LookConfig, LookupConfig, MemoryConfig, MqttConfig,
+    PermissionsConfig, ReferencesConfig, ScheduleConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -50,6 +50,8 @@ pub struct Setup {
     pub audit: AuditConfig,
     /// Retention of jobs.
     pub job_limits: JobLimitsConfig,
+    /// What tools of jobs may do.
+    pub job_tools: JobToolsConfig,
     /// Schedules of jobs.
     pub schedules: Vec<ScheduleConfig>,
 }
@@ -132,6 +134,7 @@ impl Setup {
             memory: config.memory.clone(),
             audit: agent.audit,
             job_limits: agent.job_limits,
+            job_tools: config.job_tools.clone(),
             schedules: config.jobs.clone(),
         }
     }

@@ -57,8 +57,8 @@ use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
 use crate::fleet::outbox::{self, Outbox, TelemetryRing};
 use crate::heartbeat;
-use crate::jobs::JobService;
 use crate::jobs::scheduler::SchedulerSetup;
+use crate::jobs::{JobService, ToolSetup};
 use crate::notify;
 use crate::references::ReferenceService;
 use crate::review_links::ReviewLinks;
@@ -329,6 +329,10 @@ impl Shared {
         }
         let home = setup.state_dir.join(TRACE_FOLDER);
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
+        let tools = ToolSetup {
+            socket: setup.runtime_socket.clone(),
+            config: setup.job_tools.clone(),
+        };
         Ok(Self {
             references: ReferenceService::open(
                 &setup.state_dir,
@@ -353,7 +357,7 @@ impl Shared {
             ),
             links: review_links(setup),
             ca_file: setup.sinks.ca_file.clone(),
-            jobs: JobService::new(&home, &setup.runtime_socket, setup.audit, setup.job_limits),
+            jobs: JobService::new(&home, &tools, setup.audit, setup.job_limits),
             lookups: LookupService::new(setup.lookups.clone()),
             home,
         })

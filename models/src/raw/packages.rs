@@ -56,6 +56,18 @@ pub(super) fn check_package(
         raw.convert.as_deref().unwrap_or("none"),
         &[("none", Conversion::None), ("tflite", Conversion::Tflite)],
     );
+    let convert = match (convert, raw.features) {
+        (convert, None) => convert,
+        (Some(Conversion::Tflite), Some(tensor)) => Some(Conversion::TfliteFeatures { tensor }),
+        (_, Some(tensor)) => {
+            errors.push(
+                key("features"),
+                tensor,
+                "absent, or beside convert = \"tflite\"",
+            );
+            None
+        }
+    };
     Some(RegistryPackage {
         range: raw
             .range

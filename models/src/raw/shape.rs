@@ -128,6 +128,7 @@ pub(super) struct RawPackage {
     pub(super) range: Option<[u64; 2]>,
     pub(super) member_sha256: String,
     pub(super) convert: Option<String>,
+    pub(super) features: Option<usize>,
 }
 
 #[derive(Debug, Deserialize)]

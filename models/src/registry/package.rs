@@ -46,6 +46,11 @@ pub enum Conversion {
     None,
     /// From TensorFlow Lite.
     Tflite,
+    /// From TensorFlow Lite, up to a tensor whose means become an embedding.
+    TfliteFeatures {
+        /// Number of the tensor in the file.
+        tensor: usize,
+    },
 }
 
 impl RegistryPackage {

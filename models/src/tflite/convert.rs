@@ -38,8 +38,8 @@ struct Converter<'a> {
     weights: usize,
 }
 
-/// Converts a graph.
-pub(super) fn convert(file: &Model<'_>) -> Result<Vec<u8>, TfliteError> {
+/// Converts a graph; with `features` up to that tensor, whose means are the output.
+pub(super) fn convert(file: &Model<'_>, features: Option<usize>) -> Result<Vec<u8>, TfliteError> {
     let [1, height, width, channels] = file.tensors[file.input].shape[..] else {
         let shape = format!("{:?}", file.tensors[file.input].shape);
         return Err(refused(
@@ -63,13 +63,20 @@ pub(super) fn convert(file: &Model<'_>) -> Result<Vec<u8>, TfliteError> {
     for (i, operator) in file.operators.iter().enumerate() {
         let at = format!("operator {i} ({})", operator.kind.name());
         converter.add(operator, &at)?;
+        if features == Some(operator.output) {
+            break;
+        }
     }
+    let means = features.map(|tensor| converter.means(tensor)).transpose()?;
     let input = tensor_info(
         &name(file.input),
         FLOAT,
         &[1, channels, height, width].map(|side| side as u64),
     );
     let mut graph = converter.graph.text(2, "tflite").message(11, &input);
+    if let Some(means) = means {
+        return Ok(model(&graph.message(12, &means)));
+    }
     for (i, output) in file.outputs.iter().enumerate() {
         let tensor = &file.tensors[*output];
         let form = converter.forms[*output];
@@ -359,6 +366,39 @@ impl Converter<'_> {
         }
         self.node("Reshape", &[&source, &shape], operator.output, |node| node);
         self.give(operator.output, Form::Rows, at)
+    }
+
+    /// Adds the means of each channel over the quarters of a tensor's places; describes them.
+    fn means(&mut self, tensor: usize) -> Result<Message, TfliteError> {
+        let place = || format!("features, tensor {tensor}");
+        let form = self.forms.get(tensor).copied().unwrap_or(Form::Absent);
+        require(
+            form == Form::Planes,
+            || (place(), format!("{form:?}")),
+            "a picture that an operator computes",
+        )?;
+        let shape = &self.model.tensors[tensor].shape;
+        let halves = match shape[..] {
+            [1, height, width, _] if height % 2 == 0 && width % 2 == 0 => [height / 2, width / 2],
+            _ => {
+                return Err(refused(
+                    place(),
+                    format!("{shape:?}"),
+                    "1 picture of even sides",
+                ));
+            }
+        };
+        let numbers = shape[3] * 4;
+        let [quarters, length, output] =
+            ["quarters", "length", "means"].map(|part| format!("{}_{part}", name(tensor)));
+        self.named_node("AveragePool", &[&name(tensor)], &quarters, |node| {
+            let halves = sides(&halves);
+            node.ints("kernel_shape", &halves).ints("strides", &halves)
+        });
+        #[expect(clippy::cast_possible_wrap, reason = "sides are at most 2^16")]
+        self.constant(&integers(&length, &[2], &[1, numbers as i64]));
+        self.named_node("Reshape", &[&quarters, &length], &output, |node| node);
+        Ok(tensor_info(&output, FLOAT, &[1, numbers as u64]))
     }
 
     /// Concatenates tensors along one axis.

@@ -18,5 +18,14 @@ pub use error::TfliteError;
 /// # Errors
 /// [`TfliteError`]: the file is damaged, or has a part that is not supported.
 pub fn to_onnx(file: &[u8]) -> Result<Vec<u8>, TfliteError> {
-    convert::convert(&schema::Model::read(file)?)
+    convert::convert(&schema::Model::read(file)?, None)
+}
+
+/// Converts a TFLite file up to the tensor with this number. Its only output is the embedding of
+/// the picture: the means of each channel over the four quarters of the tensor's places.
+///
+/// # Errors
+/// As [`to_onnx`]; or if no operator computes the tensor, or it is no picture of even sides.
+pub fn features_to_onnx(file: &[u8], tensor: usize) -> Result<Vec<u8>, TfliteError> {
+    convert::convert(&schema::Model::read(file)?, Some(tensor))
 }

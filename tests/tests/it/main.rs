@@ -50,6 +50,7 @@ mod jobs;
 mod jobs_by_model;
 mod jobs_planning;
 mod lessons;
+mod likeness;
 mod memory;
 mod metrics;
 mod model_kinds;

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use watchkeeper_detect::network::{Feed, Network as _, Signature, Wanted};
 use watchkeeper_detect::rten::RtenNetwork;
 use watchkeeper_models::Zoo;
-use watchkeeper_models::tflite::to_onnx;
-use watchkeeper_tests::tflite::{Net, every_operator, numbers};
+use watchkeeper_models::tflite::{features_to_onnx, to_onnx};
+use watchkeeper_tests::tflite::{Activation, Conv, Net, every_operator, numbers};
 
 /// Largest difference of a value to the reference: sums in another order.
 const TOLERANCE: f32 = 1e-4;
@@ -196,6 +196,61 @@ fn shape_that_its_operator_can_not_give_is_refused() -> anyhow::Result<()> {
         message.contains("[1, 2, 2, 2]") && message.contains("LOGISTIC"),
         "{message}"
     );
+    Ok(())
+}
+
+#[test]
+fn features_are_the_means_of_a_tensor_over_four_quarters() -> anyhow::Result<()> {
+    let mut net = Net::new([1, 4, 6, 3]);
+    let weights = net.floats(&[2, 1, 1, 3], &numbers(6, 1));
+    let bias = net.floats(&[2], &numbers(2, 2));
+    let seen = net.conv(&Conv {
+        input: 0,
+        weights,
+        bias,
+        gives: [1, 4, 6, 2],
+        stride: 1,
+        is_depthwise: false,
+        is_padded: true,
+        activation: Activation::Relu,
+    });
+    let cut = net.logistic(seen, &[1, 4, 6, 2]);
+    let file = net.file(&[cut]);
+    let picture = Rows {
+        height: 4,
+        width: 6,
+        channels: 3,
+        values: numbers(72, 3),
+    };
+    let tensor = usize::try_from(seen)?;
+    let found = run(
+        &features_to_onnx(&file, tensor)?,
+        [1, 3, 4, 6],
+        &picture.planes(),
+    )?;
+    let weights = numbers(6, 1);
+    let weight = |[output, _, _, channel]: [usize; 4]| weights[output * 3 + channel];
+    let whole = convolve(&picture, [4, 6, 2], [1, 1, 0], weight, &numbers(2, 2));
+    let whole = whole.map(|v| v.max(0.0));
+    let quarters =
+        (0..2).flat_map(|channel| [(0, 0), (0, 3), (2, 0), (2, 3)].map(|at| (channel, at)));
+    let wanted: Vec<f32> = quarters
+        .map(|(channel, (top, left))| {
+            let places = (top..top + 2).flat_map(|y| (left..left + 3).map(move |x| (y, x)));
+            places.map(|(y, x)| whole.at(y, x, channel)).sum::<f32>() / 6.0
+        })
+        .collect();
+    ensure!(found.len() == 1 && found[0].len() == 8, "{found:?}");
+    let difference = largest_difference(&found[0], &wanted);
+    ensure!(difference < TOLERANCE, "{difference}: {found:?} {wanted:?}");
+    // A tensor that does not exist, the input of weights, and one of odd sides.
+    for (file, tensor) in [(&file, 1_000), (&file, 1), (&every_operator(), 4)] {
+        let refused = features_to_onnx(file, tensor)
+            .err()
+            .context("taken")?
+            .to_string();
+        ensure!(refused.contains("features, tensor"), "{refused}");
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use jiff::Zoned;
 use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{
-    Answer, Archive, ArchiveError, Metadata, NewEntry, Query, Retention, Selection, Verb,
+    Answer, Archive, ArchiveError, Metadata, NewEntry, Query, Retention, Seen, Selection, Verb,
 };
 
 use crate::support::{ingest, name, new, open, read, settings};
@@ -206,6 +206,120 @@ async fn words_and_likeness_find_entries() {
     assert_eq!(names, ["b.jpg", "a.jpg"]);
     let refused = archive.query(like("yard/c.jpg")).await.unwrap_err();
     assert!(refused.to_string().contains("no embedding"), "{refused}");
+}
+
+/// Gives the pictures in the queue the embedding of `model` that `vector` makes of their names.
+async fn embed(archive: &Archive, model: &str, vector: impl Fn(&str) -> Vec<f32>) -> Vec<String> {
+    let mut asked = Vec::new();
+    for (number, name) in archive.unembedded(100).await.unwrap() {
+        let entry = archive.stat(&name).await.unwrap();
+        let seen = Seen::Vector(vector(name.name()));
+        let digest = format!("digest of {model}");
+        let seen = (entry.sha256, model.to_owned(), digest, seen);
+        archive.settle_embedding(number, Some(seen)).await.unwrap();
+        asked.push(name.to_string());
+    }
+    asked
+}
+
+#[tokio::test]
+async fn pictures_without_an_embedding_are_found_again_and_models_are_not_mixed() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    for text in ["yard/a.jpg", "yard/b.png", "yard/c.txt"] {
+        ingest(&archive, text, text.as_bytes()).await;
+    }
+    // Nothing waits until a model is there.
+    assert_eq!(archive.waiting_embeddings(), 0);
+    let begin = |archive: &Archive, model: &str| {
+        let (archive, digest) = (archive.clone(), format!("digest of {model}"));
+        async move { archive.begin_embedding(digest).await.unwrap() }
+    };
+    begin(&archive, "one").await;
+    assert_eq!(archive.waiting_embeddings(), 2);
+    ingest(&archive, "yard/d.jpg", b"later").await;
+    // The newest first; one is left when the agent ends.
+    let newest = archive.unembedded(1).await.unwrap();
+    assert_eq!(newest[0].1, name("yard/d.jpg"));
+    let entry = archive.stat(&newest[0].1).await.unwrap();
+    let seen = Seen::Vector(vec![1.0, 0.0]);
+    let seen = (
+        entry.sha256,
+        "one".to_owned(),
+        "digest of one".to_owned(),
+        seen,
+    );
+    archive
+        .settle_embedding(newest[0].0, Some(seen))
+        .await
+        .unwrap();
+    drop(archive);
+    let archive = open(settings(folder.path()));
+    begin(&archive, "one").await;
+    let asked = embed(&archive, "one", |name| match name {
+        "a.jpg" => vec![0.9, 0.1],
+        _ => vec![0.0, 1.0],
+    });
+    assert_eq!(asked.await, ["yard/b.png", "yard/a.jpg"]);
+    let names = |found: &watchkeeper_archive::query::Matches| -> Vec<String> {
+        let names = found.entries.iter().map(|entry| entry.name.to_string());
+        names.collect()
+    };
+    let like = |text: &str| Query {
+        like: Some(name(text)),
+        ..Query::default()
+    };
+    let found = archive.query(like("yard/d.jpg")).await.unwrap();
+    assert_eq!(names(&found), ["yard/d.jpg", "yard/a.jpg", "yard/b.png"]);
+    assert!(found.likeness.is_sorted_by(|a, b| a >= b) && found.likeness[0] > 0.999);
+    // A new model has seen one of them; that one is compared with no vector of the old model.
+    begin(&archive, "two").await;
+    assert_eq!(archive.waiting_embeddings(), 3);
+    let (number, first) = archive.unembedded(1).await.unwrap().remove(0);
+    let entry = archive.stat(&first).await.unwrap();
+    let seen = Seen::Vector(vec![1.0, 0.0]);
+    let seen = (
+        entry.sha256,
+        "two".to_owned(),
+        "digest of two".to_owned(),
+        seen,
+    );
+    archive.settle_embedding(number, Some(seen)).await.unwrap();
+    let found = archive.query(like("yard/d.jpg")).await.unwrap();
+    assert_eq!(names(&found), ["yard/d.jpg"]);
+    let found = archive.query(like("yard/a.jpg")).await.unwrap();
+    assert_eq!(names(&found), ["yard/a.jpg", "yard/b.png"]);
+    // A destroyed picture waits no more.
+    let gone = Selection::Entry(name("yard/a.jpg"));
+    archive.destroy(gone).await.unwrap();
+    assert_eq!(archive.waiting_embeddings(), 1);
+    let text = Query {
+        like_text: Some("a red truck".to_owned()),
+        ..Query::default()
+    };
+    let refused = archive.query(text).await.unwrap_err().to_string();
+    assert!(refused.contains("only the agent"), "{refused}");
+}
+
+#[tokio::test]
+async fn refused_picture_waits_no_more_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    ingest(&archive, "yard/a.jpg", b"no picture").await;
+    archive.begin_embedding("one".to_owned()).await.unwrap();
+    let (number, wanted) = archive.unembedded(1).await.unwrap().remove(0);
+    let entry = archive.stat(&wanted).await.unwrap();
+    let seen = Seen::Refused("it is no picture".to_owned());
+    let seen = (entry.sha256, "m".to_owned(), "one".to_owned(), seen);
+    archive.settle_embedding(number, Some(seen)).await.unwrap();
+    archive.begin_embedding("one".to_owned()).await.unwrap();
+    assert_eq!(archive.waiting_embeddings(), 0);
+    let like = Query {
+        like: Some(wanted),
+        ..Query::default()
+    };
+    let refused = archive.query(like).await.unwrap_err().to_string();
+    assert!(refused.contains("it is no picture"), "{refused}");
 }
 
 #[tokio::test]

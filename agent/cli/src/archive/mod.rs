@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -23,12 +25,15 @@ use watchkeeper_archive::query::{Matches, Order};
 use watchkeeper_archive::{EntryName, Query, Selection, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
-use watchkeeper_config::Config;
+use watchkeeper_config::{Config, bounded};
 
 use super::agent_client::AgentClient;
-use super::args::{ArchiveAction, ArchiveQueryArgs};
+use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+
+/// Largest picture to compare with, in bytes.
+const MAX_LIKE_FILE: u64 = 12 << 20;
 
 /// The archive behind the agent's socket.
 #[derive(Debug)]
@@ -152,7 +157,15 @@ pub(super) async fn run(
 
 async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Result<(), Failure> {
     if args.words.is_empty() {
-        let matches = client.post("archive/query", &args.into_query()).await?;
+        let picture = match &args.like {
+            Some(Like::File(file)) => Some(encoded(file)?),
+            _ => None,
+        };
+        let query = Query {
+            like_picture: picture,
+            ..args.into_query()
+        };
+        let matches = client.post("archive/query", &query).await?;
         print(&matches, AFTER, out);
         return Ok(());
     }
@@ -176,10 +189,20 @@ async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Re
     out.note(format!("read as: {}", read.join(", ")));
     let matches: Matches = serde_json::from_value(json!({
         "entries": found["entries"], "matched": found["matched"], "next": found["next"],
+        "likeness": found.get("likeness").unwrap_or(&json!([])),
     }))
     .map_err(|error| Failure::new(Exit::Failed, format!("the answer can't be read: {error}")))?;
     print(&matches, "ask with conditions and --after", out);
     Ok(())
+}
+
+/// Reads a picture to compare with, in base64.
+fn encoded(file: &Path) -> Result<String, Failure> {
+    let read = bounded::read_up_to(file, MAX_LIKE_FILE);
+    let read = read.map_err(|error| {
+        Failure::input(format!("--like: can't read {}: {error}", file.display()))
+    })?;
+    Ok(BASE64.encode(read))
 }
 
 async fn list(
@@ -223,10 +246,14 @@ fn print(found: &Matches, remedy: &str, out: &Output) {
         out.line("no such entries");
         return;
     }
-    let rows = found.entries.iter().map(|entry| {
+    let rows = found.entries.iter().enumerate().map(|(nth, entry)| {
         let known = &entry.metadata;
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let mut remarks = Vec::new();
+        let likeness = found.likeness.get(nth);
+        let mut remarks: Vec<String> = likeness
+            .map(|likeness| format!("likeness {likeness:.3}"))
+            .into_iter()
+            .collect();
         if entry.retention == Retention::Protected {
             remarks.push("protected".to_owned());
         }

@@ -114,6 +114,7 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
             of("orphans_kept", "content")
         ));
     }
+    show_embeddings(&stats["embeddings"], out);
     if number(&stats, "objects_waiting") > 0 {
         out.note(format!(
             "the object tier has {} to do: copies and deletions",
@@ -121,4 +122,19 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
         ));
     }
     Ok(())
+}
+
+/// Prints how many pictures wait for an embedding, and why; nothing where none are made.
+fn show_embeddings(embeddings: &Value, out: &Output) {
+    if embeddings["waiting"].is_null() {
+        return;
+    }
+    let why = embeddings["why"].as_str();
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    out.line(format!(
+        "embeddings since the start: {} made, {} refused; waiting: {}{why}",
+        embeddings["made"],
+        embeddings["refused"],
+        counted(number(embeddings, "waiting"), "picture")
+    ));
 }

@@ -1,10 +1,11 @@
 //! Flags of `watchkeeper archive`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
-use watchkeeper_archive::name::{EntryName, check_collection};
+use watchkeeper_archive::name::{EntryName, InvalidName, check_collection};
 use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{Query, Selection};
 
@@ -147,9 +148,12 @@ pub struct ArchiveQueryArgs {
     /// Only seen before this time.
     #[arg(long, value_name = "TIME", value_parser = past, conflicts_with = "words")]
     pub until: Option<Timestamp>,
-    /// The most alike to this entry first; needs embeddings.
-    #[arg(long, value_name = "NAME", conflicts_with = "words")]
-    pub like: Option<EntryName>,
+    /// The most alike to this entry first, or to this JPEG or PNG file: ./NAME, /FOLDER/NAME.
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "words")]
+    pub like: Option<Like>,
+    /// The most alike to this text first; needs a model that reads texts, such as CLIP.
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["words", "like"])]
+    pub like_text: Option<String>,
     /// Order of the entries.
     #[arg(long, value_enum, default_value_t = ArchiveOrder::Newest, conflicts_with = "words")]
     pub order: ArchiveOrder,
@@ -166,6 +170,25 @@ pub struct ArchiveQueryArgs {
     pub limit: usize,
 }
 
+/// What entries are compared with.
+#[derive(Debug, Clone)]
+pub enum Like {
+    Entry(EntryName),
+    File(PathBuf),
+}
+
+impl FromStr for Like {
+    type Err = InvalidName;
+
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        // No name of an entry begins with a mark or is without a slash.
+        match text.starts_with(['.', '/', '~']) || !text.contains('/') {
+            true => Ok(Self::File(text.into())),
+            false => text.parse().map(Self::Entry),
+        }
+    }
+}
+
 /// Order of entries on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ArchiveOrder {
@@ -175,7 +198,7 @@ pub enum ArchiveOrder {
 }
 
 impl ArchiveQueryArgs {
-    /// The conditions as a query.
+    /// The conditions as a query, but for a file to compare with.
     #[must_use]
     pub fn into_query(self) -> Query {
         Query {
@@ -188,7 +211,11 @@ impl ArchiveQueryArgs {
             since: self.since,
             until: self.until,
             labels: self.label.into_iter().collect(),
-            like: self.like,
+            like: match self.like {
+                Some(Like::Entry(name)) => Some(name),
+                _ => None,
+            },
+            like_text: self.like_text,
             order: match self.order {
                 ArchiveOrder::Newest => Order::Newest,
                 ArchiveOrder::Oldest => Order::Oldest,

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use watchkeeper_agent::jobs::toolbox;
+use watchkeeper_agent::jobs::{ToolSetup, toolbox};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_config::Config;
@@ -27,6 +27,14 @@ pub(super) const CHANNEL: &str = "job";
 const FOLDER: &str = "jobs";
 /// Folder of kept and cached plans, beside them.
 const TEMPLATES: &str = "job-templates";
+
+/// What tools of jobs may use.
+pub(crate) fn tool_setup(config: &Config) -> ToolSetup {
+    ToolSetup {
+        socket: config.runtime_socket.clone(),
+        config: config.job_tools.clone(),
+    }
+}
 
 /// The jobs of the user.
 pub(crate) fn jobs_of_user() -> Result<Jobs, Failure> {
@@ -53,7 +61,7 @@ impl JobCommands {
     pub(super) fn new(config: &Config, channel: &'static str) -> Result<Self, Failure> {
         let (state, limits) = (state_folder()?, config.agent.job_limits);
         Ok(Self {
-            tools: toolbox(&config.runtime_socket),
+            tools: toolbox(&tool_setup(config)),
             jobs: jobs_of_user()?,
             templates: TemplateStore::new(state.join(TEMPLATES)),
             limits: JobLimits {

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
-use watchkeeper_agent::jobs::toolbox;
+use watchkeeper_agent::jobs::{ToolSetup, toolbox};
 use watchkeeper_assistant::jobs::PlannedRequest;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
@@ -32,6 +32,7 @@ use super::configuration;
 use super::exit::Failure;
 use super::output::Output;
 pub(super) use commands::jobs_of_user;
+pub(crate) use commands::tool_setup;
 use commands::{CHANNEL, JobCommands, invalid, read_file, read_plan};
 use of_agent::AgentJobs;
 
@@ -113,7 +114,7 @@ pub(super) fn answer_in_chat(
 /// Whether jobs have a tool of this name.
 pub(super) fn is_tool(name: &str) -> bool {
     // Only names are looked up: no socket is opened.
-    toolbox(Path::new("")).spec(name).is_some()
+    toolbox(&ToolSetup::default()).spec(name).is_some()
 }
 
 /// Runs one tool with parameters as JSON, as a job of one step.

@@ -191,6 +191,11 @@ impl<'a> Checker<'a> {
                 faults.push(Fault::new(at, FaultKind::Missing));
             }
         }
+        let missing = self
+            .tools
+            .get(&call.tool)
+            .and_then(|tool| tool.missing(&scores::known_params(call, self.plan)));
+        faults.extend(missing.map(|why| Fault::new(at, FaultKind::Unequipped(why))));
         for (name, value) in &call.params {
             let at = format!("{at}.params.{name}");
             match spec.param(name) {

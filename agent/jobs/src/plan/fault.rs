@@ -41,6 +41,8 @@ pub enum FaultKind {
     SelfDependency,
     /// A step that orders or filters by scores and gets pictures without them.
     Unscored,
+    /// A tool that this box can't run: what it lacks, with the remedy.
+    Unequipped(String),
     /// Steps that wait for each other, each for the next one.
     Cycle(Vec<String>),
     /// Two steps that write the same file.
@@ -114,6 +116,7 @@ impl fmt::Display for Fault {
                 "the pictures have no scores; take those of a measure_quality step, or another \
                  order",
             ),
+            FaultKind::Unequipped(why) => f.write_str(why),
             FaultKind::Cycle(steps) => write!(
                 f,
                 "these steps wait for each other: {}; remove one of the references",

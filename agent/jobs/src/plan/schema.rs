@@ -112,6 +112,8 @@ fn kind(kind: Kind) -> Value {
         Kind::Text | Kind::Folder | Kind::Name | Kind::Time => {
             json!({"type": "string", "minLength": 1})
         }
+        Kind::Texts => or_reference(json!({"type": "array", "minItems": 1,
+            "items": {"type": "string", "minLength": 1}})),
         Kind::Flag => or_reference(json!({"type": "boolean"})),
         Kind::Integer { min, max } => {
             or_reference(json!({"type": "integer", "minimum": min, "maximum": max}))

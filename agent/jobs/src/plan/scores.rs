@@ -54,7 +54,7 @@ fn is_address(text: &str) -> bool {
 }
 
 /// The parameters whose values are known before the run; `null` stands for all others.
-fn known_params(call: &Call, plan: &Plan) -> Map<String, Value> {
+pub(super) fn known_params(call: &Call, plan: &Plan) -> Map<String, Value> {
     let known = call.params.iter().map(|(name, value)| {
         let value = match value.as_str().map(parse) {
             None | Some(Text::Plain) => value.clone(),

@@ -1,7 +1,7 @@
 //! A job on disk.
 //!
 //! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
-//! unless the caller chose another place, the output folder `files`. `lock` is locked by the
+//! unless the caller chose another place, the output folder `files`; also `seen.jsonl`. `lock` is locked by the
 //! process that runs the job and names the run; `cancel` names the run that is asked to end.
 //! `cancelled` says that the job must not be resumed by itself.
 //!
@@ -35,6 +35,8 @@ pub const INFO: &str = "job.json";
 pub const LOG: &str = "log.jsonl";
 /// Folder of the results of steps.
 pub const RESULTS: &str = "results";
+/// What tools have found out about contents.
+const SEEN: &str = "seen.jsonl";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
 const CANCEL: &str = "cancel";
@@ -266,6 +268,10 @@ pub(crate) struct RunLock {
 }
 
 impl JobFolder {
+    pub(super) fn seen_file(&self) -> PathBuf {
+        self.path.join(SEEN)
+    }
+
     #[must_use]
     pub const fn info(&self) -> &JobInfo {
         &self.info

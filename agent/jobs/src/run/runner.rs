@@ -280,6 +280,7 @@ impl Shared<'_> {
         let context = Context {
             step: &step.name,
             output: &self.job.info().output,
+            seen: &self.job.seen_file(),
             claim: &|name: &str| self.claim(&step.name, name),
             deadline: Instant::now() + Duration::from_secs(step.timeout_s),
             is_cancelled: &is_cancelled,

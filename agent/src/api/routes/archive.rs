@@ -181,6 +181,9 @@ pub(super) async fn stats(State(app): State<App>) -> Result<Json<Stats>, Refusal
     }
 }
 
+/// Largest query: one with a picture in it.
+const MAX_QUERY_BODY: usize = 17 << 20;
+
 /// Entries that match all conditions.
 #[utoipa::path(post, path = "/archive/query", tag = "archive", request_body = Query,
     responses((status = 200, body = Matches)))]
@@ -188,7 +191,7 @@ pub(super) async fn query(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Json<Matches>, Refusal> {
-    let query = Box::new(body::read(body::json(body)?)?);
+    let query = Box::new(body::read(body::json_up_to(body, MAX_QUERY_BODY)?)?);
     match run(&app, Verb::Query { query }).await? {
         Answer::Matches(matches) => Ok(Json(matches)),
         _ => Err(mismatch()),

@@ -61,6 +61,7 @@ impl EmbeddedAgent {
                 max_bytes: 1 << 30,
                 max_days: 1,
             },
+            job_tools: Default::default(),
             schedules: Vec::new(),
         };
         change(&mut setup);

@@ -6,6 +6,9 @@ use url::Url;
 
 use crate::sinks::{HostRule, SecretSource};
 
+/// The word for an installed model instead of the name of one.
+pub const AUTO_EMBEDDING: &str = "auto";
+
 /// Bounds and tiers of the agent's archive.
 #[derive(Debug, Clone, Default)]
 pub struct ArchiveConfig {
@@ -25,6 +28,9 @@ pub struct ArchiveConfig {
     pub ingest_hosts: Vec<HostRule>,
     /// Whether pictures and clips of events enter as references.
     pub index_events: bool,
+    /// Model that makes embeddings of pictures; [`AUTO_EMBEDDING`]: an installed one; absent: none
+    /// are made.
+    pub embedding: Option<String>,
 }
 
 /// A bucket that speaks S3.

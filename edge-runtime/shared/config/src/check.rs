@@ -21,8 +21,8 @@ use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
     AgentConfig, AuditConfig, Backend, Config, DeclaredSections, InferenceConfig, JobLimitsConfig,
-    JournalConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision,
-    RecordingsConfig, SkippedSections,
+    JobToolsConfig, JournalConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig,
+    Precision, RecordingsConfig, SkippedSections,
 };
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
@@ -95,6 +95,10 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         references: lookups::references(&values),
         memory: memory(&values, &models),
         agent_api,
+        job_tools: JobToolsConfig {
+            embedding: values.text("agent.archive.embedding"),
+            faces: values.switch("agent.job_tools.faces"),
+        },
         archive: archive::archive(&values, &mut errors),
         permissions: agent::permissions(&values),
         models,

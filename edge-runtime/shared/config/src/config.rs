@@ -90,6 +90,7 @@ pub struct Config {
     pub sinks: SinksConfig,
     /// Where people are notified, in the order of the names.
     pub channels: Vec<ChannelConfig>,
+    pub job_tools: JobToolsConfig,
     /// Schedules of jobs, in the order of their names.
     pub jobs: Vec<ScheduleConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
@@ -298,6 +299,15 @@ pub struct AgentConfig {
     pub audit: AuditConfig,
     /// Retention of jobs, of the agent and of each user.
     pub job_limits: JobLimitsConfig,
+}
+
+/// What tools of jobs may use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobToolsConfig {
+    /// Model for likeness, as the archive's; absent: an installed one.
+    pub embedding: Option<String>,
+    /// Whether faces may be looked for.
+    pub faces: bool,
 }
 
 /// Bounds of stored jobs.

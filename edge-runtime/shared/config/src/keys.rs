@@ -180,6 +180,10 @@ pub const SECTIONS: &[Section] = &[
                  folder; one that runs or waits never is. Files in another output folder stay.",
     },
     Section {
+        path: "agent.job_tools",
+        effect: "What tools of jobs may do, for the agent and for each user of `watchkeeper job`.",
+    },
+    Section {
         path: "agent.heartbeat",
         effect: "A periodic check of cameras, recent events, undelivered messages and spending \
                  ([blueprints.md](blueprints.md)). The box itself decides what to report: a \
@@ -928,6 +932,15 @@ pub const KEYS: &[Key] = &[
          the runtime's media.",
     ),
     key(
+        "agent.archive.embedding",
+        Kind::Text,
+        None,
+        "",
+        "Model whose embeddings the pictures of the archive get in the background, such as \
+         `\"mobilenet-v2-features\"`, for queries by likeness; `\"auto\"`: an installed one, \
+         first one that reads texts too. Default: none are computed.",
+    ),
+    key(
         "agent.auto_approve.ask",
         Kind::Words(ChangeKind::NAMES),
         None,
@@ -1378,6 +1391,13 @@ pub const KEYS: &[Key] = &[
         Some("90"),
         "days",
         "Days after its end after which a job is removed.",
+    ),
+    key(
+        "agent.job_tools.faces",
+        Kind::Switch,
+        Some("false"),
+        "",
+        "Whether jobs may look for faces in pictures, where a detector of them is installed.",
     ),
     key(
         "agent.memory.model",

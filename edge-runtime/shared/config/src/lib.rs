@@ -32,13 +32,13 @@ pub mod sinks;
 
 use std::path::PathBuf;
 
-pub use archive::{ArchiveConfig, S3Config};
+pub use archive::{AUTO_EMBEDDING, ArchiveConfig, S3Config};
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
-    DeclaredSections, InferenceConfig, JobLimitsConfig, JournalConfig, LlmConfig, LookConfig,
-    LookedAt, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig, PipelineDraft,
-    Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
+    DeclaredSections, InferenceConfig, JobLimitsConfig, JobToolsConfig, JournalConfig, LlmConfig,
+    LookConfig, LookedAt, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig,
+    PipelineDraft, Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
 pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};

@@ -29,6 +29,9 @@ pub struct ModelInfo {
     /// Task, such as `object-detection`.
     pub task: String,
     pub state: ModelState,
+    /// SHA-256 of its network, recorded when the file was placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
     /// Licence (SPDX), where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub licence: Option<String>,

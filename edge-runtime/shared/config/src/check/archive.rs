@@ -18,6 +18,7 @@ pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Arc
         ingest_roots: values.folders("agent.archive.ingest_roots", errors),
         ingest_hosts: values.texts("agent.archive.ingest_hosts", errors, HostRule::parse),
         index_events: values.switch("agent.archive.index_events"),
+        embedding: values.text("agent.archive.embedding"),
     }
 }
 

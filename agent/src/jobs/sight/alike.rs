@@ -1,0 +1,267 @@
+//! `rank_alike` and `group_alike`: likeness by the embeddings of a network.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use watchkeeper_jobs::counted;
+use watchkeeper_jobs::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use watchkeeper_pictures::likeness::cosine;
+use watchkeeper_pictures::{Group, Picture};
+
+use super::look::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, Sight, result};
+use crate::embedding;
+
+/// Likeness of pictures of one group. Of the photos of `tests/tools/likeness`, 2 in 10,000 pairs of
+/// different scenes are as alike.
+const ALIKE: f64 = 0.75;
+const LIKENESS: Kind = Kind::Number { min: 0.0, max: 1.0 };
+
+/// Whether a model for embeddings is missing, with the remedy; `None` while the runtime is away.
+fn missing(sight: &Sight) -> Option<String> {
+    let models = sight.models()?;
+    let chosen = embedding::choose(&models, sight.wanted());
+    chosen.err().map(|error| error.to_string())
+}
+
+#[derive(Debug)]
+pub(super) struct RankAlike(pub(super) Arc<Sight>);
+
+#[derive(Debug, Deserialize)]
+struct RankParams {
+    pictures: Vec<Picture>,
+    to: Vec<Picture>,
+    least: Option<f64>,
+}
+
+impl Tool for RankAlike {
+    fn spec(&self) -> &'static ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
+            name: "rank_alike",
+            about: "Orders pictures by their likeness to others, the most alike first.",
+            params: &[
+                PICTURES,
+                Param {
+                    name: "to",
+                    kind: Kind::Pictures,
+                    required: true,
+                    about: "The pictures to compare with; the nearest of them counts.",
+                },
+                Param::optional(
+                    "least",
+                    LIKENESS,
+                    "Least likeness of those kept; all if absent.",
+                ),
+            ],
+            outputs: &[OUT_PICTURES, OUT_COUNT],
+        };
+        &SPEC
+    }
+
+    fn missing(&self, _: &Map<String, Value>) -> Option<String> {
+        missing(&self.0)
+    }
+
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let RankParams {
+            pictures,
+            to,
+            least,
+        } = read(params)?;
+        let mut looking = self.0.look(context)?;
+        let embedder = self.0.embedder(&looking.client);
+        let (targets, _) = looking.embeddings(&embedder, &to)?;
+        if targets.is_empty() {
+            let why = "to: there is no picture to compare with".to_owned();
+            return Err(ToolError::Permanent(why));
+        }
+        let (found, model) = looking.embeddings(&embedder, &pictures)?;
+        let of = |vector: &[f32]| {
+            let likeness = targets
+                .iter()
+                .filter_map(|(_, target)| cosine(target, vector));
+            likeness.max_by(f64::total_cmp).unwrap_or(-1.0)
+        };
+        let ranked = ranked(
+            found
+                .into_iter()
+                .map(|(p, vector)| (of(&vector), p))
+                .collect(),
+        );
+        let kept = ranked
+            .into_iter()
+            .filter(|(likeness, _)| least.is_none_or(|l| *likeness >= l));
+        let kept: Vec<(f64, Picture)> = kept.collect();
+        let first = kept
+            .first()
+            .map(|(likeness, first)| format!("; first {} with {likeness:.2}", first.name()));
+        let number = counted(kept.len(), "picture");
+        let summary = format!(
+            "{number} by likeness ({model}){}{}",
+            first.unwrap_or_default(),
+            looking.unread()
+        );
+        let kept: Vec<Picture> = kept.into_iter().map(|(_, picture)| picture).collect();
+        Ok(result(&kept, None, summary))
+    }
+}
+
+/// The most alike first; equals by path.
+fn ranked(mut pictures: Vec<(f64, Picture)>) -> Vec<(f64, Picture)> {
+    pictures.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.file.cmp(&other.file)));
+    pictures
+}
+
+#[derive(Debug)]
+pub(super) struct GroupAlike(pub(super) Arc<Sight>);
+
+#[derive(Debug, Deserialize)]
+struct GroupParams {
+    pictures: Vec<Picture>,
+    least: Option<f64>,
+}
+
+impl Tool for GroupAlike {
+    fn spec(&self) -> &'static ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
+            name: "group_alike",
+            about: "Groups pictures that look alike: of one scene or one kind of object.",
+            params: &[
+                PICTURES,
+                Param::optional(
+                    "least",
+                    LIKENESS,
+                    "Least likeness to the first picture of a group; 0.75 if absent, which fits \
+                     mobilenet-v2-features.",
+                ),
+            ],
+            outputs: &[OUT_GROUPS, OUT_PICTURES, OUT_COUNT],
+        };
+        &SPEC
+    }
+
+    fn missing(&self, _: &Map<String, Value>) -> Option<String> {
+        missing(&self.0)
+    }
+
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let GroupParams { pictures, least } = read(params)?;
+        let least = least.unwrap_or(ALIKE);
+        let mut looking = self.0.look(context)?;
+        let embedder = self.0.embedder(&looking.client);
+        let (found, model) = looking.embeddings(&embedder, &pictures)?;
+        let groups = grouped(found, least, &|| context.check_continue())?;
+        let all: Vec<Picture> = groups
+            .iter()
+            .flat_map(|group| group.pictures.clone())
+            .collect();
+        let summary = format!(
+            "{} in {} of likeness {least:.2} and more ({model}){}",
+            counted(all.len(), "picture"),
+            counted(groups.len(), "group"),
+            looking.unread()
+        );
+        Ok(result(&all, Some(&groups), summary))
+    }
+}
+
+/// Puts each picture into the group whose first picture is the most alike, or begins one.
+fn grouped(
+    pictures: Vec<(Picture, Vec<f32>)>,
+    least: f64,
+    check: &dyn Fn() -> Result<(), ToolError>,
+) -> Result<Vec<Group>, ToolError> {
+    let mut groups: Vec<(Vec<f32>, Group)> = Vec::new();
+    for (picture, vector) in pictures {
+        check()?;
+        let likeness = groups.iter().enumerate().filter_map(|(nth, (first, _))| {
+            Some((cosine(first, &vector)?, nth)).filter(|(likeness, _)| *likeness >= least)
+        });
+        // Of equals the first group.
+        let nearest = likeness.max_by(|(a, i), (b, j)| a.total_cmp(b).then_with(|| j.cmp(i)));
+        match nearest.and_then(|(_, nth)| groups.get_mut(nth)) {
+            Some((_, group)) => group.pictures.push(picture),
+            None => {
+                let name = format!("{} like {}", groups.len() + 1, picture.name());
+                let why = format!("likeness to {} of {least:.2} and more", picture.name());
+                let pictures = vec![picture];
+                groups.push((
+                    vector,
+                    Group {
+                        name,
+                        why,
+                        pictures,
+                    },
+                ));
+            }
+        }
+    }
+    Ok(groups.into_iter().map(|(_, group)| group).collect())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn picture(name: &str) -> Picture {
+        serde_json::from_value(json!({"file": name, "width": 4, "height": 3})).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn every_picture_is_in_one_group_and_alike_to_its_first(
+            vectors in prop::collection::vec(prop::collection::vec(-1.0_f32..1.0, 3), 0..30),
+            least in 0.0..1.0_f64,
+        ) {
+            let named: Vec<_> = vectors.iter().enumerate()
+                .map(|(n, vector)| (picture(&format!("/p/{n}.jpg")), vector.clone()))
+                .collect();
+            let groups = grouped(named.clone(), least, &|| Ok(())).unwrap();
+            let vector = |p: &Picture| &named.iter().find(|(q, _)| q.file == p.file).unwrap().1;
+            let mut all: Vec<&str> = Vec::new();
+            for group in &groups {
+                let (first, rest) = group.pictures.split_first().unwrap();
+                for one in rest {
+                    prop_assert!(cosine(vector(first), vector(one)).unwrap() >= least);
+                }
+                all.extend(group.pictures.iter().map(|p| p.file.as_str()));
+            }
+            // No group could have taken the first picture of a later one.
+            for (n, group) in groups.iter().enumerate() {
+                for earlier in &groups[..n] {
+                    let likeness = cosine(vector(&earlier.pictures[0]), vector(&group.pictures[0]));
+                    prop_assert!(likeness.is_none_or(|likeness| likeness < least));
+                }
+            }
+            all.sort_unstable();
+            all.dedup();
+            prop_assert_eq!(all.len(), named.len());
+        }
+
+        #[test]
+        fn order_falls_and_does_not_depend_on_that_of_the_input(
+            likeness in prop::collection::vec(-1.0..1.0_f64, 0..20), by in any::<u64>(),
+        ) {
+            let list: Vec<_> = likeness.iter().enumerate()
+                .map(|(n, likeness)| (*likeness, picture(&format!("/p/{n}.jpg"))))
+                .collect();
+            let mut shuffled = list.clone();
+            fastrand::Rng::with_seed(by).shuffle(&mut shuffled);
+            let (one, other) = (ranked(list), ranked(shuffled));
+            prop_assert_eq!(&one, &other);
+            prop_assert!(one.windows(2).all(|pair| pair[0].0 >= pair[1].0));
+        }
+    }
+}

@@ -1,0 +1,359 @@
+//! `find_objects`: pictures with and without objects of a class, by an installed detector.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use watchkeeper_client::ClientError;
+use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_contract::problem::{ProblemCode, nearest_few};
+use watchkeeper_contract::workflow::{WorkflowRun, WorkflowRunResult};
+use watchkeeper_jobs::counted;
+use watchkeeper_jobs::tool::{
+    Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read,
+};
+use watchkeeper_pictures::measure::turned;
+use watchkeeper_pictures::{FoundObject, Group, Picture};
+
+use super::look::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, Sight, result};
+use crate::embedding::run_when_free;
+
+/// Detectors that are tried first.
+const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
+/// Classes that a refusal names.
+const MAX_CLASSES: usize = 12;
+/// The setting that allows faces.
+const FACES: &str = "agent.job_tools.faces";
+
+#[derive(Debug)]
+pub(super) struct FindObjects(pub(super) Arc<Sight>);
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    pictures: Vec<Picture>,
+    class: String,
+    least: Option<f64>,
+}
+
+impl Tool for FindObjects {
+    fn spec(&self) -> &'static ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
+            name: "find_objects",
+            about: "Finds persons, cars or another class of an installed detector, and parts \
+                    pictures with from those without.",
+            params: &[
+                PICTURES,
+                Param {
+                    name: "class",
+                    kind: Kind::Text,
+                    required: true,
+                    about: "Class of the objects, such as person.",
+                },
+                Param::optional(
+                    "least",
+                    Kind::Number { min: 0.0, max: 1.0 },
+                    "Least confidence of an object; the detector's own if absent.",
+                ),
+            ],
+            outputs: &[
+                OUT_PICTURES,
+                Output {
+                    key: "others",
+                    kind: Kind::Pictures,
+                    about: "The pictures without such an object.",
+                },
+                OUT_GROUPS,
+                OUT_COUNT,
+                Output {
+                    key: "objects",
+                    kind: OUT_COUNT.kind,
+                    about: "Number of objects.",
+                },
+            ],
+        };
+        &SPEC
+    }
+
+    fn missing(&self, params: &Map<String, Value>) -> Option<String> {
+        let class = params.get("class")?.as_str()?;
+        if let Err(why) = self.allow(class) {
+            return Some(why);
+        }
+        detector(&self.0.models()?, class).err()
+    }
+
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let Params {
+            pictures,
+            class,
+            least,
+        } = read(params)?;
+        self.allow(&class).map_err(ToolError::Permanent)?;
+        let mut looking = self.0.look(context)?;
+        let models = looking
+            .wait(looking.client.models())?
+            .map_err(|error| refused(&error))?;
+        let Detector {
+            model,
+            class,
+            digest,
+        } = detector(&models, &class).map_err(ToolError::Permanent)?;
+        let workflow = workflow(&model, &class, least);
+        let ask = |looking: &super::look::Looking<'_>, bytes: Vec<u8>| {
+            let file = match turned(&bytes) {
+                Ok(turned) => BASE64.encode(turned.as_ref().unwrap_or(&bytes)),
+                Err(error) => return Ok(Err(error.to_string())),
+            };
+            let run = WorkflowRun {
+                workflow: workflow.clone(),
+                images: vec![file],
+                parameters: BTreeMap::new(),
+                model: None,
+            };
+            match looking.wait(run_when_free(&looking.client, &run))? {
+                Ok(result) => Ok(found(&result)),
+                Err(error) => match refused(&error) {
+                    ToolError::Permanent(why) if !is_of_model(&error) => Ok(Err(why)),
+                    error => Err(error),
+                },
+            }
+        };
+        let key = format!("objects {digest} {class} {least:?}");
+        let read = |kept: &Value| Vec::<FoundObject>::deserialize(kept).ok();
+        let found = looking.each(&pictures, &key, ask, read)?;
+        Ok(parted(&model, &class, found, &looking.unread()))
+    }
+}
+
+impl FindObjects {
+    /// Refuses faces unless the site allows them.
+    fn allow(&self, class: &str) -> Result<(), String> {
+        if class.to_lowercase().contains("face") && !self.0.allows_faces() {
+            return Err(format!(
+                "this site does not allow faces to be looked for; {FACES} = true in its \
+                 configuration allows it"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A detector that knows a class.
+#[derive(Debug)]
+struct Detector {
+    model: String,
+    /// The class as the detector writes it.
+    class: String,
+    digest: String,
+}
+
+/// Chooses an installed detector; an error is a sentence with the remedy.
+fn detector(models: &[ModelInfo], class: &str) -> Result<Detector, String> {
+    let is_here = |model: &&ModelInfo| {
+        model.task == "object-detection" && matches!(model.state, ModelState::Present { .. })
+    };
+    let mut here: Vec<&ModelInfo> = models.iter().filter(is_here).collect();
+    let rank = |model: &ModelInfo| PREFERRED.iter().position(|name| *name == model.name);
+    here.sort_by_key(|model| (rank(model).unwrap_or(PREFERRED.len()), &model.name));
+    let known = |model: &&ModelInfo| {
+        let mut labels = model.labels.iter();
+        let label = labels.find(|label| label.eq_ignore_ascii_case(class))?;
+        Some(Detector {
+            model: model.name.clone(),
+            class: label.clone(),
+            digest: model.sha256.clone().unwrap_or_else(|| model.name.clone()),
+        })
+    };
+    if let Some(found) = here.iter().find_map(known) {
+        return Ok(found);
+    }
+    if here.is_empty() {
+        return Err(
+            "no detector is installed; install one: `watchkeeper models pull \
+                    ssd-mobilenet-v2`"
+                .to_owned(),
+        );
+    }
+    let labels = || {
+        here.iter()
+            .flat_map(|model| &model.labels)
+            .map(String::as_str)
+    };
+    let mut shown = nearest_few(class, labels(), MAX_CLASSES);
+    if shown.is_empty() {
+        shown = labels()
+            .filter(|label| !label.is_empty())
+            .take(MAX_CLASSES)
+            .collect();
+    }
+    Err(format!(
+        "no installed detector finds {class:?}; name one of {}, or install a model that finds it \
+         (`watchkeeper models`)",
+        shown.join(", ")
+    ))
+}
+
+fn workflow(model: &str, class: &str, least: Option<f64>) -> Value {
+    let mut step = json!({
+        "type": "roboflow_core/roboflow_object_detection_model@v3", "name": "find",
+        "images": "$inputs.image", "model_id": model, "class_filter": [class],
+    });
+    if let Some(least) = least {
+        step["confidence_mode"] = json!("custom");
+        step["custom_confidence"] = json!(least);
+    }
+    json!({"version": "1.0", "inputs": [{"type": "InferenceImage", "name": "image"}],
+        "steps": [step], "outputs": [{"type": "JsonField", "name": "found",
+        "selector": "$steps.find.predictions"}]})
+}
+
+/// The objects in an answer, their boxes in parts of the picture.
+fn found(result: &WorkflowRunResult) -> Result<Value, String> {
+    if let Some(failed) = result.failed.first() {
+        return Err(failed.message.clone());
+    }
+    let found = result.results.first().map(|row| &row["found"]);
+    let found = found.ok_or("the answer has no row")?;
+    let side = |name: &str| found["image"][name].as_f64().filter(|side| *side > 0.0);
+    let (Some(width), Some(height)) = (side("width"), side("height")) else {
+        return Err("the answer has no size of the picture".to_owned());
+    };
+    let predictions = found["predictions"].as_array().into_iter().flatten();
+    let objects = predictions.filter_map(|one| {
+        let number = |name: &str| one[name].as_f64();
+        let (x, y) = (number("x")? / width, number("y")? / height);
+        let (w, h) = (
+            number("width")? / width / 2.0,
+            number("height")? / height / 2.0,
+        );
+        let part = |at: f64| (at.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0;
+        Some(FoundObject {
+            class: one["class"].as_str()?.to_owned(),
+            confidence: (number("confidence")? * 1_000.0).round() / 1_000.0,
+            bounds: [part(x - w), part(y - h), part(x + w), part(y + h)],
+        })
+    });
+    serde_json::to_value(objects.collect::<Vec<_>>()).map_err(|error| error.to_string())
+}
+
+fn parted(
+    model: &str,
+    class: &str,
+    found: Vec<(Picture, Vec<FoundObject>)>,
+    unread: &str,
+) -> ToolOutput {
+    let all = found.len();
+    let (with, others): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .map(|(picture, objects)| Picture { objects, ..picture })
+        .partition(|picture| !picture.objects.is_empty());
+    let objects: usize = with.iter().map(|picture| picture.objects.len()).sum();
+    let group = |how: &str, why: &str, pictures: &[Picture]| Group {
+        name: format!("{how} {class}"),
+        why: format!("{model} {why}"),
+        pictures: pictures.to_vec(),
+    };
+    let mut groups = vec![
+        group("with", "finds it", &with),
+        group("without", "finds none", &others),
+    ];
+    groups.retain(|group| !group.pictures.is_empty());
+    let summary = format!(
+        "{} of {all} pictures with {class}, {} ({model}){unread}",
+        with.len(),
+        counted(objects, "object")
+    );
+    let mut done = result(&with, Some(&groups), summary);
+    let others = serde_json::to_value(others).unwrap_or_default();
+    done.values.insert("others".to_owned(), others);
+    done.values
+        .insert("objects".to_owned(), Value::from(objects));
+    done
+}
+
+/// Whether the runtime refused because of the model, and not of the picture.
+fn is_of_model(error: &ClientError) -> bool {
+    let code = error.problem().map(|problem| problem.code);
+    matches!(
+        code,
+        Some(ProblemCode::Model | ProblemCode::InvalidWorkflow)
+    )
+}
+
+fn refused(error: &ClientError) -> ToolError {
+    let sentence = error.in_full();
+    match error.is_transient() {
+        true => ToolError::Transient(sentence),
+        false => ToolError::Permanent(sentence),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    fn model(name: &str, labels: &[&str]) -> ModelInfo {
+        serde_json::from_value(json!({"name": name, "task": "object-detection",
+            "state": {"state": "present", "path": "/m"}, "labels": labels}))
+        .unwrap()
+    }
+
+    #[test]
+    fn detector_that_knows_the_class_is_chosen_by_preference() {
+        let models = [
+            model("a", &["Face", "person"]),
+            model("ssd-mobilenet-v2", &["person", "car"]),
+        ];
+        let chosen = |class| detector(&models, class).map(|found| (found.model, found.class));
+        let named = |model: &str, class: &str| Ok((model.to_owned(), class.to_owned()));
+        assert_eq!(chosen("Person"), named("ssd-mobilenet-v2", "person"));
+        assert_eq!(chosen("face"), named("a", "Face"));
+        let refused = chosen("persn").unwrap_err();
+        assert!(refused.contains("name one of person"), "{refused}");
+        let refused = detector(&[], "person").unwrap_err();
+        assert!(
+            refused.contains("models pull ssd-mobilenet-v2"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn boxes_become_parts_of_the_picture() {
+        let answer = WorkflowRunResult {
+            results: vec![json!({"found": {"image": {"width": 200, "height": 100},
+                "predictions": [{"x": 50.0, "y": 50.0, "width": 100.0, "height": 300.0,
+                    "class": "person", "confidence": 0.91234}]}})],
+            ..WorkflowRunResult::default()
+        };
+        let kept = found(&answer).unwrap();
+        let expected = json!([{"class": "person", "confidence": 0.912,
+            "bounds": [0.0, 0.0, 0.5, 1.0]}]);
+        assert_eq!(kept, expected);
+    }
+
+    #[test]
+    fn faces_need_the_permission_of_the_site() {
+        let find = |faces| {
+            let config = watchkeeper_config::JobToolsConfig {
+                faces,
+                embedding: None,
+            };
+            let setup = super::super::ToolSetup {
+                config,
+                ..Default::default()
+            };
+            FindObjects(Arc::new(Sight::new(setup)))
+        };
+        let refused = find(false).allow("Human face").unwrap_err();
+        assert!(refused.contains(FACES), "{refused}");
+        assert!(find(true).allow("face").is_ok() && find(false).allow("person").is_ok());
+    }
+}

@@ -1,0 +1,304 @@
+//! Asking the runtime about pictures.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use tokio::runtime::Runtime;
+use watchkeeper_client::{Deadlines, RuntimeClient};
+use watchkeeper_config::{AUTO_EMBEDDING, JobToolsConfig};
+use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_jobs::seen::Seen;
+use watchkeeper_jobs::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
+use watchkeeper_pictures::{Group, Picture};
+
+use crate::embedding::{Embedder, Embedding, EmbeddingError};
+
+/// The context is asked this often whether the tool must end.
+const CHECK: Duration = Duration::from_millis(250);
+/// How long the list of models is used for checks of plans.
+const KEEP_MODELS: Duration = Duration::from_secs(5);
+/// Longest wait for the list of models in a check of a plan.
+const MODELS_DEADLINE: Duration = Duration::from_secs(3);
+/// Unreadable pictures that a summary names.
+const MAX_NAMED: usize = 3;
+
+/// What the tools of this box may use.
+#[derive(Debug, Clone, Default)]
+pub struct ToolSetup {
+    /// Socket of the runtime.
+    pub socket: PathBuf,
+    pub config: JobToolsConfig,
+}
+
+/// The models as they were listed at a time; absent where the runtime was away.
+type Listed = (Instant, Option<Vec<ModelInfo>>);
+
+/// The runtime as the tools see it.
+#[derive(Debug)]
+pub(super) struct Sight {
+    setup: ToolSetup,
+    listed: Mutex<Option<Listed>>,
+}
+
+/// A picture with its embedding, of length 1.
+pub(super) type EmbeddedPicture = (Picture, Vec<f32>);
+
+/// A connection for one step.
+pub(super) struct Looking<'c> {
+    runtime: Runtime,
+    pub(super) client: RuntimeClient,
+    context: &'c Context<'c>,
+    pub(super) seen: Seen,
+    /// Pictures that can't be used, with the reason.
+    failed: Vec<String>,
+}
+
+impl Sight {
+    pub(super) fn new(setup: ToolSetup) -> Self {
+        let listed = Mutex::default();
+        Self { setup, listed }
+    }
+
+    pub(super) fn allows_faces(&self) -> bool {
+        self.setup.config.faces
+    }
+
+    /// The configured model for embeddings.
+    pub(super) fn wanted(&self) -> &str {
+        let wanted = self.setup.config.embedding.as_deref();
+        wanted.unwrap_or(AUTO_EMBEDDING)
+    }
+
+    pub(super) fn embedder(&self, client: &RuntimeClient) -> Embedder {
+        Embedder::new(client.clone(), self.setup.config.embedding.clone())
+    }
+
+    /// The runtime's models, for the check of a plan; `None` while it is away.
+    pub(super) fn models(&self) -> Option<Vec<ModelInfo>> {
+        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, models)) = &*listed
+            && at.elapsed() < KEEP_MODELS
+        {
+            return models.clone();
+        }
+        let socket = self.setup.socket.clone();
+        // A thread of its own: the caller may be one of an event loop.
+        let asked = std::thread::spawn(move || {
+            let deadlines = Deadlines {
+                answer: MODELS_DEADLINE,
+                ..Deadlines::USUAL
+            };
+            let client = RuntimeClient::with_deadlines(socket, deadlines).ok()?;
+            event_loop().ok()?.block_on(client.models()).ok()
+        });
+        let models = asked.join().ok().flatten();
+        *listed = Some((Instant::now(), models.clone()));
+        models
+    }
+
+    /// Connects for one step.
+    pub(super) fn look<'c>(&self, context: &'c Context<'c>) -> Result<Looking<'c>, ToolError> {
+        let transient = |error: &dyn std::fmt::Display| ToolError::Transient(error.to_string());
+        Ok(Looking {
+            runtime: event_loop().map_err(|error| transient(&error))?,
+            client: RuntimeClient::new(&self.setup.socket).map_err(|error| transient(&error))?,
+            context,
+            seen: context.seen()?,
+            failed: Vec::new(),
+        })
+    }
+}
+
+fn event_loop() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+}
+
+pub(super) fn tool_error(error: EmbeddingError) -> ToolError {
+    match error {
+        EmbeddingError::Away(why) => ToolError::Transient(why),
+        EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ToolError::Permanent(why),
+    }
+}
+
+impl Looking<'_> {
+    /// Waits for an answer; ends early if the tool must.
+    pub(super) fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ToolError> {
+        let until_it_ends = async {
+            let mut answer = pin!(answer);
+            loop {
+                match tokio::time::timeout(CHECK, &mut answer).await {
+                    Ok(answer) => return Ok(answer),
+                    Err(_) => self.context.check_continue()?,
+                }
+            }
+        };
+        self.runtime.block_on(until_it_ends)
+    }
+
+    /// Asks `ask` about each picture whose answer is not kept yet. A picture that is refused is
+    /// left out and counted.
+    pub(super) fn each<T>(
+        &mut self,
+        pictures: &[Picture],
+        what: &str,
+        mut ask: impl FnMut(&Self, Vec<u8>) -> Result<Result<Value, String>, ToolError>,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Vec<(Picture, T)>, ToolError> {
+        self.context.expect(pictures.len());
+        let mut done = Vec::with_capacity(pictures.len());
+        for picture in pictures {
+            self.context.check_continue()?;
+            let bytes = match picture.bytes() {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.failed.push(error.to_string());
+                    self.context.count();
+                    continue;
+                }
+            };
+            let key = format!("{what} {}", hex(&bytes));
+            let kept = self.seen.get(&key).and_then(&read);
+            let answer = match kept {
+                Some(kept) => Some(kept),
+                None => match ask(self, bytes)? {
+                    Ok(value) => {
+                        let answer = read(&value);
+                        let kept = self.seen.put(key, value);
+                        kept.map_err(|error| ToolError::Transient(error.to_string()))?;
+                        answer
+                    }
+                    Err(why) => {
+                        self.failed.push(format!("{}: {why}", picture.name()));
+                        None
+                    }
+                },
+            };
+            done.extend(answer.map(|answer| (picture.clone(), answer)));
+            self.context.count();
+        }
+        match done.is_empty() && !self.failed.is_empty() {
+            true => Err(ToolError::Permanent(format!(
+                "no picture can be used{}",
+                self.unread()
+            ))),
+            false => Ok(done),
+        }
+    }
+
+    /// The pictures with their embeddings, of length 1, and the model's name.
+    pub(super) fn embeddings(
+        &mut self,
+        embedder: &Embedder,
+        pictures: &[Picture],
+    ) -> Result<(Vec<EmbeddedPicture>, String), ToolError> {
+        let model = self.wait(embedder.model())?.map_err(tool_error)?;
+        let ask = |looking: &Self, bytes| match looking.wait(embedder.embed_picture(bytes))? {
+            Ok(Embedding { digest, vector, .. }) if digest == model.digest => Ok(Ok(kept(&vector))),
+            Ok(_) => Err(ToolError::Transient(
+                "the model was replaced meanwhile".to_owned(),
+            )),
+            Err(EmbeddingError::Refused(why)) => Ok(Err(why)),
+            Err(error) => Err(tool_error(error)),
+        };
+        let done = self.each(
+            pictures,
+            &format!("embedding {}", model.digest),
+            ask,
+            vector,
+        )?;
+        Ok((done, model.name))
+    }
+
+    /// Names pictures that could not be used at the end of a summary; empty if there is none.
+    pub(super) fn unread(&self) -> String {
+        let named = self.failed.iter().take(MAX_NAMED).map(String::as_str);
+        let named = named.collect::<Vec<_>>().join("; ").replace('\n', " ");
+        match self.failed.len() {
+            0 => String::new(),
+            number => format!("; {number} can't be used: {named}"),
+        }
+    }
+}
+
+/// A vector as it is kept: its numbers, little endian, in base64.
+fn kept(vector: &[f32]) -> Value {
+    let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
+    Value::from(BASE64.encode(bytes))
+}
+
+fn vector(kept: &Value) -> Option<Vec<f32>> {
+    let bytes = BASE64.decode(kept.as_str()?).ok()?;
+    let (numbers, rest) = bytes.as_chunks::<4>();
+    rest.is_empty().then(|| {
+        numbers
+            .iter()
+            .map(|bytes| f32::from_le_bytes(*bytes))
+            .collect()
+    })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for byte in Sha256::digest(bytes) {
+        write!(text, "{byte:02x}").ok();
+    }
+    text
+}
+
+pub(super) const PICTURES: Param = Param {
+    name: "pictures",
+    kind: Kind::Pictures,
+    required: true,
+    about: "The pictures.",
+};
+
+pub(super) const OUT_PICTURES: Output = Output {
+    key: "pictures",
+    kind: Kind::Pictures,
+    about: "The pictures.",
+};
+
+pub(super) const OUT_GROUPS: Output = Output {
+    key: "groups",
+    kind: Kind::Groups,
+    about: "The groups.",
+};
+
+pub(super) const OUT_COUNT: Output = Output {
+    key: "count",
+    kind: Kind::Integer {
+        min: 0,
+        max: u64::MAX,
+    },
+    about: "Number of pictures.",
+};
+
+/// The result of a tool. Its values have text keys and finite numbers, so they serialise.
+pub(super) fn result(
+    pictures: &[Picture],
+    groups: Option<&[Group]>,
+    summary: String,
+) -> ToolOutput {
+    let value = |of: Result<Value, _>| of.unwrap_or_default();
+    let mut values = Map::from_iter([
+        ("pictures".to_owned(), value(serde_json::to_value(pictures))),
+        ("count".to_owned(), Value::from(pictures.len())),
+    ]);
+    if let Some(groups) = groups {
+        values.insert("groups".to_owned(), value(serde_json::to_value(groups)));
+    }
+    ToolOutput {
+        values,
+        summary,
+        files: Vec::new(),
+    }
+}

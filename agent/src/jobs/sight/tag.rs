@@ -1,0 +1,142 @@
+//! `tag`: which of the given words fits a picture best, by a model of pictures and texts.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use watchkeeper_jobs::counted;
+use watchkeeper_jobs::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use watchkeeper_pictures::likeness::cosine;
+use watchkeeper_pictures::{Group, Picture};
+
+use super::look::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, Sight, result, tool_error};
+use crate::embedding;
+
+/// Factor of likenesses before they become shares, as CLIP was trained with.
+const SHARPNESS: f64 = 100.0;
+/// Name of the group of pictures that no word fits.
+const OTHERS: &str = "none of these";
+
+#[derive(Debug)]
+pub(super) struct Tag(pub(super) Arc<Sight>);
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    pictures: Vec<Picture>,
+    labels: Vec<String>,
+    least: Option<f64>,
+}
+
+impl Tool for Tag {
+    fn spec(&self) -> &'static ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
+            name: "tag",
+            about: "Gives each picture the best of these words, such as landmarks or kinds of \
+                    scenes, with a score, and groups by them.",
+            params: &[
+                PICTURES,
+                Param {
+                    name: "labels",
+                    kind: Kind::Texts,
+                    required: true,
+                    about: "The words, at least two, such as [\"Eiffel Tower\", \"car park\"].",
+                },
+                Param::optional(
+                    "least",
+                    Kind::Number { min: 0.0, max: 1.0 },
+                    "Least score of a word, where those of all words sum to 1; 0 if absent.",
+                ),
+            ],
+            outputs: &[OUT_GROUPS, OUT_PICTURES, OUT_COUNT],
+        };
+        &SPEC
+    }
+
+    fn missing(&self, _: &Map<String, Value>) -> Option<String> {
+        let models = self.0.models()?;
+        let chosen = embedding::choose(&models, self.0.wanted());
+        let texts = chosen.and_then(|model| model.require_texts().map(drop));
+        texts.err().map(|error| error.to_string())
+    }
+
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        let params: Params = read(params)?;
+        let [_, _, ..] = params.labels.as_slice() else {
+            let why = "labels: name at least two words to choose from".to_owned();
+            return Err(ToolError::Permanent(why));
+        };
+        let mut looking = self.0.look(context)?;
+        let embedder = self.0.embedder(&looking.client);
+        let mut words = Vec::new();
+        for label in &params.labels {
+            let made = looking
+                .wait(embedder.embed_text(label))?
+                .map_err(tool_error)?;
+            words.push((label.as_str(), made.vector));
+        }
+        let (found, model) = looking.embeddings(&embedder, &params.pictures)?;
+        let tagged = found.into_iter().map(|(mut picture, vector)| {
+            let tag = best(&words, &vector)
+                .filter(|(_, score)| params.least.is_none_or(|least| *score >= least));
+            picture.tag = tag.map(|(label, score)| watchkeeper_pictures::Tag {
+                label: label.to_owned(),
+                score,
+            });
+            picture
+        });
+        let tagged: Vec<Picture> = tagged.collect();
+        let groups = groups(&params.labels, &tagged);
+        let most = groups
+            .first()
+            .map(|group| format!("; most: {} with {}", group.name, group.pictures.len()));
+        let summary = format!(
+            "{} by {} words ({model}){}{}",
+            counted(tagged.len(), "picture"),
+            params.labels.len(),
+            most.unwrap_or_default(),
+            looking.unread()
+        );
+        Ok(result(&tagged, Some(&groups), summary))
+    }
+}
+
+/// The best word with its share of all words.
+fn best<'w>(words: &[(&'w str, Vec<f32>)], picture: &[f32]) -> Option<(&'w str, f64)> {
+    let likeness = words
+        .iter()
+        .filter_map(|(label, word)| Some((*label, cosine(word, picture)?)));
+    let likeness: Vec<(&str, f64)> = likeness.collect();
+    let (label, most) = likeness
+        .iter()
+        .copied()
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let shares = likeness
+        .iter()
+        .map(|(_, likeness)| (SHARPNESS * (likeness - most)).exp());
+    Some((label, 1.0 / shares.sum::<f64>()))
+}
+
+/// A group for each word that a picture has, the largest first.
+fn groups(labels: &[String], pictures: &[Picture]) -> Vec<Group> {
+    let of = |name: &str, why: String, label: Option<&str>| Group {
+        name: name.to_owned(),
+        why,
+        pictures: pictures
+            .iter()
+            .filter(|picture| picture.tag.as_ref().map(|tag| tag.label.as_str()) == label)
+            .cloned()
+            .collect(),
+    };
+    let named = labels
+        .iter()
+        .map(|label| of(label, format!("{label} fits best"), Some(label)));
+    let others = of(OTHERS, "no word fits well enough".to_owned(), None);
+    let mut groups: Vec<Group> = named.chain([others]).collect();
+    groups.retain(|group| !group.pictures.is_empty());
+    groups.sort_by_key(|group| std::cmp::Reverse(group.pictures.len()));
+    groups
+}
