@@ -23,7 +23,7 @@ use watchkeeper_evidence::reference::store::{
 };
 use watchkeeper_evidence::source::SourceAnswer;
 
-use super::embedder::{Embedding, PictureEmbedder, RuntimeEmbedder};
+use crate::embedding::{Embedder, Embedding, EmbeddingError};
 use crate::second_opinion::Case;
 
 /// Pause after vectors could not be computed.
@@ -69,7 +69,7 @@ pub struct ReferenceService(Arc<Inner>);
 struct Inner {
     /// Absent where the folder can't be read, with the cause.
     store: Result<ReferenceStore, String>,
-    embedder: Box<dyn PictureEmbedder>,
+    embedder: Embedder,
     runtime: RuntimeClient,
     min_likeness: Option<f64>,
     /// Digest of the newest vector of this run.
@@ -88,17 +88,14 @@ impl ReferenceService {
     /// Opens the sets below `state_dir`. Asks the runtime nothing yet.
     #[must_use]
     pub fn open(state_dir: &Path, config: &ReferencesConfig, runtime: RuntimeClient) -> Self {
-        let embedder = RuntimeEmbedder {
-            runtime: runtime.clone(),
-            model: config.model.clone(),
-        };
+        let embedder = Embedder::new(runtime.clone(), Some(config.model.clone()));
         let store = ReferenceStore::open(state_dir.join(FOLDER)).map_err(|error| {
             tracing::error!(%error, "references: can't be read");
             error.to_string()
         });
         Self(Arc::new(Inner {
             store,
-            embedder: Box::new(embedder),
+            embedder,
             runtime,
             min_likeness: config.min_likeness,
             digest: Mutex::default(),
@@ -243,7 +240,10 @@ impl ReferenceService {
     /// Computes a vector, and notes the digest of its model.
     async fn embed(&self, picture: Vec<u8>) -> Result<Embedding, String> {
         let embedded = self.0.embedder.embed_picture(picture).await;
-        let embedded = embedded.map_err(|error| error.to_string());
+        let embedded = embedded.map_err(|error| match error {
+            EmbeddingError::Model(why) => format!("agent.references.model: {why}"),
+            other => other.to_string(),
+        });
         lock(&self.0.problem).clone_from(&embedded.as_ref().err().cloned());
         let embedded = embedded?;
         let before = lock(&self.0.digest).replace(embedded.digest.clone());
