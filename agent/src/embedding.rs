@@ -27,6 +27,8 @@ use watchkeeper_pictures::measure::turned;
 /// Tasks of models that make embeddings; the first reads texts too.
 const TEXTS: &str = "image-text-embedding";
 const PICTURES: &str = "image-embedding";
+/// Task of models that may make them too, by their last layer's input; the runtime refuses others.
+const CLASSIFIERS: &str = "classification";
 /// Time in which a runtime that runs another workflow is asked again.
 const MAX_BUSY: Duration = Duration::from_secs(20);
 /// Pauses between.
@@ -244,7 +246,7 @@ pub fn choose(models: &[ModelInfo], wanted: &str) -> Result<EmbeddingModel, Embe
                     "there is no model {name}; see `watchkeeper models`"
                 ));
             }
-            Some(model) if !can(model) => {
+            Some(model) if !can(model) && model.task != CLASSIFIERS => {
                 let task = &model.task;
                 return refuse(format!(
                     "model {name} is for {task}; name one for {PICTURES}"

@@ -175,14 +175,7 @@ fn build(text: &str, request: &Request) -> Plan {
         chain.add("best", "select_best", params, "the best ones");
         chain.groups = Some("${best.groups}".to_owned());
     }
-    if let Some(order) = request.order {
-        let params = json!({"pictures": chain.collection(), "by": order});
-        chain.add("order", "rank", params, "the order that is wanted");
-        match &mut chain.groups {
-            Some(groups) => "${order.groups}".clone_into(groups),
-            None => chain.pictures_of("order"),
-        }
-    }
+    order(&mut chain, request);
     output(&mut chain, request, text);
     Plan {
         name: "plan-of-words".to_owned(),
@@ -227,6 +220,17 @@ fn source(chain: &mut Chain, request: &Request) {
             );
             chain.pictures_of("events");
         }
+    }
+}
+
+/// The step that orders what is shown, if an order is wanted.
+fn order(chain: &mut Chain, request: &Request) {
+    let Some(order) = request.order else { return };
+    let params = json!({"pictures": chain.collection(), "by": order});
+    chain.add("order", "rank", params, "the order that is wanted");
+    match &mut chain.groups {
+        Some(groups) => "${order.groups}".clone_into(groups),
+        None => chain.pictures_of("order"),
     }
 }
 

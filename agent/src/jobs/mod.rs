@@ -24,6 +24,7 @@ pub mod job_trace;
 mod journal;
 mod of_schedule;
 mod planning;
+mod planning_model;
 pub mod pool;
 pub mod request;
 mod schedule_file;

@@ -1,7 +1,7 @@
 //! Plans requests in words for the agent's jobs, with the agent's ledger, cache and blueprints.
 //!
 //! - A plan is bounded by what the entrypoint may run, before the language model's work is taken.
-//! - At most [`MAX_PLANNING`] requests are with a language model at a time; the others wait.
+//! - At most [`MAX_PLANNING`](super::planning_model::MAX_PLANNING) requests are with a language model at a time; the others wait.
 //! - The language model is called on the loop of the API. Until that is up, none is there.
 
 use jiff::Zoned;
@@ -15,25 +15,12 @@ use watchkeeper_jobs::planner;
 use watchkeeper_jobs::run::JobFolder;
 use watchkeeper_jobs::template_store::TemplateStore;
 
+use super::planning_model::PlanningModel;
 use super::request::require_allowed;
 use super::service::JobService;
 
-/// Most requests that a language model plans at a time.
-pub(super) const MAX_PLANNING: usize = 2;
 /// Folder of the cached plans, beside the jobs.
 const TEMPLATES: &str = "job-templates";
-
-/// The language model of the agent, and the loop of its connections.
-pub(super) struct PlanningModel {
-    open: Option<OpenModel>,
-    handle: Handle,
-}
-
-impl std::fmt::Debug for PlanningModel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PlanningModel").finish_non_exhaustive()
-    }
-}
 
 impl JobService {
     /// Sets the language model, which is called on the current loop from then on.

@@ -27,7 +27,7 @@ use watchkeeper_jobs::{Toolbox, check_addresses};
 use super::bundle;
 use super::event_pictures::EventPictures;
 use super::job_trace;
-use super::planning::{MAX_PLANNING, PlanningModel};
+use super::planning_model::{MAX_PLANNING, PlanningModel};
 use super::pool::Pool;
 use super::request::{JobRequest, JobServiceError, require_allowed};
 use super::sight::{self, ToolSetup};

@@ -99,6 +99,18 @@ pub struct PlannedRequest {
     pub by_model: Option<ModelShare>,
 }
 
+impl PlannedRequest {
+    /// A plan for which no language model was asked.
+    #[must_use]
+    pub const fn new(plan: Plan, planned: Planned) -> Self {
+        Self {
+            plan,
+            planned,
+            by_model: None,
+        }
+    }
+}
+
 /// A request without a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unplanned {
@@ -145,8 +157,8 @@ impl std::fmt::Debug for RequestPlanner {
 }
 
 impl RequestPlanner {
-    /// Returns whether a text of a conversation is a request for a job: for the rules, a template or
-    /// the cache, or by its form.
+    /// Returns whether a text of a conversation is a request for a job: for the rules, a template
+    /// or the cache, or by its form.
     #[must_use]
     pub fn serves(&self, text: &str) -> bool {
         let now = Zoned::now().datetime();
@@ -177,9 +189,8 @@ impl RequestPlanner {
         report: Report<'_>,
     ) -> Result<PlannedRequest, Unplanned> {
         let request = self.request(text)?;
-        let planned = |plan, by| PlannedRequest {
-            plan,
-            planned: Planned {
+        let planned = |plan, by| {
+            let planned = Planned {
                 by,
                 request: request.clone(),
                 refinements: Vec::new(),
@@ -187,8 +198,8 @@ impl RequestPlanner {
                 at_ms: now.timestamp().as_millisecond(),
                 predecessor: None,
                 revisions: 0,
-            },
-            by_model: None,
+            };
+            PlannedRequest::new(plan, planned)
         };
         let not_understood = match plan(text, now.datetime()) {
             Ok(plan) => return Ok(planned(plan, PlannedBy::Rules)),

@@ -95,11 +95,7 @@ impl JobCommands {
             let refinements = planned.refinements.iter().map(String::as_str).zip(times);
             let plan = plan_refined(&planned.request, refinements, at.datetime(), &title);
             if let Ok(plan) = plan {
-                return Ok(PlannedRequest {
-                    plan,
-                    planned,
-                    by_model: None,
-                });
+                return Ok(PlannedRequest::new(plan, planned));
             }
         }
         let refinement = Refinement::read(&words, now.datetime());
@@ -109,11 +105,7 @@ impl JobCommands {
             .and_then(|refinement| refinement.edit(old));
         if let Some(plan) = edited {
             planned.by = PlannedBy::Edited;
-            return Ok(PlannedRequest {
-                plan,
-                planned,
-                by_model: None,
-            });
+            return Ok(PlannedRequest::new(plan, planned));
         }
         if self.config.llm.is_none() {
             let why = refinement.err().map_or_else(
@@ -131,11 +123,7 @@ impl JobCommands {
         let made = made.map_err(|error| Failure::input(error.to_string()))?;
         planned.by = PlannedBy::Model;
         let plan = made.plan.plan().clone();
-        Ok(PlannedRequest {
-            plan,
-            planned,
-            by_model: None,
-        })
+        Ok(PlannedRequest::new(plan, planned))
     }
 }
 

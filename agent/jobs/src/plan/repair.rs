@@ -232,8 +232,11 @@ fn inputs(plan: &mut Plan, tools: &Toolbox, changes: &mut Vec<Change>) {
     let Plan { inputs, steps, .. } = plan;
     for (key, value) in inputs {
         let takes = |given: &Value| {
-            let text = given.as_str().map(reference::parse);
-            matches!(text, Some(reference::Text::Reference(r)) if r.owner == INPUTS && r.key == *key)
+            let reference = match given.as_str().map(reference::parse) {
+                Some(reference::Text::Reference(reference)) => reference,
+                _ => return false,
+            };
+            reference.owner == INPUTS && reference.key == *key
         };
         let calls = steps.iter().flat_map(Step::calls);
         let kinds: Vec<Kind> = calls

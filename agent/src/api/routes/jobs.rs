@@ -6,69 +6,37 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse as _, Response, sse};
+use axum::response::{Response, sse};
 use futures_util::stream;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
-use watchkeeper_assistant::jobs::{ModelShare, PlanningEvent, Unplanned};
-use watchkeeper_config::redact;
+use watchkeeper_assistant::jobs::ModelShare;
 use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_http::{Refusal, body, closed, refusal};
-use watchkeeper_jobs::plan::{MAX_PLAN_BYTES, Plan, read, read_text};
+use watchkeeper_http::{Refusal, closed, refusal};
 use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 
-use super::submission_stream;
-use super::talk::{StreamQuery, follower, wants_stream};
+use super::talk::{StreamQuery, follower};
 use crate::api::app::App;
-use crate::jobs::{JobRequest, JobService, JobServiceError, JobStatus, StepProgress};
+use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
 
-/// Largest body of a submission, in bytes: a plan, with its JSON around it.
-pub(super) const MAX_SUBMISSION: usize = MAX_PLAN_BYTES + (64 << 10);
-/// Longest request in plain English, and longest origin, in characters.
-const MAX_REQUEST: usize = 2000;
 /// Pause of a follower after news of any job: a step reports five times a second.
 const DEBOUNCE: Duration = Duration::from_millis(200);
-
-/// What the agent shall run: a plan, or a request in plain English.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct JobSubmission {
-    /// Plan as an object, or as a text in YAML.
-    #[serde(default)]
-    #[schema(value_type = Option<Object>)]
-    plan: Option<Value>,
-    /// Request in words, such as "last week's deliveries by bay". What the rules do not understand,
-    /// the language model plans, if one is configured.
-    #[serde(default)]
-    request: Option<String>,
-    /// Inputs of the plan to replace.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    inputs: Map<String, Value>,
-    /// Absolute path of a new or empty folder on the box; default: in the job's own folder. Not
-    /// over TCP.
-    #[serde(default)]
-    output: Option<String>,
-    /// File that the plan comes from, for the list of jobs.
-    #[serde(default)]
-    origin: Option<String>,
-}
 
 /// An accepted job.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct AcceptedJob {
-    job: String,
+    pub(super) job: String,
     /// What was changed in the plan so that it is valid.
-    repairs: Vec<String>,
+    pub(super) repairs: Vec<String>,
     /// Who planned the request: `rules`, `cache`, `model` or `rules_in_part`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
-    by: Option<PlannedBy>,
+    pub(super) by: Option<PlannedBy>,
     /// What a language model did for the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    by_model: Option<ModelShare>,
+    pub(super) by_model: Option<ModelShare>,
 }
 
 /// A job with the records of its log.
@@ -95,28 +63,6 @@ pub(super) struct CancelledJob {
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<JobStatus>>, Refusal> {
     let asks = app.entrypoint;
     answer(&app, move |jobs| jobs.list(asks)).await.map(Json)
-}
-
-/// Runs a plan, or a request in words. The job is stored and queued: two run at a time, 16 wait, a
-/// further one is refused. It survives a restart of the agent. A request that the rules do not
-/// understand is planned by the language model first, which takes up to three minutes; a client
-/// that disconnects meanwhile ends that. With `Accept: text/event-stream` the answer is a stream:
-/// `{"record": "planning", "sentence": …}` while it is planned, at last `{"record": "accepted"}`
-/// with the members of the answer and the `plan`, or `{"record": "refused"}` with the `problem`.
-#[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = JobSubmission,
-    responses((status = 202, body = AcceptedJob), (status = 200,
-        content_type = "text/event-stream", body = String)))]
-pub(super) async fn submit(
-    State(app): State<App>,
-    headers: HeaderMap,
-    body: body::Body,
-) -> Result<Response, Refusal> {
-    let submission: JobSubmission = body::read(body::json_up_to(body, MAX_SUBMISSION)?)?;
-    if wants_stream(&headers) {
-        return submission_stream::stream(app, submission);
-    }
-    let accepted = submission.submit(&app, &|_| {}).await?.0;
-    Ok((StatusCode::ACCEPTED, Json(accepted)).into_response())
 }
 
 /// A job with its progress and log.
@@ -247,81 +193,7 @@ pub(super) async fn stream(
     Ok(watchkeeper_http::stream::response(events))
 }
 
-impl JobSubmission {
-    /// Plans and queues the job. Returns the answer with the plan.
-    pub(super) async fn submit(
-        self,
-        app: &App,
-        report: &(dyn Fn(PlanningEvent<'_>) + Sync),
-    ) -> Result<(AcceptedJob, Plan), Refusal> {
-        let (mut plan, made) = match (&self.plan, &self.request) {
-            (Some(Value::String(text)), None) => (read_text(text).map_err(invalid_plan)?, None),
-            (Some(plan), None) => (read(plan).map_err(invalid_plan)?, None),
-            (None, Some(text)) => {
-                require_short("request", text)?;
-                let jobs = service(app)?;
-                let planned = jobs.plan_words(text, app.entrypoint, report).await;
-                let planned = planned.map_err(|why| unplanned(&why))?;
-                let made = (planned.planned, planned.by_model);
-                (planned.plan, Some(made))
-            }
-            _ => {
-                return Err(Refusal::invalid("give either plan or request"));
-            }
-        };
-        for (key, value) in self.inputs {
-            let Some(input) = plan.inputs.get_mut(&key) else {
-                return Err(Refusal::invalid("the plan has no such input").at("inputs", key));
-            };
-            *input = value;
-        }
-        if let Some(origin) = &self.origin {
-            require_short("origin", origin)?;
-        }
-        let named = self.request.as_ref().or(self.origin.as_ref());
-        let origin = named.unwrap_or(&plan.name);
-        let (planned, by_model) = made.unzip();
-        let by = planned.as_ref().map(|planned| planned.by);
-        let request = JobRequest {
-            // What a person says may have a password.
-            origin: redact::said(origin).unwrap_or_else(|| origin.to_owned()),
-            plan: plan.clone(),
-            output: self.output.map(Into::into),
-            channel: app.entrypoint.name(),
-            schedule: None,
-            planned,
-        };
-        let (job, repairs) = answer(app, move |jobs| jobs.submit(request)).await?;
-        let accepted = AcceptedJob {
-            job,
-            repairs,
-            by,
-            by_model: by_model.flatten(),
-        };
-        Ok((accepted, plan))
-    }
-}
-
-fn unplanned(why: &Unplanned) -> Refusal {
-    Refusal::invalid(format!("request: {why}"))
-}
-
-fn require_short(field: &str, text: &str) -> Result<(), Refusal> {
-    match text.chars().count() > MAX_REQUEST {
-        true => {
-            let sentence = format!("{field}: at most {MAX_REQUEST} characters");
-            Err(Refusal::invalid(sentence))
-        }
-        false => Ok(()),
-    }
-}
-
-fn invalid_plan(faults: Vec<watchkeeper_jobs::Fault>) -> Refusal {
-    let faults = faults.iter().map(ToString::to_string);
-    refused(JobServiceError::Invalid(faults.collect()))
-}
-
-fn service(app: &App) -> Result<JobService, Refusal> {
+pub(super) fn service(app: &App) -> Result<JobService, Refusal> {
     let jobs = app.shared.conversations.deps().jobs.clone();
     jobs.ok_or_else(|| {
         let sentence = "this agent runs no jobs";
@@ -330,7 +202,7 @@ fn service(app: &App) -> Result<JobService, Refusal> {
 }
 
 /// Calls the service of jobs on a thread for files.
-async fn answer<T, F>(app: &App, call: F) -> Result<T, Refusal>
+pub(super) async fn answer<T, F>(app: &App, call: F) -> Result<T, Refusal>
 where
     T: Send + 'static,
     F: FnOnce(&JobService) -> Result<T, JobServiceError> + Send + 'static,
@@ -340,7 +212,7 @@ where
     answered.map_err(refused)
 }
 
-fn refused(error: JobServiceError) -> Refusal {
+pub(super) fn refused(error: JobServiceError) -> Refusal {
     let sentence = error.to_string();
     match error {
         JobServiceError::Full(_) => refusal::full(sentence),

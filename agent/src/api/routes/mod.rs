@@ -3,7 +3,7 @@
 //! - [`talk`]: conversations. [`proposals`]: changes that wait for confirmation.
 //!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
-//!   by name. [`jobs`]: plans that the agent runs; [`submission_stream`]: how they are planned.
+//!   by name. [`jobs`]: plans that the agent runs, [`submission`]: how they come in.
 //!   [`references`]: pictures that chains compare with. [`about`] and [`observations`]: read-only
 //!   routes.
 //! - [`pieces`]: a bundle as the body of a response.
@@ -20,7 +20,7 @@ mod proposals;
 mod references;
 pub(super) mod review_link;
 mod reviews;
-mod submission_stream;
+mod submission;
 mod talk;
 
 use axum::Json;
@@ -60,7 +60,9 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(archive::put).layer(DefaultBodyLimit::disable()))
         .routes(routes!(archive::stat))
         .routes(routes!(jobs::list))
-        .routes(routes!(jobs::submit).layer(DefaultBodyLimit::max(jobs::MAX_SUBMISSION)))
+        .routes(
+            routes!(submission::submit).layer(DefaultBodyLimit::max(submission::MAX_SUBMISSION)),
+        )
         .routes(routes!(jobs::get, jobs::delete))
         .routes(routes!(jobs::result))
         .routes(routes!(jobs::bundle))
