@@ -373,13 +373,14 @@ fn packaged() -> anyhow::Result<Option<tempfile::TempDir>> {
 
 #[test]
 fn nearest_picture_of_a_burst_is_one_of_the_same_burst() -> anyhow::Result<()> {
-    let (Some(models), Some(photos)) = (packaged()?, data("photos")) else {
+    let (Some(models), Some(photos)) = (packaged()?, data("photos of bursts")) else {
         return Ok(());
     };
     let bench = bench(models.path(), "")?;
     let _runtime = bench.runtime()?;
     let _agent = bench.agent()?;
     let api = Api::on(&bench).wait_until_up()?;
+    let photos = photos.join("photos");
     let bursts = photos.join("bursts");
     let made = done(
         &bench,
