@@ -434,8 +434,8 @@ impl JobService {
         let summary = job.summary()?;
         let state = match summary.state {
             _ if is_waiting => "waiting",
-            // The language model may revise the rest of the plan.
-            JobState::Failed if live.is_some() => JobState::Running.name(),
+            // The language model may yet revise the plan, and a good one is not cached yet.
+            JobState::Done | JobState::Failed if live.is_some() => JobState::Running.name(),
             state => state.name(),
         };
         Ok(JobStatus {
