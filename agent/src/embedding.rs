@@ -29,7 +29,7 @@ const TEXTS: &str = "image-text-embedding";
 const PICTURES: &str = "image-embedding";
 /// Time in which a runtime that runs another workflow is asked again.
 const MAX_BUSY: Duration = Duration::from_secs(20);
-/// Pauses between.
+/// Pauses between two attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 

@@ -5,7 +5,8 @@
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   [`scheduler`]: its clock, journal and file.
 //! - [`job_trace`]: jobs in the trace and the audit log.
-//! - [`event_pictures`]: the tool that brings pictures of events. [`sight`]: those that ask networks.
+//! - [`event_pictures`]: the tool that brings pictures of events. [`sight`]: tools that ask
+//!   networks.
 //!
 //! Invariants:
 //! - A job is on disk and in the audit log before it is accepted.
