@@ -31,7 +31,7 @@ const PICTURES: &str = "image-embedding";
 const CLASSIFIERS: &str = "classification";
 /// Time in which a runtime that runs another workflow is asked again.
 const MAX_BUSY: Duration = Duration::from_secs(20);
-/// Pauses between.
+/// Pauses between two attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 

@@ -17,12 +17,10 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, Op, pages};
 
-use crate::archive::Archive;
 use crate::durable::Durable;
 use crate::entry::{Entry, MAX_EMBEDDING};
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
-use crate::name::EntryName;
 use crate::on_disk::EMBEDDINGS;
 
 /// Records that are read or deleted at a time.
@@ -49,9 +47,9 @@ pub struct Near {
 
 /// A record of the store.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+pub(crate) struct Record {
     model: String,
-    digest: String,
+    pub(crate) digest: String,
     /// Numbers from -127 to 127 in base64; the largest is one of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vector: Option<String>,
@@ -118,7 +116,7 @@ impl Near {
 }
 
 impl Durable {
-    fn record(&self, hash: &ContentHash) -> Result<Option<Record>, ArchiveError> {
+    pub(crate) fn record(&self, hash: &ContentHash) -> Result<Option<Record>, ArchiveError> {
         let stored = self.store().get(EMBEDDINGS, hash.bytes())?;
         // One of a newer version counts as absent.
         Ok(stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
@@ -126,7 +124,7 @@ impl Durable {
 
     /// Begins to queue pictures without an embedding of this model; drops those of contents that no
     /// entry has.
-    fn begin_embedding(&self, digest: &str) -> Result<(), ArchiveError> {
+    pub(crate) fn begin_embedding(&self, digest: &str) -> Result<(), ArchiveError> {
         let used = self.index().queue_pictures();
         let mut done = BTreeSet::new();
         let mut unused = Vec::new();
@@ -156,7 +154,7 @@ impl Durable {
         Ok(())
     }
 
-    fn put_seen(
+    pub(crate) fn put_seen(
         &self,
         hash: &ContentHash,
         (model, digest): (&str, &str),
@@ -186,67 +184,6 @@ impl Durable {
         // Without a sync: what a crash takes is computed again.
         self.store().write(batch)?;
         Ok(())
-    }
-}
-
-impl Archive {
-    /// Begins to queue the pictures that lack an embedding of the model with this digest.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn begin_embedding(&self, digest: String) -> Result<(), ArchiveError> {
-        self.blocking(move |durable| durable.begin_embedding(&digest))
-            .await
-    }
-
-    /// Returns the next pictures in the queue, the newest first.
-    ///
-    /// # Errors
-    /// If the work is cut short.
-    pub async fn unembedded(&self, most: usize) -> Result<Vec<(u64, EntryName)>, ArchiveError> {
-        self.blocking(move |durable| Ok(durable.index().queued(most)))
-            .await
-    }
-
-    /// Takes a picture from the queue, with the embedding of its content where one was made.
-    ///
-    /// # Errors
-    /// If the disk refuses; the picture stays in the queue then.
-    pub async fn settle_embedding(
-        &self,
-        number: u64,
-        seen: Option<(ContentHash, String, String, Seen)>,
-    ) -> Result<(), ArchiveError> {
-        let settle = move |durable: &Durable| {
-            if let Some((hash, model, digest, seen)) = seen {
-                durable.put_seen(&hash, (&model, &digest), &seen)?;
-            }
-            durable.index().unqueue_one(number);
-            Ok(())
-        };
-        self.blocking(settle).await
-    }
-
-    /// Returns whether a content has an embedding of this model, or was refused by it.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub async fn is_embedded(
-        &self,
-        hash: ContentHash,
-        digest: String,
-    ) -> Result<bool, ArchiveError> {
-        let look = move |durable: &Durable| {
-            let record = durable.record(&hash)?;
-            Ok(record.is_some_and(|record| record.digest == digest))
-        };
-        self.blocking(look).await
-    }
-
-    /// Returns how many pictures wait for an embedding.
-    #[must_use]
-    pub fn waiting_embeddings(&self) -> u64 {
-        self.durable().index().queue_length() as u64
     }
 }
 

@@ -16,6 +16,7 @@ mod blobs;
 mod blocking;
 mod copies;
 pub mod durable;
+mod embedding_queue;
 pub mod embeddings;
 pub mod endpoints;
 pub mod entry;

@@ -355,8 +355,8 @@ impl ArchiveService {
         Ok(Retrieved { body, ..found })
     }
 
-    /// Indexes events, embeds pictures, copies to the object tier and removes what has expired, until it is
-    /// dropped.
+    /// Indexes events, embeds pictures, copies to the object tier and removes what has expired,
+    /// until it is dropped.
     pub async fn serve(&self) {
         let archive = loop {
             match self.archive().await {

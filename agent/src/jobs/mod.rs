@@ -7,7 +7,7 @@
 //! - `planning`: requests in words, by a language model where the rules do not understand them.
 //! - [`job_trace`]: jobs in the trace and the audit log.
 //! - [`bundle`]: the evidence bundle of a job.
-//! - [`event_pictures`]: the tool that brings pictures of events. [`sight`]: those that ask
+//! - [`event_pictures`]: the tool that brings pictures of events. [`sight`]: tools that ask
 //!   networks.
 //!
 //! Invariants:

@@ -134,7 +134,7 @@ impl Setup {
             memory: config.memory.clone(),
             audit: agent.audit,
             job_limits: agent.job_limits,
-            job_tools: config.job_tools.clone(),
+            job_tools: config.job_tools(),
             schedules: config.jobs.clone(),
         }
     }

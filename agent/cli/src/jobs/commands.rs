@@ -32,7 +32,7 @@ const TEMPLATES: &str = "job-templates";
 pub(crate) fn tool_setup(config: &Config) -> ToolSetup {
     ToolSetup {
         socket: config.runtime_socket.clone(),
-        config: config.job_tools.clone(),
+        config: config.job_tools(),
     }
 }
 

@@ -1,9 +1,9 @@
 //! A job on disk.
 //!
 //! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
-//! unless the caller chose another place, the output folder `files`; also `seen.jsonl`. `lock` is locked by the
-//! process that runs the job and names the run; `cancel` names the run that is asked to end.
-//! `cancelled` says that the job must not be resumed by itself.
+//! unless the caller chose another place, the output folder `files`. `seen.jsonl` has what tools
+//! have found out. `lock` is locked by the process that runs the job and names the run; `cancel`
+//! names the run that is asked to end. `cancelled` says that the job must not be resumed by itself.
 //!
 //! - Only the user may enter the folder.
 //! - An output folder belongs to one job: its marker, which only one process can create, says so.

@@ -21,8 +21,8 @@ use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
     AgentConfig, AuditConfig, Backend, Config, DeclaredSections, InferenceConfig, JobLimitsConfig,
-    JobToolsConfig, JournalConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig,
-    Precision, RecordingsConfig, SkippedSections,
+    JournalConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision,
+    RecordingsConfig, SkippedSections,
 };
 use crate::error::ConfigError;
 use crate::layers::LoadRequest;
@@ -95,10 +95,6 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         references: lookups::references(&values),
         memory: memory(&values, &models),
         agent_api,
-        job_tools: JobToolsConfig {
-            embedding: values.text("agent.archive.embedding"),
-            faces: values.switch("agent.job_tools.faces"),
-        },
         archive: archive::archive(&values, &mut errors),
         permissions: agent::permissions(&values),
         models,
@@ -190,6 +186,7 @@ fn agent_bounds(values: &Values<'_>) -> AgentConfig {
             max_days: values.whole("agent.audit.max_days").unwrap_or_default(),
             max_bytes: values.whole("agent.audit.max_bytes").unwrap_or_default(),
         },
+        job_faces: values.switch("agent.job_tools.faces"),
         job_limits: JobLimitsConfig {
             max_jobs: values
                 .whole("agent.job_limits.max_jobs")

@@ -90,7 +90,6 @@ pub struct Config {
     pub sinks: SinksConfig,
     /// Where people are notified, in the order of the names.
     pub channels: Vec<ChannelConfig>,
-    pub job_tools: JobToolsConfig,
     /// Schedules of jobs, in the order of their names.
     pub jobs: Vec<ScheduleConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
@@ -107,6 +106,15 @@ pub struct DeclaredSections {
 }
 
 impl Config {
+    /// Returns what tools of jobs may use.
+    #[must_use]
+    pub fn job_tools(&self) -> JobToolsConfig {
+        JobToolsConfig {
+            embedding: self.archive.embedding.clone(),
+            faces: self.agent.job_faces,
+        }
+    }
+
     /// Lists the folders of fetched libraries: the user's own, that of the state folder, the box's.
     ///
     /// New ones go to the first.
@@ -299,6 +307,8 @@ pub struct AgentConfig {
     pub audit: AuditConfig,
     /// Retention of jobs, of the agent and of each user.
     pub job_limits: JobLimitsConfig,
+    /// Whether jobs may look for faces.
+    pub job_faces: bool,
 }
 
 /// What tools of jobs may use.
