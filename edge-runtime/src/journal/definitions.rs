@@ -17,7 +17,6 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store, log_key, log_seq, pages};
 
-use super::Journal;
 use super::chain::Hash;
 use super::error::JournalError;
 use super::record::{FORMAT, check_json_format};
@@ -145,14 +144,6 @@ impl Definitions {
         let text = self.store.get(TEXTS, sum.as_bytes())?;
         let text = text.and_then(|text| String::from_utf8(text).ok());
         Ok(text.filter(|text| hash_of(text) == sum))
-    }
-}
-
-impl Journal {
-    /// What pipelines were when they started.
-    #[must_use]
-    pub fn definitions(&self) -> &Definitions {
-        &self.definitions
     }
 }
 

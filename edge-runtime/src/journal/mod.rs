@@ -127,7 +127,7 @@ pub struct Journal {
     writer: Mutex<Writer>,
     head: watch::Sender<Head>,
     specs: Specs,
-    definitions: Definitions,
+    pub(crate) definitions: Definitions,
     coverage: CoverageRecords,
     /// Events that were open when the last run ended, until [`Journal::close_open_events`].
     open_events: Mutex<OpenEvents>,

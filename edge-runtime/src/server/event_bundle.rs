@@ -290,7 +290,7 @@ fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
             Err(error) => contents.add_missing(NAME, error.to_string()),
         };
     }
-    match runtime.journal().definitions().of_event(first) {
+    match runtime.journal().definitions.of_event(first) {
         Ok(Some(text)) => contents.add_text(NAME, text),
         Ok(None) => contents.add_missing(
             NAME,

@@ -387,7 +387,7 @@ impl Manager {
         let stored = definition::describe(spec, rules, None, Some(clock::wall()))
             .map_err(|error| error.to_string())
             .and_then(|text| {
-                let definitions = self.parts.journal.definitions();
+                let definitions = &self.parts.journal.definitions;
                 definitions
                     .add(start, &text)
                     .map_err(|error| error.to_string())
