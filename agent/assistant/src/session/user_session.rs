@@ -78,9 +78,7 @@ pub struct SessionDeps {
     pub lookups: Option<Arc<dyn LookupAccess>>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
-    /// Entrypoint of the requests.
     pub entrypoint: Entrypoint,
-    /// Receiver of progress events.
     pub out: Arc<dyn ProgressSink>,
 }
 
