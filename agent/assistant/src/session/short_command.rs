@@ -67,11 +67,9 @@ impl Session {
         let out = Arc::clone(&self.deps.out);
         match command {
             ChatCommand::Say(text) => {
-                self.drop_actions()?;
                 return Ok(CommandResult::from_reply(self.handle_text(&text).await?));
             }
             ChatCommand::Think { blueprint, text } => {
-                self.drop_actions()?;
                 let replied = self.think(&text, blueprint.as_deref()).await?;
                 return Ok(CommandResult::from_reply(replied));
             }
@@ -96,7 +94,6 @@ impl Session {
             }
             ChatCommand::Answer { seq, answer } => self.answer_review(seq, answer).await?,
             ChatCommand::Narrow(pipeline) => {
-                self.drop_actions()?;
                 return Ok(CommandResult::from_reply(
                     self.propose_narrowing(&pipeline).await?,
                 ));

@@ -29,6 +29,7 @@ use super::agent_client::AgentClient;
 use super::args::{ArchiveAction, ArchiveQueryArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use status::number;
 
 /// The archive behind the agent's socket.
 #[derive(Debug)]
@@ -379,11 +380,6 @@ async fn destroy(
     });
     note_unreachable(&destroyed, out);
     Ok(())
-}
-
-/// A number of an answer.
-fn number(answer: &Value, key: &str) -> u64 {
-    answer[key].as_u64().unwrap_or_default()
 }
 
 /// Names the fast tiers that did not answer.
