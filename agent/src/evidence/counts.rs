@@ -1,6 +1,7 @@
 //! Counts of chains since the agent's start.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use watchkeeper_contract::assessment::ChainResult;
@@ -8,6 +9,14 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 /// Most sources that are counted by name; further ones are counted together as `other`.
 const MAX_SOURCES: usize = 64;
+
+/// Counts that chains and look-ups write and the API reads.
+pub type SharedCounts = Arc<Mutex<Counts>>;
+
+/// Locks the counts; plain data stays valid if a holder panicked.
+pub fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
+    counts.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Chains since the agent's start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]

@@ -13,7 +13,7 @@ use watchkeeper_config::LookupConfig;
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_evidence::lookup::Lookups;
 
-use super::service::{SharedCounts, lock};
+use super::counts::{SharedCounts, lock};
 
 /// The look-ups; clones share them. They are opened at their first use.
 #[derive(Debug, Clone, Default)]

@@ -12,7 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -30,7 +30,7 @@ use watchkeeper_evidence::value::EventFacts;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::ask::Sources;
-use super::counts::Counts;
+use super::counts::{SharedCounts, lock};
 use super::lookup_service::LookupService;
 use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
@@ -50,9 +50,6 @@ const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_CEILING: Duration = Duration::from_secs(10);
 /// How long questions may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Counts that the task writes and the API reads.
-pub type SharedCounts = Arc<Mutex<Counts>>;
 
 /// What the task needs to start.
 #[derive(Debug)]
@@ -116,11 +113,6 @@ impl Service {
             tracing::error!(%error, "chains: task panicked; restart the agent");
         }
     }
-}
-
-/// Locks the counts; plain data stays valid if a holder panicked.
-pub fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receiver<()>) {

@@ -32,7 +32,7 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
 
-use crate::evidence::service::SharedCounts;
+use crate::evidence::counts::SharedCounts;
 use crate::fleet::command::Outcome;
 use crate::fleet::mqtt::link::LinkEvent;
 use crate::notify::message::Notice;

@@ -150,6 +150,14 @@ fn pictures_and_clips_of_events_enter_by_themselves() -> anyhow::Result<()> {
     done(&bench, &["protect", name])?;
     let kept = done(&bench, &["ingest", &format!("event::{id}"), "--as", "kept"])?;
     assert_eq!(kept.len(), pictures.len());
+    let records = bench.events()?;
+    let record = records.iter().find(|record| record["id"] == id);
+    let number = record.context("no record")?["seq"].to_string();
+    let same = done(
+        &bench,
+        &["ingest", &format!("event::{number}"), "--as", "same"],
+    )?;
+    assert_eq!(same.len(), pictures.len());
     drop(runtime);
     // The runtime's retention: its media are gone.
     fs::remove_dir_all(bench.path("state/media"))?;
@@ -331,5 +339,16 @@ fn large_content_is_streamed_and_a_larger_one_refused() -> anyhow::Result<()> {
             .is_some_and(|d| d.contains("max_entry_bytes"))
     );
     assert_eq!(done(&bench, &["list", "yard"])?[0]["bytes"], 12_000_000);
+    let sound = &done(&bench, &["verify"])?[0];
+    assert_eq!(
+        (&sound["contents"], &sound["bytes"]),
+        (&json!(1), &json!(12_000_000))
+    );
+    let hash = entry["sha256"].as_str().context("no hash")?;
+    let mut other = content;
+    other[11_000_000] ^= 1;
+    fs::write(bench.path(&format!("state/archive/blobs/{hash}")), other)?;
+    let error = refused(&bench, &["verify"])?;
+    assert!(error.contains("yard/large.bin"), "{error}");
     Ok(())
 }

@@ -114,6 +114,8 @@ fn destruction_needs_a_yes_and_other_words_drop_it() -> anyhow::Result<()> {
         "{said:#?}"
     );
     chat(&bench, "destroy research\nwhat runs\nyes\n")?;
+    // A command that may show a proposal: the yes is not for what was shown before.
+    chat(&bench, "destroy research\n/narrow nothing\nyes\n")?;
     chat(
         &bench,
         "remove alpha.txt from research\nlist archive\nyes\n",

@@ -153,6 +153,15 @@ impl Session {
         self.remove_pending(false)
     }
 
+    /// Drops the actions that wait: a command may show something else that a yes would concern.
+    pub(super) fn drop_actions(&mut self) -> Result<(), Error> {
+        if self.waiting_actions.take().is_none() {
+            return Ok(());
+        }
+        self.report_note("the previous proposal is dropped");
+        self.remove_pending(false)
+    }
+
     async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
         let Some(waiting) = self.waiting_actions.take() else {
             return Ok(None);

@@ -78,9 +78,7 @@ pub struct SessionDeps {
     pub lookups: Option<Arc<dyn LookupAccess>>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
-    /// Entrypoint of the requests.
     pub entrypoint: Entrypoint,
-    /// Receiver of progress events.
     pub out: Arc<dyn ProgressSink>,
 }
 
@@ -111,7 +109,6 @@ pub struct Session {
     pub(super) plain: Plain,
     /// Whether an LLM took part in the last reply.
     pub is_llm_reply: bool,
-    /// Author of the words behind the waiting question.
     pub(super) question_author: Author,
     /// Author of the words behind the waiting proposal; `Model` for one from another process.
     pub(super) proposal_author: Author,
@@ -221,6 +218,7 @@ impl Session {
     /// # Errors
     /// If the runtime does not answer, or no LLM can look at attached pictures.
     pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
+        self.drop_actions()?;
         let text = &*hide_secrets(text, &*self.deps.out);
         let mut here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text}));

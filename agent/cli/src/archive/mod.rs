@@ -31,6 +31,7 @@ use super::agent_client::AgentClient;
 use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use status::number;
 
 /// Largest picture to compare with, in bytes.
 const MAX_LIKE_FILE: u64 = 12 << 20;
@@ -406,11 +407,6 @@ async fn destroy(
     });
     note_unreachable(&destroyed, out);
     Ok(())
-}
-
-/// A number of an answer.
-fn number(answer: &Value, key: &str) -> u64 {
-    answer[key].as_u64().unwrap_or_default()
 }
 
 /// Names the fast tiers that did not answer.

@@ -7,10 +7,14 @@ use watchkeeper_assistant::wording::counted;
 use super::super::agent_client::AgentClient;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
-use super::number;
 
 /// Damaged entries that are named.
 const MAX_NAMED: usize = 100;
+
+/// A number of an answer.
+pub(super) fn number(answer: &Value, key: &str) -> u64 {
+    answer[key].as_u64().unwrap_or_default()
+}
 
 /// Verifies the whole archive, a part in each request.
 pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Failure> {
@@ -80,29 +84,7 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
         of("max_cached_bytes", "byte")
     ));
     let tiers = stats["tiers"].as_array().into_iter().flatten();
-    let rows = tiers.map(|tier| {
-        let text = |key: &str| match &tier[key] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let down = tier["endpoints"].as_array().into_iter().flatten();
-        let down = down.filter(|endpoint| endpoint["is_up"] == false);
-        let down: Vec<_> = down
-            .filter_map(|endpoint| {
-                let why = endpoint["error"].as_str().unwrap_or("no answer");
-                let name = endpoint["endpoint"].as_str()?;
-                Some(match why.starts_with(name) {
-                    true => why.to_owned(),
-                    false => format!("{name}: {why}"),
-                })
-            })
-            .collect();
-        let mut row = ["tier", "hits", "misses", "errors", "invalid"]
-            .map(text)
-            .to_vec();
-        row.push(down.join(", "));
-        row
-    });
+    let rows = tiers.map(row_of);
     out.table(
         &["tier", "hits", "misses", "errors", "invalid", "down"],
         rows,
@@ -137,4 +119,29 @@ fn show_embeddings(embeddings: &Value, out: &Output) {
         embeddings["refused"],
         counted(number(embeddings, "waiting"), "picture")
     ));
+}
+
+/// Counts of a tier, and why its endpoints are down.
+fn row_of(tier: &Value) -> Vec<String> {
+    let text = |key: &str| match &tier[key] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let down = tier["endpoints"].as_array().into_iter().flatten();
+    let down = down.filter(|endpoint| endpoint["is_up"] == false);
+    let down: Vec<_> = down
+        .filter_map(|endpoint| {
+            let why = endpoint["error"].as_str().unwrap_or("no answer");
+            let name = endpoint["endpoint"].as_str()?;
+            Some(match why.starts_with(name) {
+                true => why.to_owned(),
+                false => format!("{name}: {why}"),
+            })
+        })
+        .collect();
+    let mut row = ["tier", "hits", "misses", "errors", "invalid"]
+        .map(text)
+        .to_vec();
+    row.push(down.join(", "));
+    row
 }

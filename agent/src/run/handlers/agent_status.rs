@@ -1,6 +1,6 @@
 //! Reports the agent's own status from its loop.
 
-use crate::evidence::service::lock;
+use crate::evidence::counts::lock;
 use crate::fleet::outbox::ClassStats;
 use crate::run::Agent;
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};

@@ -224,12 +224,9 @@ fn retain_good_rules(fields: &mut Map<String, Value>, report: &mut Report<'_>) -
             let position = position.next().unwrap_or_default();
             let below = format!("rules[{position}]");
             let mut faults = Vec::new();
-            match rule {
-                Value::Object(rule) => {
-                    lenient::read::<RuleSpec>(rule.clone(), &mut faults);
-                }
-                // The specification reports a rule that is no table.
-                _ => {}
+            // The specification reports a rule that is no table.
+            if let Value::Object(rule) = rule {
+                lenient::read::<RuleSpec>(rule.clone(), &mut faults);
             }
             let is_good = faults.is_empty();
             faults.into_iter().for_each(|fault| report(&below, fault));
