@@ -79,9 +79,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         socket_mode: socket_mode(&values),
         inference: inference(&values),
         journal: journal(&values),
-        media: MediaConfig {
-            max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
-        },
+        media: media(&values),
         recordings: recordings(&values),
         history_bytes: values.whole("runtime.history_bytes").unwrap_or_default(),
         dry_run_roots: values.folders("runtime.dry_run_roots", &mut errors),
@@ -129,6 +127,12 @@ fn journal(values: &Values<'_>) -> JournalConfig {
     JournalConfig {
         max_events: values.whole("runtime.journal_events").unwrap_or_default(),
         max_bytes: values.whole("runtime.journal_bytes").unwrap_or_default(),
+    }
+}
+
+fn media(values: &Values<'_>) -> MediaConfig {
+    MediaConfig {
+        max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
     }
 }
 
