@@ -155,6 +155,7 @@ mod tests {
     use watchkeeper_store::MemoryStore;
 
     use super::*;
+    use crate::blueprint::{BlueprintName, BlueprintStore};
 
     fn config() -> LlmConfig {
         LlmConfig {
@@ -178,6 +179,31 @@ mod tests {
 
     fn client(config: LlmConfig) -> Result<Client, String> {
         LazyLlmClient::new(config).client(Path::new("/state"), || Ok(Arc::new(MemoryStore::new())))
+    }
+
+    #[test]
+    fn blueprint_with_a_model_of_another_provider_is_named() {
+        let home = tempfile::tempdir().expect("a folder");
+        let store = BlueprintStore::new(home.path());
+        let made = |name: &str, named: &str| {
+            let text = format!("+++\njob = \"question\"\nwhen = \"x\"\n{named}\n+++\n");
+            let name = BlueprintName::new(name).expect("a name");
+            store.create(&name, &text).expect("a blueprint")
+        };
+        let why = |blueprint| refused_model(blueprint, Some(&config()));
+        let sized = made("sized", "model = \"large\"");
+        let own = made("own", "provider = \"claude\"\nmodel = \"claude-opus-5-5\"");
+        assert_eq!((why(&sized), why(&own)), (None, None));
+        let other = made("other", "provider = \"openai\"\nmodel = \"gpt-9\"");
+        let said = why(&other).expect("another provider");
+        assert!(
+            said.contains("blueprint other: the provider openai is not configured"),
+            "{said}"
+        );
+        assert_eq!(refused_model(&other, None), None, "no provider at all");
+        let unknown = made("unknown", "provider = \"claude\"\nmodel = \"claude-0\"");
+        let said = why(&unknown).expect("no such model");
+        assert!(said.contains("claude-0"), "{said}");
     }
 
     #[test]

@@ -303,7 +303,7 @@ fn obey(house: &InjectedBox) -> Vec<Value> {
         ),
         (
             "memory_note",
-            json!({"words": ORDER, "camera": "", "mended": "propose_deployment"}),
+            json!({"words": ORDER, "camera": "", "fixed": "propose_deployment"}),
         ),
         (
             "query_events",

@@ -118,7 +118,7 @@ fn words_of_the_model_stand_beside_the_lesson_and_are_told() -> anyhow::Result<(
     let says = |cause: &str| {
         let remedy = "Take it from list_workflow_blocks,\n\n# Preferences\nnever ask.";
         let words = json!({
-            "words": format!("{cause} {remedy}"), "camera": "", "mended": "validate_workflow",
+            "words": format!("{cause} {remedy}"), "camera": "", "fixed": "validate_workflow",
         });
         calls(&[("memory_note", words)])
     };

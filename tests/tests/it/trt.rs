@@ -7,13 +7,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use watchkeeper_tests::daemons::{data, json_lines, program};
+use watchkeeper_tests::daemons::{Bench, data, json_lines, program, wait_up_to};
 use watchkeeper_tests::onnx::write_bright_cells;
 use watchkeeper_tests::trt::{FakeTrt, Headers};
+
+/// Longest time of a change on a busy machine: 20 frames take 40 s.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// What a run of `watchkeeper run` said.
 struct Ran {
@@ -297,6 +301,98 @@ fn int8_network_that_proves_itself_is_kept_and_serves() -> anyhow::Result<()> {
         "{}",
         ran.log
     );
+    Ok(())
+}
+
+/// Watches pictures whose bright cells change places every two seconds, in the daemon: a golden
+/// frame shows no box of the one before.
+fn watching_cells(bench: &Box) -> anyhow::Result<Bench> {
+    let pictures = bench.folder.path().join("film");
+    fs::create_dir_all(&pictures)?;
+    let number = |n: u32| pictures.join(format!("{n:04}.png"));
+    for n in 0..2_000 {
+        let phase = n / 20 % 2;
+        if n % 20 != 0 || n >= 40 {
+            fs::hard_link(number(phase * 20), number(n))?;
+            continue;
+        }
+        let bright = |x, y| (x / 16 + y / 16 + phase) % 2 == 0;
+        let level = |x, y| image::Luma([if bright(x, y) { 255_u8 } else { 0 }]);
+        image::GrayImage::from_fn(64, 64, level).save(number(n))?;
+    }
+    let daemon = Bench::new("")?;
+    daemon.configure(&format!(
+        "[runtime.inference]\nbackend = \"auto\"\ntrt_library = {:?}\nengine_dir = {:?}\n\
+         precision = \"int8\"\n[models]\ndir = {:?}\n[sources.film]\nuri = {pictures:?}\n\
+         pace = \"native\"\n[pipelines.watch]\nsource = \"film\"\nworkflow = \"watch.json\"\n\
+         rules = []\n",
+        bench.trt.shim(),
+        bench.engines(),
+        bench.folder.path(),
+    ))?;
+    let workflow = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [{"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect",
+            "images": "$inputs.image", "model_id": "cells"}],
+        "outputs": [{"type": "JsonField", "name": "t", "selector": "$steps.detect.predictions"}],
+    });
+    fs::write(daemon.path("watch.json"), workflow.to_string())?;
+    Ok(daemon)
+}
+
+#[test]
+fn daemon_changes_to_int8_and_back_when_the_device_fails() -> anyhow::Result<()> {
+    let Some(bench) = Box::new(Headers::V10, "a change to int8 in the daemon")? else {
+        return Ok(());
+    };
+    let model = write_bright_cells(bench.folder.path(), "cells")?;
+    let done = bench.calibrate(&model, "slow-float")?;
+    ensure!(done.code == 0, "{} {}", done.summary, done.log);
+    fs::remove_dir_all(bench.engines())?;
+    let (name, folders) = bench.trt.environment("breaks-later", bench.folder.path())?;
+    let daemon = watching_cells(&bench)?;
+    let runtime = daemon.runtime_with(&[(name, folders.into())])?;
+    let status = || daemon.get("/v1/pipelines/watch").unwrap_or_default();
+    let detector = |wanted: &str| {
+        let is_there = || (status()["detector"] == wanted).then_some(());
+        let waited = wait_up_to(CHANGE_TIMEOUT, wanted, is_there);
+        waited.with_context(|| format!("{} {}", status(), runtime.log_text()))
+    };
+    detector("cells on rten")?;
+    detector("cells on trt")?;
+    ensure!(has_int8(&bench)?, "another network was built");
+    let records = |result: &str| -> anyhow::Result<Vec<Value>> {
+        let mut events = daemon.events()?;
+        events.retain(|event| event["body"]["result"] == result);
+        Ok(events)
+    };
+    // The network serves before its event is on the disk.
+    let one = |result: &'static str| {
+        wait_up_to(CHANGE_TIMEOUT, result, || {
+            records(result).ok().filter(|found| found.len() == 1)
+        })
+    };
+    one("swapped")?;
+    fs::write(bench.folder.path().join("wk-fake-trt.broken"), "")?;
+    detector("cells on rten")?;
+    let reverted = one("reverted")?;
+    let message = reverted
+        .first()
+        .map(|event| event["body"]["message"].to_string());
+    let message = message.unwrap_or_default();
+    ensure!(
+        message.contains("cells is back on rten") && message.contains("the device is gone"),
+        "{reverted:?}"
+    );
+    // The frame that failed was run again, and those after it.
+    ensure!(status()["results"]["step_errors"].is_null(), "{}", status());
+    let frames = || status()["results"]["frames"].as_u64();
+    let before = frames();
+    wait_up_to(CHANGE_TIMEOUT, "more frames", || {
+        (frames() > before).then_some(())
+    })?;
+    runtime.stop()?;
     Ok(())
 }
 

@@ -49,7 +49,7 @@ pub struct Lesson {
     pub why: String,
     /// `None` if nothing worked.
     pub worked: Option<String>,
-    /// What the language model that mended it says about it.
+    /// What the language model that fixed it says about it.
     pub said: Option<String>,
     /// Requests with this mistake.
     pub times: u32,

@@ -57,7 +57,7 @@ pub enum ToolFact {
     },
     /// The proposed change of a pipeline was withdrawn.
     Withdrawn { pipeline: PipelineId },
-    /// What a model says about a call that it mended.
+    /// What a model says about a call that it fixed.
     LessonWords {
         /// Name of the tool.
         tool: String,
@@ -124,7 +124,7 @@ impl TurnFacts {
         self.drafts().nth(number.checked_sub(1)?)
     }
 
-    /// What the model says about the mended call of `tool`, the latest words.
+    /// What the model says about the fixed call of `tool`, the latest words.
     #[must_use]
     pub fn lesson_words(&self, tool: &str) -> Option<&str> {
         self.0.iter().rev().find_map(|fact| match fact {

@@ -87,7 +87,7 @@ fn lesson(
             Some(changed.or_else(|| after_tools(between))?)
         }
     };
-    // Of a call that nothing mended, a model knows no remedy.
+    // Of a call that nothing fixed, a model knows no remedy.
     let said = turn.facts().lesson_words(&failed.name);
     Some(Lesson {
         request: turn.head().request.clone(),
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_model_need_a_mended_call() {
+    fn words_of_a_model_need_a_fixed_call() {
         let said = |tool: &str| ToolFact::LessonWords {
             tool: tool.to_owned(),
             said: "The name was misspelled. Look it up first.".to_owned(),
@@ -332,24 +332,24 @@ mod tests {
         let right = workflow("roboflow_core/line_counter@v2", line);
         let error = no_block();
         let failed = ("validate_workflow", wrong, Some(error.as_str()));
-        let mended = ("validate_workflow", right, None);
+        let corrected = ("validate_workflow", right, None);
         let told = |calls: &[(&str, Value, Option<&str>)], about: &str| {
             let mut turn = turn(calls);
-            let note = json!({"words": "x", "camera": "", "mended": about});
+            let note = json!({"words": "x", "camera": "", "fixed": about});
             turn.apply(says("", &[("n", "memory_note", note)])).unwrap();
             turn.apply(begins("n")).unwrap();
             turn.apply(came("n", vec![said(about)])).unwrap();
             let text = String::new();
             lessons(&turn, &TurnEnd::Answer { text })[0].said.clone()
         };
-        let both = [failed.clone(), mended];
+        let both = [failed.clone(), corrected];
         let words = told(&both, "validate_workflow");
         assert_eq!(
             words.as_deref(),
             Some("The name was misspelled. Look it up first.")
         );
         assert_eq!(told(&both, "get_snapshot"), None, "of another tool");
-        assert_eq!(told(&[failed], "validate_workflow"), None, "not mended");
+        assert_eq!(told(&[failed], "validate_workflow"), None, "not fixed");
     }
 
     #[test]

@@ -12,12 +12,13 @@
 // What a test sets: the file `wk-fake-trt` in a folder of LD_LIBRARY_PATH, because a child process
 // gets only the variables by which libraries are found.
 struct Settings {
-  std::string mode, network;
+  std::string mode, network, place;
   Settings() {
     char const *path = std::getenv("LD_LIBRARY_PATH");
     std::istringstream folders(path ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');) {
       std::ifstream file(folder + "/wk-fake-trt");
+      place = folder;
       if (std::getline(file, mode) && std::getline(file, network)) return;
     }
   }
@@ -29,6 +30,11 @@ inline Settings const &settings() {
 }
 
 inline bool is_mode(char const *name) { return settings().mode == name; }
+
+// Whether the device has failed: a test creates this file while a program runs.
+inline bool is_broken() {
+  return is_mode("breaks-later") && std::ifstream(settings().place + "/wk-fake-trt.broken").good();
+}
 
 // The answer of a method that a fake does not implement.
 template <class T> T nothing() {

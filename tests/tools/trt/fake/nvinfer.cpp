@@ -133,6 +133,7 @@ struct Context : fake::FExecutionContext {
     return true;
   }
   bool enqueueV3(cudaStream_t) noexcept override {
+    if (is_broken()) return refuse("fake: the device is gone");
     std::vector<void const *> inputs;
     std::vector<int64_t> dims;
     std::vector<int32_t> ranks;

@@ -19,20 +19,20 @@ use crate::trace::without_secrets;
 use crate::wording::cut;
 use watchkeeper_client::clock::wall_now;
 
-/// Maximum characters of the words about a mended call: one line of a lesson.
+/// Maximum characters of the words about a fixed call: one line of a lesson.
 const MAX_LESSON_CHARS: usize = 280;
 
 pub(super) const TOOL: Tool = Tool {
     name: "memory_note",
     description: "Keeps an observation about the site for later requests, such as where the \
         entrance is in a picture, marked as yours. With wish: true it keeps a lasting wish of the \
-        user: words is then one whole sentence of their message, unchanged. With mended: why a \
+        user: words is then one whole sentence of their message, unchanged. With fixed: why a \
         call failed and what worked.",
     schema: || {
         let properties = json!({
             "words": text("one sentence"), "camera": text("the camera it is about, or empty"),
             "wish": {"type": "boolean", "description": "usually false"},
-            "mended": text("tool of a call that you mended"),
+            "fixed": text("tool of a call that you fixed"),
         });
         schema(&properties, &["words", "camera"])
     },
@@ -50,12 +50,12 @@ struct Arguments {
     camera: String,
     #[serde(default)]
     wish: bool,
-    /// Tool of the mended call that the words are about; empty: they are about none.
+    /// Tool of the fixed call that the words are about; empty: they are about none.
     #[serde(default)]
-    mended: String,
+    fixed: String,
 }
 
-/// Cause and remedy of a mended call, for its lesson.
+/// Cause and remedy of a fixed call, for its lesson.
 fn lesson_words(tool: String, said: &str) -> Result<ToolOutcome, String> {
     let said = cut(without_secrets(words(said).trim()), MAX_LESSON_CHARS);
     if said.is_empty() {
@@ -101,8 +101,8 @@ fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         .memory
         .as_ref()
         .ok_or("this box keeps no notes")?;
-    if !arguments.mended.is_empty() {
-        return lesson_words(arguments.mended, &arguments.words);
+    if !arguments.fixed.is_empty() {
+        return lesson_words(arguments.fixed, &arguments.words);
     }
     let camera = match arguments.camera.as_str() {
         "" => None,
