@@ -66,7 +66,7 @@ impl From<ClientError> for EmbeddingError {
         match error.problem() {
             _ if error.is_transient() => Self::Away(sentence),
             Some(problem) if problem.code == ProblemCode::Model => Self::Model(sentence),
-            // A fault of the runtime is none of the picture.
+            // An error of the runtime does not count against the picture.
             Some(problem) if problem.status < 500 => Self::Refused(sentence),
             _ => Self::Away(sentence),
         }

@@ -13,10 +13,10 @@
 //! Not here: the command line, language models, the runtime's API.
 
 mod addresses;
+pub mod answer_cache;
 pub mod plan;
 pub mod planner;
 pub mod run;
-pub mod seen;
 mod spelling;
 mod target;
 pub mod template_store;

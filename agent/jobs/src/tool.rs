@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::seen::Seen;
+use crate::answer_cache::AnswerCache;
 use crate::target::{Target, TargetError};
 
 /// Most texts of a [`Kind::Texts`].
@@ -350,9 +350,9 @@ impl Context<'_> {
     ///
     /// # Errors
     /// If the disk refuses.
-    pub fn seen(&self) -> Result<Seen, ToolError> {
+    pub fn answers(&self) -> Result<AnswerCache, ToolError> {
         let failed = |error| ToolError::Transient(format!("{}: {error}", self.seen.display()));
-        Seen::open(self.seen).map_err(failed)
+        AnswerCache::open(self.seen).map_err(failed)
     }
 
     /// Reserves a name in the output folder for a new file or folder. What an earlier attempt of

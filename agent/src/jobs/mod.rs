@@ -7,8 +7,8 @@
 //! - `planning`: requests in words, by a language model where the rules do not understand them.
 //! - [`job_trace`]: jobs in the trace and the audit log.
 //! - [`bundle`]: the evidence bundle of a job.
-//! - [`event_pictures`]: the tool that brings pictures of events. [`sight`]: tools that ask
-//!   networks.
+//! - [`event_pictures`]: the tool that brings pictures of events. [`network_tools`]:
+//!   tools that ask networks.
 //!
 //! Invariants:
 //! - A job is on disk and in the audit log before it is accepted.
@@ -22,6 +22,7 @@ pub mod due;
 pub mod event_pictures;
 pub mod job_trace;
 mod journal;
+pub mod network_tools;
 mod of_schedule;
 mod planning;
 mod planning_model;
@@ -31,11 +32,10 @@ mod schedule_file;
 pub mod scheduled_plan;
 pub mod scheduler;
 pub mod service;
-pub mod sight;
 pub mod status;
 pub mod trigger;
 
+pub use network_tools::ToolSetup;
 pub use request::{JobRequest, JobServiceError};
 pub use service::{JobService, toolbox};
-pub use sight::ToolSetup;
 pub use status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};

@@ -27,10 +27,10 @@ use watchkeeper_jobs::{Toolbox, check_addresses};
 use super::bundle;
 use super::event_pictures::EventPictures;
 use super::job_trace;
+use super::network_tools::{self, ToolSetup};
 use super::planning_model::{MAX_PLANNING, PlanningModel};
 use super::pool::Pool;
 use super::request::{JobRequest, JobServiceError, require_allowed};
-use super::sight::{self, ToolSetup};
 use super::status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};
 
 /// Folder of the agent's jobs, beside its trace.
@@ -99,7 +99,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn toolbox(setup: &ToolSetup) -> Toolbox {
     let mut tools = picture_tools();
     tools.add(Arc::new(EventPictures::new(setup.socket.clone())));
-    sight::add(&mut tools, setup);
+    network_tools::add(&mut tools, setup);
     tools
 }
 

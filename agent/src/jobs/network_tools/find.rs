@@ -18,7 +18,7 @@ use watchkeeper_jobs::tool::{
 use watchkeeper_pictures::measure::turned;
 use watchkeeper_pictures::{FoundObject, Group, Picture};
 
-use super::look::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, Sight, result};
+use super::connection::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result};
 use crate::embedding::run_when_free;
 
 /// Detectors that are tried first.
@@ -29,7 +29,7 @@ const MAX_CLASSES: usize = 12;
 const FACES: &str = "agent.job_tools.faces";
 
 #[derive(Debug)]
-pub(super) struct FindObjects(pub(super) Arc<Sight>);
+pub(super) struct FindObjects(pub(super) Arc<RuntimeAccess>);
 
 #[derive(Debug, Deserialize)]
 struct Params {
@@ -96,9 +96,9 @@ impl Tool for FindObjects {
             least,
         } = read(params)?;
         self.allow(&class).map_err(ToolError::Permanent)?;
-        let mut looking = self.0.look(context)?;
-        let models = looking
-            .wait(looking.client.models())?
+        let mut connection = self.0.connect(context)?;
+        let models = connection
+            .wait(connection.client.models())?
             .map_err(|error| refused(&error))?;
         let Detector {
             model,
@@ -106,7 +106,7 @@ impl Tool for FindObjects {
             digest,
         } = detector(&models, &class).map_err(ToolError::Permanent)?;
         let workflow = workflow(&model, &class, least);
-        let ask = |looking: &super::look::Looking<'_>, bytes: Vec<u8>| {
+        let ask = |connection: &super::connection::StepConnection<'_>, bytes: Vec<u8>| {
             let file = match turned(&bytes) {
                 Ok(turned) => BASE64.encode(turned.as_ref().unwrap_or(&bytes)),
                 Err(error) => return Ok(Err(error.to_string())),
@@ -117,7 +117,7 @@ impl Tool for FindObjects {
                 parameters: BTreeMap::new(),
                 model: None,
             };
-            match looking.wait(run_when_free(&looking.client, &run))? {
+            match connection.wait(run_when_free(&connection.client, &run))? {
                 Ok(result) => Ok(found(&result)),
                 Err(error) => match refused(&error) {
                     ToolError::Permanent(why) if !is_of_model(&error) => Ok(Err(why)),
@@ -127,8 +127,8 @@ impl Tool for FindObjects {
         };
         let key = format!("objects {digest} {class} {least:?}");
         let read = |kept: &Value| Vec::<FoundObject>::deserialize(kept).ok();
-        let found = looking.each(&pictures, &key, ask, read)?;
-        Ok(parted(&model, &class, found, &looking.unread()))
+        let found = connection.each(&pictures, &key, ask, read)?;
+        Ok(parted(&model, &class, found, &connection.unread()))
     }
 }
 
@@ -350,7 +350,7 @@ mod tests {
                 config,
                 ..Default::default()
             };
-            FindObjects(Arc::new(Sight::new(setup)))
+            FindObjects(Arc::new(RuntimeAccess::new(setup)))
         };
         let refused = find(false).allow("Human face").unwrap_err();
         assert!(refused.contains(FACES), "{refused}");

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 use watchkeeper_client::{Deadlines, RuntimeClient};
 use watchkeeper_config::{AUTO_EMBEDDING, JobToolsConfig};
 use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_jobs::seen::Seen;
+use watchkeeper_jobs::answer_cache::AnswerCache;
 use watchkeeper_jobs::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
 use watchkeeper_pictures::{Group, Picture};
 
@@ -42,7 +42,7 @@ type Listed = (Instant, Option<Vec<ModelInfo>>);
 
 /// The runtime as the tools see it.
 #[derive(Debug)]
-pub(super) struct Sight {
+pub(super) struct RuntimeAccess {
     setup: ToolSetup,
     listed: Mutex<Option<Listed>>,
 }
@@ -51,16 +51,16 @@ pub(super) struct Sight {
 pub(super) type EmbeddedPicture = (Picture, Vec<f32>);
 
 /// A connection for one step.
-pub(super) struct Looking<'c> {
+pub(super) struct StepConnection<'c> {
     runtime: Runtime,
     pub(super) client: RuntimeClient,
     context: &'c Context<'c>,
-    pub(super) seen: Seen,
+    pub(super) answers: AnswerCache,
     /// Pictures that can't be used, with the reason.
     failed: Vec<String>,
 }
 
-impl Sight {
+impl RuntimeAccess {
     pub(super) fn new(setup: ToolSetup) -> Self {
         let listed = Mutex::default();
         Self { setup, listed }
@@ -104,13 +104,16 @@ impl Sight {
     }
 
     /// Connects for one step.
-    pub(super) fn look<'c>(&self, context: &'c Context<'c>) -> Result<Looking<'c>, ToolError> {
+    pub(super) fn connect<'c>(
+        &self,
+        context: &'c Context<'c>,
+    ) -> Result<StepConnection<'c>, ToolError> {
         let transient = |error: &dyn std::fmt::Display| ToolError::Transient(error.to_string());
-        Ok(Looking {
+        Ok(StepConnection {
             runtime: event_loop().map_err(|error| transient(&error))?,
             client: RuntimeClient::new(&self.setup.socket).map_err(|error| transient(&error))?,
             context,
-            seen: context.seen()?,
+            answers: context.answers()?,
             failed: Vec::new(),
         })
     }
@@ -129,7 +132,7 @@ pub(super) fn tool_error(error: EmbeddingError) -> ToolError {
     }
 }
 
-impl Looking<'_> {
+impl StepConnection<'_> {
     /// Waits for an answer; ends early if the tool must.
     pub(super) fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ToolError> {
         let until_it_ends = async {
@@ -166,13 +169,13 @@ impl Looking<'_> {
                 }
             };
             let key = format!("{what} {}", hex(&bytes));
-            let kept = self.seen.get(&key).and_then(&read);
+            let kept = self.answers.get(&key).and_then(&read);
             let answer = match kept {
                 Some(kept) => Some(kept),
                 None => match ask(self, bytes)? {
                     Ok(value) => {
                         let answer = read(&value);
-                        let kept = self.seen.put(key, value);
+                        let kept = self.answers.put(key, value);
                         kept.map_err(|error| ToolError::Transient(error.to_string()))?;
                         answer
                     }
@@ -201,7 +204,7 @@ impl Looking<'_> {
         pictures: &[Picture],
     ) -> Result<(Vec<EmbeddedPicture>, String), ToolError> {
         let model = self.wait(embedder.model())?.map_err(tool_error)?;
-        let ask = |looking: &Self, bytes| match looking.wait(embedder.embed_picture(bytes))? {
+        let ask = |connection: &Self, bytes| match connection.wait(embedder.embed_picture(bytes))? {
             Ok(Embedding { digest, vector, .. }) if digest == model.digest => Ok(Ok(kept(&vector))),
             Ok(_) => Err(ToolError::Transient(
                 "the model was replaced meanwhile".to_owned(),

@@ -18,7 +18,7 @@ const MAX_LINES: usize = 50_000;
 
 /// Answers by key.
 #[derive(Debug)]
-pub struct Seen {
+pub struct AnswerCache {
     file: File,
     known: HashMap<String, Value>,
 }
@@ -29,7 +29,7 @@ struct Line {
     value: Value,
 }
 
-impl Seen {
+impl AnswerCache {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut file = OpenOptions::new()
             .create(true)
@@ -88,7 +88,7 @@ mod tests {
         fn cut_file_keeps_every_whole_line_and_takes_more(cut in 0_u64..400) {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("seen.jsonl");
-            let mut seen = Seen::open(&path).unwrap();
+            let mut seen = AnswerCache::open(&path).unwrap();
             for n in 0..10 {
                 seen.put(format!("key {n}"), json!({"n": n})).unwrap();
             }
@@ -97,9 +97,9 @@ mod tests {
             seen.file.set_len(length).unwrap();
             let kept = text[..usize::try_from(length).unwrap()].iter().filter(|b| **b == b'\n');
             let whole = kept.count();
-            let mut seen = Seen::open(&path).unwrap();
+            let mut seen = AnswerCache::open(&path).unwrap();
             seen.put("more".to_owned(), json!(1)).unwrap();
-            let seen = Seen::open(&path).unwrap();
+            let seen = AnswerCache::open(&path).unwrap();
             prop_assert_eq!(seen.get("more"), Some(&json!(1)));
             for n in 0..whole {
                 prop_assert_eq!(seen.get(&format!("key {n}")), Some(&json!({"n": n})));

@@ -9,7 +9,7 @@ use watchkeeper_jobs::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, 
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
-use super::look::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, Sight, result};
+use super::connection::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result};
 use crate::embedding;
 
 /// Likeness of pictures of one group. Of the photos of `tests/tools/likeness`, 2 in 10,000 pairs of
@@ -18,14 +18,14 @@ const ALIKE: f64 = 0.75;
 const LIKENESS: Kind = Kind::Number { min: 0.0, max: 1.0 };
 
 /// Whether a model for embeddings is missing, with the remedy; `None` while the runtime is away.
-fn missing(sight: &Sight) -> Option<String> {
-    let models = sight.models()?;
-    let chosen = embedding::choose(&models, sight.wanted());
+fn missing(runtime: &RuntimeAccess) -> Option<String> {
+    let models = runtime.models()?;
+    let chosen = embedding::choose(&models, runtime.wanted());
     chosen.err().map(|error| error.to_string())
 }
 
 #[derive(Debug)]
-pub(super) struct RankAlike(pub(super) Arc<Sight>);
+pub(super) struct RankAlike(pub(super) Arc<RuntimeAccess>);
 
 #[derive(Debug, Deserialize)]
 struct RankParams {
@@ -72,14 +72,14 @@ impl Tool for RankAlike {
             to,
             least,
         } = read(params)?;
-        let mut looking = self.0.look(context)?;
-        let embedder = self.0.embedder(&looking.client);
-        let (targets, _) = looking.embeddings(&embedder, &to)?;
+        let mut connection = self.0.connect(context)?;
+        let embedder = self.0.embedder(&connection.client);
+        let (targets, _) = connection.embeddings(&embedder, &to)?;
         if targets.is_empty() {
             let why = "to: there is no picture to compare with".to_owned();
             return Err(ToolError::Permanent(why));
         }
-        let (found, model) = looking.embeddings(&embedder, &pictures)?;
+        let (found, model) = connection.embeddings(&embedder, &pictures)?;
         let of = |vector: &[f32]| {
             let likeness = targets
                 .iter()
@@ -103,7 +103,7 @@ impl Tool for RankAlike {
         let summary = format!(
             "{number} by likeness ({model}){}{}",
             first.unwrap_or_default(),
-            looking.unread()
+            connection.unread()
         );
         let kept: Vec<Picture> = kept.into_iter().map(|(_, picture)| picture).collect();
         Ok(result(&kept, None, summary))
@@ -117,7 +117,7 @@ fn ranked(mut pictures: Vec<(f64, Picture)>) -> Vec<(f64, Picture)> {
 }
 
 #[derive(Debug)]
-pub(super) struct GroupAlike(pub(super) Arc<Sight>);
+pub(super) struct GroupAlike(pub(super) Arc<RuntimeAccess>);
 
 #[derive(Debug, Deserialize)]
 struct GroupParams {
@@ -155,9 +155,9 @@ impl Tool for GroupAlike {
     ) -> Result<ToolOutput, ToolError> {
         let GroupParams { pictures, least } = read(params)?;
         let least = least.unwrap_or(ALIKE);
-        let mut looking = self.0.look(context)?;
-        let embedder = self.0.embedder(&looking.client);
-        let (found, model) = looking.embeddings(&embedder, &pictures)?;
+        let mut connection = self.0.connect(context)?;
+        let embedder = self.0.embedder(&connection.client);
+        let (found, model) = connection.embeddings(&embedder, &pictures)?;
         let groups = grouped(found, least, &|| context.check_continue())?;
         let all: Vec<Picture> = groups
             .iter()
@@ -167,7 +167,7 @@ impl Tool for GroupAlike {
             "{} in {} of likeness {least:.2} and more ({model}){}",
             counted(all.len(), "picture"),
             counted(groups.len(), "group"),
-            looking.unread()
+            connection.unread()
         );
         Ok(result(&all, Some(&groups), summary))
     }

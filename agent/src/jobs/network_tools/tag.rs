@@ -9,7 +9,9 @@ use watchkeeper_jobs::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, 
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
-use super::look::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, Sight, result, tool_error};
+use super::connection::{
+    OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result, tool_error,
+};
 use crate::embedding;
 
 /// Factor of likenesses before they become shares, as CLIP was trained with.
@@ -18,7 +20,7 @@ const SHARPNESS: f64 = 100.0;
 const OTHERS: &str = "none of these";
 
 #[derive(Debug)]
-pub(super) struct Tag(pub(super) Arc<Sight>);
+pub(super) struct Tag(pub(super) Arc<RuntimeAccess>);
 
 #[derive(Debug, Deserialize)]
 struct Params {
@@ -69,16 +71,16 @@ impl Tool for Tag {
             let why = "labels: name at least two words to choose from".to_owned();
             return Err(ToolError::Permanent(why));
         };
-        let mut looking = self.0.look(context)?;
-        let embedder = self.0.embedder(&looking.client);
+        let mut connection = self.0.connect(context)?;
+        let embedder = self.0.embedder(&connection.client);
         let mut words = Vec::new();
         for label in &params.labels {
-            let made = looking
+            let made = connection
                 .wait(embedder.embed_text(label))?
                 .map_err(tool_error)?;
             words.push((label.as_str(), made.vector));
         }
-        let (found, model) = looking.embeddings(&embedder, &params.pictures)?;
+        let (found, model) = connection.embeddings(&embedder, &params.pictures)?;
         let tagged = found.into_iter().map(|(mut picture, vector)| {
             let tag = best(&words, &vector)
                 .filter(|(_, score)| params.least.is_none_or(|least| *score >= least));
@@ -98,7 +100,7 @@ impl Tool for Tag {
             counted(tagged.len(), "picture"),
             params.labels.len(),
             most.unwrap_or_default(),
-            looking.unread()
+            connection.unread()
         );
         Ok(result(&tagged, Some(&groups), summary))
     }
