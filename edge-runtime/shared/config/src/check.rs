@@ -138,12 +138,6 @@ fn journal(values: &Values<'_>) -> JournalConfig {
     }
 }
 
-fn media(values: &Values<'_>) -> MediaConfig {
-    MediaConfig {
-        max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
-    }
-}
-
 fn recordings(values: &Values<'_>) -> RecordingsConfig {
     RecordingsConfig {
         max_bytes: values.whole("runtime.recording_bytes").unwrap_or_default(),
