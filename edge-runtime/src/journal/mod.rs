@@ -1,9 +1,8 @@
 //! The journal: durable events, and what to run after a restart.
 //!
 //! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]),
-//!   what pipelines were when they started ([`Definitions`]),
-//!   snapshots and clips ([`media`]), stored spans of coverage ([`CoverageRecords`]), and the queue
-//!   of reviews.
+//!   what pipelines were when they started ([`Definitions`]), snapshots and clips ([`media`]),
+//!   stored spans of coverage ([`CoverageRecords`]), and the queue of reviews.
 //! - An event is visible to readers only after it is on stable storage.
 //! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
 //!   was set aside: its mark names the last one, else see `reservation`.
@@ -54,7 +53,7 @@ pub use answers::Answers;
 pub(crate) use assess::check_assessment;
 pub use assess::{AssessError, Assessed, InvalidField};
 pub use coverage::CoverageRecords;
-pub use definitions::{Definitions, PipelineStart};
+pub use definitions::{Definition, Definitions, PipelineStart};
 pub use error::JournalError;
 pub use intent::{LastIntent, UserIntent};
 pub use loss::{Loss, Stamp};
@@ -228,7 +227,7 @@ impl Journal {
         let (mut last, mut hash) = (writer.last, writer.hash);
         writer.reservation.cover(last + events.len() as u64)?;
 
-        let mut batch = Batch::new();
+        let (mut batch, missing) = self.definitions.note_missing(Batch::new());
         let mut items = Vec::with_capacity(events.len());
         let mut notified = BTreeSet::new();
         for event in events.iter_mut() {
@@ -273,6 +272,7 @@ impl Journal {
         self.store.write(batch.put(META, HEAD, &head).mark(&head))?;
 
         // State changes only after the write: a refused batch leaves no trace.
+        self.definitions.set_noted(missing);
         writer.unreported.retain(|event| !reported.contains(event));
         writer.last = last;
         writer.hash = hash;

@@ -75,8 +75,6 @@ impl Journal {
         if let Some((what, found)) = specs.newer()? {
             return Err(newer(&what, found));
         }
-        let definitions = Definitions::open(Arc::clone(&store))?;
-        let definitions = definitions.map_err(|found| newer("the start of a pipeline", found))?;
         let reservation = Reservation::open(state, RESERVED)?;
         let stored_head = read_head(store.get(META, HEAD), &newer)?;
         // An empty mark has no head.
@@ -85,6 +83,9 @@ impl Journal {
         let mut scan = scan_index(&*store, &mut retention, &newer)?;
         let note = loss::read_note(&*store, &Self::folder(state))?;
         let is_damaged = note.is_damaged() || !outcome.is_clean();
+        let may_lack_starts = is_damaged || !note.losses().is_empty();
+        let definitions = Definitions::open(Arc::clone(&store), may_lack_starts)?;
+        let definitions = definitions.map_err(|found| newer("the start of a pipeline", found))?;
         let may_be_cut = note.is_cut() || !outcome.is_clean() || stored_head.is_none();
         let has_mark = mark.is_some();
         let head = newest(stored_head, mark);

@@ -19,6 +19,7 @@ use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineResults;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::time::Wall;
 use watchkeeper_http::Refusal;
 
 use super::runtime::Runtime;
@@ -34,6 +35,8 @@ const MAX_RECORD_BYTES: usize = 8 << 20;
 const MAX_CHAIN_BYTES: usize = 8 << 20;
 /// Most pictures and clips.
 const MAX_MEDIA: usize = 64;
+/// Name of the file with the pipeline.
+const PIPELINE: &str = "pipeline.json";
 /// Time before and after the event for which coverage is stated, in milliseconds.
 const COVERAGE_MARGIN_MS: i64 = 60_000;
 
@@ -274,7 +277,6 @@ fn add_coverage(runtime: &dyn Runtime, [first, last]: [&Event; 2], contents: &mu
 /// Adds the pipeline as it was when it made the event: as it is now, where that made it, else as it
 /// was stored at its start.
 fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
-    const NAME: &str = "pipeline.json";
     let Some(id) = &first.pipeline else {
         return;
     };
@@ -283,23 +285,27 @@ fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
     let health = runtime.health();
     let run = (health.boot_id.as_str(), health.uptime_s);
     if let Some(status) = status.filter(|status| has_made(&status.results, run, first)) {
-        let since = status.results.counting_since;
         let detector = status.detector.as_deref();
-        return match definition::describe(&status.spec, &status.rules, detector, since) {
-            Ok(text) => contents.add_text(NAME, text),
-            Err(error) => contents.add_missing(NAME, error.to_string()),
-        };
+        let text = definition::describe(&status.spec, &status.rules, detector);
+        return add_definition(&text, status.results.counting_since, contents);
     }
     match runtime.journal().definitions.of_event(first) {
-        Ok(Some(text)) => contents.add_text(NAME, text),
+        Ok(Some(found)) => add_definition(&found.text, Some(found.since), contents),
         Ok(None) => contents.add_missing(
-            NAME,
+            PIPELINE,
             format!(
-                "the box no longer has pipeline {id} as it was when it made the event; \
+                "the box does not have pipeline {id} as it was when it made the event; \
                  coverage.json has the rules and classes of the time"
             ),
         ),
-        Err(error) => contents.add_missing(NAME, error.to_string()),
+        Err(error) => contents.add_missing(PIPELINE, error.to_string()),
+    }
+}
+
+fn add_definition(text: &str, since: Option<Wall>, contents: &mut Contents) {
+    match definition::with_time(text, since) {
+        Ok(text) => contents.add_text(PIPELINE, text),
+        Err(error) => contents.add_missing(PIPELINE, error.to_string()),
     }
 }
 
@@ -316,7 +322,7 @@ fn has_made(results: &PipelineResults, (boot_id, uptime_s): (&str, f64), first: 
 mod tests {
     use serde_json::{Value, json};
     use watchkeeper_contract::event::{Media, MediaKind};
-    use watchkeeper_contract::time::{TimeQuality, Wall};
+    use watchkeeper_contract::time::TimeQuality;
 
     use super::*;
     use crate::journal::media::MediaLimits;

@@ -383,17 +383,11 @@ impl Manager {
             pipeline: spec.id.clone(),
             boot_id: self.parts.boot_id.to_string(),
             mono_ms: clock::millis(self.parts.started.elapsed()),
+            at: clock::wall(),
         };
-        let stored = definition::describe(spec, rules, None, Some(clock::wall()))
-            .map_err(|error| error.to_string())
-            .and_then(|text| {
-                let definitions = &self.parts.journal.definitions;
-                definitions
-                    .add(start, &text)
-                    .map_err(|error| error.to_string())
-            });
-        if let Err(why) = stored {
-            tracing::warn!(pipeline = %spec.id, why, "its definition is not kept for bundles");
+        let text = definition::describe(spec, rules, None);
+        if let Err(error) = self.parts.journal.definitions.add(start, &text) {
+            tracing::warn!(pipeline = %spec.id, %error, "its definition is not kept for bundles");
         }
     }
 
