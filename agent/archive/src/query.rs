@@ -4,6 +4,7 @@
 //! - Words are compared without regard to case.
 //! - Memory is bounded by the limit of the answer and by [`MAX_ANSWER_BYTES`], not by the number of
 //!   entries. What an answer leaves out is asked for with its member `next` as `after`.
+//! - An answer is a prefix of the order: behind an entry that it leaves out comes none.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
@@ -128,6 +129,8 @@ pub(crate) struct Search<'a> {
     /// Whether ranks are likenesses.
     by_likeness: bool,
     best: BinaryHeap<Reverse<Ranked>>,
+    /// The greatest entry that had no room in `best`.
+    left_out: Option<Ranked>,
     /// Bytes of the records in `best`.
     bytes: u64,
     matched: u64,
@@ -227,6 +230,7 @@ impl<'a> Search<'a> {
             limit,
             by_likeness,
             best: BinaryHeap::new(),
+            left_out: None,
             bytes: 0,
             matched: 0,
         })
@@ -268,14 +272,24 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         self.matched += 1;
+        if self.left_out.as_ref().is_some_and(|best| found < *best) {
+            return Ok(());
+        }
         self.bytes += found.entry.record_bytes();
         self.best.push(Reverse(found));
-        while self.best.len() > self.limit || (self.bytes > MAX_ANSWER_BYTES && self.best.len() > 1)
+        while self.is_over()
+            && let Some(Reverse(worst)) = self.best.pop()
         {
-            let left_out = self.best.pop();
-            self.bytes -= left_out.map_or(0, |Reverse(worst)| worst.entry.record_bytes());
+            self.bytes -= worst.entry.record_bytes();
+            // All entries in `best` are greater than any that was left out before.
+            self.left_out = Some(worst);
         }
         Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        let count = self.best.len();
+        count > self.limit || (self.bytes > MAX_ANSWER_BYTES && count > 1)
     }
 
     fn admits(&self, entry: &Entry) -> bool {
@@ -352,6 +366,7 @@ fn has_text(entry: &Entry, wanted: &str) -> bool {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
     use watchkeeper_pictures::likeness::cosine;
 
@@ -425,6 +440,64 @@ mod tests {
             ["yard/a.jpg"]
         );
         assert_eq!(names(json!({"like": "x/y"})), ["yard/a.jpg", "yard/b.jpg"]);
+    }
+
+    /// Follows `next` from page to page; returns all names.
+    fn pages(entries: &[Entry], limit: usize) -> Vec<String> {
+        let (mut names, mut after): (Vec<String>, Option<EntryName>) = (Vec::new(), None);
+        loop {
+            let query = Query {
+                limit: Some(limit),
+                ..Query::default()
+            };
+            let mut search = Search::new(&query, false).unwrap();
+            let last = entries
+                .iter()
+                .find(|entry| Some(&entry.name) == after.as_ref());
+            if let Some(last) = last {
+                search.begin_behind(last.clone(), query.order.rank(last));
+            }
+            for entry in entries {
+                let rank = |entry: &Entry| Ok(Some(query.order.rank(entry)));
+                search.visit(entry.clone(), rank).unwrap();
+            }
+            let found = search.finish();
+            let bytes: u64 = found.entries.iter().map(Entry::record_bytes).sum();
+            assert!(bytes <= MAX_ANSWER_BYTES || found.entries.len() == 1);
+            assert!(found.entries.len() <= limit);
+            names.extend(found.entries.iter().map(|entry| entry.name.to_string()));
+            after = found.next;
+            if after.is_none() {
+                return names;
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn pages_of_entries_of_mixed_sizes_leave_none_out(
+            // Minutes before noon, and whether the record has 29 kB.
+            kinds in prop::collection::vec((0..300_i64, prop::bool::weighted(0.8)), 200..320),
+            limit in prop_oneof![1..400_usize, Just(MAX_LIMIT)],
+        ) {
+            let noon: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+            let kinds = kinds.into_iter().enumerate();
+            let entries: Vec<Entry> = kinds
+                .map(|(nth, (minutes, is_large))| {
+                    let mut entry = entry(&format!("yard/{nth:03}"), json!({}));
+                    entry.metadata.time = Some(noon - jiff::SignedDuration::from_mins(minutes));
+                    entry.metadata.embedding = vec![0.5; if is_large { 2_048 } else { 0 }];
+                    entry
+                })
+                .collect();
+            let mut expected: Vec<&Entry> = entries.iter().collect();
+            expected.sort_by_key(|entry| (Reverse(entry.metadata.time), entry.name.clone()));
+            let expected: Vec<_> = expected.iter().map(|entry| entry.name.to_string()).collect();
+            // Few pages: each one visits all entries.
+            prop_assert_eq!(pages(&entries, limit.max(40)), expected);
+        }
     }
 
     #[test]
