@@ -76,7 +76,8 @@ pub struct Exif {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum TimeSource {
-    /// The EXIF time of the picture, read in the time zone of the box.
+    /// The EXIF time of the picture: by the offset that it names, or else in the time zone of the
+    /// box.
     Exif,
 }
 
