@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use jiff::civil::DateTime;
+use jiff::Timestamp;
 use watchkeeper_vision::imaging::near_duplicate::{ALIKE, SIMILAR, Views};
 
 use crate::difference_hash::DifferenceHash;
@@ -26,8 +26,8 @@ const MAX_VIEWS: usize = 512;
 #[derive(Debug, Clone)]
 pub struct Look {
     pub measured: Arc<Measured>,
-    /// Local time of the exposure, if it is known.
-    pub taken: Option<DateTime>,
+    /// Instant of the exposure, if it is known.
+    pub taken: Option<Timestamp>,
     pub camera: Option<String>,
 }
 
@@ -37,7 +37,7 @@ struct Set<'l> {
     first: usize,
     hash: DifferenceHash,
     /// Time of its first picture that has one.
-    taken: Option<DateTime>,
+    taken: Option<Timestamp>,
     /// Camera of its first picture that has one.
     camera: Option<&'l str>,
     /// Views of its first picture.
@@ -110,7 +110,7 @@ pub fn sets<E>(
 }
 
 /// Returns whether two times may be of one burst; an unknown time may.
-fn near_in_time(a: Option<DateTime>, b: Option<DateTime>, within_s: f64) -> bool {
+fn near_in_time(a: Option<Timestamp>, b: Option<Timestamp>, within_s: f64) -> bool {
     let (Some(a), Some(b)) = (a, b) else {
         return true;
     };
@@ -142,7 +142,7 @@ mod tests {
     fn look(picture: &GrayImage, taken: Option<&str>) -> Look {
         Look {
             measured: Arc::new(Measured::of(picture)),
-            taken: taken.map(|text| text.parse().unwrap()),
+            taken: taken.map(|text| format!("{text}Z").parse().unwrap()),
             camera: None,
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! - Every picture is in exactly one group; those without the needed value are in one of their own,
 //!   the last.
-//! - Groups are ordered by their first picture's time, then by name.
-//! - Gaps are measured between instants. A picture with a local time only is where the clock of the
-//!   given zone showed it: after a gap of the clock, in the first pass of a repeated hour.
+//! - Groups are ordered by their first picture's instant, then by name.
+//! - Gaps are measured between instants ([`Picture::instant`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +54,10 @@ pub fn group(pictures: Vec<Picture>, by: By, zone: &TimeZone) -> Vec<Group> {
         By::Place { metres } => by_place(pictures, metres),
         _ => by_name(pictures, by),
     };
-    let first = |group: &Group| group.pictures.iter().filter_map(|p| p.taken).min();
+    let first = |group: &Group| {
+        let pictures = group.pictures.iter();
+        pictures.filter_map(|p| p.instant(zone)).min()
+    };
     groups.sort_by(|a, b| {
         let time = |group: &Group| (first(group).is_none(), first(group));
         (time(a), &a.name).cmp(&(time(b), &b.name))
@@ -156,11 +158,7 @@ fn by_gap(pictures: Vec<Picture>, minutes: f64, zone: &TimeZone) -> Grouped {
     let mut unknown = Vec::new();
     let mut timed: Vec<(Timestamp, DateTime, Picture)> = Vec::new();
     for picture in pictures {
-        let placed = |taken: DateTime| Some(taken.to_zoned(zone.clone()).ok()?.timestamp());
-        let at = picture
-            .taken
-            .and_then(|taken| picture.at.or_else(|| placed(taken)));
-        match (at, picture.taken) {
+        match (picture.instant(zone), picture.taken) {
             (Some(at), Some(taken)) => timed.push((at, taken, picture)),
             _ => unknown.push(picture),
         }

@@ -7,6 +7,7 @@ use std::path::Path;
 use image::metadata::Orientation;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use watchkeeper_vision::picture_file::{self, PictureFileError};
 
@@ -136,6 +137,14 @@ impl Picture {
     /// If it can't be read, or is too large.
     pub fn bytes(&self) -> Result<Vec<u8>, PictureError> {
         read_file(Path::new(&self.file))
+    }
+
+    /// Returns the instant of the exposure. A local time without one is where the clock of `zone`
+    /// showed it: after a gap of the clock, in the first pass of a repeated hour.
+    #[must_use]
+    pub fn instant(&self, zone: &TimeZone) -> Option<Timestamp> {
+        let placed = || Some(self.taken?.to_zoned(zone.clone()).ok()?.timestamp());
+        self.at.or_else(placed)
     }
 
     /// Returns the last part of the path.

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use jiff::tz::TimeZone;
+
 use crate::picture::Picture;
 use crate::scores::Trait;
 
@@ -20,12 +22,12 @@ pub enum Order {
     Name,
 }
 
-/// Ranks pictures; equals are ordered by path.
-pub fn rank(pictures: &mut [Picture], order: Order) {
-    pictures.sort_by(|a, b| compare(a, b, order).then_with(|| a.file.cmp(&b.file)));
+/// Ranks pictures; equals are ordered by path. Local times without an instant are those of `zone`.
+pub fn rank(pictures: &mut [Picture], order: Order, zone: &TimeZone) {
+    pictures.sort_by(|a, b| compare(a, b, order, zone).then_with(|| a.file.cmp(&b.file)));
 }
 
-fn compare(a: &Picture, b: &Picture, order: Order) -> Ordering {
+fn compare(a: &Picture, b: &Picture, order: Order, zone: &TimeZone) -> Ordering {
     let known_first = |a: bool, b: bool| b.cmp(&a);
     match order {
         Order::Score(part) => {
@@ -34,16 +36,68 @@ fn compare(a: &Picture, b: &Picture, order: Order) -> Ordering {
             known_first(a.is_some(), b.is_some())
                 .then_with(|| b.unwrap_or(0.0).total_cmp(&a.unwrap_or(0.0)))
         }
-        Order::Newest => {
-            known_first(a.taken.is_some(), b.taken.is_some()).then_with(|| b.taken.cmp(&a.taken))
-        }
-        Order::Oldest => {
-            known_first(a.taken.is_some(), b.taken.is_some()).then_with(|| a.taken.cmp(&b.taken))
+        Order::Newest | Order::Oldest => {
+            let (a, b) = (a.instant(zone), b.instant(zone));
+            let earliest = a.cmp(&b);
+            known_first(a.is_some(), b.is_some()).then(match order {
+                Order::Newest => earliest.reverse(),
+                _ => earliest,
+            })
         }
         Order::Largest => {
             let pixels = |p: &Picture| u64::from(p.width) * u64::from(p.height);
             pixels(b).cmp(&pixels(a))
         }
         Order::Name => Ordering::Equal,
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn picture(file: &str, taken: Option<&str>) -> Picture {
+        Picture {
+            file: file.to_owned(),
+            width: 4,
+            height: 3,
+            taken: taken.map(|text| text.parse().unwrap()),
+            at: None,
+            place: None,
+            camera: None,
+            class: None,
+            zone: None,
+            scores: None,
+            objects: Vec::new(),
+            tag: None,
+        }
+    }
+
+    #[test]
+    fn order_is_one_of_instants_where_an_hour_comes_twice() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let event = |at: &str, taken: &str| Picture {
+            at: Some(at.parse::<Timestamp>().unwrap()),
+            ..picture(at, Some(taken))
+        };
+        let (first, second) = ("2026-10-25T00:30:00Z", "2026-10-25T01:10:00Z");
+        let mut pictures = [
+            picture("a", None),
+            event(second, "2026-10-25T02:10:00"),
+            // A camera's local time is taken for the first pass.
+            picture("local", Some("2026-10-25T02:40:00")),
+            event(first, "2026-10-25T02:30:00"),
+        ];
+        for (order, expected) in [
+            (Order::Oldest, [first, "local", second, "a"]),
+            (Order::Newest, [second, "local", first, "a"]),
+        ] {
+            rank(&mut pictures, order, &zone);
+            let files = pictures.iter().map(|picture| picture.file.as_str());
+            assert!(files.eq(expected), "{order:?}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::duplicates::{Look, sets};
@@ -67,9 +68,10 @@ impl Tool for FindDuplicates {
             within_seconds,
         } = read(params)?;
         let (measured, unread) = measured(&self.0, &pictures, context)?;
+        let zone = TimeZone::system();
         let looks = measured.iter().map(|(picture, measured)| Look {
             measured: Arc::clone(measured),
-            taken: picture.taken,
+            taken: picture.instant(&zone),
             camera: picture.camera.clone(),
         });
         let looks: Vec<Look> = looks.collect();

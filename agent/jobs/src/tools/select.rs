@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::select::{Order, rank};
@@ -97,10 +98,11 @@ impl Tool for Rank {
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let RankParams { pictures, by } = read(params)?;
         let order = order(by.as_deref());
+        let zone = TimeZone::system();
         let mut groups = pictures.into_groups("ranked");
         for group in &mut groups {
             require_scores(order, &group.pictures)?;
-            rank(&mut group.pictures, order);
+            rank(&mut group.pictures, order, &zone);
         }
         if matches!(order, Order::Newest | Order::Oldest) {
             rank_groups(&mut groups, order);
@@ -119,7 +121,7 @@ impl Tool for Rank {
 fn rank_groups(groups: &mut [Group], order: Order) {
     let firsts = groups.iter().filter_map(|group| group.pictures.first());
     let mut firsts: Vec<Picture> = firsts.cloned().collect();
-    rank(&mut firsts, order);
+    rank(&mut firsts, order, &TimeZone::system());
     let places = firsts.iter().enumerate();
     let places: HashMap<&str, usize> = places.map(|(n, p)| (p.file.as_str(), n)).collect();
     groups.sort_by_key(|group| {
@@ -168,11 +170,12 @@ impl Tool for SelectBest {
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let BestParams { from, count, by } = read(params)?;
         let order = order(by.as_deref());
+        let zone = TimeZone::system();
         let mut groups = from.into_groups("best");
         let all: usize = groups.iter().map(|group| group.pictures.len()).sum();
         for group in &mut groups {
             require_scores(order, &group.pictures)?;
-            rank(&mut group.pictures, order);
+            rank(&mut group.pictures, order, &zone);
             group.pictures.truncate(count);
         }
         let kept: usize = groups.iter().map(|group| group.pictures.len()).sum();
