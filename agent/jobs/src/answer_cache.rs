@@ -1,7 +1,9 @@
-//! What tools have found out about contents, kept for a job: a resumed job asks nothing twice.
+//! Answers about contents that tools keep for a job: a resumed job asks nothing twice.
 //!
 //! - One line for each answer, in the job's folder; steps of one job share them.
-//! - A line that a crash cut is ignored. What the file lacks is found out again.
+//! - The file has at most [`MAX_BYTES`]; steps that run at once may exceed it by a line each. A step
+//!   has at most that in memory. Further answers are not kept and are asked for again.
+//! - A line that a crash cut is ignored. What the file lacks is asked for again.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,13 +15,14 @@ use serde_json::Value;
 
 /// Longest line that is kept, in bytes.
 const MAX_LINE: usize = 64 << 10;
-/// Most answers that are kept; further ones are found out again.
-const MAX_LINES: usize = 50_000;
+/// Largest file: about 19,000 embeddings of 640 numbers.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Answers by key.
 #[derive(Debug)]
 pub struct AnswerCache {
     file: File,
+    max_bytes: u64,
     known: HashMap<String, Value>,
 }
 
@@ -31,13 +34,17 @@ struct Line {
 
 impl AnswerCache {
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Self::open_up_to(path, MAX_BYTES)
+    }
+
+    fn open_up_to(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let mut file = OpenOptions::new()
             .create(true)
             .append(true)
             .read(true)
             .open(path)?;
         let mut known = HashMap::new();
-        for line in BufReader::new(&file).split(b'\n').take(MAX_LINES) {
+        for line in BufReader::new(&file).take(max_bytes).split(b'\n') {
             if let Ok(Line { key, value }) = serde_json::from_slice(&line?) {
                 known.insert(key, value);
             }
@@ -50,7 +57,11 @@ impl AnswerCache {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file, known })
+        Ok(Self {
+            file,
+            max_bytes,
+            known,
+        })
     }
 
     #[must_use]
@@ -58,15 +69,17 @@ impl AnswerCache {
         self.known.get(key)
     }
 
-    /// Keeps an answer, unless it is too long or there are too many.
+    /// Keeps an answer, unless it is too long or the file is full.
     ///
     /// # Errors
     /// If the disk refuses.
     pub fn put(&mut self, key: String, value: Value) -> io::Result<()> {
         let line = Line { key, value };
         let mut text = serde_json::to_vec(&line)?;
-        if text.len() < MAX_LINE && self.known.len() < MAX_LINES {
-            text.push(b'\n');
+        text.push(b'\n');
+        // Another step may have added to the file.
+        let bytes = self.file.metadata()?.len() + text.len() as u64;
+        if text.len() <= MAX_LINE && bytes <= self.max_bytes {
             // One write: another step may append too.
             self.file.write_all(&text)?;
             self.known.insert(line.key, line.value);
@@ -82,6 +95,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn file_does_not_outgrow_its_bound_although_two_steps_fill_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seen.jsonl");
+        let open = || AnswerCache::open_up_to(&path, 1_000).unwrap();
+        let mut steps = [open(), open()];
+        for n in 0..100 {
+            steps[n % 2].put(format!("key {n}"), json!(n)).unwrap();
+        }
+        let bytes = std::fs::metadata(&path).unwrap().len();
+        assert!((900..=1_000).contains(&bytes), "{bytes}");
+        assert_eq!(open().get("key 1"), Some(&json!(1)));
+        // A file that another program filled is read up to the bound.
+        std::fs::write(&path, "{\"key\":\"k\",\"value\":1}\n".repeat(100)).unwrap();
+        let before = std::fs::metadata(&path).unwrap().len();
+        open().put("more".to_owned(), json!(1)).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), before);
+    }
 
     proptest! {
         #[test]
