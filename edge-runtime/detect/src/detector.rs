@@ -38,7 +38,8 @@ pub struct DetectorInfo {
     /// Whether it compares a picture with earlier ones, as the motion detector does. Such a value
     /// serves one step that sees the same view in every frame.
     pub follows_one_picture: bool,
-    /// Digest of the model's name and preprocessing: embeddings with equal digests are comparable.
+    /// Digest of the model's name and preprocessing: embeddings of one network with equal digests
+    /// are comparable. It does not cover the network's file.
     pub space: Option<Sha256Sum>,
     pub own: OwnThresholds,
 }
@@ -77,7 +78,7 @@ impl DetectorInfo {
     }
 }
 
-/// Digest of all that makes embeddings comparable: the model's name and its preprocessing.
+/// Digest of the model's name and its preprocessing.
 fn space(manifest: &Manifest) -> Sha256Sum {
     let input = &manifest.input;
     let described = format!(

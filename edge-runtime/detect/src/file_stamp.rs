@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// Device, inode, size and times of a file. The time of the inode's change is among them, because
 /// programs can set the other one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileStamp {
     device: u64,
     inode: u64,

@@ -1,7 +1,7 @@
 //! Models for pipelines, with shared networks.
 //!
 //! - Pipelines that open the same file with the same back end and number of threads share one
-//!   session.
+//!   session. A file that was replaced is loaded again by the next one that opens it.
 //! - A network is loaded once and unloaded with the last detector that uses it. A second request
 //!   waits for the first one's loading.
 //! - With a [`ChangeHost`], `auto` serves with the back end that loads fastest, and changes it in
@@ -114,8 +114,8 @@ type Load<'a> = &'a dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>;
 /// A loaded network; the mutex is held during loading.
 type Place = Arc<Mutex<Weak<LockedNetwork>>>;
 
-/// File, manifest, back end and number of threads.
-type Key = (PathBuf, String, BackendChoice, usize);
+/// File as it was when it was opened, manifest, back end and number of threads.
+type Key = (PathBuf, Option<FileStamp>, String, BackendChoice, usize);
 
 impl DetectorPool {
     /// Lets requests with `at_once` change their back ends.
@@ -207,7 +207,8 @@ impl DetectorPool {
             .threads
             .map_or_else(backend::default_threads, NonZeroUsize::get);
         let path = path.canonicalize().unwrap_or(path);
-        let key = (path, manifest.to_owned(), request.backend, threads);
+        let stamp = FileStamp::of(&path).ok();
+        let key = (path, stamp, manifest.to_owned(), request.backend, threads);
 
         let place = self.place(&key);
         let mut place = place.lock();

@@ -254,6 +254,24 @@ fn manifest_that_disagrees_with_the_file_is_refused_with_both_sides() {
 }
 
 #[test]
+fn replaced_file_is_loaded_although_the_former_one_is_in_use() {
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let (file, other) = (dir.path().join("m.onnx"), dir.path().join("n.onnx"));
+    fs::copy(&model, &file).unwrap();
+    let pool = DetectorPool::default();
+    let _first = pool.open(&request(&file)).unwrap();
+    let _same = pool.open(&request(&file)).unwrap();
+    assert_eq!(pool.loaded(), 1);
+    fs::copy(&model, &other).unwrap();
+    fs::rename(&other, &file).unwrap();
+    let _replaced = pool.open(&request(&file)).unwrap();
+    assert_eq!(pool.loaded(), 2);
+}
+
+#[test]
 fn motion_needs_no_file_and_loads_no_network() {
     let pool = DetectorPool::default();
     let detector = pool
