@@ -237,7 +237,8 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError::NotFound`] and [`ArchiveError::Damaged`], or if the disk can't be read.
-    /// [`ArchiveError::Source`] if it is replaced faster than it can be read.
+    /// [`ArchiveError::Source`] if it is replaced faster than it can be read, or if it is damaged
+    /// and the object tier does not answer.
     pub async fn retrieve(
         &self,
         name: &EntryName,
@@ -317,12 +318,23 @@ impl Archive {
         self.blocking(read).await
     }
 
-    /// Brings a content back from the object tier.
+    /// Brings a content back from the object tier; `None` if that has no copy.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Source`] if the tier gives no sound answer, or if the disk refuses: there may
+    /// be a copy then.
     pub(crate) async fn repair(&self, entry: &Entry) -> Result<Option<Bytes>, ArchiveError> {
         let Some(objects) = &self.0.objects else {
             return Ok(None);
         };
-        let Some(content) = objects.get(&entry.sha256).await else {
+        let found = objects.get(&entry.sha256).await.map_err(|error| {
+            ArchiveError::Source(format!(
+                "{}: its content is damaged or missing, and S3 may have a copy but gives none: \
+                 {error}; keep the entry, and try again when S3 answers",
+                entry.name
+            ))
+        });
+        let Some(content) = found? else {
             return Ok(None);
         };
         let (hash, copy) = (entry.sha256, content.clone());

@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::hash::ContentHash;
 use crate::memory_tier::MemoryTier;
 use crate::stats::{TierCounts, TierStats, count};
-use crate::tier::Tier;
+use crate::tier::{Tier, TierError};
 
 /// Copies of contents in fast tiers.
 #[derive(Debug)]
@@ -47,7 +47,8 @@ impl Copies {
     /// Returns the content of an entry and the tier that had it.
     pub(crate) async fn get(&self, entry: &Entry) -> Option<(&'static str, Bytes)> {
         let memory = asked(&self.memory, &self.memory_counts, &entry.sha256, true).await;
-        if let Some(content) = memory {
+        // A fast tier that fails is one without the content.
+        if let Some(content) = memory.ok().flatten() {
             return Some((self.memory.name(), content));
         }
         let shared = self.shared.as_deref()?;
@@ -55,7 +56,8 @@ impl Copies {
             return None;
         }
         let begun = Instant::now();
-        let content = asked(shared, &self.shared_counts, &entry.sha256, false).await?;
+        let content = asked(shared, &self.shared_counts, &entry.sha256, false).await;
+        let content = content.ok().flatten()?;
         self.put_in_memory(&entry.sha256, content.clone(), begun.elapsed())
             .await;
         Some((shared.name(), content))
@@ -114,32 +116,33 @@ impl Copies {
     }
 }
 
-/// Asks a tier for a content and checks it. Memory is trusted. A copy that is not what was stored
-/// stays: the fill of a fast tier replaces it, and in the object tier the answer of a proxy may
-/// only look like it.
+/// Asks a tier for a content and checks it; `None` if the tier has none. Memory is trusted. A copy
+/// that is not what was stored is an error and stays: the fill of a fast tier replaces it, and in
+/// the object tier the answer of a proxy may only look like it.
 pub(crate) async fn asked(
     tier: &dyn Tier,
     counts: &TierCounts,
     hash: &ContentHash,
     is_trusted: bool,
-) -> Option<Bytes> {
+) -> Result<Option<Bytes>, TierError> {
     match tier.get(hash).await {
         Ok(Some(content)) if is_trusted || ContentHash::of(&content) == *hash => {
             count(&counts.hits);
-            Some(content)
+            Ok(Some(content))
         }
         Ok(Some(_)) => {
             count(&counts.invalid);
             tracing::warn!(tier = tier.name(), "archive: a copy is not what was stored");
-            None
+            let why = "its answer has another SHA-256".to_owned();
+            Err(TierError::Failed(why))
         }
         Ok(None) => {
             count(&counts.misses);
-            None
+            Ok(None)
         }
-        Err(_) => {
+        Err(error) => {
             count(&counts.errors);
-            None
+            Err(error)
         }
     }
 }

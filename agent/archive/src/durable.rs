@@ -442,7 +442,8 @@ impl Durable {
         Ok(file.filter(has_size))
     }
 
-    /// Replaces a damaged file by a copy from another tier, if the content still has an entry.
+    /// Replaces a damaged file by a copy from another tier, if the content still has an entry. A
+    /// picture waits for its embedding again.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -453,6 +454,7 @@ impl Durable {
         let _writer = self.write_lock();
         if sealed.hash == *hash && self.index().blob(hash).is_some() {
             self.blobs.publish(&sealed)?;
+            self.index().queue_content(hash);
         }
         Ok(())
     }

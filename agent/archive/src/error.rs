@@ -30,7 +30,7 @@ pub enum ArchiveError {
          entry in time to keep a copy"
     )]
     Gone(EntryName),
-    /// The content of an entry is missing or damaged in every tier.
+    /// The content of an entry is missing or damaged, and no tier has a copy.
     #[error("{0}: its content is damaged or missing, and no tier has a copy; destroy the entry")]
     Damaged(EntryName),
     #[error("{0} is protected; lift that first with `watchkeeper archive unprotect`")]

@@ -120,6 +120,15 @@ impl Index {
         self.slots.values().map(|slot| slot.hash).collect()
     }
 
+    /// Queues the pictures with this content again, if pictures are queued.
+    pub(crate) fn queue_content(&mut self, hash: &ContentHash) {
+        let same = |slot: &Slot| slot.is_picture && slot.hash == *hash;
+        if let Some(queue) = &mut self.queue {
+            let pictures = self.slots.iter().filter(|(_, slot)| same(slot));
+            queue.extend(pictures.map(|(name, slot)| (slot.number, name.clone())));
+        }
+    }
+
     /// Takes the pictures from the queue whose content is among these.
     pub(crate) fn unqueue(&mut self, is_done: impl Fn(&ContentHash) -> bool) {
         let slots = &self.slots;

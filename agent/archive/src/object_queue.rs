@@ -85,8 +85,8 @@ impl ObjectQueue {
         self.has_tasks.notify_one();
     }
 
-    /// Returns a content, checked.
-    pub(crate) async fn get(&self, hash: &ContentHash) -> Option<Bytes> {
+    /// Returns a content, checked; `None` if the tier has none.
+    pub(crate) async fn get(&self, hash: &ContentHash) -> Result<Option<Bytes>, TierError> {
         asked(&*self.tier, &self.counts, hash, false).await
     }
 

@@ -1,6 +1,8 @@
 //! Reads contents whole and compares them with their SHA-256, a part of the archive at a time.
 //!
 //! - A damaged content is replaced by its copy from the object tier, where that has one.
+//! - A content that can't be read is like a damaged one. A tier that does not answer may have a
+//!   copy: such an entry is named apart, and kept.
 //! - What is destroyed or replaced meanwhile is no damage.
 
 use std::collections::BTreeSet;
@@ -35,6 +37,14 @@ pub struct Verified {
     /// Entries whose content was damaged, and is replaced by its copy.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub repaired: Vec<EntryName>,
+    /// Entries whose content is damaged or missing, and that may have a copy: the object tier gave no
+    /// sound answer, or the disk refused the copy. Verify again later.
+    #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    pub unknown: Vec<EntryName>,
+    /// Why the last of `unknown` was not repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// Where the next call begins; absent at the end of the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
@@ -46,31 +56,37 @@ impl Archive {
     /// [`MAX_BYTES`] are read.
     ///
     /// # Errors
-    /// If the disk can't be read.
+    /// If the records can't be read.
     pub async fn verify(&self, after: Option<EntryName>) -> Result<Verified, ArchiveError> {
         let (mut found, suspects) = self
-            .blocking(move |durable| read_part(durable, after.as_ref()))
+            .blocking(move |durable| read_part(durable, after.as_ref(), MAX_ENTRIES))
             .await?;
         for entry in suspects {
-            match self.repair(&entry).await? {
-                Some(_) => found.repaired.push(entry.name),
-                None => found.damaged.push(entry.name),
+            match self.repair(&entry).await {
+                Ok(Some(_)) => found.repaired.push(entry.name),
+                Ok(None) => found.damaged.push(entry.name),
+                Err(error) => {
+                    found.why = Some(error.to_string());
+                    found.unknown.push(entry.name);
+                }
             }
         }
         Ok(found)
     }
 }
 
-/// Reads contents; returns the entries whose content is not what was stored.
+/// Reads contents of at most `max_entries`; returns the entries whose content is not what was
+/// stored.
 fn read_part(
     durable: &Durable,
     after: Option<&EntryName>,
+    max_entries: usize,
 ) -> Result<(Verified, Vec<Entry>), ArchiveError> {
     let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-    let part = durable.index().stored_from(from, MAX_ENTRIES);
+    let part = durable.index().stored_from(from, max_entries);
     let mut found = Verified::default();
     let (mut suspects, mut sound) = (Vec::new(), BTreeSet::<ContentHash>::new());
-    let is_last_part = part.len() < MAX_ENTRIES;
+    let is_last_part = part.len() < max_entries;
     let mut last = None;
     for (name, hash, bytes) in part {
         if found.bytes >= MAX_BYTES {
@@ -83,7 +99,11 @@ fn read_part(
         }
         found.contents += 1;
         found.bytes += bytes;
-        if durable.is_sound(&hash)? {
+        let read = durable.is_sound(&hash);
+        if let Err(error) = &read {
+            tracing::warn!(%name, %error, "archive: a content can't be read");
+        }
+        if read.is_ok_and(|is_sound| is_sound) {
             sound.insert(hash);
         } else if let Some(entry) = durable.entry(&name, Timestamp::now())?
             && entry.sha256 == hash
@@ -93,4 +113,54 @@ fn read_part(
     }
     found.next = last.filter(|_| !is_last_part);
     Ok((found, suspects))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use crate::archive::Settings;
+    use crate::entry::NewEntry;
+    use crate::eviction::Limits;
+
+    #[tokio::test]
+    async fn parts_read_every_content_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            folder: folder.path().to_owned(),
+            limits: Limits::default(),
+            memory_bytes: 0,
+            shared: None,
+            objects: None,
+        };
+        let (archive, _) = Archive::open(settings).unwrap();
+        for number in 0..7_u8 {
+            let name = EntryName::new("yard", &number.to_string()).unwrap();
+            let content = vec![number].into();
+            archive
+                .ingest_bytes(content, NewEntry::named(name))
+                .await
+                .unwrap();
+        }
+        let damaged = ContentHash::of(&[4]).to_string();
+        std::fs::write(folder.path().join("blobs").join(damaged), "?").unwrap();
+        for max_entries in [1, 2, 7, 8] {
+            let (mut contents, mut suspects, mut after) = (0, Vec::new(), None);
+            loop {
+                let read = move |d: &Durable| read_part(d, after.as_ref(), max_entries);
+                let (part, found) = archive.blocking(read).await.unwrap();
+                contents += part.contents;
+                suspects.extend(found.into_iter().map(|entry| entry.name.to_string()));
+                after = part.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(
+                (contents, suspects),
+                (7, vec!["yard/4".to_owned()]),
+                "{max_entries}"
+            );
+        }
+    }
 }

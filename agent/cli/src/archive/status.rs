@@ -1,7 +1,7 @@
-//! `watchkeeper archive stats` and `verify`: how the archive is.
+//! State of the archive: the commands `watchkeeper archive stats` and `verify`.
 
 use serde_json::{Value, json};
-use watchkeeper_archive::Verified;
+use watchkeeper_archive::{EntryName, Verified};
 use watchkeeper_assistant::wording::counted;
 
 use super::super::agent_client::AgentClient;
@@ -28,6 +28,8 @@ pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Fai
         all.bytes += part.bytes;
         all.damaged.extend(part.damaged);
         all.repaired.extend(part.repaired);
+        all.unknown.extend(part.unknown);
+        all.why = part.why.or(all.why);
         all.next = part.next;
         if all.next.is_none() {
             break;
@@ -45,15 +47,36 @@ pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Fai
             "{name} was damaged; its copy from S3 has replaced it"
         ));
     }
-    if all.damaged.is_empty() {
-        return Ok(());
+    failure_of(&all).map_or(Ok(()), Err)
+}
+
+/// Returns the failure of a verification that leaves damaged entries. Those that may have a copy
+/// are named apart: to destroy one would destroy that copy too.
+fn failure_of(found: &Verified) -> Option<Failure> {
+    let mut lines = Vec::new();
+    let named = |names: &[EntryName]| -> Vec<String> {
+        let names = names.iter().take(MAX_NAMED);
+        names.map(ToString::to_string).collect()
+    };
+    if !found.damaged.is_empty() {
+        let damaged = counted(found.damaged.len() as u64, "entry");
+        lines.push(format!(
+            "{damaged} damaged or without content, and no tier has a copy; ingest again or destroy:"
+        ));
+        lines.extend(named(&found.damaged));
     }
-    let damaged = counted(all.damaged.len() as u64, "entry");
-    let sentence = format!(
-        "{damaged} damaged or without content, and no tier has a copy; ingest again or destroy:"
-    );
-    let names = all.damaged.iter().take(MAX_NAMED).map(ToString::to_string);
-    Err(Failure::new(Exit::Failed, sentence).with(names))
+    if !found.unknown.is_empty() {
+        let unknown = counted(found.unknown.len() as u64, "entry");
+        lines.push(format!(
+            "{unknown} damaged or without content, and perhaps with a copy in S3; destroy none of \
+             them, and verify again when S3 answers:"
+        ));
+        lines.extend(named(&found.unknown));
+        lines.extend(found.why.as_ref().map(|why| format!("the last one: {why}")));
+    }
+    let mut lines = lines.into_iter();
+    let sentence = lines.next()?;
+    Some(Failure::new(Exit::Failed, sentence).with(lines))
 }
 
 pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
@@ -144,4 +167,39 @@ fn row_of(tier: &Value) -> Vec<String> {
         .to_vec();
     row.push(down.join(", "));
     row
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entry_that_may_have_a_copy_is_never_to_be_destroyed() {
+        let name = |text: &str| text.parse::<EntryName>().unwrap();
+        let mut found = Verified {
+            unknown: vec![name("yard/a.jpg")],
+            why: Some("connection refused".to_owned()),
+            ..Verified::default()
+        };
+        let said = failure_of(&found).unwrap().to_string();
+        assert!(
+            said.contains("destroy none") && said.contains("yard/a.jpg"),
+            "{said}"
+        );
+        assert!(said.contains("connection refused"), "{said}");
+        assert!(!said.contains("no tier has a copy"), "{said}");
+        found.damaged.push(name("yard/b.jpg"));
+        let said = failure_of(&found).unwrap().to_string();
+        let (lost, kept) = said.split_once("perhaps").unwrap();
+        assert!(
+            lost.contains("yard/b.jpg") && !lost.contains("yard/a.jpg"),
+            "{said}"
+        );
+        assert!(
+            kept.contains("yard/a.jpg") && !kept.contains("yard/b.jpg"),
+            "{said}"
+        );
+        assert!(failure_of(&Verified::default()).is_none());
+    }
 }
