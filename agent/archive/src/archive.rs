@@ -20,7 +20,7 @@ use crate::blobs::{MAX_CACHED, Sealed, Staged};
 use crate::blocking::on_blocking_thread;
 use crate::copies::Copies;
 use crate::durable::{Durable, Limits, Removed};
-use crate::embeddings::Near;
+use crate::embeddings::QueryVector;
 use crate::entry::{Content, Entry, NewEntry};
 use crate::error::ArchiveError;
 use crate::exif::add_exif;
@@ -383,7 +383,7 @@ impl Archive {
     pub async fn query_near(
         &self,
         query: Query,
-        near: Option<Near>,
+        near: Option<QueryVector>,
     ) -> Result<Matches, ArchiveError> {
         self.blocking(move |durable| search::query(durable, &query, near, Timestamp::now()))
             .await

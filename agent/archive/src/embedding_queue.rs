@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::durable::Durable;
-use crate::embeddings::Seen;
+use crate::embeddings::EmbeddingOutcome;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::name::EntryName;
@@ -26,18 +26,19 @@ impl Archive {
             .await
     }
 
-    /// Takes a picture from the queue, with the embedding of its content where one was made.
+    /// Takes a picture from the queue, with the embedding of its content where one was made. `made`
+    /// is the content, name and digest of the model, and what it made.
     ///
     /// # Errors
     /// If the disk refuses; the picture stays in the queue then.
     pub async fn settle_embedding(
         &self,
         number: u64,
-        seen: Option<(ContentHash, String, String, Seen)>,
+        made: Option<(ContentHash, String, String, EmbeddingOutcome)>,
     ) -> Result<(), ArchiveError> {
         let settle = move |durable: &Durable| {
-            if let Some((hash, model, digest, seen)) = seen {
-                durable.put_seen(&hash, (&model, &digest), &seen)?;
+            if let Some((hash, model, digest, outcome)) = made {
+                durable.put_outcome(&hash, (&model, &digest), &outcome)?;
             }
             durable.index().unqueue_one(number);
             Ok(())

@@ -6,7 +6,8 @@
 //! - A picture without one waits. What waits is found by comparing entries and embeddings, so a
 //!   crash loses nothing; the queue is a list of names, no longer than that of the entries.
 //! - A picture that the model refuses is recorded with the reason, and asked again of another
-//!   model only.
+//!   model only. One that can't be read has no record: it waits again once it is repaired, and each
+//!   time that the queue is made.
 //! - Not here: models, and when they are asked.
 
 use std::collections::BTreeSet;
@@ -28,18 +29,18 @@ const PAGE: usize = 1_000;
 /// Longest kept reason of a refusal, in characters.
 const MAX_WHY: usize = 300;
 
-/// What a model says of a content.
+/// Result of a model for one content.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Seen {
+pub enum EmbeddingOutcome {
     /// Its embedding, at most [`MAX_EMBEDDING`] numbers, kept as bytes: only the direction matters.
     Vector(Vec<f32>),
     /// The model can't make one, and why.
     Refused(String),
 }
 
-/// The direction that entries are compared with.
+/// The vector that entries are compared with.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Near {
+pub struct QueryVector {
     /// Digest of the model; `None` for a vector that an ingest brought.
     pub digest: Option<String>,
     pub vector: Vec<f32>,
@@ -69,14 +70,18 @@ pub struct EmbeddingStats {
     pub made: u64,
     /// Pictures refused by the model since the start.
     pub refused: u64,
-    /// Why pictures wait: what is missing or away, or the last refusal.
+    /// Why pictures wait: what is missing or away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-impl Near {
+impl QueryVector {
     /// Returns the likeness of an entry, -1 to 1; `None` if it has no embedding of this model.
-    pub(crate) fn of(&self, entry: &Entry, durable: &Durable) -> Result<Option<f64>, ArchiveError> {
+    pub(crate) fn likeness_of(
+        &self,
+        entry: &Entry,
+        durable: &Durable,
+    ) -> Result<Option<f64>, ArchiveError> {
         let Some(digest) = &self.digest else {
             return Ok(cosine(&self.vector, &entry.metadata.embedding));
         };
@@ -86,15 +91,10 @@ impl Near {
         Ok(found.and_then(|found| cosine(&self.vector, &found)))
     }
 
-    /// Returns the direction of an entry: that of a model, or else what its ingest brought.
-    pub(crate) fn to(entry: &Entry, durable: &Durable) -> Result<Self, ArchiveError> {
+    /// Returns the vector of an entry: that of a model, or else what its ingest brought.
+    pub(crate) fn of_entry(entry: &Entry, durable: &Durable) -> Result<Self, ArchiveError> {
         let record = durable.record(&entry.sha256)?;
-        if let Some(why) = record.as_ref().and_then(|record| record.refused.as_ref()) {
-            let name = &entry.name;
-            return Err(ArchiveError::Refused(format!(
-                "{name} has no embedding: {why}"
-            )));
-        }
+        let refused = record.as_ref().and_then(|record| record.refused.clone());
         let of_model = record.and_then(|record| {
             let vector = unpack(record.vector.as_deref()?)?;
             let digest = Some(record.digest);
@@ -106,11 +106,15 @@ impl Near {
             vector: own,
         });
         of_model.or(own).ok_or_else(|| {
-            ArchiveError::Refused(format!(
-                "{} has no embedding yet, so likeness is unknown; set agent.archive.embedding, or \
-                 see `watchkeeper archive stats` for what it waits for",
-                entry.name
-            ))
+            let name = &entry.name;
+            ArchiveError::Refused(match refused {
+                Some(why) => format!("{name} has no embedding: {why}"),
+                None => format!(
+                    "{name} has no embedding yet, so likeness is unknown; set \
+                     agent.archive.embedding, or see `watchkeeper archive stats` for what it waits \
+                     for"
+                ),
+            })
         })
     }
 }
@@ -154,19 +158,20 @@ impl Durable {
         Ok(())
     }
 
-    pub(crate) fn put_seen(
+    pub(crate) fn put_outcome(
         &self,
         hash: &ContentHash,
         (model, digest): (&str, &str),
-        seen: &Seen,
+        outcome: &EmbeddingOutcome,
     ) -> Result<(), ArchiveError> {
-        let (vector, refused) = match seen {
-            Seen::Vector(vector) if vector.len() > MAX_EMBEDDING => {
+        use EmbeddingOutcome as O;
+        let (vector, refused) = match outcome {
+            O::Vector(vector) if vector.len() > MAX_EMBEDDING => {
                 let why = format!("{} numbers are more than {MAX_EMBEDDING}", vector.len());
                 (None, Some(why))
             }
-            Seen::Vector(vector) => (Some(pack(vector)), None),
-            Seen::Refused(why) => (None, Some(why.chars().take(MAX_WHY).collect())),
+            O::Vector(vector) => (Some(pack(vector)), None),
+            O::Refused(why) => (None, Some(why.chars().take(MAX_WHY).collect())),
         };
         let record = Record {
             model: model.to_owned(),

@@ -75,14 +75,14 @@ pub(crate) fn make_room(
         plan.evict(name);
     }
     let mut oldest = index.normal.values();
-    while let Some(lack) = lack(&plan, slot, limits) {
-        plan.evict(oldest.next().ok_or(lack)?.clone());
+    while let Some(exceeded) = exceeded_bound(&plan, slot, limits) {
+        plan.evict(oldest.next().ok_or(exceeded)?.clone());
     }
     Ok(plan.evicted)
 }
 
 /// The bound that a plan exceeds, as the error where nothing is left to evict.
-fn lack(plan: &Plan<'_>, slot: &Slot, limits: &Limits) -> Option<ArchiveError> {
+fn exceeded_bound(plan: &Plan<'_>, slot: &Slot, limits: &Limits) -> Option<ArchiveError> {
     let (needed, remedy) = if plan.bytes > limits.max_bytes {
         let needed = format!("{} bytes", slot.bytes);
         (needed, ", or raise agent.archive.max_bytes")

@@ -46,7 +46,7 @@ pub mod words;
 pub use archive::{Archive, Body, Retrieved, Settings};
 pub use blobs::{Sealed, Staged};
 pub use durable::Limits;
-pub use embeddings::{EmbeddingStats, Near, Seen};
+pub use embeddings::{EmbeddingOutcome, EmbeddingStats, QueryVector};
 pub use entry::{Content, Entry, Metadata, NewEntry, Retention};
 pub use error::ArchiveError;
 pub use hash::ContentHash;

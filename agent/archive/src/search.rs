@@ -3,7 +3,7 @@
 use jiff::{Timestamp, Zoned};
 
 use crate::durable::Durable;
-use crate::embeddings::Near;
+use crate::embeddings::QueryVector;
 use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::query::{Matches, Query, Search};
@@ -27,7 +27,7 @@ pub(crate) fn find(durable: &Durable, text: &str, now: &Zoned) -> Result<Found, 
 pub(crate) fn query(
     durable: &Durable,
     query: &Query,
-    near: Option<Near>,
+    near: Option<QueryVector>,
     now: Timestamp,
 ) -> Result<Matches, ArchiveError> {
     let near = match (near, &query.like) {
@@ -35,7 +35,7 @@ pub(crate) fn query(
         (None, Some(name)) => {
             let found = durable.entry(name, now)?;
             let found = found.ok_or_else(|| ArchiveError::NotFound(name.to_string()))?;
-            Some(Near::to(&found, durable)?)
+            Some(QueryVector::of_entry(&found, durable)?)
         }
         (None, None) => None,
     };
@@ -45,13 +45,16 @@ pub(crate) fn query(
     }
     let rank = |entry: &Entry| match &near {
         None => Ok(Some(query.order.rank(entry))),
-        Some(near) => near.of(entry, durable),
+        Some(near) => near.likeness_of(entry, durable),
     };
     let mut search = Search::new(query, near.is_some())?;
     let from = search.first_name().cloned();
     if let Some(after) = query.after.as_ref().filter(|_| from.is_none()) {
         let entry = durable.entry(after, now)?;
-        let entry = entry.ok_or_else(|| ArchiveError::NotFound(after.to_string()))?;
+        let entry = entry.ok_or_else(|| {
+            let remedy = "that entry has expired or was destroyed meanwhile; begin without after";
+            ArchiveError::field("after", after.as_str(), remedy.to_owned())
+        })?;
         let rank = rank(&entry)?.ok_or_else(|| {
             let remedy = "use the name that an answer gives as next".to_owned();
             ArchiveError::field("after", after.as_str(), remedy)

@@ -14,13 +14,42 @@ const MAX_IN_MEMORY: u64 = 4 << 20;
 /// Bytes that are read at a time.
 const CHUNK: usize = 256 << 10;
 
+/// Why media can't be read.
+#[derive(Debug)]
+pub(super) enum MediaError {
+    /// The runtime is away or busy: no other media can be read either.
+    Away(ArchiveError),
+    Other(ArchiveError),
+}
+
+impl From<ArchiveError> for MediaError {
+    fn from(error: ArchiveError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl From<MediaError> for ArchiveError {
+    fn from(error: MediaError) -> Self {
+        match error {
+            MediaError::Away(error) | MediaError::Other(error) => error,
+        }
+    }
+}
+
+/// Status of a runtime that starts or ends.
+const NOT_READY: u16 = 503;
+
+fn is_away(error: &ClientError) -> bool {
+    error.is_transient() || error.problem().is_some_and(|it| it.status == NOT_READY)
+}
+
 /// Reads the media `id` of a reference.
 pub(super) async fn read(
     archive: &Archive,
     runtime: &RuntimeClient,
     entry: &Entry,
     id: &str,
-) -> Result<Body, ArchiveError> {
+) -> Result<Body, MediaError> {
     if entry.bytes > MAX_IN_MEMORY {
         let sealed = stage(archive, runtime, entry, id).await?;
         let file = tokio::task::spawn_blocking(move || sealed.into_file()).await;
@@ -42,7 +71,7 @@ pub(super) async fn stage(
     runtime: &RuntimeClient,
     entry: &Entry,
     id: &str,
-) -> Result<Sealed, ArchiveError> {
+) -> Result<Sealed, MediaError> {
     let (mut into, from) = tokio::io::duplex(CHUNK);
     let copy = async move { runtime.copy_media(id, &mut into).await };
     let (copied, sealed) = tokio::join!(copy, archive.stage_stream(chunks(from)));
@@ -77,14 +106,18 @@ fn check(entry: &Entry, found: ContentHash) -> Result<(), ArchiveError> {
 }
 
 /// Makes the error of media that can't be read. Where they are gone, the entry is dropped.
-async fn fault(archive: &Archive, entry: &Entry, error: &ClientError) -> ArchiveError {
+async fn fault(archive: &Archive, entry: &Entry, error: &ClientError) -> MediaError {
     if !error.is_not_found() {
-        return ArchiveError::Source(format!("{}: {}", entry.name, error.in_full()));
+        let why = ArchiveError::Source(format!("{}: {}", entry.name, error.in_full()));
+        return match is_away(error) {
+            true => MediaError::Away(why),
+            false => MediaError::Other(why),
+        };
     }
     let dropped = archive.destroy(Selection::Entry(entry.name.clone())).await;
-    match dropped {
+    MediaError::Other(match dropped {
         // It was dropped meanwhile.
         Ok(_) | Err(ArchiveError::NotFound(_)) => ArchiveError::Gone(entry.name.clone()),
         Err(error) => error,
-    }
+    })
 }

@@ -17,7 +17,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::s3::{ReadSecret, S3Settings, S3Tier};
 use watchkeeper_archive::{
-    Answer, Archive, ArchiveError, Body, Content, EntryName, Limits, Near, NewEntry, Query,
+    Answer, Archive, ArchiveError, Body, Content, EntryName, Limits, NewEntry, Query, QueryVector,
     Retention, Retrieved, Selection, Settings, Tier, Verb,
 };
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
@@ -251,7 +251,7 @@ impl ArchiveService {
     }
 
     /// Embeds the text or picture that a query compares with; `None` where it names neither.
-    async fn near(&self, query: &Query) -> Result<Option<Near>, ArchiveError> {
+    async fn near(&self, query: &Query) -> Result<Option<QueryVector>, ArchiveError> {
         let embedder = &self.0.embedder;
         let made = match (&query.like_text, &query.like_picture) {
             (Some(text), _) if text.chars().count() > MAX_LIKE_TEXT => {
@@ -272,7 +272,7 @@ impl ArchiveService {
             EmbeddingError::Away(why) => ArchiveError::Source(why),
             EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ArchiveError::Refused(why),
         })?;
-        Ok(Some(Near {
+        Ok(Some(QueryVector {
             digest: Some(made.digest),
             vector: made.vector,
         }))

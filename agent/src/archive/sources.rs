@@ -277,7 +277,10 @@ impl Target<'_> {
                 let archive = self.archive.clone();
                 blocking(move || stage_file(&archive, file)).await
             }
-            Body::Media(id) => media::stage(self.archive, runtime, &found.entry, &id).await,
+            Body::Media(id) => {
+                let staged = media::stage(self.archive, runtime, &found.entry, &id).await;
+                Ok(staged?)
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 use jiff::Zoned;
 use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{
-    Answer, Archive, ArchiveError, Metadata, NewEntry, Query, Retention, Seen, Selection, Verb,
+    Answer, Archive, ArchiveError, EmbeddingOutcome, Metadata, NewEntry, Query, Retention,
+    Selection, Verb,
 };
 
 use crate::support::{ingest, name, new, open, read, settings};
@@ -213,10 +214,10 @@ async fn embed(archive: &Archive, model: &str, vector: impl Fn(&str) -> Vec<f32>
     let mut asked = Vec::new();
     for (number, name) in archive.unembedded(100).await.unwrap() {
         let entry = archive.stat(&name).await.unwrap();
-        let seen = Seen::Vector(vector(name.name()));
+        let made = EmbeddingOutcome::Vector(vector(name.name()));
         let digest = format!("digest of {model}");
-        let seen = (entry.sha256, model.to_owned(), digest, seen);
-        archive.settle_embedding(number, Some(seen)).await.unwrap();
+        let made = (entry.sha256, model.to_owned(), digest, made);
+        archive.settle_embedding(number, Some(made)).await.unwrap();
         asked.push(name.to_string());
     }
     asked
@@ -242,15 +243,15 @@ async fn pictures_without_an_embedding_are_found_again_and_models_are_not_mixed(
     let newest = archive.unembedded(1).await.unwrap();
     assert_eq!(newest[0].1, name("yard/d.jpg"));
     let entry = archive.stat(&newest[0].1).await.unwrap();
-    let seen = Seen::Vector(vec![1.0, 0.0]);
-    let seen = (
+    let made = EmbeddingOutcome::Vector(vec![1.0, 0.0]);
+    let made = (
         entry.sha256,
         "one".to_owned(),
         "digest of one".to_owned(),
-        seen,
+        made,
     );
     archive
-        .settle_embedding(newest[0].0, Some(seen))
+        .settle_embedding(newest[0].0, Some(made))
         .await
         .unwrap();
     drop(archive);
@@ -277,14 +278,14 @@ async fn pictures_without_an_embedding_are_found_again_and_models_are_not_mixed(
     assert_eq!(archive.waiting_embeddings(), 3);
     let (number, first) = archive.unembedded(1).await.unwrap().remove(0);
     let entry = archive.stat(&first).await.unwrap();
-    let seen = Seen::Vector(vec![1.0, 0.0]);
-    let seen = (
+    let made = EmbeddingOutcome::Vector(vec![1.0, 0.0]);
+    let made = (
         entry.sha256,
         "two".to_owned(),
         "digest of two".to_owned(),
-        seen,
+        made,
     );
-    archive.settle_embedding(number, Some(seen)).await.unwrap();
+    archive.settle_embedding(number, Some(made)).await.unwrap();
     let found = archive.query(like("yard/d.jpg")).await.unwrap();
     assert_eq!(names(&found), ["yard/d.jpg"]);
     let found = archive.query(like("yard/a.jpg")).await.unwrap();
@@ -309,9 +310,9 @@ async fn refused_picture_waits_no_more_and_says_why() {
     archive.begin_embedding("one".to_owned()).await.unwrap();
     let (number, wanted) = archive.unembedded(1).await.unwrap().remove(0);
     let entry = archive.stat(&wanted).await.unwrap();
-    let seen = Seen::Refused("it is no picture".to_owned());
-    let seen = (entry.sha256, "m".to_owned(), "one".to_owned(), seen);
-    archive.settle_embedding(number, Some(seen)).await.unwrap();
+    let made = EmbeddingOutcome::Refused("it is no picture".to_owned());
+    let made = (entry.sha256, "m".to_owned(), "one".to_owned(), made);
+    archive.settle_embedding(number, Some(made)).await.unwrap();
     archive.begin_embedding("one".to_owned()).await.unwrap();
     assert_eq!(archive.waiting_embeddings(), 0);
     let like = Query {
@@ -320,6 +321,43 @@ async fn refused_picture_waits_no_more_and_says_why() {
     };
     let refused = archive.query(like).await.unwrap_err().to_string();
     assert!(refused.contains("it is no picture"), "{refused}");
+    // An embedding that its ingest brought counts all the same.
+    let mut own = new("yard/b.jpg");
+    own.metadata.embedding = vec![1.0, 0.0];
+    let own = archive
+        .ingest_bytes("no picture".into(), own)
+        .await
+        .unwrap();
+    let like = Query {
+        like: Some(own.name.clone()),
+        ..Query::default()
+    };
+    let found = archive.query(like).await.unwrap();
+    assert_eq!(found.entries, [own]);
+}
+
+#[tokio::test]
+async fn page_behind_an_entry_that_is_gone_is_refused_with_the_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    for text in ["yard/a", "yard/b"] {
+        ingest(&archive, text, text.as_bytes()).await;
+    }
+    let behind = |order, after: &str| Query {
+        order,
+        after: Some(name(after)),
+        ..Query::default()
+    };
+    archive
+        .destroy(Selection::Entry(name("yard/a")))
+        .await
+        .unwrap();
+    let refused = archive.query(behind(Order::Oldest, "yard/a")).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("begin without after"), "{refused}");
+    // The order of names needs no entry.
+    let found = archive.query(behind(Order::Name, "yard/a")).await.unwrap();
+    assert_eq!(found.entries[0].name, name("yard/b"));
 }
 
 #[tokio::test]
@@ -345,43 +383,62 @@ async fn verify_reads_every_content_and_names_the_damaged() {
 }
 
 #[tokio::test]
-async fn answer_is_bounded_by_bytes_and_goes_on_behind_its_last() {
+async fn content_that_cannot_be_read_ends_no_verification() {
     let folder = tempfile::tempdir().unwrap();
     let archive = open(settings(folder.path()));
-    for number in 0..40 {
-        let mut entry = new(&format!("yard/{number:02}"));
-        entry.metadata.embedding = vec![0.125; 2_048];
-        entry.metadata.codes = vec!["c".repeat(4_000); 4];
-        entry.metadata.labels = [("n".to_owned(), number.to_string())].into();
+    for text in ["yard/a.jpg", "yard/b.jpg", "yard/c.jpg"] {
+        ingest(&archive, text, text.as_bytes()).await;
+    }
+    // A folder in its place: reading it is an error of the disk, not another content.
+    let blob = |text: &str| {
+        let hash = watchkeeper_archive::ContentHash::of(text.as_bytes());
+        folder.path().join("blobs").join(hash.to_string())
+    };
+    std::fs::remove_file(blob("yard/a.jpg")).unwrap();
+    std::fs::create_dir(blob("yard/a.jpg")).unwrap();
+    std::fs::write(blob("yard/c.jpg"), "other").unwrap();
+    let found = archive.verify(None).await.unwrap();
+    assert_eq!(found.contents, 3);
+    assert_eq!(found.damaged, [name("yard/a.jpg"), name("yard/c.jpg")]);
+    assert_eq!(found.unknown, []);
+}
+
+#[tokio::test]
+async fn answer_is_bounded_by_bytes_and_the_next_page_begins_behind_its_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = open(settings(folder.path()));
+    // Large records and small ones: 4 MiB hold 145 of the former.
+    for number in 0..200 {
+        let mut entry = new(&format!("yard/{number:03}"));
+        if number % 7 != 3 {
+            entry.metadata.embedding = vec![0.125; 2_048];
+        }
         archive.ingest_bytes("x".into(), entry).await.unwrap();
     }
     for order in [Order::Newest, Order::Oldest, Order::Name] {
-        let (mut names, mut after) = (Vec::new(), None);
+        let (mut pages, mut after) = (Vec::new(), None);
         loop {
             let query = Query {
                 order,
                 after,
-                limit: Some(17),
+                limit: Some(1_000),
                 ..Query::default()
             };
             let found = archive.query(query).await.unwrap();
             assert!(serde_json::to_vec(&found).unwrap().len() < 5 << 20);
-            names.extend(
-                found
-                    .entries
-                    .into_iter()
-                    .map(|entry| entry.name.to_string()),
-            );
+            let names = found.entries.iter().map(|entry| entry.name.to_string());
+            pages.push(names.collect::<Vec<_>>());
             after = found.next;
             if after.is_none() {
                 break;
             }
         }
-        let mut expected: Vec<_> = (0..40).map(|number| format!("yard/{number:02}")).collect();
+        assert_eq!(pages.len(), 2, "{order:?}");
+        let mut expected: Vec<_> = (0..200).map(|number| format!("yard/{number:03}")).collect();
         if order == Order::Newest {
             expected.reverse();
         }
-        assert_eq!(names, expected, "{order:?}");
+        assert_eq!(pages.concat(), expected, "{order:?}");
     }
 }
 
