@@ -2,7 +2,7 @@
 //!
 //! - An error is reported and its value removed, until the rest can be read. Of a list the whole is
 //!   removed, so that positions in errors stay those of the file.
-//! - What is missing only because it was removed is no error.
+//! - What is missing only because it was removed is no error; what lacks it is removed too.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,9 @@ pub(super) fn read<T: DeserializeOwned>(
         if let Some(name) = named(&why, "missing field `") {
             let missing = [&keys[..], &[name.to_owned()]].concat();
             if removed.contains(&missing) {
-                return None;
+                remove(&mut fields, &keys)?;
+                removed.insert(keys);
+                continue;
             }
         } else if let Some(name) = named(&why, "unknown field `")
             && keys.last().is_none_or(|last| last != name)
