@@ -1,10 +1,13 @@
 //! Reference pictures: the source `reference NAME` of chains.
 //!
-//! - [`service`]: sets, their vectors, the answer about an event.
+//! - [`service`]: sets, their embeddings, the answer about an event.
+//! - [`progress`]: which pictures have none, and why. [`record_picture`]: the picture of an event.
 //!
-//! Not here: the files and the comparison (`watchkeeper_evidence::reference`), who computes vectors
-//! (`embedding`), the routes (`api`).
+//! Not here: the files and the comparison (`watchkeeper_evidence::reference`), who computes
+//! embeddings (`embedding`), the routes (`api`).
 
+mod progress;
+pub(crate) mod record_picture;
 pub mod service;
 
 pub use service::ReferenceService;

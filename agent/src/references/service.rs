@@ -1,33 +1,42 @@
-//! The sets of reference pictures with their vectors.
+//! The sets of reference pictures with their embeddings.
 //!
-//! - A picture is stored at once; its vector follows in the background, one picture at a time.
-//! - The model's digest is that of the newest vector. Vectors of another digest are computed again;
-//!   until all of a set are, a question about it is a failure with the remedy.
-//! - While no vector can be computed, the next try is after [`RETRY`], or after a change.
+//! - A picture is stored at once; its embedding follows in the background, one picture at a time.
+//! - The model's digest is the one that the runtime names, asked once in [`MODEL_CHECK`] and with
+//!   each event. Embeddings of another digest are computed again; until all of a set are, a
+//!   question about it is a failure.
+//! - Comparisons leave out a picture that is damaged or that the model refuses; a set of such
+//!   pictures only is a failure.
+//! - While embeddings can't be computed, the next try is after [`RETRY`], or after a change.
+//! - Files, pixels and comparisons are the work of blocking threads.
 
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
-use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::ReferencesConfig;
-use watchkeeper_contract::event::{Event, EventBody};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_evidence::picture;
 use watchkeeper_evidence::reference::likeness::{Calibration, Reference, compare};
 use watchkeeper_evidence::reference::store::{
-    FOLDER, ReferenceError, ReferencePicture, ReferenceStore, StoredVector,
+    FOLDER, ReferenceError, ReferencePicture, ReferenceStore, Sets, StoredVector,
 };
 use watchkeeper_evidence::source::SourceAnswer;
 
-use crate::embedding::{Embedder, Embedding, EmbeddingError};
-use crate::second_opinion::Case;
+use super::progress::{EmbeddingProgress, NoEmbedding};
+use super::record_picture::picture_of;
+use crate::embedding::{Embedder, EmbeddingError};
 
-/// Pause after vectors could not be computed.
+/// Pause after embeddings could not be computed.
 const RETRY: Duration = Duration::from_secs(15);
+/// The model is looked up at least this often.
+const MODEL_CHECK: Duration = Duration::from_secs(60);
 
 /// A set in short.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -35,9 +44,9 @@ pub struct SetSummary {
     pub name: String,
     pub pictures: usize,
     pub bytes: u64,
-    /// Pictures whose vector is that of the present model.
+    /// Pictures whose embedding is by the present model.
     pub ready: usize,
-    /// Why the others wait, where a try failed.
+    /// Why the first of the others has none, where a try failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -54,11 +63,17 @@ pub struct ShownPicture {
     /// Record of the event whose picture it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
-    /// Model of its vector; absent until that is computed.
+    /// Model of its embedding; absent until that is computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether the vector is that of the present model.
+    /// Whether the embedding is by the present model.
     pub ready: bool,
+    /// Why it has no embedding by the present model, where a try failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Whether comparisons leave it out, because it is damaged or the model refuses it. Other
+    /// pictures that are not ready wait.
+    pub left_out: bool,
 }
 
 /// The sets of this box; clones share them.
@@ -68,20 +83,12 @@ pub struct ReferenceService(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     /// Absent where the folder can't be read, with the cause.
-    store: Result<ReferenceStore, String>,
+    store: Result<Arc<ReferenceStore>, String>,
     embedder: Embedder,
     runtime: RuntimeClient,
     min_likeness: Option<f64>,
-    /// Digest of the newest vector of this run.
-    digest: Mutex<Option<String>>,
-    /// Why the last try to compute a vector failed.
-    problem: Mutex<Option<String>>,
+    progress: Mutex<EmbeddingProgress>,
     changed: Notify,
-}
-
-/// Ignores poisoning: plain data stays valid if a holder panicked.
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ReferenceService {
@@ -89,7 +96,8 @@ impl ReferenceService {
     #[must_use]
     pub fn open(state_dir: &Path, config: &ReferencesConfig, runtime: RuntimeClient) -> Self {
         let embedder = Embedder::new(runtime.clone(), Some(config.model.clone()));
-        let store = ReferenceStore::open(state_dir.join(FOLDER)).map_err(|error| {
+        let store = ReferenceStore::open(state_dir.join(FOLDER));
+        let store = store.map(Arc::new).map_err(|error| {
             tracing::error!(%error, "references: can't be read");
             error.to_string()
         });
@@ -98,27 +106,26 @@ impl ReferenceService {
             embedder,
             runtime,
             min_likeness: config.min_likeness,
-            digest: Mutex::default(),
-            problem: Mutex::default(),
+            progress: Mutex::default(),
             changed: Notify::new(),
         }))
     }
 
-    /// The sets in short. Blocks, as all of it that is not async does.
+    /// The sets in short.
     ///
     /// # Errors
     /// [`ReferenceError::Closed`].
     pub fn list(&self) -> Result<Vec<SetSummary>, ReferenceError> {
         let sets = self.store()?.sets().into_iter();
-        let problem = lock(&self.0.problem).clone();
+        let progress = self.progress();
         let sets = sets.map(|(name, pictures)| {
-            let ready = pictures.iter().filter(|p| self.is_ready(p)).count();
+            let mut problems = pictures.iter().filter_map(|p| progress.why_not(&name, p));
             SetSummary {
-                name,
                 pictures: pictures.len(),
                 bytes: pictures.iter().map(|picture| picture.bytes).sum(),
-                ready,
-                problem: problem.clone().filter(|_| ready < pictures.len()),
+                ready: pictures.iter().filter(|p| progress.is_ready(p)).count(),
+                problem: problems.next().map(|problem| problem.why),
+                name,
             }
         });
         Ok(sets.collect())
@@ -129,23 +136,30 @@ impl ReferenceService {
     /// # Errors
     /// [`ReferenceError`].
     pub fn show(&self, set: &str) -> Result<Vec<ShownPicture>, ReferenceError> {
-        let pictures = self.store()?.set(set)?.into_iter();
-        Ok(pictures.map(|picture| self.shown(picture)).collect())
+        let pictures = self.store()?.set(set)?;
+        let shown = pictures.iter().map(|picture| self.shown(set, picture));
+        Ok(shown.collect())
     }
 
-    fn shown(&self, picture: ReferencePicture) -> ShownPicture {
+    fn shown(&self, set: &str, picture: &ReferencePicture) -> ShownPicture {
+        let progress = self.progress();
+        let problem = progress.why_not(set, picture);
+        let vector = picture.vector.as_ref();
         ShownPicture {
-            ready: self.is_ready(&picture),
-            file: picture.file,
-            sha256: picture.sha256,
+            ready: progress.is_ready(picture),
+            file: picture.file.clone(),
+            sha256: picture.sha256.clone(),
             bytes: picture.bytes,
             added_ms: picture.added.unix_ms,
             event: picture.event.map(|seq| seq.0),
-            model: picture.vector.map(|vector| vector.model),
+            model: vector.map(|vector| vector.model.clone()),
+            left_out: problem.as_ref().is_some_and(|failed| failed.is_refused),
+            problem: problem.map(|failed| failed.why),
         }
     }
 
-    /// Adds a picture to a set; durable on return.
+    /// Adds a picture to a set; durable on return. Blocks. `record` writes the audit log before
+    /// anything is changed.
     ///
     /// # Errors
     /// [`ReferenceError`].
@@ -155,6 +169,7 @@ impl ReferenceService {
         content: &[u8],
         file: &str,
         event: Option<EventSeq>,
+        record: impl FnOnce(&ReferencePicture) -> io::Result<()>,
     ) -> Result<ShownPicture, ReferenceError> {
         let new = ReferencePicture {
             file: file.to_owned(),
@@ -164,28 +179,35 @@ impl ReferenceService {
             event,
             vector: None,
         };
-        let added = self.store()?.add(set, content, new)?;
+        let added = self.store()?.add(set, content, new, record)?;
+        self.progress().clear(set, &added.sha256);
         self.0.changed.notify_one();
-        Ok(self.shown(added))
+        Ok(self.shown(set, &added))
     }
 
-    /// Removes a picture, or the whole set; returns how many.
+    /// Removes a picture, or the whole set; returns how many. Blocks. `record` writes the audit
+    /// log before anything is changed.
     ///
     /// # Errors
     /// [`ReferenceError`].
-    pub fn remove(&self, set: &str, wanted: Option<&str>) -> Result<usize, ReferenceError> {
-        self.store()?.remove(set, wanted)
+    pub fn remove(
+        &self,
+        set: &str,
+        wanted: Option<&str>,
+        record: impl FnOnce(&[Arc<ReferencePicture>]) -> io::Result<()>,
+    ) -> Result<usize, ReferenceError> {
+        self.store()?.remove(set, wanted, record)
     }
 
-    fn store(&self) -> Result<&ReferenceStore, ReferenceError> {
+    fn store(&self) -> Result<&Arc<ReferenceStore>, ReferenceError> {
         let store = self.0.store.as_ref();
         store.map_err(|why| ReferenceError::Closed(why.clone()))
     }
 
-    fn is_ready(&self, picture: &ReferencePicture) -> bool {
-        let digest = lock(&self.0.digest);
-        let own = picture.vector.as_ref().map(|vector| &vector.digest);
-        own.is_some() && own == digest.as_ref()
+    /// Ignores poisoning: plain data stays valid if a holder panicked.
+    fn progress(&self) -> MutexGuard<'_, EmbeddingProgress> {
+        let progress = self.0.progress.lock();
+        progress.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer of the source `reference SETS` about an event.
@@ -200,161 +222,199 @@ impl ReferenceService {
         for set in sets {
             store.set(set).map_err(|error| error.to_string())?;
         }
-        let picture = picture_of(&self.0.runtime, event).await?;
-        let Embedding {
-            model,
-            digest,
-            vector,
-        } = self.embed(picture).await?;
-        let calibration = Calibration::of(&model, self.0.min_likeness)?;
+        let picture = picture_of(&self.0.runtime, event).await;
+        let picture = picture.map_err(|error| error.to_string())?;
+        let embedded = self
+            .0
+            .embedder
+            .embed_picture(picture)
+            .await
+            .map_err(in_words)?;
+        if self.set_model(&embedded.model, &embedded.digest) {
+            self.0.changed.notify_one();
+        }
+        let calibration = Calibration::of(&embedded.model, self.0.min_likeness)?;
         let mut found = Vec::new();
         for set in sets {
-            let pictures = store.set(set).map_err(|error| error.to_string())?;
-            let count = pictures.len();
-            let ready = pictures.into_iter().filter_map(|picture| {
-                let vector = picture.vector.clone()?;
-                (vector.digest == digest).then_some((picture, vector.vector))
+            let pictures = self.comparable(set, &embedded.model)?;
+            found.extend(pictures.into_iter().map(|one| ((*set).to_owned(), one)));
+        }
+        let compared = spawn_blocking(move || {
+            let references = found.iter().filter_map(|(set, picture)| {
+                Some(Reference {
+                    set,
+                    file: &picture.file,
+                    sha256: &picture.sha256,
+                    vector: &picture.vector.as_ref()?.vector,
+                })
             });
-            let ready: Vec<_> = ready.collect();
-            if ready.len() < count {
-                self.0.changed.notify_one();
-                return Err(format!(
-                    "{} of {count} pictures of {set} have no vector of {model} yet; they are \
-                     being computed, `watchkeeper reference show {set}` says when",
-                    count - ready.len()
-                ));
-            }
-            found.push((*set, ready));
-        }
-        let references = found.iter().flat_map(|(set, pictures)| {
-            pictures.iter().map(|(picture, vector)| Reference {
-                set,
-                file: &picture.file,
-                sha256: &picture.sha256,
-                vector,
-            })
+            compare(&embedded.vector, references, &calibration, &embedded.model)
         });
-        Ok(compare(&vector, references, &calibration, &model))
+        compared.await.map_err(|died| died.to_string())
     }
 
-    /// Computes a vector, and notes the digest of its model.
-    async fn embed(&self, picture: Vec<u8>) -> Result<Embedding, String> {
-        let embedded = self.0.embedder.embed_picture(picture).await;
-        let embedded = embedded.map_err(|error| match error {
-            EmbeddingError::Model(why) => format!("agent.references.model: {why}"),
-            other => other.to_string(),
-        });
-        lock(&self.0.problem).clone_from(&embedded.as_ref().err().cloned());
-        let embedded = embedded?;
-        let before = lock(&self.0.digest).replace(embedded.digest.clone());
-        if before.as_ref() != Some(&embedded.digest) {
-            tracing::info!(
-                model = embedded.model,
-                digest = embedded.digest,
-                "references: model"
-            );
+    /// The pictures of a set that have an embedding by the present model, `model`.
+    ///
+    /// # Errors
+    /// While another one waits for its embedding, or if all are left out.
+    fn comparable(&self, set: &str, model: &str) -> Result<Vec<Arc<ReferencePicture>>, String> {
+        let pictures = self.store().and_then(|store| store.set(set));
+        let pictures = pictures.map_err(|error| error.to_string())?;
+        let progress = self.progress();
+        let waiting = pictures.iter().filter(|p| progress.is_due(set, p)).count();
+        let show = format!("`watchkeeper reference show {set}` shows which, and why");
+        if waiting > 0 {
+            let count = pictures.len();
+            return Err(format!(
+                "{waiting} of {count} pictures of {set} wait for their embedding by {model}; {show}"
+            ));
         }
-        Ok(embedded)
+        let ready = pictures.into_iter().filter(|p| progress.is_ready(p));
+        let ready: Vec<_> = ready.collect();
+        match ready.is_empty() {
+            true => Err(format!(
+                "all pictures of {set} are damaged, or {model} refuses them; {show}"
+            )),
+            false => Ok(ready),
+        }
     }
 
-    /// Computes the vectors that are missing or of another model, until it is dropped.
+    /// Notes the present model. Returns whether it is another one than before.
+    fn set_model(&self, model: &str, digest: &str) -> bool {
+        let is_other = self.progress().set_model(digest);
+        if is_other {
+            tracing::info!(model, digest, "references: model");
+        }
+        is_other
+    }
+
+    /// Computes the embeddings that are missing or of another model, until it is dropped.
     pub async fn serve(&self) {
         loop {
-            let is_done = self.compute_all().await;
-            // A change that came meanwhile has stored its permit.
+            let pause = match self.embed_all().await {
+                true => MODEL_CHECK,
+                false => RETRY,
+            };
+            // A change that came meanwhile has stored its permit. The next pass begins either way.
             let changed = self.0.changed.notified();
-            match is_done {
-                true => changed.await,
-                false => {
-                    // Either way the next pass begins.
-                    tokio::time::timeout(RETRY, changed).await.ok();
-                }
-            }
+            tokio::time::timeout(pause, changed).await.ok();
         }
     }
 
-    /// One pass; returns whether every picture has its vector.
-    async fn compute_all(&self) -> bool {
+    /// One pass; returns whether no picture has to be tried again.
+    async fn embed_all(&self) -> bool {
         let Ok(store) = self.store() else {
             return true;
         };
+        let sets = store.sets();
+        self.progress().keep_only(&sets);
+        if sets.is_empty() {
+            return true;
+        }
+        if !self.learn_model().await {
+            return false;
+        }
         let mut is_done = true;
-        for (set, pictures) in store.sets() {
-            for picture in pictures {
-                if self.is_ready(&picture) {
-                    continue;
-                }
-                if let Err(why) = self.compute(&set, &picture).await {
-                    let file = picture.file;
-                    tracing::warn!(set, file, why, "references: no vector; tried again later");
-                    is_done = false;
-                }
+        for (set, picture) in self.due(&sets) {
+            let Err(failed) = self.embed(store, &set, &picture).await else {
+                self.progress().clear(&set, &picture.sha256);
+                continue;
+            };
+            let (file, is_refused, why) = (&picture.file, failed.is_refused, failed.why.clone());
+            if self.progress().note(&set, &picture.sha256, failed) {
+                tracing::warn!(set, file, is_refused, why, "references: no embedding");
+            }
+            is_done &= is_refused;
+            // A runtime that is away now fails for the others too.
+            if !is_refused && !self.learn_model().await {
+                return false;
             }
         }
-        // A digest that changed in the middle makes the first vectors old.
-        let is_ready = |p: &ReferencePicture| self.is_ready(p);
-        is_done && store.sets().values().flatten().all(is_ready)
+        is_done
     }
 
-    async fn compute(&self, set: &str, picture: &ReferencePicture) -> Result<(), String> {
-        let store = self.store().map_err(|error| error.to_string())?;
-        let content = store.content(set, &picture.sha256);
-        let content = content.map_err(|error| error.to_string())?;
-        let whole = picture::cut(&content, None).map_err(|error| error.to_string())?;
-        let Embedding {
-            model,
-            digest,
-            vector,
-        } = self.embed(whole).await?;
-        let vector = StoredVector {
-            model,
-            digest,
-            vector,
+    /// The pictures whose embedding is to be computed, with their sets.
+    fn due(&self, sets: &Sets) -> Vec<(String, Arc<ReferencePicture>)> {
+        let progress = self.progress();
+        let mut due = Vec::new();
+        for (set, pictures) in sets {
+            let pictures = pictures.iter().filter(|one| progress.is_due(set, one));
+            due.extend(pictures.map(|one| (set.clone(), Arc::clone(one))));
+        }
+        due
+    }
+
+    /// Asks the runtime for the present model. Returns whether there is one.
+    async fn learn_model(&self) -> bool {
+        let why = match self.0.embedder.model().await {
+            Ok(model) => {
+                self.set_model(&model.name, &model.digest);
+                return true;
+            }
+            Err(error) => in_words(error),
         };
-        let saved = store.save_vector(set, &picture.sha256, vector);
-        saved.map_err(|error| error.to_string())
+        if self.progress().set_away(why.clone()) {
+            tracing::warn!(why, "references: pictures wait for their embeddings");
+        }
+        false
+    }
+
+    async fn embed(
+        &self,
+        store: &Arc<ReferenceStore>,
+        set: &str,
+        picture: &ReferencePicture,
+    ) -> Result<(), NoEmbedding> {
+        let (name, sha256) = (set.to_owned(), picture.sha256.clone());
+        let from = Arc::clone(store);
+        let whole = blocking(move || {
+            let content = from.content(&name, &sha256)?;
+            Ok(picture::cut(&content, None)?)
+        });
+        let embedded = self.0.embedder.embed_picture(whole.await?).await;
+        let embedded = embedded.map_err(|error| NoEmbedding {
+            is_refused: matches!(error, EmbeddingError::Refused(_)),
+            why: in_words(error),
+        })?;
+        if self.set_model(&embedded.model, &embedded.digest) {
+            self.0.changed.notify_one();
+        }
+        let vector = StoredVector {
+            model: embedded.model,
+            digest: embedded.digest,
+            vector: embedded.vector,
+        };
+        let (name, sha256) = (set.to_owned(), picture.sha256.clone());
+        let to = Arc::clone(store);
+        blocking(move || to.save_vector(&name, &sha256, vector)).await
     }
 }
 
-/// The clean picture of an event: the object's bounding box where the event has one.
-async fn picture_of(runtime: &RuntimeClient, event: &Event) -> Result<Vec<u8>, String> {
-    let case = Case::of(event);
-    let media = case.picture().ok_or("the event has no picture")?;
-    let file = runtime.media(&media.id).await;
-    let file = file.map_err(|error| format!("cannot fetch its picture: {error}"))?;
-    let bbox = match &event.body {
-        EventBody::Rule(rule) => rule.bbox,
-        _ => None,
-    };
-    let cut = tokio::task::spawn_blocking(move || {
-        picture::check(&[&file])?;
-        picture::cut(&file, bbox)
-    });
-    let cut = cut
-        .await
-        .map_err(|died| format!("a thread of the agent panicked: {died}"))?;
-    cut.map_err(|error| error.to_string())
+/// Runs an access to the sets on a blocking thread.
+async fn blocking<T, F>(access: F) -> Result<T, NoEmbedding>
+where
+    T: Send + 'static,
+    F: FnOnce() -> Result<T, ReferenceError> + Send + 'static,
+{
+    use ReferenceError as E;
+    let done = spawn_blocking(access).await.map_err(|died| NoEmbedding {
+        why: died.to_string(),
+        is_refused: false,
+    })?;
+    done.map_err(|error| NoEmbedding {
+        why: error.to_string(),
+        is_refused: matches!(error, E::Damaged(_) | E::Picture(_) | E::Embedding { .. }),
+    })
 }
 
-/// The picture of record `seq`, as a chain would compare it.
-///
-/// # Errors
-/// A sentence, such as a record that is gone or has no picture.
-pub(crate) async fn picture_of_record(
-    runtime: &RuntimeClient,
-    seq: EventSeq,
-) -> Result<Vec<u8>, String> {
-    let before = EventSeq(seq.0.saturating_sub(1));
-    let page = runtime
-        .events(before, 1)
-        .await
-        .map_err(|error| error.to_string())?;
-    let event = page.into_iter().find_map(|record| match record {
-        JournalRecord::Known(event) if event.seq == seq => Some(event),
-        _ => None,
-    });
-    let event = event.ok_or_else(|| {
-        format!("there is no record {seq} in the journal; `watchkeeper events` lists what is there")
-    })?;
-    picture_of(runtime, &event).await
+/// Names the key that chooses the model where that is the cause.
+fn in_words(error: EmbeddingError) -> String {
+    match error {
+        EmbeddingError::Model(why) => format!("agent.references.model: {why}"),
+        other => other.to_string(),
+    }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests;

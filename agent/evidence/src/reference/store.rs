@@ -2,7 +2,8 @@
 //!
 //! - A picture is in its set once its `.json` is on stable storage; the `.img` comes before it.
 //! - Removing deletes the `.json` first. An `.img` without one is a leftover, which the next
-//!   change of its set deletes.
+//!   opening deletes, and the next removal in its set.
+//! - Readers never wait for the disk; one change at a time does.
 //! - At most [`MAX_SETS`] sets, [`MAX_PICTURES`] in a set and [`MAX_BYTES`] of all; a further
 //!   picture is refused.
 //! - A damaged `.json` is skipped and logged: its picture has to be added again.
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::EventSeq;
@@ -31,16 +32,16 @@ pub const MAX_SETS: usize = 64;
 pub const MAX_PICTURES: usize = 200;
 /// Most bytes of all pictures.
 pub const MAX_BYTES: u64 = 512 << 20;
-/// Most numbers of a vector.
+/// Most numbers of an embedding.
 const MAX_NUMBERS: usize = 8192;
 /// Longest name of a file that is kept, in characters.
 const MAX_FILE_NAME: usize = 120;
 
-/// A vector with the model that computed it.
+/// An embedding with the model that computed it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredVector {
     pub model: String,
-    /// Digest of model and preparation; only vectors of one digest are comparable.
+    /// Digest of model and preparation; only those of one digest are comparable.
     pub digest: String,
     pub vector: Vec<f32>,
 }
@@ -62,7 +63,7 @@ pub struct ReferencePicture {
 }
 
 /// Sets by name, each in the order in which its pictures were added.
-pub type Sets = BTreeMap<String, Vec<ReferencePicture>>;
+pub type Sets = BTreeMap<String, Vec<Arc<ReferencePicture>>>;
 
 /// Why a set can't be changed or read.
 #[derive(Debug, thiserror::Error)]
@@ -85,8 +86,18 @@ pub enum ReferenceError {
     Picture(#[from] PictureError),
     #[error("the reference sets could not be read at the agent's start: {0}")]
     Closed(String),
-    #[error("{}: the stored picture is damaged; remove it and add it again", .0.display())]
+    #[error("{}: the stored picture is damaged or missing; remove it and add it again", .0.display())]
     Damaged(PathBuf),
+    #[error(
+        "the embedding by {model} has {numbers} numbers; 1 to {MAX_NUMBERS} finite ones are kept; \
+         set agent.references.model to another model"
+    )]
+    Embedding { model: String, numbers: usize },
+    #[error(
+        "nothing was changed: the audit log can't be written: {0}; free space on its disk, or \
+         correct the permissions of its folder"
+    )]
+    Audit(io::Error),
     #[error("{}: {source}", .path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -95,6 +106,9 @@ pub enum ReferenceError {
 #[derive(Debug)]
 pub struct ReferenceStore {
     folder: PathBuf,
+    /// Held by a change until it is on stable storage.
+    changes: Mutex<()>,
+    /// Never held while a file is read or written.
     sets: Mutex<Sets>,
 }
 
@@ -125,7 +139,7 @@ pub fn read_sets(folder: &Path) -> io::Result<Sets> {
                         .file_stem()
                         .is_some_and(|stem| stem == &*picture.sha256) =>
                 {
-                    pictures.push(picture);
+                    pictures.push(Arc::new(picture));
                 }
                 _ => tracing::warn!(file = %file.display(), "references: skipped a damaged record"),
             }
@@ -160,19 +174,35 @@ fn at(path: &Path) -> impl Fn(io::Error) -> ReferenceError {
 }
 
 impl ReferenceStore {
-    /// Opens the sets in `folder`. Blocks, as all of it does.
+    /// Opens the sets in `folder`, and deletes what a killed run left there. Blocks, as all of it
+    /// does.
     ///
     /// # Errors
     /// When the folder can't be read.
     pub fn open(folder: PathBuf) -> Result<Self, ReferenceError> {
         let sets = read_sets(&folder).map_err(at(&folder))?;
-        let sets = Mutex::new(sets);
-        Ok(Self { folder, sets })
+        for set in entries(&folder).map_err(at(&folder))? {
+            let is_set = set
+                .file_name()
+                .is_some_and(|name| is_set_name(&name.to_string_lossy()));
+            if is_set && set.is_dir() {
+                remove_files(&set, is_leftover);
+            }
+        }
+        Ok(Self {
+            folder,
+            changes: Mutex::default(),
+            sets: Mutex::new(sets),
+        })
     }
 
     /// Ignores poisoning: a change is made on disk first, then here.
     fn lock(&self) -> MutexGuard<'_, Sets> {
         self.sets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin_change(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// All sets as they are now.
@@ -185,41 +215,38 @@ impl ReferenceStore {
     ///
     /// # Errors
     /// [`ReferenceError::UnknownSet`] with the names that there are.
-    pub fn set(&self, name: &str) -> Result<Vec<ReferencePicture>, ReferenceError> {
+    pub fn set(&self, name: &str) -> Result<Vec<Arc<ReferencePicture>>, ReferenceError> {
         let sets = self.lock();
         sets.get(name).cloned().ok_or_else(|| unknown(name, &sets))
     }
 
-    /// Adds a picture, durable on return. One that the set has is returned as it is.
+    /// Adds a picture, durable on return. One that the set has is returned as it is. `record`
+    /// writes the audit log before anything is changed.
     ///
     /// # Errors
-    /// If the name, the picture or a bound refuses it, or the disk.
+    /// If the name, the picture or a bound refuses it, `record`, or the disk.
     pub fn add(
         &self,
         set: &str,
         content: &[u8],
         new: ReferencePicture,
-    ) -> Result<ReferencePicture, ReferenceError> {
+        record: impl FnOnce(&ReferencePicture) -> io::Result<()>,
+    ) -> Result<Arc<ReferencePicture>, ReferenceError> {
         if !is_set_name(set) {
             return Err(ReferenceError::Name(set.chars().take(60).collect()));
         }
         picture::check(&[content])?;
-        let sha256 = hash_of(content);
-        let mut sets = self.lock();
-        let pictures = sets.get(set).map_or(&[][..], Vec::as_slice);
-        if let Some(known) = pictures.iter().find(|known| known.sha256 == sha256) {
-            return Ok(known.clone());
+        let added = ReferencePicture {
+            file: plain(&new.file),
+            bytes: content.len() as u64,
+            sha256: hash_of(content),
+            ..new
+        };
+        let _change = self.begin_change();
+        if let Some(known) = self.find_or_admit(set, &added)? {
+            return Ok(known);
         }
-        let bytes: u64 = sets.values().flatten().map(|picture| picture.bytes).sum();
-        if pictures.is_empty() && sets.len() >= MAX_SETS {
-            return Err(ReferenceError::TooManySets);
-        }
-        if pictures.len() >= MAX_PICTURES {
-            return Err(ReferenceError::TooManyPictures(set.to_owned()));
-        }
-        if bytes + content.len() as u64 > MAX_BYTES {
-            return Err(ReferenceError::TooManyBytes);
-        }
+        record(&added).map_err(ReferenceError::Audit)?;
         let folder = self.folder.join(set);
         make_private(&folder).map_err(at(&folder))?;
         for above in [Some(&*self.folder), self.folder.parent()]
@@ -228,17 +255,39 @@ impl ReferenceStore {
         {
             sync_folder(above).map_err(at(above))?;
         }
-        let path = folder.join(format!("{sha256}.img"));
+        let path = folder.join(format!("{}.img", added.sha256));
         replace(&path, content).map_err(at(&path))?;
-        let added = ReferencePicture {
-            file: plain(&new.file),
-            bytes: content.len() as u64,
-            sha256,
-            ..new
-        };
         self.write(set, &added)?;
-        sets.entry(set.to_owned()).or_default().push(added.clone());
+        let added = Arc::new(added);
+        let mut sets = self.lock();
+        sets.entry(set.to_owned())
+            .or_default()
+            .push(Arc::clone(&added));
         Ok(added)
+    }
+
+    /// Returns the picture if the set has it; else checks the bounds.
+    fn find_or_admit(
+        &self,
+        set: &str,
+        new: &ReferencePicture,
+    ) -> Result<Option<Arc<ReferencePicture>>, ReferenceError> {
+        let sets = self.lock();
+        let pictures = sets.get(set).map_or(&[][..], Vec::as_slice);
+        if let Some(known) = pictures.iter().find(|known| known.sha256 == new.sha256) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let bytes: u64 = sets.values().flatten().map(|picture| picture.bytes).sum();
+        if pictures.is_empty() && sets.len() >= MAX_SETS {
+            return Err(ReferenceError::TooManySets);
+        }
+        if pictures.len() >= MAX_PICTURES {
+            return Err(ReferenceError::TooManyPictures(set.to_owned()));
+        }
+        if bytes + new.bytes > MAX_BYTES {
+            return Err(ReferenceError::TooManyBytes);
+        }
+        Ok(None)
     }
 
     fn write(&self, set: &str, picture: &ReferencePicture) -> Result<(), ReferenceError> {
@@ -254,65 +303,85 @@ impl ReferenceStore {
     /// Reads a picture and compares it with its hash.
     ///
     /// # Errors
-    /// When it is damaged or can't be read.
+    /// [`ReferenceError::Damaged`], also when it is missing, or the disk fails.
     pub fn content(&self, set: &str, sha256: &str) -> Result<Vec<u8>, ReferenceError> {
         let path = self.folder.join(set).join(format!("{sha256}.img"));
-        let content = fs::read(&path).map_err(at(&path))?;
-        match hash_of(&content) == sha256 {
-            true => Ok(content),
-            false => Err(ReferenceError::Damaged(path)),
+        match fs::read(&path) {
+            Ok(content) if hash_of(&content) == sha256 => Ok(content),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(&path)(error)),
+            _ => Err(ReferenceError::Damaged(path)),
         }
     }
 
-    /// Stores the vector of a picture. Does nothing if it was removed meanwhile.
+    /// Stores the embedding of a picture. Does nothing if it was removed meanwhile.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// [`ReferenceError::Embedding`], or when the disk refuses.
     pub fn save_vector(
         &self,
         set: &str,
         sha256: &str,
         vector: StoredVector,
     ) -> Result<(), ReferenceError> {
-        let is_sound = (1..=MAX_NUMBERS).contains(&vector.vector.len())
-            && vector.vector.iter().all(|number| number.is_finite());
-        let mut sets = self.lock();
-        let picture = sets.get_mut(set).into_iter().flatten();
-        let picture = picture.into_iter().find(|picture| picture.sha256 == sha256);
-        if let (Some(picture), true) = (picture, is_sound) {
-            let changed = ReferencePicture {
-                vector: Some(vector),
-                ..picture.clone()
-            };
-            self.write(set, &changed)?;
-            *picture = changed;
+        let numbers = vector.vector.len();
+        let are_finite = vector.vector.iter().all(|number| number.is_finite());
+        if !(1..=MAX_NUMBERS).contains(&numbers) || !are_finite {
+            let model = vector.model;
+            return Err(ReferenceError::Embedding { model, numbers });
+        }
+        let _change = self.begin_change();
+        let pictures = self.lock().get(set).cloned().unwrap_or_default();
+        let mut numbered = pictures.iter().enumerate();
+        let Some((nth, known)) = numbered.find(|(_, known)| known.sha256 == sha256) else {
+            return Ok(());
+        };
+        let changed = ReferencePicture {
+            vector: Some(vector),
+            ..ReferencePicture::clone(known)
+        };
+        self.write(set, &changed)?;
+        // No other change came between.
+        if let Some(place) = self.lock().get_mut(set).and_then(|all| all.get_mut(nth)) {
+            *place = Arc::new(changed);
         }
         Ok(())
     }
 
-    /// Removes a picture by its file or the begin of its SHA-256, or the whole set. Returns how
-    /// many were removed.
+    /// Removes a picture by its file or the first characters of its SHA-256, or the whole set.
+    /// `record` writes the audit log before anything is changed. Returns how many were removed.
     ///
     /// # Errors
-    /// If there is no such set or picture, or the disk refuses; what was removed before stays so.
-    pub fn remove(&self, set: &str, wanted: Option<&str>) -> Result<usize, ReferenceError> {
-        let mut sets = self.lock();
-        let pictures = sets.get(set).ok_or_else(|| unknown(set, &sets))?;
+    /// If there is no such set or picture, if `record` fails, or the disk refuses; what was removed
+    /// before stays so.
+    pub fn remove(
+        &self,
+        set: &str,
+        wanted: Option<&str>,
+        record: impl FnOnce(&[Arc<ReferencePicture>]) -> io::Result<()>,
+    ) -> Result<usize, ReferenceError> {
+        let _change = self.begin_change();
+        let pictures = self.set(set)?;
         let doomed = match wanted {
-            None => pictures.clone(),
-            Some(wanted) => vec![find(set, pictures, wanted)?.clone()],
+            None => pictures,
+            Some(wanted) => vec![Arc::clone(find(set, &pictures, wanted)?)],
         };
+        record(&doomed).map_err(ReferenceError::Audit)?;
         let folder = self.folder.join(set);
         for picture in &doomed {
             let path = folder.join(format!("{}.json", picture.sha256));
             fs::remove_file(&path).map_err(at(&path))?;
             sync_folder(&folder).map_err(at(&folder))?;
+            let mut sets = self.lock();
             if let Some(left) = sets.get_mut(set) {
                 left.retain(|other| other.sha256 != picture.sha256);
             }
+            sets.retain(|_, pictures| !pictures.is_empty());
         }
-        sets.retain(|_, pictures| !pictures.is_empty());
-        remove_leftovers(&folder, sets.get(set).map_or(&[], Vec::as_slice));
+        let left = self.lock().get(set).cloned().unwrap_or_default();
+        remove_files(&folder, |file| {
+            let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+            !left.iter().any(|picture| picture.sha256 == stem)
+        });
         Ok(doomed.len())
     }
 }
@@ -320,9 +389,9 @@ impl ReferenceStore {
 /// Finds the picture of this file name, or whose SHA-256 begins so.
 fn find<'a>(
     set: &str,
-    pictures: &'a [ReferencePicture],
+    pictures: &'a [Arc<ReferencePicture>],
     wanted: &str,
-) -> Result<&'a ReferencePicture, ReferenceError> {
+) -> Result<&'a Arc<ReferencePicture>, ReferenceError> {
     let mut found = pictures.iter().filter(|picture| {
         picture.file == wanted || (wanted.len() >= 4 && picture.sha256.starts_with(wanted))
     });
@@ -334,21 +403,29 @@ fn find<'a>(
     }
 }
 
-/// Deletes files of pictures that are in no record, and a folder that is empty then.
-fn remove_leftovers(folder: &Path, pictures: &[ReferencePicture]) {
-    for file in entries(folder).unwrap_or_default() {
-        let stem = file
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if !pictures.iter().any(|picture| picture.sha256 == stem)
-            && let Err(error) = fs::remove_file(&file)
-        {
-            tracing::warn!(file = %file.display(), %error, "references: a leftover stays");
+/// Whether a killed run left this file: an `.img` without its `.json`, or one that was being
+/// written. The picture of a damaged `.json` is none.
+fn is_leftover(file: &Path) -> bool {
+    let has_ending = |wanted: &str| file.extension().is_some_and(|ending| ending == wanted);
+    match is_hidden(file) {
+        true => has_ending("tmp"),
+        false => has_ending("img") && !file.with_extension("json").exists(),
+    }
+}
+
+/// Deletes the files that are `doomed`, and a folder that is empty then.
+fn remove_files(folder: &Path, doomed: impl Fn(&Path) -> bool) {
+    let files = entries(folder).unwrap_or_default();
+    let mut left = files.len();
+    for file in files.into_iter().filter(|file| doomed(file)) {
+        match fs::remove_file(&file) {
+            Ok(()) => left -= 1,
+            Err(error) => {
+                tracing::warn!(file = %file.display(), %error, "references: a leftover stays");
+            }
         }
     }
-    if pictures.is_empty()
+    if left == 0
         && let Err(error) = fs::remove_dir(folder)
     {
         tracing::debug!(folder = %folder.display(), %error, "references: an empty folder stays");
@@ -377,119 +454,4 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
-    use std::io::Cursor;
-
-    use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
-    use watchkeeper_contract::time::TimeQuality;
-
-    use super::*;
-
-    fn png(shade: u8) -> Vec<u8> {
-        let mut bytes = Cursor::new(Vec::new());
-        let picture = RgbImage::from_pixel(8, 8, Rgb([shade; 3]));
-        DynamicImage::ImageRgb8(picture)
-            .write_to(&mut bytes, ImageFormat::Png)
-            .unwrap();
-        bytes.into_inner()
-    }
-
-    fn new(file: &str, unix_ms: i64) -> ReferencePicture {
-        ReferencePicture {
-            file: file.to_owned(),
-            sha256: String::new(),
-            bytes: 0,
-            added: Wall {
-                unix_ms,
-                quality: TimeQuality::Synced,
-            },
-            event: None,
-            vector: None,
-        }
-    }
-
-    fn vector(model: &str) -> StoredVector {
-        StoredVector {
-            model: model.to_owned(),
-            digest: "d".to_owned(),
-            vector: vec![0.6, 0.8],
-        }
-    }
-
-    #[test]
-    fn sets_survive_a_restart_with_their_vectors() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = dir.path().join(FOLDER);
-        let store = ReferenceStore::open(folder.clone()).unwrap();
-        let first = store.add("truck", &png(1), new("a.png", 2)).unwrap();
-        let second = store.add("truck", &png(2), new("b.png", 1)).unwrap();
-        let again = store.add("truck", &png(1), new("c.png", 3)).unwrap();
-        assert_eq!(again, first, "the same picture is in the set once");
-        store
-            .save_vector("truck", &first.sha256, vector("m"))
-            .unwrap();
-        let store = ReferenceStore::open(folder.clone()).unwrap();
-        let files = |store: &ReferenceStore| -> Vec<String> {
-            let pictures = store.set("truck").unwrap();
-            pictures.into_iter().map(|picture| picture.file).collect()
-        };
-        assert_eq!(files(&store), ["b.png", "a.png"]);
-        assert_eq!(store.set("truck").unwrap()[1].vector, Some(vector("m")));
-        assert_eq!(store.content("truck", &first.sha256).unwrap(), png(1));
-        assert_eq!(store.remove("truck", Some("a.png")).unwrap(), 1);
-        assert_eq!(store.remove("truck", Some(&second.sha256[..8])).unwrap(), 1);
-        let why = store.set("truck").unwrap_err().to_string();
-        assert!(why.contains("watchkeeper reference add"), "{why}");
-        assert!(!folder.join("truck").exists());
-    }
-
-    #[test]
-    fn killed_addition_leaves_no_picture_in_the_set() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = ReferenceStore::open(dir.path().to_owned()).unwrap();
-        store.add("truck", &png(1), new("a.png", 1)).unwrap();
-        // Killed between the picture and its record, and while the record was written.
-        for left in ["00.img", ".11.json.tmp"] {
-            fs::write(dir.path().join("truck").join(left), b"{").unwrap();
-        }
-        let store = ReferenceStore::open(dir.path().to_owned()).unwrap();
-        assert_eq!(store.set("truck").unwrap().len(), 1);
-        store.remove("truck", None).unwrap();
-        assert!(!dir.path().join("truck").exists(), "leftovers are gone");
-    }
-
-    #[test]
-    fn refusals_name_the_bound_and_the_picture() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = ReferenceStore::open(dir.path().to_owned()).unwrap();
-        for (set, content, why) in [
-            ("../up", png(1), "is no name of a set"),
-            ("truck", b"GIF89a".to_vec(), "neither JPEG, PNG nor WebP"),
-            ("truck", Vec::new(), "is empty"),
-        ] {
-            let refused = store
-                .add(set, &content, new("x", 1))
-                .unwrap_err()
-                .to_string();
-            assert!(refused.contains(why), "{refused}");
-        }
-        let added = store.add("truck", &png(1), new("x", 1)).unwrap();
-        let path = dir
-            .path()
-            .join("truck")
-            .join(format!("{}.img", added.sha256));
-        fs::write(&path, png(2)).unwrap();
-        let damaged = store.content("truck", &added.sha256);
-        assert!(
-            matches!(damaged, Err(ReferenceError::Damaged(_))),
-            "{damaged:?}"
-        );
-        for n in 2..=u8::try_from(MAX_PICTURES).unwrap() {
-            store.add("truck", &png(n), new("x", 1)).unwrap();
-        }
-        let full = store.add("truck", &png(255), new("x", 1)).unwrap_err();
-        assert!(matches!(full, ReferenceError::TooManyPictures(_)), "{full}");
-        let many = store.remove("truck", Some("x")).unwrap_err();
-        assert!(matches!(many, ReferenceError::Ambiguous { .. }), "{many}");
-    }
-}
+mod tests;

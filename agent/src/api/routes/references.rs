@@ -1,7 +1,9 @@
 //! Routes of reference pictures: sets that chains compare the picture of an event with.
 //!
-//! - A picture is acknowledged once it is durable; its vector follows.
-//! - What changes a set is in the audit log: sets decide about events.
+//! - A picture is acknowledged once it is durable; its embedding follows.
+//! - A change of a set is in the audit log before it is made: sets decide about events.
+
+use std::io;
 
 use axum::Json;
 use axum::body::{Body as HttpBody, to_bytes};
@@ -21,13 +23,14 @@ use watchkeeper_store::durable::is_disk_refusal;
 
 use crate::api::app::App;
 use crate::references::ReferenceService;
-use crate::references::service::{SetSummary, ShownPicture, picture_of_record};
+use crate::references::record_picture::{RecordPictureError, picture_of_record};
+use crate::references::service::{SetSummary, ShownPicture};
 
 /// Which pictures of a set.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct RemoveQuery {
-    /// Name of its file, or the begin of its SHA-256; default: all of the set.
+    /// Name of its file, or the first characters of its SHA-256; default: all of the set.
     picture: Option<String>,
 }
 
@@ -45,7 +48,7 @@ pub(super) struct RemovedPictures {
     removed: usize,
 }
 
-/// The sets, with the number of their pictures that have a vector.
+/// The sets, with the number of their pictures that have an embedding.
 #[utoipa::path(get, path = "/references", tag = "references",
     responses((status = 200, body = Vec<SetSummary>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<SetSummary>>, Refusal> {
@@ -96,7 +99,7 @@ pub(super) async fn add_event(
     let EventPicture { event } = body::read(body::json(body)?)?;
     let runtime = &app.shared.conversations.deps().client;
     let content = picture_of_record(runtime, event).await;
-    let content = content.map_err(|why| Refusal::invalid(why).at("event", event.to_string()))?;
+    let content = content.map_err(|error| no_picture(event, &error))?;
     let file = format!("event-{event}.jpg");
     add(&app, set, content, file, Some(event)).await.map(Json)
 }
@@ -110,17 +113,25 @@ pub(super) async fn delete(
     Path(set): Path<String>,
     UrlQuery(query): UrlQuery<RemoveQuery>,
 ) -> Result<Json<RemovedPictures>, Refusal> {
-    let of = set.clone();
     let picture = query.picture;
+    let audit = Audit::of(&app);
     let removed = access(&app, move |references| {
-        references.remove(&of, picture.as_deref())
+        let removed = references.remove(&set, picture.as_deref(), |doomed| {
+            let names = doomed
+                .iter()
+                .take(NAMED)
+                .map(|picture| picture.file.as_str());
+            let names: Vec<&str> = names.collect();
+            audit.record(&format!(
+                "removes {} pictures of the reference set {set}: {}{}",
+                doomed.len(),
+                names.join(", "),
+                if doomed.len() > NAMED { ", …" } else { "" },
+            ))
+        });
+        audit.record_failure(removed, &format!("not all pictures of {set} are removed"))
     });
     let removed = removed.await?;
-    audit(
-        &app,
-        format!("removed {removed} reference pictures of {set}"),
-    )
-    .await;
     Ok(Json(RemovedPictures { removed }))
 }
 
@@ -131,17 +142,17 @@ async fn add(
     file: String,
     event: Option<EventSeq>,
 ) -> Result<ShownPicture, Refusal> {
-    let name = set.clone();
+    let audit = Audit::of(app);
     let added = access(app, move |references| {
-        references.add(&name, &content, &file, event)
+        let added = references.add(&set, &content, &file, event, |new| {
+            let (file, sha256) = (&new.file, &new.sha256);
+            audit.record(&format!(
+                "adds {file} ({sha256}) to the reference set {set}"
+            ))
+        });
+        audit.record_failure(added, &format!("{file} is not added to {set}"))
     });
-    let added = added.await?;
-    let sentence = format!(
-        "added {} ({}) to the reference set {set}",
-        added.file, added.sha256
-    );
-    audit(app, sentence).await;
-    Ok(added)
+    added.await
 }
 
 /// Calls the service on a thread for files.
@@ -168,27 +179,92 @@ fn refused(error: &ReferenceError) -> Refusal {
         E::UnknownSet { .. } | E::UnknownPicture { .. } => {
             (StatusCode::NOT_FOUND, ProblemCode::NotFound)
         }
-        E::Io { source, .. } if is_disk_refusal(source) => {
+        E::Io { source, .. } | E::Audit(source) if is_disk_refusal(source) => {
             (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage)
         }
-        E::Closed(_) | E::Damaged(_) | E::Io { .. } => {
+        E::Closed(_) | E::Damaged(_) | E::Embedding { .. } | E::Audit(_) | E::Io { .. } => {
             (StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Storage)
         }
     };
     Refusal::new(status, code, sentence)
 }
 
-/// Records a change in the audit log.
-async fn audit(app: &App, sentence: String) {
-    let deps = app.shared.conversations.deps();
-    let trace = Trace::new(&deps.home, app.entrypoint.name()).with_audit_limits(deps.audit);
-    let recorded = tokio::task::spawn_blocking(move || {
-        trace.note_or_log(
-            Timestamp::now(),
-            "references",
-            json!({ "sentence": sentence }),
-        );
-    });
-    // A failure is logged; the change is made.
-    recorded.await.ok();
+/// Why a record has no picture for a set.
+fn no_picture(event: EventSeq, error: &RecordPictureError) -> Refusal {
+    use RecordPictureError as E;
+    let (status, code) = match error {
+        E::Runtime(error) if error.is_transient() => {
+            (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady)
+        }
+        E::Runtime(_) => (StatusCode::BAD_GATEWAY, ProblemCode::NotReady),
+        E::NoRecord(_) => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
+        E::NoPicture(_) => (
+            StatusCode::UNPROCESSABLE_ENTITY,
+            ProblemCode::InvalidRequest,
+        ),
+    };
+    let refusal = Refusal::new(status, code, error.to_string());
+    match error {
+        E::Runtime(_) => refusal,
+        E::NoRecord(_) | E::NoPicture(_) => refusal.at("event", event.to_string()),
+    }
+}
+
+/// Most files that an entry of the audit log names.
+const NAMED: usize = 10;
+
+/// The audit log, as a change of a set writes it. Blocks.
+struct Audit(Trace);
+
+impl Audit {
+    fn of(app: &App) -> Self {
+        let deps = app.shared.conversations.deps();
+        Self(Trace::new(&deps.home, app.entrypoint.name()).with_audit_limits(deps.audit))
+    }
+
+    /// Records what is about to be changed.
+    fn record(&self, sentence: &str) -> io::Result<()> {
+        let details = json!({ "sentence": sentence });
+        self.0.note(Timestamp::now(), "references", details)
+    }
+
+    /// Records that a change failed after it was recorded.
+    fn record_failure<T>(
+        &self,
+        done: Result<T, ReferenceError>,
+        what: &str,
+    ) -> Result<T, ReferenceError> {
+        if let Err(error @ ReferenceError::Io { .. }) = &done {
+            let details = json!({ "sentence": format!("{what}: {error}") });
+            self.0.note_or_log(Timestamp::now(), "references", details);
+        }
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_client::ClientError;
+
+    use super::*;
+
+    #[test]
+    fn record_without_a_picture_and_a_runtime_that_is_away_have_their_own_status() {
+        let away = ClientError::Timeout {
+            request: "GET /v1/events".to_owned(),
+            after: std::time::Duration::from_secs(1),
+        };
+        let broken = ClientError::Setup("no TLS".to_owned());
+        let seq = EventSeq(7);
+        for (error, status, is_of_event) in [
+            (RecordPictureError::Runtime(away), 503, false),
+            (RecordPictureError::Runtime(broken), 502, false),
+            (RecordPictureError::NoRecord(seq), 404, true),
+            (RecordPictureError::NoPicture("none".to_owned()), 422, true),
+        ] {
+            let problem = no_picture(seq, &error).0;
+            assert_eq!(problem.status, status, "{error}");
+            assert_eq!(problem.field.is_some(), is_of_event, "{error}");
+        }
+    }
 }

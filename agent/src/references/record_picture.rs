@@ -1,0 +1,70 @@
+//! The picture of an event, as a chain compares it.
+
+use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
+use watchkeeper_contract::event::{Event, EventBody};
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_evidence::picture;
+
+use crate::second_opinion::Case;
+
+/// Why there is no picture of a record.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordPictureError {
+    #[error("cannot ask the runtime: {0}")]
+    Runtime(#[from] ClientError),
+    #[error("there is no record {0} in the journal; `watchkeeper events` lists what is there")]
+    NoRecord(EventSeq),
+    /// The record has none, or one that is gone or can't be decoded.
+    #[error("{0}")]
+    NoPicture(String),
+}
+
+/// The clean picture of an event: the object's bounding box where the event has one.
+///
+/// # Errors
+/// [`RecordPictureError`], never [`RecordPictureError::NoRecord`].
+pub(super) async fn picture_of(
+    runtime: &RuntimeClient,
+    event: &Event,
+) -> Result<Vec<u8>, RecordPictureError> {
+    let none = |why: String| RecordPictureError::NoPicture(why);
+    let case = Case::of(event);
+    let media = case.picture();
+    let media = media.ok_or_else(|| none("the event has no picture".to_owned()))?;
+    let file = match runtime.media(&media.id).await {
+        Err(error) if error.is_not_found() => {
+            return Err(none("the picture of the event was deleted".to_owned()));
+        }
+        file => file?,
+    };
+    let bbox = match &event.body {
+        EventBody::Rule(rule) => rule.bbox,
+        _ => None,
+    };
+    let cut = tokio::task::spawn_blocking(move || {
+        picture::check(&[&file])?;
+        picture::cut(&file, bbox)
+    });
+    let cut = cut
+        .await
+        .map_err(|died| none(format!("a thread of the agent panicked: {died}")))?;
+    cut.map_err(|error| none(error.to_string()))
+}
+
+/// The picture of record `seq`, as a chain would compare it.
+///
+/// # Errors
+/// [`RecordPictureError`].
+pub(crate) async fn picture_of_record(
+    runtime: &RuntimeClient,
+    seq: EventSeq,
+) -> Result<Vec<u8>, RecordPictureError> {
+    let before = EventSeq(seq.0.saturating_sub(1));
+    let page = runtime.events(before, 1).await?;
+    let event = page.into_iter().find_map(|record| match record {
+        JournalRecord::Known(event) if event.seq == seq => Some(event),
+        _ => None,
+    });
+    let event = event.ok_or(RecordPictureError::NoRecord(seq))?;
+    picture_of(runtime, &event).await
+}
