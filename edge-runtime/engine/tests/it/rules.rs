@@ -1641,6 +1641,18 @@ fn wrong_chain_is_refused_with_its_field() {
     let many = |d: &mut DecideSpec| d.chain.extend((0..12).map(|nth| format!("table{nth}")));
     field(&many, "chain");
     field(&|d| d.chain[1] = "Members!".to_owned(), "chain[1]");
+    let sets = |names: &str| {
+        let source = format!("reference {names}");
+        move |d: &mut DecideSpec| d.chain[1].clone_from(&source)
+    };
+    assert_eq!(check(&sets("staff,suppliers")), Vec::<String>::new());
+    field(&sets("staff,staff"), "chain[1]");
+    field(&sets("a,b,c,d,e,f,g,h,i"), "chain[1]");
+    // Three good names that are too long for one source.
+    field(
+        &sets(&["a", "b", "c"].map(|of| of.repeat(40)).join(",")),
+        "chain[1]",
+    );
     field(&|d| d.chain.push("text".to_owned()), "chain[2]");
     field(&|d| d.chain.insert(0, "person".to_owned()), "chain[0]");
     field(&|d| d.chain = vec!["box".to_owned()], "chain");

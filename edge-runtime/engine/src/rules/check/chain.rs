@@ -51,9 +51,16 @@ impl Compiler<'_> {
             let is_name = !name.is_empty() && name.chars().all(is_word);
             let sets = reference_sets(name);
             let is_source = sets.as_deref().map_or(is_name, are_sets) && name != "reference";
-            if !is_source || name.len() > MAX_SOURCE_NAME {
+            if !is_source {
                 let message = "is no name of a source; write box, code, text, model, person, the \
-                               name of a look-up, or `reference NAME` with sets of pictures";
+                               name of a look-up, or `reference NAME` with 1 to 8 sets of pictures";
+                self.error(&field, name, message);
+            } else if name.len() > MAX_SOURCE_NAME {
+                let message = format!(
+                    "has {} characters, more than {MAX_SOURCE_NAME}; use shorter names, or fewer \
+                     sets in one source",
+                    name.len()
+                );
                 self.error(&field, name, message);
             }
             if !seen.insert(name) {
