@@ -21,9 +21,10 @@ use watchkeeper_config::{
     channels, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::{ClipMaterial, RuleSpec};
+use watchkeeper_contract::rule::{ClipMaterial, RuleSpec, reference_sets};
 use watchkeeper_contract::source::{Pace, SourceSpec};
 use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
+use watchkeeper_evidence::reference::likeness::Calibration;
 use watchkeeper_models::{MOTION, Zoo};
 
 use super::lookup_check;
@@ -57,13 +58,8 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     findings.errors.extend(archive::check(&config.archive));
     schedules::check(config, skipped, &mut findings);
     let zoo = Zoo::with_dirs(config.models.folders());
-    if let Some(model) = &config.archive.embedding
-        && let Err(problem) = embedding::choose(&zoo.list(), model)
-    {
-        let found = Some(model.clone());
-        let error = error("agent.archive.embedding", found, problem.to_string());
-        findings.errors.push(error);
-    }
+    findings.errors.extend(check_embedding(config, &zoo));
+    findings.errors.extend(check_references(config, &zoo));
     if let Some(model) = &config.models.default
         && let Err(problem) = model_facts(&zoo, model)
     {
@@ -90,6 +86,37 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         ));
     }
     findings
+}
+
+fn check_embedding(config: &Config, zoo: &Zoo) -> Option<ConfigError> {
+    let model = config.archive.embedding.as_ref()?;
+    let problem = embedding::choose(&zoo.list(), model).err()?.to_string();
+    Some(error(
+        "agent.archive.embedding",
+        Some(model.clone()),
+        problem,
+    ))
+}
+
+/// Checks `[agent.references]`, where a chain compares with reference pictures.
+fn check_references(config: &Config, zoo: &Zoo) -> Option<ConfigError> {
+    let rules = config
+        .pipelines
+        .iter()
+        .flat_map(|spec| spec.rules.iter().flatten());
+    let mut sources = rules.flat_map(|rule| rule.decide.iter().flat_map(|decide| &decide.chain));
+    sources.find(|source| reference_sets(source).is_some())?;
+    let wanted = &config.references;
+    match embedding::choose(&zoo.list(), &wanted.model) {
+        Err(problem) => {
+            let found = Some(wanted.model.clone());
+            Some(error("agent.references.model", found, problem.to_string()))
+        }
+        Ok(model) => {
+            let problem = Calibration::of(&model.name, wanted.min_likeness).err()?;
+            Some(error("agent.references.min_likeness", None, problem))
+        }
+    }
 }
 
 fn check_tls(config: &Config) -> Vec<ConfigError> {

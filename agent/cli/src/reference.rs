@@ -30,7 +30,8 @@ pub(super) async fn run(
                 report(&name, &added, out);
             }
             out.note(format!(
-                "vectors are being computed; `watchkeeper reference show {name}` says when"
+                "their embeddings are being computed; `watchkeeper reference show {name}` shows \
+                 which wait, and why"
             ));
         }
         ReferenceAction::List => {
@@ -102,7 +103,7 @@ fn set_line(set: &Value) -> String {
     let state = match (set["problem"].as_str(), ready == pictures) {
         (_, true) => "ready".to_owned(),
         (Some(why), false) => format!("{ready} ready; {why}"),
-        (None, false) => format!("{ready} ready, the others are being computed"),
+        (None, false) => format!("{ready} ready, the others wait for their embeddings"),
     };
     let (pictures, bytes) = (counted(pictures, "picture"), size(number("bytes")));
     format!("{name}  {pictures}, {bytes}, {state}")
@@ -113,9 +114,12 @@ fn picture_line(picture: &Value) -> String {
     let added = local_time(picture["added_ms"].as_i64().unwrap_or_default());
     let state = match (picture["ready"].as_bool(), picture["model"].as_str()) {
         (Some(true), Some(model)) => format!("ready by {model}"),
-        (_, Some(model)) => format!("by {model}, to be compared with the present model"),
-        (_, None) => "without a vector yet".to_owned(),
+        _ if picture["left_out"] == true => "left out".to_owned(),
+        (_, Some(model)) => format!("waits: its embedding is by {model}"),
+        (_, None) => "waits for its embedding".to_owned(),
     };
+    let why = picture["problem"].as_str().map(|why| format!("; {why}"));
+    let why = why.unwrap_or_default();
     let sha256: String = text("sha256").chars().take(12).collect();
-    format!("{sha256}  {}  {added}  {state}", text("file"))
+    format!("{sha256}  {}  {added}  {state}{why}", text("file"))
 }

@@ -1,5 +1,5 @@
-//! Reference pictures from end to end: the real runtime computes the vectors with a tiny network,
-//! whose vector is the mean of each colour.
+//! Reference pictures from end to end: the real runtime computes the embeddings with a tiny network,
+//! whose embedding is the mean of each colour.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -79,7 +79,7 @@ fn record(bench: &Bench, rule: &str, phase: &str) -> anyhow::Result<Value> {
 }
 
 fn wait_until_ready(bench: &Bench, set: &str) -> anyhow::Result<Vec<Value>> {
-    wait_up_to(LONG, &format!("the vectors of {set}"), || {
+    wait_up_to(LONG, &format!("the embeddings of {set}"), || {
         let pictures = reference(bench, &["show", set]).ok()?;
         pictures
             .iter()
@@ -167,7 +167,7 @@ fn event_is_compared_with_sets_and_a_missing_set_is_a_failure() -> anyhow::Resul
 }
 
 #[test]
-fn vectors_wait_for_the_runtime_and_say_why() -> anyhow::Result<()> {
+fn embeddings_wait_for_the_runtime_and_say_why() -> anyhow::Result<()> {
     let bench = bench()?;
     let _agent = bench.agent()?;
     wait_up_to(LONG, "the agent's API", || {
@@ -179,6 +179,10 @@ fn vectors_wait_for_the_runtime_and_say_why() -> anyhow::Result<()> {
         listed[0]["problem"].as_str().map(str::to_owned)
     })?;
     ensure!(problem.contains("runtime"), "{problem}");
+    let shown = reference(&bench, &["show", "blue"])?;
+    let why = shown[0]["problem"].as_str().unwrap_or_default();
+    ensure!(why.contains("runtime"), "{shown:#?}");
+    ensure!(shown[0]["left_out"] == false, "{shown:#?}");
     let _runtime = bench.runtime()?;
     wait_until_ready(&bench, "blue")?;
     let out = command(&bench, &["reference", "add", "blue", "source.json"])?;

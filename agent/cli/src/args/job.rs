@@ -24,7 +24,7 @@ pub enum JobAction {
     Refine(JobRefineArgs),
     /// Keep a job that is done as a template for later requests.
     Keep {
-        /// ID of the job, or the begin of it.
+        /// ID of the job, or the first characters of it.
         id: String,
         /// Name of the template [default: the first words of the request].
         #[arg(long = "as", value_name = "NAME")]
@@ -49,7 +49,7 @@ pub enum JobAction {
     List,
     /// Show a job, the result of one of its steps, or one value of that.
     Show {
-        /// ID of the job, or the begin of it.
+        /// ID of the job, or the first characters of it.
         id: String,
         /// Step whose result to show.
         step: Option<String>,
@@ -58,24 +58,24 @@ pub enum JobAction {
     },
     /// Go on with a job that was interrupted, failed or cancelled; done steps are not repeated.
     Resume {
-        /// ID of the job, or the begin of it.
+        /// ID of the job, or the first characters of it.
         id: String,
     },
     /// Ask a running job to end.
     Cancel {
-        /// ID of the job, or the begin of it.
+        /// ID of the job, or the first characters of it.
         id: String,
     },
     /// Remove a job with its log, its results and the files in its own folder.
     Delete {
-        /// ID of the job, or the begin of it.
+        /// ID of the job, or the first characters of it.
         id: String,
     },
     /// Remove old jobs beyond the bounds of the configuration (`[agent.job_limits]`).
     Prune,
     /// Print the trajectory of a job: state, action, result and reward of each attempt, as JSON.
     Export {
-        /// ID of the job, or the begin of it.
+        /// ID of the job, or the first characters of it.
         id: String,
     },
     /// List the tools of steps, or describe one.

@@ -14,13 +14,13 @@ pub enum ReferenceAction {
         /// JPEG, PNG or WebP files of at most 10 MiB.
         #[arg(required_unless_present = "event")]
         files: Vec<PathBuf>,
-        /// Number of a record with a picture: what its event is about is cut out; repeatable.
+        /// Number of a record with a picture: the object's bounding box is cut out; repeatable.
         #[arg(long, value_name = "NUMBER")]
         event: Vec<EventSeq>,
     },
     /// List the sets.
     List,
-    /// List the pictures of a set, and whether each has its vector.
+    /// List the pictures of a set, which of them wait for their embedding, and why.
     Show {
         /// Name of the set.
         name: String,
@@ -29,7 +29,7 @@ pub enum ReferenceAction {
     Remove {
         /// Name of the set.
         name: String,
-        /// Name of its file, or the begin of its SHA-256 [default: all of the set].
+        /// Name of its file, or the first characters of its SHA-256 [default: all of the set].
         pictures: Vec<String>,
     },
 }

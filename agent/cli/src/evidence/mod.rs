@@ -132,7 +132,7 @@ enum Subject {
     JobOfAgent,
 }
 
-/// Writes the bundle of the user's job with the ID `id`, or the begin of it.
+/// Writes the bundle of the user's job with the ID `id`, or the first characters of it.
 async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(), Failure> {
     let job = jobs_of_user()?.open(id)?;
     if job.is_running()? {

@@ -290,6 +290,35 @@ fn source_of_a_chain_that_can_never_answer_is_an_error() {
 }
 
 #[test]
+fn model_of_reference_pictures_is_checked_where_a_chain_compares_with_them() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/models");
+    let keys = |source: &str, references: &str| {
+        let report = check_text(&format!(
+            "[models]\ndir = {:?}\n[sources.s]\nuri = \"demo:\"\n\
+             [pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n\
+             [[pipelines.p.rules]]\nname = \"a\"\n\
+             when = {{ kind = \"crosses\", line = \"road\" }}\n\
+             decide = {{ chain = [\"box\", \"{source}\", \"person\"], \
+             text = \"$steps.detect.predictions\" }}\n\
+             [agent.references]\n{references}\n",
+            models.display().to_string()
+        ));
+        let all = report.errors.into_iter().chain(report.warnings);
+        all.filter(|error| error.key.contains("references"))
+            .map(|error| error.key)
+            .collect::<Vec<_>>()
+    };
+    let set = "reference staff";
+    let model = ["agent.references.model"];
+    assert_eq!(keys(set, "model = \"nothing\""), model);
+    assert_eq!(keys("text", "model = \"nothing\""), Vec::<String>::new());
+    let least = ["agent.references.min_likeness"];
+    assert_eq!(keys(set, "model = \"bright-look\""), least);
+    let both = "model = \"bright-look\"\nmin_likeness = 0.9";
+    assert_eq!(keys(set, both), Vec::<String>::new());
+}
+
+#[test]
 fn names_that_the_file_does_not_have_are_noted_for_schedules() {
     let report = check_text(
         "[sources.street]\nuri = \"demo:\"\n\
