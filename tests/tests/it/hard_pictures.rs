@@ -27,7 +27,7 @@ fn object_outside_the_region_of_interest_makes_no_event() -> anyhow::Result<()> 
 #[test]
 fn tiles_without_a_network_are_refused() -> anyhow::Result<()> {
     let (code, lines, errors) = run_json(&["demo:", "--model", "motion", "--tiles", "2x2"])?;
-    assert_eq!((code, lines.len()), (2, 0), "{errors}");
+    assert_eq!((code, lines.len()), (2, 1), "{errors}");
     assert!(errors.contains("--tiles needs a network"), "{errors}");
     Ok(())
 }
