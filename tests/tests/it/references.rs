@@ -1,5 +1,5 @@
-//! Reference pictures from end to end: the real runtime computes the embeddings with a tiny network,
-//! whose embedding is the mean of each colour.
+//! Reference pictures from end to end: the real runtime runs a tiny network, whose embedding is the
+//! mean of each colour.
 
 use std::path::Path;
 use std::process::{Command, Output};

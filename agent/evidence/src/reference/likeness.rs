@@ -1,4 +1,4 @@
-//! From vectors to an answer.
+//! From embeddings to an answer.
 //!
 //! | likeness (`mobilenet-v2-features`) | confidence |
 //! |---|---|
@@ -22,7 +22,7 @@ const MEASURED: &str = "mobilenet-v2-features";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration([(f64, f64); 3]);
 
-/// One reference picture with its vector.
+/// One reference picture with its embedding.
 #[derive(Debug, Clone, Copy)]
 pub struct Reference<'a> {
     /// Name of its set.
@@ -87,7 +87,7 @@ impl Calibration {
 }
 
 /// Compares `query`, of unit length, with the pictures of one or more sets. `model` made all
-/// vectors.
+/// embeddings.
 #[must_use]
 pub fn compare<'a>(
     query: &[f32],
@@ -99,7 +99,9 @@ pub fn compare<'a>(
     for reference in references {
         let Some(likeness) = cosine(query, reference.vector) else {
             let (set, file) = (reference.set, reference.file);
-            return SourceAnswer::failed(format!("{file} of {set} has a vector of another length"));
+            return SourceAnswer::failed(format!(
+                "{file} of {set} has an embedding of another length"
+            ));
         };
         let compared = Compared {
             reference,
