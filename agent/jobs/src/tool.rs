@@ -225,7 +225,7 @@ pub trait Tool: Send + Sync {
     }
 
     /// Returns what this box lacks for a call, in one sentence with the remedy. Values of `params`
-    /// that are known only at the run are `null`.
+    /// that are known only at the run are `null`. [`Self::run`] fails for the same reason.
     fn missing(&self, _params: &Map<String, Value>) -> Option<String> {
         None
     }

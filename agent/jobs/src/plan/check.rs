@@ -44,13 +44,26 @@ impl CheckedPlan {
 /// # Errors
 /// All faults, in the order of the steps.
 pub fn check(plan: Plan, tools: &Toolbox) -> Result<CheckedPlan, Vec<Fault>> {
+    check_parts(plan, tools, true)
+}
+
+/// Checks a plan as [`check`] does, but not what this box lacks: a step that needs it fails at the
+/// run, and a done step needs it no more.
+///
+/// # Errors
+/// Those of [`check`].
+pub(crate) fn check_without_box(plan: Plan, tools: &Toolbox) -> Result<CheckedPlan, Vec<Fault>> {
+    check_parts(plan, tools, false)
+}
+
+fn check_parts(plan: Plan, tools: &Toolbox, asks_box: bool) -> Result<CheckedPlan, Vec<Fault>> {
     let mut faults = Vec::new();
     match plan.steps.len() {
         0 => faults.push(Fault::new("steps", FaultKind::NoSteps)),
         n if n > MAX_STEPS => faults.push(Fault::new("steps", FaultKind::TooManySteps(n))),
         _ => {}
     }
-    let checker = Checker::new(&plan, tools);
+    let checker = Checker::new(&plan, tools, asks_box);
     let mut written = HashMap::new();
     for step in &plan.steps {
         checker.step(step, &mut faults);
@@ -109,6 +122,8 @@ pub(super) const STEP_NAME: &str =
 struct Checker<'a> {
     plan: &'a Plan,
     tools: &'a Toolbox,
+    /// Whether what this box lacks is a fault.
+    asks_box: bool,
     /// How many steps have a name, and the tool of the first one.
     steps: HashMap<&'a str, (usize, &'a Step)>,
     /// Results that are used, by the step that has them.
@@ -116,7 +131,7 @@ struct Checker<'a> {
 }
 
 impl<'a> Checker<'a> {
-    fn new(plan: &'a Plan, tools: &'a Toolbox) -> Self {
+    fn new(plan: &'a Plan, tools: &'a Toolbox, asks_box: bool) -> Self {
         let mut steps = HashMap::new();
         for step in &plan.steps {
             steps.entry(step.name.as_str()).or_insert((0, step)).0 += 1;
@@ -133,6 +148,7 @@ impl<'a> Checker<'a> {
         Self {
             plan,
             tools,
+            asks_box,
             steps,
             used,
         }
@@ -191,10 +207,8 @@ impl<'a> Checker<'a> {
                 faults.push(Fault::new(at, FaultKind::Missing));
             }
         }
-        let missing = self
-            .tools
-            .get(&call.tool)
-            .and_then(|tool| tool.missing(&scores::known_params(call, self.plan)));
+        let tool = self.tools.get(&call.tool).filter(|_| self.asks_box);
+        let missing = tool.and_then(|tool| tool.missing(&scores::known_params(call, self.plan)));
         faults.extend(missing.map(|why| Fault::new(at, FaultKind::Unequipped(why))));
         for (name, value) in &call.params {
             let at = format!("{at}.params.{name}");

@@ -29,6 +29,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub use anchor::anchor;
+pub(crate) use check::check_without_box;
 pub use check::{CheckedPlan, check};
 pub use difference::difference;
 pub use fault::{Fault, FaultKind};

@@ -92,13 +92,13 @@ steps:
 "#,
     );
     let expected = [
-        "steps.a.tool: no tool \"fly\"; there are list_pictures, measure_quality, find_duplicates, \
-         group, rank, select_best, filter, contact_sheet, album",
-        "steps.b.depends_on: no step \"z\"; there are a, b, c, c, d, e, Bad",
+        "steps.a.tool: no tool \"fly\"; there are album, contact_sheet, filter, find_duplicates, \
+         group, list_pictures, measure_quality, rank, select_best",
+        "steps.b.depends_on: no step \"z\"; there are Bad, a, b, c, d, e",
         "steps.b.depends_on: the step waits for itself",
         "steps.b.params.by: \"mood\" is not one of quality, sharpness, exposure, contrast, noise, \
          newest, oldest, largest, name",
-        "steps.b.params.x: no parameter \"x\"; there are pictures, by",
+        "steps.b.params.x: no parameter \"x\"; there are by, pictures",
         "steps.c: another step has this name; rename one",
         "steps.c.params.count: 0 is not an integer from 1 to 10000",
         "steps.c: another step has this name; rename one",
@@ -107,7 +107,7 @@ steps:
         "steps.d.params.by: no input \"by\"",
         "steps.d.params.pictures: \"${e.file}\" is not pictures of another step, such as \
          ${list.pictures}; it is a file name without folders",
-        "steps.e.params.from: no result \"sums\"; there are groups, pictures, count",
+        "steps.e.params.from: no result \"sums\"; there are count, groups, pictures",
         "steps.e.params.name: \"../x\" is not a file name without folders",
         "steps.Bad.name: \"Bad\" is not a name of 1 to 64 of a-z, 0-9, '-' and '_' that begins \
          with a letter and is not inputs",

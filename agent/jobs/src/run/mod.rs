@@ -2,10 +2,11 @@
 //!
 //! - `execution` decides which step runs when. It has no clock, thread or file.
 //! - `log` is the durable log of a job, and what it is resumed from.
-//! - `folder` lays a job out on disk, `outputs` what it writes. `state` says what is known of it,
-//!   `retention` bounds all.
+//! - `folder` lays a job out on disk, `outputs` what it writes, `claims` whose names those are.
+//!   `state` says what is known of it, `retention` bounds all.
 //! - `runner` ties them together.
 
+mod claims;
 mod error;
 mod execution;
 mod folder;

@@ -1,10 +1,8 @@
 //! Replaces the rest of a plan after a failed step; what is done stays.
 
-use std::collections::HashMap;
-
+use super::claims::claimed;
 use super::error::JobFolderError;
 use super::folder::{JobFolder, finished};
-use super::log::LogRecord;
 use crate::plan::{CheckedPlan, Plan, read};
 use crate::tool::{Kind, Toolbox};
 
@@ -15,7 +13,7 @@ pub enum RevisionError {
     Folder(#[from] JobFolderError),
     #[error("step {0} is done; leave it as it is")]
     DoneStep(String),
-    #[error("{name:?} was begun by step {step}, which is gone; choose another name")]
+    #[error("step {step} has left a part of {name:?}; choose another name")]
     Claimed { name: String, step: String },
 }
 
@@ -32,7 +30,7 @@ impl JobFolder {
     /// Checks that a plan can replace that of the job.
     ///
     /// # Errors
-    /// If a done step would change, or a step would write what a step that is gone has begun.
+    /// If a done step would change, or a step would write over what another one has left.
     pub fn check_revision(&self, plan: &CheckedPlan, tools: &Toolbox) -> Result<(), RevisionError> {
         let lines = self.log()?;
         let old = read(&self.info().plan).ok();
@@ -44,17 +42,11 @@ impl JobFolder {
                 return Err(RevisionError::DoneStep(done));
             }
         }
-        let claims: HashMap<&str, &str> = (lines.iter())
-            .filter_map(|line| match &line.record {
-                LogRecord::Claimed { step, name } => Some((name.as_str(), step.as_str())),
-                _ => None,
-            })
-            .collect();
+        let claims = claimed(&lines, &self.info().output);
         for step in &plan.plan().steps {
             for name in written(step.calls(), tools) {
-                let owner = claims.get(name.as_str());
-                if let Some(owner) = owner.filter(|owner| **owner != step.name) {
-                    let step = (*owner).to_owned();
+                let owner = claims.get(&name).filter(|owner| **owner != step.name);
+                if let Some(step) = owner.cloned() {
                     return Err(RevisionError::Claimed { name, step });
                 }
             }

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::claims::{claimed, is_begun};
 use super::error::JobFolderError;
 use super::execution::{AfterFailure, Ended, Execution, Start, StepState};
 use super::folder::{JobFolder, Jobs, RunLock, finished};
-use super::log::{JobLog, LogError, LogLine, LogRecord, StepResult};
+use super::log::{JobLog, LogError, LogRecord, StepResult};
 use crate::plan::reference::{self, Address, INPUTS, Reference};
-use crate::plan::{Call, CheckedPlan, Fault, Step, check, read};
+use crate::plan::{Call, CheckedPlan, Fault, Step, check_without_box, read};
 use crate::target::{part, remove};
 use crate::tool::{Context, Gauge, ToolError, ToolOutput, Toolbox};
 
@@ -31,7 +32,7 @@ pub enum RunError {
     Folder(#[from] JobFolderError),
     #[error(transparent)]
     JobLog(#[from] LogError),
-    #[error("the stored plan is no longer valid: {}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    #[error("the stored plan is no longer valid: {}", sentences(.0))]
     Plan(Vec<Fault>),
     #[error("step {step} can't be started: {source}")]
     Thread {
@@ -70,6 +71,7 @@ pub struct Runner {
     tools: Toolbox,
     jobs: Jobs,
     threads: usize,
+    leaves_failed_open: bool,
 }
 
 /// What a step's thread sends back.
@@ -92,7 +94,16 @@ impl Runner {
             tools,
             jobs,
             threads: threads.min(MAX_THREADS),
+            leaves_failed_open: false,
         }
+    }
+
+    /// Leaves the log of a failed job open for a caller that may revise its plan. The job counts as
+    /// interrupted until the caller records its end with [`JobFolder::end_unrun`].
+    #[must_use]
+    pub fn leave_failed_open(mut self) -> Self {
+        self.leaves_failed_open = true;
+        self
     }
 
     /// Runs a job, or resumes one that was interrupted, failed or cancelled: steps that are done
@@ -101,17 +112,25 @@ impl Runner {
     /// Blocks until it ends. `is_cancelled` is asked five times a second.
     ///
     /// # Errors
-    /// If another process runs it, its plan no longer fits the tools, or its log can't be written.
+    /// If another process runs it or its log can't be written. If its plan no longer fits the
+    /// tools, the job has failed.
     pub fn run(
         &self,
         job: &JobFolder,
         report: &mut dyn FnMut(JobEvent<'_>),
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Ended, RunError> {
-        let plan = read(&job.info().plan).map_err(RunError::Plan)?;
-        let plan = check(plan, &self.tools).map_err(RunError::Plan)?;
         let (lock, log, lines) = job.begin()?;
         log.append(LogRecord::Opened)?;
+        let plan = read(&job.info().plan).and_then(|plan| check_without_box(plan, &self.tools));
+        let plan = match plan {
+            Ok(plan) => plan,
+            Err(faults) => {
+                let how = Ended::Failed;
+                log.append(LogRecord::Ended { how })?;
+                return Err(RunError::Plan(faults));
+            }
+        };
         let mut execution = Execution::new(&plan);
         let mut results = HashMap::new();
         for (name, result) in finished(&lines) {
@@ -127,7 +146,7 @@ impl Runner {
             job,
             lock,
             log,
-            claims: Mutex::new(claimed(&lines)),
+            claims: Mutex::new(claimed(&lines, &job.info().output)),
             results: Mutex::new(results),
             cancelled: AtomicBool::new(false),
         };
@@ -137,7 +156,9 @@ impl Runner {
             shared.cancelled.store(true, Ordering::Relaxed);
             ended
         })?;
-        shared.log.append(LogRecord::Ended { how: ended })?;
+        if ended != Ended::Failed || !self.leaves_failed_open {
+            shared.log.append(LogRecord::Ended { how: ended })?;
+        }
         Ok(ended)
     }
 }
@@ -403,16 +424,19 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Removes what a step that failed has begun in the output folder. What the disk refuses stays
-    /// until the step is done again.
+    /// Removes what a step that failed has begun in the output folder, and frees the names. What
+    /// the disk refuses stays the step's until it is done again.
     fn remove_partial(&self, step: &str) {
         let output = &self.job.info().output;
-        let claims = lock(&self.claims);
-        for (name, _) in claims.iter().filter(|(_, owner)| *owner == step) {
+        lock(&self.claims).retain(|name, owner| {
+            if owner != step {
+                return true;
+            }
             for path in [part(output, name), output.join(name)] {
                 remove(&path).ok();
             }
-        }
+            is_begun(output, name)
+        });
     }
 
     fn log_skipped(&self, failed: &Step, execution: &Execution<'_>) -> Result<(), RunError> {
@@ -444,13 +468,9 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The names that steps have claimed, each with its step.
-fn claimed(log: &[LogLine]) -> HashMap<String, String> {
-    let claims = log.iter().filter_map(|line| match &line.record {
-        LogRecord::Claimed { step, name } => Some((name.clone(), step.clone())),
-        _ => None,
-    });
-    claims.collect()
+fn sentences(faults: &[Fault]) -> String {
+    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    faults.join("; ")
 }
 
 /// One value of a result.

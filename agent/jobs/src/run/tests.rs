@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::execution::{AfterFailure, Execution};
 use super::*;
-use crate::plan::{CheckedPlan, check, read};
+use crate::plan::{CheckedPlan, check, check_without_box, read};
 use crate::tool::{Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, Toolbox};
 
 /// Notes its calls, and fails as often as the test says.
@@ -114,6 +114,30 @@ impl Tool for Half {
     }
 }
 
+/// Needs what this box lacks.
+struct Lacking;
+
+const LACKS: &str = "no detector is installed; install one";
+
+impl Tool for Lacking {
+    fn spec(&self) -> &'static ToolSpec {
+        &ToolSpec {
+            name: "lacking",
+            about: "",
+            params: &[],
+            outputs: &[TEXT],
+        }
+    }
+
+    fn missing(&self, _: &Map<String, Value>) -> Option<String> {
+        Some(LACKS.to_owned())
+    }
+
+    fn run(&self, _: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
+        Err(ToolError::Permanent(LACKS.to_owned()))
+    }
+}
+
 struct Bench {
     dir: tempfile::TempDir,
     note: Arc<Note>,
@@ -129,6 +153,7 @@ impl Bench {
             Arc::clone(&note) as Arc<dyn Tool>,
             Arc::new(Wait),
             Arc::new(Half),
+            Arc::new(Lacking),
         ]);
         Self {
             runner: Runner::new(tools.clone(), Jobs::new(dir.path().join("jobs"))),
@@ -219,6 +244,95 @@ fn transient_failure_is_tried_again_and_a_permanent_one_is_not() {
     assert_eq!(calls.iter().filter(|call| *call == "alone").count(), 1);
     // What does not need the failed step is done.
     assert!(job.result("b").is_ok() && job.result("c").is_err());
+}
+
+/// A job whose plan a box accepted that had what this one lacks.
+fn of_an_equipped_box(bench: &Bench, steps: Value) -> JobFolder {
+    let plan = read(&json!({"name": "x", "steps": steps})).unwrap();
+    let plan = check_without_box(plan, &bench.tools).unwrap();
+    bench.jobs().create(&plan, "test", None).unwrap()
+}
+
+#[test]
+fn step_fails_with_what_the_box_lacks_and_a_done_one_needs_it_no_more() {
+    let bench = Bench::new();
+    let steps = json!([
+        {"name": "find", "tool": "lacking"},
+        {"name": "after", "tool": "note", "params": {"text": "${find.text}"}},
+    ]);
+    let job = of_an_equipped_box(&bench, steps.clone());
+    assert_eq!(bench.run(&job), Ended::Failed);
+    assert_eq!(job.summary().unwrap().state, JobState::Failed);
+    let log = serde_json::to_string(&job.log().unwrap()).unwrap();
+    assert!(log.contains(LACKS), "{log}");
+    let job = of_an_equipped_box(&bench, steps);
+    let (lock, log, _) = job.begin().unwrap();
+    let values = Map::from_iter([("text".to_owned(), json!("found"))]);
+    let result = StepResult {
+        sha256: job.store("find", &values).unwrap(),
+        summary: String::new(),
+        files: Vec::new(),
+    };
+    let step = "find".to_owned();
+    log.append(LogRecord::Finished { step, result }).unwrap();
+    drop((lock, log));
+    assert_eq!(bench.run(&job), Ended::Done);
+    assert_eq!(bench.calls(), ["found"]);
+}
+
+#[test]
+fn job_whose_plan_no_longer_fits_the_tools_has_failed() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    let fewer = Runner::new(Toolbox::new(Vec::new()), bench.jobs());
+    let error = fewer.run(&job, &mut |_| {}, &|| false).unwrap_err();
+    assert!(error.to_string().contains("no tool \"note\""), "{error}");
+    let summary = job.summary().unwrap();
+    assert_eq!(summary.state, JobState::Failed);
+    assert_eq!(bench.run(&job), Ended::Done, "a person may resume it");
+}
+
+#[test]
+fn failed_job_that_may_be_revised_is_open_until_its_end_is_recorded() {
+    let bench = Bench::new();
+    bench.fail("c", &[permanent()]);
+    let job = bench.create(chain());
+    let runner = Runner::new(bench.tools.clone(), bench.jobs()).leave_failed_open();
+    let ended = runner.run(&job, &mut |_| {}, &|| false).unwrap();
+    assert_eq!(ended, Ended::Failed);
+    assert_eq!(job.summary().unwrap().state, JobState::Interrupted);
+    job.end_unrun(ended).unwrap();
+    assert_eq!(job.summary().unwrap().state, JobState::Failed);
+}
+
+#[test]
+fn name_of_a_failed_step_is_free_once_nothing_of_it_is_left() {
+    let bench = Bench::new();
+    let steps = |name: &str| json!([{"name": name, "tool": "half"}]);
+    let mut job = bench.create(steps("old"));
+    assert_eq!(bench.run(&job), Ended::Failed);
+    let output = job.info().output.clone();
+    assert!(!output.join("whole.txt").exists());
+    job.revise(&bench.plan(steps("new")), &bench.tools).unwrap();
+    assert_eq!(bench.run(&job), Ended::Failed);
+    let claims = |job: &JobFolder| {
+        let log = job.log().unwrap().into_iter();
+        let claims = log.filter_map(|line| match line.record {
+            LogRecord::Claimed { step, name } => Some((step, name)),
+            _ => None,
+        });
+        claims.filter(|(step, _)| step == "new").count()
+    };
+    assert_eq!(claims(&job), 2, "both names are of the new step");
+    // What an interrupted step has left is its own.
+    let (lock, log, _) = job.begin().unwrap();
+    let (step, name) = ("gone".to_owned(), "whole.txt".to_owned());
+    log.append(LogRecord::Claimed { step, name }).unwrap();
+    drop((lock, log));
+    fs::write(output.join("whole.txt"), "x").unwrap();
+    assert_eq!(bench.run(&job), Ended::Failed);
+    let why = serde_json::to_string(job.log().unwrap().last_chunk::<2>().unwrap()).unwrap();
+    assert!(why.contains("step gone writes whole.txt too"), "{why}");
 }
 
 #[test]
