@@ -66,7 +66,7 @@ impl Tool for ContactSheet {
         let groups = from.into_groups("");
         let pictures: Vec<_> = groups.iter().flat_map(|group| &group.pictures).collect();
         if pictures.is_empty() {
-            return nothing(context);
+            return nothing(file, context);
         }
         let captioned = groups.iter().flat_map(|group| {
             let heading = match group.name.as_str() {
@@ -145,7 +145,7 @@ impl Tool for Album {
         let groups = from.into_groups("pictures");
         let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
         if number == 0 {
-            return nothing(context);
+            return nothing(name, context);
         }
         context.expect(number);
         let target = context.target(&name)?;
@@ -173,13 +173,12 @@ impl Tool for Album {
 }
 
 /// The outcome without pictures. Nothing is written: an empty page looks like a result. A schedule
-/// runs on days without a picture too, so its job is done then.
-fn nothing(context: &Context<'_>) -> Result<ToolOutput, ToolError> {
+/// runs on days without a picture too, so its job is done then; steps that use the name go on.
+fn nothing(name: String, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
     match context.is_scheduled {
         true => Ok(ToolOutput {
-            values: Map::from_iter([("count".to_owned(), Value::from(0))]),
-            summary: "no picture matched".to_owned(),
             files: Vec::new(),
+            ..written(name, 0, "no picture matched".to_owned())
         }),
         false => Err(ToolError::Permanent(
             "no picture matched, so there is nothing to show".to_owned(),
