@@ -248,7 +248,7 @@ fn hash_of(text: &str) -> String {
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use watchkeeper_contract::time::TimeQuality;
-    use watchkeeper_store::{FaultyStore, MemoryStore};
+    use watchkeeper_store::{FaultyStore, MAX_VALUE_BYTES, MemoryStore};
 
     use super::*;
 
@@ -438,9 +438,13 @@ mod tests {
         assert_eq!(of(0), None, "the oldest is gone, with its text");
         assert_eq!(of(1), some("same", 1));
         assert_eq!(open(&store).starts.lock().kept.len(), MAX_STARTS);
-        let large = "x".repeat(usize::try_from(MAX_BYTES).unwrap());
-        definitions.add(start("gate", "c", 1), &large).unwrap();
-        assert_eq!(definitions.starts.lock().kept.len(), 1);
+        // Six of the largest texts are over the limit of bytes, five are not.
+        let large = "x".repeat(MAX_VALUE_BYTES - 1);
+        for n in 1..=6 {
+            let text = format!("{n}{large}");
+            definitions.add(start("gate", "c", n), &text).unwrap();
+        }
+        assert_eq!(definitions.starts.lock().kept.len(), 5);
         assert_eq!(of(1), None);
     }
 }
