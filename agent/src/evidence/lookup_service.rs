@@ -1,6 +1,7 @@
 //! The look-ups of this agent: opened once, and shared by chains, conversations and the API.
 //!
-//! - So all of them count against one rate and read one cache.
+//! - Chains, conversations and the API share one rate and one cache. They run on several event
+//!   loops, so no connection outlives its request.
 
 use std::sync::Arc;
 

@@ -90,7 +90,8 @@ impl HttpSource {
             .no_proxy()
             .redirect(redirect::Policy::none())
             .timeout(config.timeout)
-            .pool_max_idle_per_host(1)
+            // A connection belongs to the event loop that opened it, and several loops ask.
+            .pool_max_idle_per_host(0)
             .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
         if !config.may_be_private {
             builder = builder.dns_resolver(Arc::new(PublicResolver));

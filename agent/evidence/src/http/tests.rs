@@ -46,27 +46,34 @@ impl Service {
 
     fn config(&self) -> HttpLookup {
         HttpLookup {
-            value: LookupValue::Read,
             url: format!("http://127.0.0.1:{}/plates/{{value}}?k=1", self.port),
-            is_post: false,
-            body: None,
-            headers: BTreeMap::new(),
-            answer: Extraction {
-                pointer: "/status".to_owned(),
-                kind: AnswerKind::Choice(vec!["active".to_owned(), "blocked".to_owned()]),
-                expect: vec!["active".to_owned()],
-            },
-            confidence: 0.95,
-            confidence_at: None,
-            cache_for: Duration::from_secs(60),
-            cache_entries: 10,
-            per_minute: 60,
-            tries: 3,
-            timeout: Duration::from_secs(2),
-            max_bytes: 1000,
-            may_be_private: true,
-            ca_file: None,
+            ..offline()
         }
+    }
+}
+
+fn offline() -> HttpLookup {
+    HttpLookup {
+        value: LookupValue::Read,
+        url: String::new(),
+        is_post: false,
+        body: None,
+        headers: BTreeMap::new(),
+        answer: Extraction {
+            pointer: "/status".to_owned(),
+            kind: AnswerKind::Choice(vec!["active".to_owned(), "blocked".to_owned()]),
+            expect: vec!["active".to_owned()],
+        },
+        confidence: 0.95,
+        confidence_at: None,
+        cache_for: Duration::from_secs(60),
+        cache_entries: 10,
+        per_minute: 60,
+        tries: 3,
+        timeout: Duration::from_secs(2),
+        max_bytes: 1000,
+        may_be_private: true,
+        ca_file: None,
     }
 }
 
@@ -266,4 +273,43 @@ fn value_never_changes_the_host() {
         fill_json("{\"v\": \"{value}\"}", "a\"b\\"),
         r#"{"v": "a\"b\\"}"#
     );
+}
+
+/// Answers like [`ACTIVE`] and keeps its connections open.
+fn start_keeping() -> u16 {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        while let Ok((mut stream, _)) = listener.accept() {
+            std::thread::spawn(move || {
+                let answer = "HTTP/1.1 200 OK\r\ncontent-length: 19\r\n\r\n{\"status\":\"active\"}";
+                while stream.read(&mut [0; 8192]).is_ok_and(|size| size > 0) {
+                    stream.write_all(answer.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn loop_that_stands_still_delays_no_other() {
+    let config = HttpLookup {
+        url: format!("http://127.0.0.1:{}/{{value}}", start_keeping()),
+        tries: 1,
+        ..offline()
+    };
+    let source = HttpSource::new(config).unwrap();
+    let new_loop = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap()
+    };
+    let (first, second) = (new_loop(), new_loop());
+    let answer = first.block_on(source.look_up("A"));
+    assert_eq!(confidence(&answer), Some(0.95), "{answer:?}");
+    // Nothing drives the first loop from here on.
+    let answer = second.block_on(source.look_up("B"));
+    assert_eq!(confidence(&answer), Some(0.95), "{answer:?}");
+    drop(first);
 }
