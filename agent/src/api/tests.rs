@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use watchkeeper_http::closed;
 
@@ -206,4 +206,36 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
     closed(handle.over()).await;
     let waits = here.all.deps().waiting().list(now).expect("read");
     assert!(waits.is_empty(), "the proposal is still pending");
+}
+
+/// On a full disk, for instance, the record of the actions can't be deleted.
+#[tokio::test]
+async fn yes_to_actions_can_be_repeated_after_the_disk_refused_it() {
+    let here = here(Bounds::default());
+    let operation = json!({"operation": "verb", "parameters": {"verb": "destroy",
+        "selection": {"collection": "research"}}});
+    let actions = json!({"actions": [{"action": "archive", "operation": operation}]});
+    let actions = serde_json::from_value(actions).expect("actions");
+    let now = jiff::Timestamp::now();
+    let shown = ShownProposal::from_actions(actions, now);
+    let by = Requester {
+        entrypoint: Entrypoint::Local,
+        conversation: "c1".to_owned(),
+    };
+    let waiting = || here.all.deps().waiting();
+    let socket = here.dir.path().join("none.sock");
+    let kept = waiting().keep(&socket, &shown, Some(by), now);
+    let id = kept.expect("kept");
+    let handle = here.all.find("c1", Entrypoint::Local).expect("reopened");
+    // A folder in place of the lock lets nobody change the file.
+    let lock = here.dir.path().join("home/waiting.lock");
+    std::fs::remove_file(&lock).expect("a lock");
+    std::fs::create_dir(&lock).expect("a folder");
+    let types = said(&here.all, &handle, Message::about(&id, "yes")).await;
+    assert_eq!(types, ["heard", "failure", "end"]);
+    std::fs::remove_dir(&lock).expect("the folder");
+    assert_eq!(waiting().list(now).expect("read").len(), 1);
+    said(&here.all, &handle, Message::about(&id, "yes")).await;
+    let left = waiting().list(now).expect("read");
+    assert!(left.is_empty(), "the yes was not taken: {left:?}");
 }

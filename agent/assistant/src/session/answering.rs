@@ -49,8 +49,11 @@ impl Session {
         if before.is_some() && is_another && !is_answer {
             self.report_note("the previous proposal is dropped");
         }
-        if is_another {
-            self.remove_pending(matches!(reply, Reply::Apply(_)))?;
+        if is_another && let Err(error) = self.remove_pending(matches!(reply, Reply::Apply(_))) {
+            if let Some(before) = before.filter(|_| self.pending_id().is_some()) {
+                self.conversation = SessionState::from_shown(before.clone());
+            }
+            return Err(error);
         }
         let out = Arc::clone(&self.deps.out);
         match reply {
@@ -96,6 +99,9 @@ impl Session {
 
     /// Deletes a proposal that no longer waits. One that was just confirmed here and is missing was
     /// confirmed elsewhere.
+    ///
+    /// # Errors
+    /// For a confirmed one. If it could not be deleted, it keeps its id and still waits.
     pub(super) fn remove_pending(&mut self, is_confirmed: bool) -> Result<(), Error> {
         let socket = self.deps.client.socket().to_path_buf();
         let Some(store) = &mut self.store else {
@@ -106,7 +112,10 @@ impl Session {
         };
         match store.pending.take(&id, &socket, Timestamp::now()) {
             Ok(_) => Ok(()),
-            Err(error) if is_confirmed => Err(error.into()),
+            Err(error) if is_confirmed => {
+                store.id = matches!(error, PendingError::Io { .. }).then_some(id);
+                Err(error.into())
+            }
             // It may have expired.
             Err(PendingError::Unknown { .. }) => Ok(()),
             Err(error) => {

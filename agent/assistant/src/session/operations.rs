@@ -5,6 +5,7 @@
 //!   what was shown, within an hour. The yes is in the audit log before anything is done.
 //! - With a proposal store, actions are on disk before they are shown, and deleted there before
 //!   they run: after a crash they wait still or were begun, and never run twice.
+//! - Actions on a collection are of all entries that it has at the yes, not when they were shown.
 //! - Any other text drops what waits.
 
 use std::sync::{Arc, PoisonError};
@@ -168,7 +169,11 @@ impl Session {
         };
         let is_yes = yes_or_no(text);
         let is_confirmed = is_yes == Some(true) && waiting.is_fresh(Timestamp::now());
-        self.remove_pending(is_confirmed)?;
+        if let Err(error) = self.remove_pending(is_confirmed) {
+            // One that could not be deleted still waits, so that the yes can be repeated.
+            self.waiting_actions = self.pending_id().is_some().then_some(waiting);
+            return Err(error);
+        }
         match is_yes {
             Some(true) if !is_confirmed => Err(Error::input(
                 "this waited for more than an hour, so nothing was done; ask again",
