@@ -1,8 +1,8 @@
 //! Pending proposals over HTTP: list, show, confirm and reject them.
 //!
 //! Invariant: confirmation and rejection are messages in the proposal's conversation, which is
-//! reopened if needed. So the proposal is compared with the present configuration, and the
-//! conversation's followers see the result.
+//! reopened if needed. So a change of the configuration is compared with the present one, and the
+//! conversation's followers see the result. Actions on archive and jobs are compared with nothing.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -66,8 +66,10 @@ pub(super) struct ProposalDetails {
     #[serde(flatten)]
     proposal: Proposal,
     /// Whether it would now do something else than when it was shown. A confirmation then shows it
-    /// again and changes nothing.
-    changed: bool,
+    /// again and changes nothing. Absent for actions on archive and jobs: they do what they name,
+    /// such as destroy all entries that a collection has at the confirmation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changed: Option<bool>,
     /// What it would do: `changes`, the engine's `checks`, the `difference` to what runs, what was
     /// understood, assumed and left out. For actions on archive and jobs, `actions`. Absent if the
     /// request has no meaning any more.
@@ -119,7 +121,7 @@ pub(super) async fn get(
     if let Some(actions) = &kept.shown.actions {
         return Ok(Json(ProposalDetails {
             proposal: Proposal::from_pending(&kept).ok_or_else(|| none(&id))?,
-            changed: false,
+            changed: None,
             offer: Some(json!({ "actions": actions.actions })),
         }));
     }
@@ -137,7 +139,7 @@ pub(super) async fn get(
     let proposal = Proposal::from_pending(&kept).ok_or_else(|| none(&id))?;
     Ok(Json(ProposalDetails {
         proposal,
-        changed: !is_same,
+        changed: Some(!is_same),
         offer: offer.map(|offer| offer.to_json()),
     }))
 }
