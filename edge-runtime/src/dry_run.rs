@@ -87,9 +87,7 @@ pub fn run(
     let frames_taken = take_frames(&mut run, &frames, footage.as_ref(), &mut report, is_gone)?;
     drop(frames);
     if frames_taken == 0 {
-        let why = report.ended.unwrap_or_default();
-        let detail = format!("source {:?} delivers no frame: {why}", spec.source.as_str());
-        return Err(Problem::new(503, ProblemCode::NotReady, detail));
+        return Err(no_frame(request, &report.ended.unwrap_or_default()));
     }
     add_events(&mut report, run.finish(&mut EventId::generate));
     report.results = run.results();
@@ -97,6 +95,17 @@ pub fn run(
     report.results.events = report.events.len() as u64 + report.more_events;
     report.warnings = run.warnings().to_vec();
     Ok(report)
+}
+
+/// The problem of a trial without any frame: of the file where the request names one.
+fn no_frame(request: &DryRun, why: &str) -> Problem {
+    if let Some(file) = &request.file {
+        let detail = format!("it delivers no frame: {why}; name a video or a folder of pictures");
+        return Problem::new(422, ProblemCode::InvalidRequest, detail).at("file", file.clone());
+    }
+    let source = request.pipeline.source.as_str();
+    let detail = format!("source {source:?} delivers no frame: {why}");
+    Problem::new(503, ProblemCode::NotReady, detail)
 }
 
 /// Runs frames until the end of the trial, records why it ended early, and returns their number.

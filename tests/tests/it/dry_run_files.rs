@@ -79,7 +79,10 @@ fn dry_run_reads_allowed_files_as_the_camera_and_no_others() -> anyhow::Result<(
     let tall = folder.join("tall.jpg");
     RgbImage::new(height, width).save(&tall)?;
     symlink("/etc/passwd", folder.join("link.mp4"))?;
+    let text = folder.join("text.mp4");
+    fs::write(&text, "no video")?;
     for (file, why) in [
+        (text, "it delivers no frame: "),
         (tall, "use footage of this camera"),
         (folder.join("link.mp4"), "runtime.dry_run_roots"),
         (folder.join("../watchkeeper.toml"), "runtime.dry_run_roots"),
