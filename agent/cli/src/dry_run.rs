@@ -8,6 +8,7 @@ use super::exit::Failure;
 use super::output::Output;
 use super::pipeline_file::read_definition;
 use watchkeeper_assistant::reviews::verdict_name;
+use watchkeeper_assistant::wording::counted;
 
 pub(super) async fn run(
     args: PipelineTryArgs,
@@ -34,8 +35,11 @@ pub(super) async fn run(
 fn describe(report: &DryRunReport) -> String {
     let results = &report.results;
     let mut lines = vec![format!(
-        "{:.1} s of video, {} frames, {} tracks, {} events",
-        results.source_s, results.frames, results.tracks, results.events
+        "{:.1} s of video, {}, {}, {}",
+        results.source_s,
+        counted(results.frames, "frame"),
+        counted(results.tracks, "track"),
+        counted(results.events, "event")
     )];
     lines.extend(report.ended.iter().map(|why| format!("ended early: {why}")));
     let counts = results.lines.iter();
@@ -43,7 +47,8 @@ fn describe(report: &DryRunReport) -> String {
         counts.map(|(name, line)| format!("line {name}: {} in, {} out", line.r#in, line.out)),
     );
     let zones = results.zones.iter();
-    lines.extend(zones.map(|(name, zone)| format!("zone {name}: {} visits", zone.count)));
+    lines
+        .extend(zones.map(|(name, zone)| format!("zone {name}: {}", counted(zone.count, "visit"))));
     lines.extend(report.events.iter().map(|event| {
         let (rule, reason) = (&event.event.rule, &event.event.reason);
         let at = event.event.pts_s;
@@ -53,13 +58,14 @@ fn describe(report: &DryRunReport) -> String {
         )
     }));
     if report.more_events > 0 {
-        lines.push(format!("and {} more events", report.more_events));
+        lines.push(format!("and {}", counted(report.more_events, "more event")));
     }
     let failed = results.step_errors.iter();
     lines.extend(failed.map(|(step, error)| {
         format!(
-            "step {step} failed {} times: {}",
-            error.count, error.message
+            "step {step} failed {}: {}",
+            counted(error.count, "time"),
+            error.message
         )
     }));
     lines.extend(
@@ -69,4 +75,35 @@ fn describe(report: &DryRunReport) -> String {
             .map(|w| format!("warning: {}", w.message)),
     );
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_contract::pipeline::{PipelineResults, StepError};
+
+    use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let error = StepError {
+            count: 1,
+            message: "m".to_owned(),
+        };
+        let report = DryRunReport {
+            results: PipelineResults {
+                frames: 1,
+                tracks: 1,
+                events: 2,
+                step_errors: [("s".to_owned(), error)].into(),
+                ..PipelineResults::default()
+            },
+            more_events: 1,
+            ..DryRunReport::default()
+        };
+        assert_eq!(
+            describe(&report),
+            "0.0 s of video, 1 frame, 1 track, 2 events\nand 1 more event\n\
+             step s failed 1 time: m"
+        );
+    }
 }
