@@ -591,7 +591,10 @@ fn identifier_looks_up_within_cache_and_rate_and_gets_data() -> anyhow::Result<(
         assert!(is_data, "{found}");
     }
     assert!(results[2].contains("did you mean plates?"), "{results:?}");
-    assert!(results[3].contains("its rate, 1 a minute"), "{results:?}");
+    assert!(
+        results[3].contains("per_minute = 1 is used up"),
+        "{results:?}"
+    );
     assert_eq!(server.requests().len(), 1);
     site.model.finish()
 }
