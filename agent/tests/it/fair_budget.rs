@@ -4,38 +4,17 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::UnixStream;
 use watchkeeper_agent::run::{ApiSetup, OpinionSetup};
 use watchkeeper_config::{AgentApiConfig, LlmConfig};
 use watchkeeper_contract::event::{Event, EventBody};
 use watchkeeper_scripted_model::Step;
 
 use crate::opinions::{opinion_step, picture, uncertain_event};
+use crate::support::agent_api::{call, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::WAIT_TIMEOUT;
 use crate::support::fake_runtime::FakeRuntime;
 use crate::support::model::{llm, model};
-
-/// Sends one request to the agent's API; returns the body, and `None` while nothing listens.
-async fn call(socket: &Path, method: &str, path: &str, body: &str) -> Option<String> {
-    let mut stream = UnixStream::connect(socket).await.ok()?;
-    let length = body.len();
-    let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\nAccept: text/event-stream\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(head.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    let (_, body) = answer.split_once("\r\n\r\n")?;
-    Some(body.to_owned())
-}
-
-async fn get(socket: &Path, path: &str) -> Option<Value> {
-    let body = call(socket, "GET", path, "").await?;
-    serde_json::from_str(&body).ok()
-}
 
 /// Returns the number of events that got an opinion, and of those that did not.
 async fn results(socket: &Path) -> Option<(u64, u64)> {

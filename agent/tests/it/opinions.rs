@@ -9,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
-use watchkeeper_agent::run::OpinionSetup;
+use watchkeeper_agent::run::{ApiSetup, OpinionSetup};
 use watchkeeper_client::clock::wall_now;
-use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
+use watchkeeper_config::{AgentApiConfig, ChannelConfig, ChannelKind, SecretSource};
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::support::agent::AgentProcess;
+use crate::support::agent_api::get;
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, WAIT_TIMEOUT, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
@@ -110,7 +111,10 @@ impl Fixture {
     }
 }
 
-/// Starts a box without a broker and with a webhook channel.
+/// Socket of the agent's API below the folder of [`without_broker`].
+const API: &str = "agent.sock";
+
+/// Starts a box without a broker, with a webhook channel and the API.
 async fn without_broker(
     folder: &Path,
     steps: Vec<Step>,
@@ -138,6 +142,17 @@ async fn without_broker(
             notify_end: false,
             pictures: false,
         }];
+        setup.api = Some(ApiSetup {
+            archive: Default::default(),
+            config: AgentApiConfig {
+                socket: folder.join(API),
+                socket_mode: 0o600,
+                tcp: None,
+            },
+            llm: None,
+            preferred: None,
+            policy: Default::default(),
+        });
     });
     (runtime, model, agent, received)
 }
@@ -272,7 +287,12 @@ async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
     // The model answers the second attempt, after the journal was lost.
     let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];
     let (runtime, model, agent, received) = without_broker(folder.path(), steps).await;
-    std::thread::sleep(Duration::from_secs(2));
+    // A new box starts at the end of the journal: chains and second opinions follow it from there.
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while runtime.followers() < 2 {
+        assert!(Instant::now() < until, "nobody follows the journal");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let event = uncertain_event(false);
     runtime.append(event.clone());
     received.recv_timeout(WAIT_TIMEOUT).expect("the event");
@@ -283,7 +303,15 @@ async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
     // From now on the runtime answers 404 without naming a record.
     runtime.lose_journal();
     received.recv_timeout(WAIT_TIMEOUT).expect("its opinion");
-    std::thread::sleep(Duration::from_secs(2));
+    let is_refused = async || {
+        let counts = get(&folder.path().join(API), "/v1/opinions").await;
+        counts.is_some_and(|counts| counts["refused"] == 1)
+    };
+    let until = Instant::now() + WAIT_TIMEOUT;
+    while !is_refused().await {
+        assert!(Instant::now() < until, "the refusal is not counted");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     agent.stop();
     assert_eq!(runtime.assessments(), []);
     runtime.append(event);

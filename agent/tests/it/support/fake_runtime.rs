@@ -163,6 +163,11 @@ impl FakeRuntime {
         self.script.lock().expect("script").pipeline_state = Some(state);
     }
 
+    /// Number of streams that follow the journal.
+    pub(crate) fn followers(&self) -> usize {
+        self.grown.receiver_count()
+    }
+
     /// Number of the event and body of every assessment, in order.
     pub(crate) fn assessments(&self) -> Vec<(usize, Value)> {
         self.script.lock().expect("script").assessments.clone()
