@@ -19,6 +19,10 @@ pub const MAX_FOLLOWERS: usize = 32;
 /// Limit of message bodies read at a time; a further one is refused.
 pub(super) const MAX_BODY_READS: usize = 2;
 
+/// Limit of evidence bundles that are made or sent at a time; a further one is refused. Each holds a
+/// blocking thread until its client has it.
+pub(super) const MAX_BUNDLES: usize = 2;
+
 /// Limit of file accesses (notes, trace, ledger) at a time; a further one waits.
 const MAX_FILE_ACCESSES: usize = 2;
 
@@ -62,6 +66,7 @@ pub struct Shared {
     pub(super) started: Instant,
     pub(super) followers: Arc<Semaphore>,
     pub(super) body_reads: Arc<Semaphore>,
+    pub(super) bundles: Arc<Semaphore>,
     pub(super) file_accesses: Semaphore,
     /// True once the API shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
@@ -92,6 +97,7 @@ impl Shared {
             started: Instant::now(),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             body_reads: Arc::new(Semaphore::new(MAX_BODY_READS)),
+            bundles: Arc::new(Semaphore::new(MAX_BUNDLES)),
             file_accesses: Semaphore::new(MAX_FILE_ACCESSES),
             closing,
         })

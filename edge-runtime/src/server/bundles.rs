@@ -5,27 +5,21 @@
 //! - For a job the box signs names and hashes of a user, as a statement that says so.
 
 use std::collections::BTreeSet;
-use std::io::{self, BufWriter, Write};
 
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
-use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::OwnedSemaphorePermit;
 use watchkeeper_bundle::archive::is_name;
-use watchkeeper_bundle::write::Bundle;
 use watchkeeper_bundle::{MANIFEST, MAX_FILES, SIGNATURE};
 use watchkeeper_contract::bundle::{BoxKey, BundleSubject, JobBundle, JobSubject, SignedManifest};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_http::body::{self, Named};
-use watchkeeper_http::{Refusal, refusal};
+use watchkeeper_http::{Refusal, pieces, refusal};
 
 use super::app::App;
 use super::event_bundle;
-use super::file::{CLIENT_TIMEOUT, MAX_PIECES_AHEAD, PIECE_BYTES, pieces_body};
 use super::limits::{MAX_BUNDLES, MAX_JOB_BUNDLE_BODY};
 
 /// MIME type of a bundle.
@@ -66,7 +60,11 @@ pub(super) async fn event(
     let permit = permit(&app)?;
     let to_head = query.to_head;
     let bundle = app.try_call(move |r| event_bundle::prepare(r, seq, to_head));
-    Ok(send(bundle.await?, permit))
+    let bundle = bundle.await?;
+    let length = bundle.length();
+    Ok(pieces::respond(TAR, length, permit, |out| {
+        bundle.write(out)
+    }))
 }
 
 /// Signs the names and hashes of the files of a job. The statement says that the box has not seen
@@ -144,51 +142,5 @@ fn check_job(bundle: &JobBundle) -> Result<(), Refusal> {
             &format!("has a text of over {MAX_WORDS} bytes"),
         ),
         None => Ok(()),
-    }
-}
-
-/// Builds the response and starts the thread that writes the bundle and holds `permit`.
-fn send(bundle: Bundle, permit: OwnedSemaphorePermit) -> Response {
-    let (pieces, body) = mpsc::channel(MAX_PIECES_AHEAD);
-    let length = bundle.length();
-    let out = Pieces {
-        pieces: pieces.clone(),
-        handle: Handle::current(),
-    };
-    tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        let mut out = BufWriter::with_capacity(PIECE_BYTES as usize, out);
-        let written = bundle.write(&mut out).and_then(|()| out.flush());
-        if let Err(error) = written {
-            tracing::info!(%error, "a bundle was not sent to its end");
-            // The response becomes shorter than announced, also if this is not taken.
-            pieces.try_send(Err(error)).ok();
-        }
-    });
-    let head = [
-        (CONTENT_TYPE, HeaderValue::from_static(TAR)),
-        (CONTENT_LENGTH, HeaderValue::from(length)),
-    ];
-    (head, pieces_body(body)).into_response()
-}
-
-/// The pieces of a response, as a stream of a blocking thread. A client that takes nothing for
-/// [`CLIENT_TIMEOUT`] ends it.
-struct Pieces {
-    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
-    handle: Handle,
-}
-
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = Ok(bytes.to_vec());
-        let sent = self.pieces.send_timeout(piece, CLIENT_TIMEOUT);
-        let sent = self.handle.block_on(sent);
-        sent.map_err(|_| io::Error::other("the client is gone or takes nothing"))?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }

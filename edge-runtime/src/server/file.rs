@@ -1,6 +1,6 @@
 //! Files as responses: whole, or one range of bytes.
 //!
-//! - At most `MAX_PIECES_AHEAD` + 1 pieces of [`PIECE_BYTES`] are in memory, however long the file
+//! - At most [`MAX_PIECES_AHEAD`] + 1 pieces of [`PIECE_BYTES`] are in memory, however long the file
 //!   is.
 //! - A transfer holds its permit until the last byte is taken, the client is gone, or the client
 //!   has taken nothing for [`CLIENT_TIMEOUT`].
@@ -12,7 +12,6 @@ use std::io::SeekFrom;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, RANGE,
@@ -20,25 +19,17 @@ use axum::http::header::{
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
 use http_range_header::{RangeUnsatisfiableError, parse_range_header};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, Take};
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
+use watchkeeper_http::pieces::{self, CLIENT_TIMEOUT, MAX_PIECES_AHEAD, PIECE_BYTES, Piece};
 use watchkeeper_http::refusal::full;
 
 use super::app::App;
 use super::limits::MAX_TRANSFERS;
-
-pub(super) const PIECE_BYTES: u64 = 64 * 1024;
-
-/// Max pieces that wait for a client.
-pub(super) const MAX_PIECES_AHEAD: usize = 2;
-
-/// Longest time in which a client may take nothing. A paused player requests the rest as a range.
-pub(super) const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An opened file that is about to be sent.
 #[derive(Debug)]
@@ -160,7 +151,7 @@ async fn respond_within(
         (ACCEPT_RANGES, HeaderValue::from_static("bytes")),
         (CONTENT_LENGTH, HeaderValue::from(count)),
     ];
-    let mut response = (head, pieces_body(pieces)).into_response();
+    let mut response = (head, pieces::body(pieces)).into_response();
     if let Some(etag) = opened.etag {
         response.headers_mut().insert(ETAG, etag);
     }
@@ -174,26 +165,21 @@ async fn respond_within(
     Ok(response)
 }
 
-/// The body of a response whose pieces come from `pieces`.
-pub(super) fn pieces_body(pieces: mpsc::Receiver<std::io::Result<Vec<u8>>>) -> Body {
-    Body::from_stream(stream::unfold(pieces, |mut pieces| async move {
-        let piece = pieces.recv().await?;
-        Some((piece, pieces))
-    }))
-}
-
 /// Sends the pieces of a file; holds the permit meanwhile.
 ///
 /// A client that takes nothing is cut off: its response is shorter than announced.
 async fn send_pieces(
     mut file: Take<tokio::fs::File>,
-    pieces_tx: mpsc::Sender<std::io::Result<Vec<u8>>>,
+    pieces_tx: mpsc::Sender<Piece>,
     timeout: Duration,
     _permit: OwnedSemaphorePermit,
 ) {
     loop {
-        let mut piece = Vec::with_capacity(PIECE_BYTES as usize);
-        let read = (&mut file).take(PIECE_BYTES).read_to_end(&mut piece).await;
+        let mut piece = Vec::with_capacity(PIECE_BYTES);
+        let read = (&mut file)
+            .take(PIECE_BYTES as u64)
+            .read_to_end(&mut piece)
+            .await;
         let is_last = !matches!(read, Ok(1..));
         if matches!(read, Ok(0)) {
             return;
@@ -218,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    const LENGTH: usize = 10 * PIECE_BYTES as usize + 7;
+    const LENGTH: usize = 10 * PIECE_BYTES + 7;
 
     fn opened(folder: &tempfile::TempDir) -> OpenedFile {
         let path = folder.path().join("clip");
@@ -247,7 +233,7 @@ mod tests {
         drop(permits.acquire().await.unwrap());
         let pieces = response.into_body().into_data_stream();
         let taken: Vec<_> = pieces.map(|piece| piece.unwrap().len()).collect().await;
-        assert_eq!(taken, [PIECE_BYTES as usize; MAX_PIECES_AHEAD]);
+        assert_eq!(taken, [PIECE_BYTES; MAX_PIECES_AHEAD]);
     }
 
     #[tokio::test]
@@ -259,7 +245,7 @@ mod tests {
         while let Some(piece) = pieces.next().await {
             taken.extend(piece.unwrap());
             // One piece is in flight beside those that wait.
-            if taken.len() + (MAX_PIECES_AHEAD + 1) * (PIECE_BYTES as usize) < LENGTH {
+            if taken.len() + (MAX_PIECES_AHEAD + 1) * PIECE_BYTES < LENGTH {
                 assert_eq!(permits.available_permits(), 0);
             }
         }

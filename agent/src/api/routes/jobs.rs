@@ -101,6 +101,7 @@ pub(super) async fn bundle(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Response, Refusal> {
+    let permit = super::pieces::permit(&app)?;
     let asks = app.entrypoint;
     let gathered = answer(&app, move |jobs| jobs.gather(&id, asks)).await?;
     let (contents, description) = gathered;
@@ -109,7 +110,7 @@ pub(super) async fn bundle(
         let code = ProblemCode::NotReady;
         Refusal::new(StatusCode::SERVICE_UNAVAILABLE, code, error.to_string())
     })?;
-    Ok(super::pieces::send(contents.sign(signed)))
+    Ok(super::pieces::send(contents.sign(signed), permit))
 }
 
 /// Ends a job that runs or waits.

@@ -14,6 +14,7 @@ pub mod body;
 pub mod deadlines;
 pub mod openapi;
 mod peer;
+pub mod pieces;
 mod places;
 pub mod refusal;
 mod rest;
