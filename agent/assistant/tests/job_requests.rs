@@ -14,12 +14,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use watchkeeper_assistant::blueprint::{Blueprint, Job, built_in};
-use watchkeeper_assistant::jobs::{FailedJob, ModelPlan, ModelPlanner, PlanTask, PlanningError};
+use watchkeeper_assistant::jobs::{
+    FailedJob, ModelPlan, ModelPlanner, PlanTask, PlannedRequest, PlanningError, RequestPlanner,
+};
 use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::permissions::Entrypoint;
+use watchkeeper_assistant::trace::Trace;
 use watchkeeper_config::LlmConfig;
 use watchkeeper_jobs::plan::{CheckedPlan, read};
-use watchkeeper_jobs::run::{Ended, Jobs, Runner};
+use watchkeeper_jobs::run::{Ended, Jobs, Provenance, Runner};
+use watchkeeper_jobs::template_store::TemplateStore;
 use watchkeeper_jobs::tools::picture_tools;
 use watchkeeper_jobs::{Toolbox, planner};
 use watchkeeper_llm::Client;
@@ -345,6 +349,55 @@ impl Bench {
     fn last_request(&self) -> String {
         String::from_utf8(self.server.requests().pop().unwrap().body).unwrap()
     }
+}
+
+/// The request of a person, planned with the model and the plans that are cached below `home`.
+async fn plan_request(bench: &Bench, words: &str) -> PlannedRequest {
+    let (home, client) = (bench.dir.path().join("home"), bench.client.clone());
+    let planner = RequestPlanner {
+        tools: bench.tools.clone(),
+        jobs: Some(bench.jobs.clone()),
+        templates: TemplateStore::new(home.join("templates")),
+        open_model: Some(Arc::new(move || Ok(client.clone()))),
+        places: None,
+        entrypoint: Entrypoint::Ask,
+        trace: Trace::new(&home, Entrypoint::Ask.name()),
+        has_current_folder: false,
+        home,
+    };
+    let now = jiff::Zoned::now();
+    let planned = planner.plan(words, &now, true, &|_| Vec::new(), &|_| {});
+    planned.await.unwrap()
+}
+
+#[tokio::test]
+async fn password_of_a_request_reaches_no_plan_job_or_model() {
+    const PASSWORD: &str = "hunter2secret";
+    let bench = Bench::new().await;
+    let words = format!(
+        "pick the moody ones of {}, password: {PASSWORD}",
+        bench.photos()
+    );
+    bench.plays([proposal(&bench.photos(), "measure > best 2 sharpness")]);
+    let PlannedRequest { plan, planned, .. } = plan_request(&bench, &words).await;
+    assert!(
+        planned.request.contains("pick the moody ones"),
+        "{planned:?}"
+    );
+    assert_eq!(plan.description, planned.request);
+    let plan = watchkeeper_jobs::plan::check(plan, &bench.tools).unwrap();
+    let from = Provenance {
+        planned: Some(planned.clone()),
+        ..Provenance::default()
+    };
+    let job = bench.jobs.create_from(&plan, &planned.request, None, from);
+    let stored = files(job.unwrap().path());
+    assert!(!stored.is_empty());
+    for (path, content) in stored {
+        let content = String::from_utf8_lossy(&content);
+        assert!(!content.contains(PASSWORD), "{}: {content}", path.display());
+    }
+    assert!(!bench.last_request().contains(PASSWORD));
 }
 
 #[tokio::test]

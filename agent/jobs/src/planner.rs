@@ -6,12 +6,12 @@
 //!
 //! Not here: where templates are kept ([`crate::template_store`]), language models.
 
+mod job_request;
 mod pattern;
 mod refine;
 mod request;
 mod selection;
 mod template;
-mod wish;
 mod words;
 
 use std::collections::BTreeMap;
@@ -20,13 +20,13 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
+pub use job_request::is_job_request;
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
 pub use request::NotUnderstood;
 use request::{Range, Request, Source};
 pub use selection::select_tools;
 pub use template::{NotReusable, PlanTemplate, template_name};
-pub use wish::is_wish;
 
 use crate::plan::{Call, Plan, Retry, Step};
 
@@ -347,14 +347,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_wish_for_files_is_taken_from_a_conversation() {
-        for (text, is_wish) in [
+    fn only_a_request_for_files_is_taken_from_a_conversation() {
+        for (text, expected) in [
             ("organise yesterday's cars by camera", true),
             ("the best 3 pictures of last week", true),
             ("show me yesterday's latest event", false),
             ("what happened yesterday", false),
         ] {
-            assert_eq!(understands(text, now()), is_wish, "{text}");
+            assert_eq!(understands(text, now()), expected, "{text}");
         }
     }
 

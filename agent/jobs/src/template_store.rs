@@ -210,6 +210,17 @@ impl TemplateStore {
         Ok(found)
     }
 
+    /// Returns whether [`Self::find_cached`] has a plan for a request. Changes nothing and does not
+    /// wait for other processes.
+    ///
+    /// # Errors
+    /// If the cache can't be read.
+    pub fn is_cached(&self, text: &str, tools: &Toolbox) -> Result<bool, TemplateStoreError> {
+        let (all, hash) = (self.cached()?, hash_tools(tools));
+        let mut usable = all.iter().filter(|cached| cached.tools == hash);
+        Ok(usable.any(|cached| cached.template.fill(text).is_some()))
+    }
+
     /// Puts a plan into the cache; durable on return.
     ///
     /// # Errors
@@ -378,6 +389,21 @@ mod tests {
         assert!(find(0, 1_002).is_some());
         assert_eq!(find(1, 1_003), None);
         assert!(find(2, 1_004).is_some());
+    }
+
+    #[test]
+    fn question_for_a_cached_plan_changes_nothing_and_waits_for_nobody() {
+        let (dir, store) = store();
+        let tools = picture_tools();
+        assert!(!store.is_cached("usual of /srv/a", &tools).unwrap());
+        assert!(!dir.path().join("plans").exists());
+        store.cache(template("usual of /srv/a"), &tools, 1).unwrap();
+        let cache = || fs::read(dir.path().join("plans").join(CACHE)).unwrap();
+        let before = cache();
+        let _held = store.lock().unwrap();
+        assert!(store.is_cached("usual of /srv/b", &tools).unwrap());
+        assert!(!store.is_cached("unusual of /srv/b", &tools).unwrap());
+        assert_eq!(cache(), before);
     }
 
     #[test]

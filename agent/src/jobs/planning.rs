@@ -1,8 +1,12 @@
 //! Plans requests in words for the agent's jobs, with the agent's ledger, cache and blueprints.
 //!
 //! - A plan is bounded by what the entrypoint may run, before the language model's work is taken.
-//! - At most [`MAX_PLANNING`](super::planning_model::MAX_PLANNING) requests are with a language model at a time; the others wait.
+//! - All requests and revisions share the places of a language model.
+//! - A cancellation ends a revision.
 //! - The language model is called on the loop of the API. Until that is up, none is there.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use jiff::Zoned;
 use tokio::runtime::Handle;
@@ -11,13 +15,12 @@ use watchkeeper_assistant::jobs::{
 };
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_jobs::plan::CheckedPlan;
-use watchkeeper_jobs::planner;
 use watchkeeper_jobs::run::JobFolder;
 use watchkeeper_jobs::template_store::TemplateStore;
 
 use super::planning_model::PlanningModel;
 use super::request::require_allowed;
-use super::service::JobService;
+use super::service::{JobService, Live};
 
 /// Folder of the cached plans, beside the jobs.
 const TEMPLATES: &str = "job-templates";
@@ -29,7 +32,7 @@ impl JobService {
         self.0.model.set(PlanningModel { open, handle }).ok();
     }
 
-    /// Whether a text is a request for a job.
+    /// Whether a text is a request for a job. Reads files.
     #[must_use]
     pub fn serves(&self, text: &str, entrypoint: Entrypoint) -> bool {
         self.planner(entrypoint).serves(text)
@@ -46,17 +49,13 @@ impl JobService {
         report: &(dyn Fn(PlanningEvent<'_>) + Sync),
     ) -> Result<PlannedRequest, Unplanned> {
         let (planner, now) = (self.planner(entrypoint), Zoned::now());
-        // What the rules plan does not wait for a language model. The semaphore is never closed.
-        let _place = match planner::understands(text, now.datetime()) {
-            true => None,
-            false => self.0.planning.acquire().await.ok(),
-        };
         let accepts = |plan: &CheckedPlan| self.forbidden(plan, entrypoint);
         planner.plan(text, &now, true, &accepts, report).await
     }
 
-    /// Lets the language model that made the plan of a job replace the rest of it. Blocks.
-    pub(super) fn revise(&self, job: &mut JobFolder) -> bool {
+    /// Lets the language model that made the plan of a job replace the rest of it, until the job is
+    /// cancelled. Blocks.
+    pub(super) fn revise(&self, job: &mut JobFolder, live: &Live) -> bool {
         let Some(model) = self.0.model.get() else {
             return false;
         };
@@ -66,7 +65,16 @@ impl JobService {
         };
         let accepts = |plan: &CheckedPlan| self.forbidden(plan, entrypoint);
         let planner = self.planner(entrypoint);
-        model.handle.block_on(planner.revise(job, &accepts, &log))
+        let mut advances = self.subscribe();
+        let is_cancelled = |_: &u64| live.is_cancelled.load(Ordering::Relaxed);
+        model.handle.block_on(async {
+            tokio::select! {
+                biased;
+                // An error is impossible: the sender is in this service.
+                _ = advances.wait_for(is_cancelled) => false,
+                is_revised = planner.revise(job, &accepts, &log) => is_revised,
+            }
+        })
     }
 
     /// Caches the plan of a language model whose job is done.
@@ -87,6 +95,7 @@ impl JobService {
             templates: TemplateStore::new(self.0.home.join(TEMPLATES)),
             home: self.0.home.clone(),
             open_model: self.0.model.get().and_then(|model| model.open.clone()),
+            places: Some(Arc::clone(&self.0.places)),
             entrypoint,
             trace: self.trace(Some(entrypoint.name())),
             has_current_folder: false,
@@ -97,5 +106,110 @@ impl JobService {
 fn log(event: PlanningEvent<'_>) {
     for sentence in event.sentences() {
         tracing::info!("jobs: {sentence}");
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::net::TcpListener;
+    use std::path::Path;
+    use std::time::Duration;
+
+    use serde_json::json;
+    use watchkeeper_assistant::llm::LazyLlmClient;
+    use watchkeeper_config::{AuditConfig, JobLimitsConfig, LlmConfig};
+    use watchkeeper_jobs::plan::read;
+    use watchkeeper_jobs::run::{JobState, Planned, PlannedBy};
+    use watchkeeper_store::MemoryStore;
+
+    use super::super::request::JobRequest;
+    use super::*;
+    use crate::jobs::ToolSetup;
+
+    fn service(home: &Path) -> JobService {
+        let audit = AuditConfig {
+            max_bytes: 1 << 20,
+            max_days: 1,
+        };
+        let limits = JobLimitsConfig {
+            max_jobs: 100,
+            max_bytes: 1 << 30,
+            max_days: 90,
+        };
+        JobService::new(home, &ToolSetup::default(), audit, limits)
+    }
+
+    /// A language model at the address of `server`.
+    fn model(server: &TcpListener, home: &Path) -> OpenModel {
+        let config = LlmConfig {
+            provider: "claude".to_owned(),
+            base_url: Some(format!("http://{}", server.local_addr().unwrap())),
+            key: Some("sk-scripted-0123456789abcdefghij".to_owned().into()),
+            key_file: None,
+            program: None,
+            model: None,
+            large_model: None,
+            models_file: None,
+            second_opinion: false,
+            calls_per_hour: 10,
+            tokens_per_call: 32_000,
+            idle_timeout: Duration::from_secs(90),
+            timeout_factor: 1,
+            day_usd: 10.0,
+            month_usd: 10.0,
+        };
+        let client = LazyLlmClient::new(config).client(home, || Ok(Arc::new(MemoryStore::new())));
+        let client = client.unwrap();
+        Arc::new(move || Ok(client.clone()))
+    }
+
+    /// A job of a language model's plan, whose only step fails.
+    fn failing() -> JobRequest {
+        let step = json!({"name": "list", "tool": "list_pictures", "retry": {"tries": 1},
+            "params": {"folder": "/there/is/none"}});
+        JobRequest {
+            plan: read(&json!({"name": "x", "steps": [step]})).unwrap(),
+            origin: "test".to_owned(),
+            output: None,
+            channel: Entrypoint::Local.name(),
+            schedule: None,
+            planned: Some(Planned {
+                by: PlannedBy::Model,
+                request: "pick the moody ones of /there/is/none".to_owned(),
+                refinements: Vec::new(),
+                refined_at_ms: Vec::new(),
+                at_ms: 0,
+                predecessor: None,
+                revisions: 0,
+            }),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn job_is_open_while_it_is_revised_and_a_cancellation_ends_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let service = service(dir.path());
+        service.set_model(Some(model(&silent, dir.path())));
+        let (id, _) = service.submit(failing()).unwrap();
+        // The model is asked and says nothing.
+        let asked = tokio::task::spawn_blocking(move || silent.accept().map(|one| (one, silent)));
+        let asked = tokio::time::timeout(Duration::from_secs(60), asked).await;
+        let _connection = asked.unwrap().unwrap().unwrap();
+        let shown = || service.show(&id, Entrypoint::Local).unwrap().0.state;
+        assert_eq!(shown(), "running");
+        // A start of the agent resumes it after a kill at this moment.
+        let job = service.0.jobs.open_exact(&id).unwrap();
+        assert_eq!(job.summary().unwrap().state, JobState::Interrupted);
+        let mut advances = service.subscribe();
+        assert!(service.cancel(&id, Entrypoint::Local).unwrap());
+        let ended = advances.wait_for(|_| !service.is_active(&id));
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
+        assert!(
+            ended.is_ok_and(|ended| ended.is_ok()),
+            "the revision goes on"
+        );
+        assert_eq!(shown(), "cancelled");
     }
 }

@@ -3,9 +3,6 @@
 use tokio::runtime::Handle;
 use watchkeeper_assistant::jobs::OpenModel;
 
-/// Most requests that a language model plans at a time.
-pub(super) const MAX_PLANNING: usize = 2;
-
 /// The language model of the agent, and the loop of its connections.
 pub(super) struct PlanningModel {
     /// `None`: no language model is configured.

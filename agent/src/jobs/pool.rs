@@ -99,7 +99,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pool_keeps_its_bounds_and_runs_each_job_once(acts in prop::collection::vec(0..4_u8, 0..200)) {
+        fn pool_keeps_its_bounds_and_runs_each_job_once(
+            acts in prop::collection::vec(0..4_u8, 0..200)
+        ) {
             let mut pool = Pool::default();
             let (mut next, mut started, mut removed) = (0, Vec::new(), 0);
             for act in acts {

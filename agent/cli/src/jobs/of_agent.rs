@@ -1,6 +1,7 @@
 //! `watchkeeper job --agent`: the agent's jobs, over its socket.
 //!
-//! - The agent plans nothing here: plans are read, anchored and sent whole.
+//! - The agent plans nothing here: plans are read, anchored and sent whole. A request is planned
+//!   with the user's templates, cache and budget; the agent neither revises nor caches its plan.
 //! - A job that was submitted is followed until it ends; it runs on without its follower.
 
 use std::path::PathBuf;

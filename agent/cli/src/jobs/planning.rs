@@ -24,6 +24,7 @@ impl JobCommands {
             templates: self.templates.clone(),
             home: self.home.clone(),
             open_model: user_llm::opener(&self.config).map(Into::into),
+            places: None,
             entrypoint: self.entrypoint,
             trace: self.trace.clone(),
             has_current_folder: true,

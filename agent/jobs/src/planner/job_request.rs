@@ -36,7 +36,7 @@ const QUESTIONS: [&str; 15] = [
 ///
 /// It says which pictures, and what to do with them or in which folder they are.
 #[must_use]
-pub fn is_wish(text: &str, now: DateTime) -> bool {
+pub fn is_job_request(text: &str, now: DateTime) -> bool {
     let words: Vec<String> = tokens(text)
         .iter()
         .map(|word| word.to_lowercase())
@@ -117,7 +117,7 @@ mod tests {
             ("please", false),
             ("", false),
         ] {
-            assert_eq!(is_wish(text, now), expected, "{text}");
+            assert_eq!(is_job_request(text, now), expected, "{text}");
         }
     }
 }
