@@ -15,14 +15,36 @@ use watchkeeper_jobs::run::{LogLine, LogRecord};
 use crate::api::feed::Feed;
 use crate::jobs::{JobRequest, JobService};
 
-/// Runs a request as a job and reports it until it ends.
+/// How long a job is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// It is on disk and queued.
+    Stored,
+    Ended,
+}
+
+/// Whether a text is a request for a job.
 ///
 /// # Errors
-/// If the request has no plan, or the job is refused, fails or is cancelled.
+/// If the agent ends.
+pub(super) async fn is_for_job(
+    jobs: JobService,
+    text: String,
+    entrypoint: Entrypoint,
+) -> Result<bool, Error> {
+    blocking(move || jobs.serves(&text, entrypoint)).await
+}
+
+/// Runs a request as a job and reports it.
+///
+/// # Errors
+/// If the request has no plan or the job is refused; until its end also if it fails or is
+/// cancelled.
 pub(super) async fn organise(
     jobs: JobService,
     text: String,
     entrypoint: Entrypoint,
+    until: Until,
     feed: &Feed,
 ) -> Result<(), Error> {
     let show = |event: PlanningEvent<'_>| {
@@ -49,25 +71,42 @@ pub(super) async fn organise(
         channel: entrypoint.name(),
         schedule: None,
     };
-    let mut advances = jobs.subscribe();
     let submitting = jobs.clone();
     let submitted = blocking(move || submitting.submit(request)).await?;
     let (id, repairs) = submitted.map_err(|error| Error::input(error.to_string()))?;
     feed.push(json!({"type": "job", "job": id, "repairs": repairs}));
+    match until {
+        Until::Stored => {
+            let text = format!("Job {id} is queued; GET /v1/jobs/{id} shows it.");
+            feed.push(json!({"type": "said", "text": text}));
+            Ok(())
+        }
+        Until::Ended => follow(&jobs, &id, entrypoint, feed).await,
+    }
+}
+
+/// Reports a job until it ends.
+async fn follow(
+    jobs: &JobService,
+    id: &str,
+    entrypoint: Entrypoint,
+    feed: &Feed,
+) -> Result<(), Error> {
+    let mut advances = jobs.subscribe();
     let mut sent = 0;
     loop {
         // Marked as seen before reading: what happens meanwhile wakes the next wait.
         advances.borrow_and_update();
-        let is_active = jobs.is_active(&id);
-        let (showing, shown_id) = (jobs.clone(), id.clone());
+        let is_active = jobs.is_active(id);
+        let (showing, shown_id) = (jobs.clone(), id.to_owned());
         let shown = blocking(move || showing.show(&shown_id, entrypoint)).await?;
         let (status, log) = shown.map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
         log.iter()
             .skip(sent)
-            .for_each(|line| report(line, &id, feed));
+            .for_each(|line| report(line, id, feed));
         sent = log.len();
         if !is_active {
-            return ended(&id, &status.state, &status.output, feed);
+            return ended(id, &status.state, &status.output, feed);
         }
         // The service lives as long as the agent.
         advances.changed().await.ok();

@@ -19,7 +19,7 @@ use watchkeeper_http::closed;
 
 use super::deps::Shared;
 use super::handle::{Awaiting, Handle, Message};
-use super::organise::organise;
+use super::organise::{Until, is_for_job, organise};
 use crate::api::feed::END;
 
 /// The task of a conversation.
@@ -97,6 +97,11 @@ async fn handle_message(
             "this proposal is no longer pending: it was confirmed or rejected; request it again",
         ));
     }
+    // Who answers a proposal over its own route waits for the job to be stored, not for its end.
+    let until = match message.about {
+        Some(_) => Until::Stored,
+        None => Until::Ended,
+    };
     let before = session.conversation.shown().cloned();
     let heard = tokio::select! {
         biased;
@@ -107,7 +112,10 @@ async fn handle_message(
     match heard? {
         CommandResult::Reply(reply, here) => session.deliver(before.as_ref(), *reply, &here).await,
         CommandResult::Organise(request) => match &shared.deps.jobs {
-            Some(jobs) => organise(jobs.clone(), request, handle.entrypoint, &handle.feed).await,
+            Some(jobs) => {
+                let (jobs, asks) = (jobs.clone(), handle.entrypoint);
+                organise(jobs, request, asks, until, &handle.feed).await
+            }
             None => Err(Error::input("no jobs are run here")),
         },
         CommandResult::Done => Ok(()),
@@ -126,10 +134,11 @@ async fn run_message(
     if is_idle
         && is_plain
         && let Some(jobs) = &shared.deps.jobs
-        && jobs.serves(&message.text, handle.entrypoint)
+        && is_for_job(jobs.clone(), message.text.clone(), handle.entrypoint).await?
     {
         // It waits in the pool of jobs, not for other messages.
-        organise(jobs.clone(), message.text, handle.entrypoint, &handle.feed).await?;
+        let (jobs, asks) = (jobs.clone(), handle.entrypoint);
+        organise(jobs, message.text, asks, Until::Ended, &handle.feed).await?;
         return Ok(CommandResult::Done);
     }
     let in_progress = Arc::clone(&shared.in_progress);

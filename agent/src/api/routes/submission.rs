@@ -25,7 +25,7 @@ use crate::jobs::{JobRequest, JobServiceError};
 pub(super) const MAX_SUBMISSION: usize = MAX_PLAN_BYTES + (64 << 10);
 /// Longest request in plain English, and longest origin, in characters.
 const MAX_REQUEST: usize = 2000;
-/// Events that wait for a slow client; of further ones only the last is sent.
+/// Events that wait for a slow client. Further ones are dropped; the result waits for a place.
 const MAX_WAITING: usize = 64;
 
 /// What the agent shall run: a plan, or a request in plain English.
@@ -55,8 +55,9 @@ pub(super) struct JobSubmission {
 
 /// Runs a plan, or a request in words. The job is stored and queued: two run at a time, 16 wait, a
 /// further one is refused. It survives a restart of the agent. A request that the rules do not
-/// understand is planned by the language model first, which takes up to three minutes; a client
-/// that disconnects meanwhile ends that. With `Accept: text/event-stream` the answer is a stream:
+/// understand is planned by the language model first, which takes up to three minutes; two are
+/// planned at a time, eight wait for up to three minutes, a further one is refused. A client that
+/// disconnects meanwhile ends that. With `Accept: text/event-stream` the answer is a stream:
 /// `{"record": "planning", "sentence": …}` while it is planned, at last `{"record": "accepted"}`
 /// with the members of the answer and the `plan`, or `{"record": "refused"}` with the `problem`.
 #[utoipa::path(post, path = "/jobs", tag = "jobs", request_body = JobSubmission,
