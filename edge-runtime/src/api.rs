@@ -282,7 +282,7 @@ impl Runtime for Api {
     }
 
     fn models(&self) -> Vec<ModelInfo> {
-        self.manager.parts().models.list()
+        self.manager.parts().models.list_with_digests()
     }
 
     fn backends(&self) -> BackendReport {

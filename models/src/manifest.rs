@@ -209,6 +209,19 @@ impl Manifest {
             .chain(self.masks.iter().map(|masks| &masks.part))
     }
 
+    /// Returns whether it makes embeddings of pictures, as a classifier with features does.
+    #[must_use]
+    pub fn makes_embeddings(&self) -> bool {
+        let has_features = matches!(
+            self.decode.kind,
+            DecodeKind::Classes {
+                has_features: true,
+                ..
+            }
+        );
+        has_features || matches!(self.task, Task::ImageEmbedding | Task::ImageTextEmbedding)
+    }
+
     /// Returns the number of classes, unused ids included.
     #[must_use]
     pub fn classes(&self) -> usize {

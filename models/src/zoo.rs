@@ -270,7 +270,8 @@ impl Zoo {
         }
     }
 
-    /// Lists every model by name, the built-in motion detector first.
+    /// Lists every model by name, the built-in motion detector first. Reads no file in full, so
+    /// there are no digests.
     #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
         let motion = ModelInfo {
@@ -278,6 +279,8 @@ impl Zoo {
             task: "motion-detection".to_owned(),
             state: ModelState::Builtin,
             sha256: None,
+            digest: None,
+            makes_embeddings: false,
             licence: None,
             input: None,
             labels: vec![MOTION.to_owned()],
@@ -293,6 +296,8 @@ impl Zoo {
                 task: manifest.task.name().to_owned(),
                 sha256: (file.as_deref().and_then(download::recorded_sum))
                     .map(|sum| sum.to_string()),
+                digest: None,
+                makes_embeddings: manifest.makes_embeddings(),
                 state: match file {
                     Some(path) => ModelState::Present {
                         path: path.display().to_string(),

@@ -32,6 +32,13 @@ pub struct ModelInfo {
     /// SHA-256 of its network, recorded when the file was placed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+    /// Identifies what it computes, by its files as they are now and its manifest. Only of models
+    /// that detect objects or make embeddings; absent where a file can't be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Whether it makes embeddings of pictures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub makes_embeddings: bool,
     /// Licence (SPDX), where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub licence: Option<String>,

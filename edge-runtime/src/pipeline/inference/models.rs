@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::backend::{BackendReport, MeasuredModel};
-use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_detect::change::{ChangeHost, ChangePolicy};
 use watchkeeper_detect::trt::StopFlag;
 use watchkeeper_detect::{BackendChoice, Claim, Detector, DetectorPool, OpenError};
+use watchkeeper_models::manifest::Task;
 use watchkeeper_models::{MOTION, Sha256Sum, Zoo};
 
 use super::backend_changes::BackendChanges;
@@ -217,6 +218,24 @@ impl Models {
         let mut models = self.zoo().list();
         for model in &mut models {
             model.measured = measured.iter().find(|m| m.model == model.name).cloned();
+        }
+        models
+    }
+
+    /// Like [`Self::list`], with the digests of models that detect objects or make embeddings.
+    /// Their files are read in full once, and again when they changed.
+    #[must_use]
+    pub fn list_with_digests(&self) -> Vec<ModelInfo> {
+        let zoo = self.zoo();
+        let mut models = self.list();
+        let has_digest = |model: &&mut ModelInfo| {
+            let is_used = model.makes_embeddings || model.task == Task::ObjectDetection.name();
+            is_used && matches!(model.state, ModelState::Present { .. })
+        };
+        for model in models.iter_mut().filter(has_digest) {
+            let first_loads = self.first_loads.as_ref();
+            let digest = first_loads.and_then(|all| all.digest(&model.name, &zoo));
+            model.digest = digest.map(|sum| sum.to_string());
         }
         models
     }
