@@ -1,7 +1,8 @@
 //! Embeddings of pictures and texts, which a network of the runtime computes.
 //!
-//! - A vector has length 1 and names its model and the digest of it; only those of the same digest
-//!   are compared.
+//! - A vector has length 1 and names its model and the digest of it, which the runtime makes of the
+//!   model's files and manifest; only those of the same digest are compared. A model without a
+//!   digest is refused, and so is an answer during which the digest changed.
 //! - The model is the configured one, or else an installed one: one that reads texts too first.
 //! - Pictures are embedded upright, as their EXIF orientation says.
 //! - A busy runtime is asked again for [`MAX_BUSY`].
@@ -13,13 +14,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_config::AUTO_EMBEDDING;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::workflow::{WorkflowRun, WorkflowRunResult};
 use watchkeeper_pictures::likeness::unit;
 use watchkeeper_pictures::measure::turned;
@@ -27,7 +27,7 @@ use watchkeeper_pictures::measure::turned;
 /// Tasks of models that make embeddings; the first reads texts too.
 const TEXTS: &str = "image-text-embedding";
 const PICTURES: &str = "image-embedding";
-/// Task of models that may make them too, by their last layer's input; the runtime refuses others.
+/// Task of models that may make them too, by their last layer's input.
 const CLASSIFIERS: &str = "classification";
 /// Time in which a runtime that runs another workflow is asked again.
 const MAX_BUSY: Duration = Duration::from_secs(20);
@@ -49,13 +49,14 @@ pub struct Embedding {
 /// Why there is no embedding. One sentence each, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddingError {
-    /// The runtime is away or busy; it may succeed later.
+    /// The runtime is unreachable or busy, or its step failed; it may succeed later.
     #[error("{0}")]
     Away(String),
     /// No model is installed that can do it.
     #[error("{0}")]
     Model(String),
-    /// The picture can't be read, or the model refuses it.
+    /// The picture can't be decoded, is too large, or has an embedding of zeros: no later attempt
+    /// with this model can succeed.
     #[error("{0}")]
     Refused(String),
 }
@@ -64,14 +65,28 @@ impl From<ClientError> for EmbeddingError {
     fn from(error: ClientError) -> Self {
         let sentence = error.in_full();
         match error.problem() {
-            _ if error.is_transient() => Self::Away(sentence),
-            Some(problem) if problem.code == ProblemCode::Model => Self::Model(sentence),
+            Some(problem) if is_of_picture(problem) => Self::Refused(sentence),
+            Some(problem) if is_of_model(problem) => Self::Model(sentence),
             // An error of the runtime does not count against the picture.
-            Some(problem) if problem.status < 500 => Self::Refused(sentence),
             _ => Self::Away(sentence),
         }
     }
 }
+
+/// Whether the runtime can't decode a picture, or the picture is too large for a request.
+fn is_of_picture(problem: &Problem) -> bool {
+    let field = problem.field.as_deref().unwrap_or_default();
+    problem.code == ProblemCode::InvalidRequest
+        && (problem.status == TOO_LARGE || field.starts_with("images["))
+}
+
+fn is_of_model(problem: &Problem) -> bool {
+    let codes = [ProblemCode::Model, ProblemCode::InvalidWorkflow];
+    problem.status < 500 && codes.contains(&problem.code)
+}
+
+/// Status of a request whose body is too large.
+const TOO_LARGE: u16 = 413;
 
 /// A model that makes embeddings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +99,19 @@ pub struct EmbeddingModel {
 }
 
 impl EmbeddingModel {
+    /// Chooses one as [`choose`].
+    ///
+    /// # Errors
+    /// [`EmbeddingError::Model`], also if the chosen one has no digest.
+    pub fn among(models: &[ModelInfo], wanted: &str) -> Result<Self, EmbeddingError> {
+        let model = choose(models, wanted)?;
+        Ok(Self {
+            name: model.name.clone(),
+            digest: require_digest(model).map_err(EmbeddingError::Model)?,
+            clip: clip(model),
+        })
+    }
+
     /// Returns the step that embeds texts, and its version there.
     ///
     /// # Errors
@@ -120,7 +148,7 @@ impl Embedder {
     /// [`EmbeddingError::Away`] and [`EmbeddingError::Model`].
     pub async fn model(&self) -> Result<EmbeddingModel, EmbeddingError> {
         let models = self.runtime.models().await?;
-        choose(&models, &self.wanted)
+        EmbeddingModel::among(&models, &self.wanted)
     }
 
     /// Computes the embedding of a JPEG or PNG file.
@@ -129,13 +157,26 @@ impl Embedder {
     /// [`EmbeddingError`].
     pub async fn embed_picture(&self, picture: Vec<u8>) -> Result<Embedding, EmbeddingError> {
         let model = self.model().await?;
+        self.embed_picture_with(&model, picture).await
+    }
+
+    /// Like [`Self::embed_picture`], with a model that was chosen before.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`]; [`EmbeddingError::Away`] if the model was replaced meanwhile.
+    pub(crate) async fn embed_picture_with(
+        &self,
+        model: &EmbeddingModel,
+        picture: Vec<u8>,
+    ) -> Result<Embedding, EmbeddingError> {
         let upright = tokio::task::spawn_blocking(move || match turned(&picture) {
             Ok(turned) => Ok(BASE64.encode(turned.as_ref().unwrap_or(&picture))),
             Err(error) => Err(EmbeddingError::Refused(error.to_string())),
         });
-        let file = upright
-            .await
-            .map_err(|died| EmbeddingError::Refused(died.to_string()))??;
+        let file = upright.await.map_err(|error| match error.is_panic() {
+            true => EmbeddingError::Refused(format!("the picture can't be turned: {error}")),
+            false => EmbeddingError::Away(error.to_string()),
+        })??;
         let step = match &model.clip {
             Some((block, version)) => json!({"type": block, "name": "embed",
                 "data": "$inputs.image", "version": version}),
@@ -156,6 +197,18 @@ impl Embedder {
     /// [`EmbeddingError`]; [`EmbeddingError::Model`] if the model knows no texts.
     pub async fn embed_text(&self, text: &str) -> Result<Embedding, EmbeddingError> {
         let model = self.model().await?;
+        self.embed_text_with(&model, text).await
+    }
+
+    /// Like [`Self::embed_text`], with a model that was chosen before.
+    ///
+    /// # Errors
+    /// [`EmbeddingError`]; [`EmbeddingError::Away`] if the model was replaced meanwhile.
+    pub(crate) async fn embed_text_with(
+        &self,
+        model: &EmbeddingModel,
+        text: &str,
+    ) -> Result<Embedding, EmbeddingError> {
         let (block, version) = model.require_texts()?;
         let step = json!({"type": block, "name": "embed", "data": "$inputs.text",
             "version": version});
@@ -167,15 +220,18 @@ impl Embedder {
 
     async fn run(
         &self,
-        model: EmbeddingModel,
+        model: &EmbeddingModel,
         run: &WorkflowRun,
     ) -> Result<Embedding, EmbeddingError> {
         let result = run_when_free(&self.runtime, run).await?;
-        let vector = vector_of(&result).map_err(EmbeddingError::Refused)?;
-        let EmbeddingModel { name, digest, .. } = model;
+        let vector = vector_of(&result)?;
+        if self.model().await? != *model {
+            let why = format!("model {} was replaced meanwhile", model.name);
+            return Err(EmbeddingError::Away(why));
+        }
         Ok(Embedding {
-            model: name,
-            digest,
+            model: model.name.clone(),
+            digest: model.digest.clone(),
             vector,
         })
     }
@@ -220,73 +276,83 @@ fn workflow(input: &Value, step: &Value) -> WorkflowRun {
 }
 
 /// The vector in an answer, with length 1.
-fn vector_of(result: &WorkflowRunResult) -> Result<Vec<f32>, String> {
+fn vector_of(result: &WorkflowRunResult) -> Result<Vec<f32>, EmbeddingError> {
     if let Some(failed) = result.failed.first() {
-        return Err(failed.message.clone());
+        return Err(EmbeddingError::Away(failed.message.clone()));
     }
     let row = result.results.first().and_then(|row| row.get("embedding"));
-    let vector = row.map(|row| serde_json::from_value::<Vec<f32>>(row.clone()));
-    let vector = vector.and_then(Result::ok).and_then(unit);
-    vector.ok_or_else(|| "the model's embedding is empty or all zeros".to_owned())
+    let vector = row.and_then(|row| serde_json::from_value::<Vec<f32>>(row.clone()).ok());
+    let vector = vector.filter(|vector| !vector.is_empty()).ok_or_else(|| {
+        EmbeddingError::Away("the runtime's answer has no embedding of numbers".to_owned())
+    })?;
+    unit(vector).ok_or_else(|| EmbeddingError::Refused("its embedding is all zeros".to_owned()))
 }
 
-/// Chooses the model that makes embeddings; `auto`: an installed one.
+/// Chooses the model that makes embeddings; `auto`: an installed one. The list need not have
+/// digests.
 ///
 /// # Errors
 /// [`EmbeddingError::Model`].
-pub fn choose(models: &[ModelInfo], wanted: &str) -> Result<EmbeddingModel, EmbeddingError> {
+pub fn choose<'m>(models: &'m [ModelInfo], wanted: &str) -> Result<&'m ModelInfo, EmbeddingError> {
     let wanted = Some(wanted).filter(|name| *name != AUTO_EMBEDDING);
-    let can = |model: &ModelInfo| [TEXTS, PICTURES].contains(&model.task.as_str());
-    let is_here = |model: &ModelInfo| matches!(model.state, ModelState::Present { .. });
-    let refuse = |why: String| Err(EmbeddingError::Model(why));
+    let is_here = |model: &&ModelInfo| matches!(model.state, ModelState::Present { .. });
     let chosen = match wanted {
-        Some(name) => match models.iter().find(|model| model.name == name) {
-            None => {
-                return refuse(format!(
-                    "there is no model {name}; see `watchkeeper models`"
-                ));
-            }
-            Some(model) if !can(model) && model.task != CLASSIFIERS => {
-                let task = &model.task;
-                return refuse(format!(
-                    "model {name} is for {task}; name one for {PICTURES}"
-                ));
-            }
-            Some(model) => Some(model).filter(|model| is_here(model)),
-        },
+        Some(name) => {
+            let named = models.iter().find(|model| model.name == name);
+            let model = named.ok_or_else(|| {
+                let why = format!("there is no model {name}; see `watchkeeper models`");
+                EmbeddingError::Model(why)
+            })?;
+            require_embeddings(model).map_err(EmbeddingError::Model)?;
+            Some(model).filter(is_here)
+        }
         None => {
-            let mut here: Vec<_> = models.iter().filter(|m| can(m) && is_here(m)).collect();
-            here.sort_by_key(|model| (model.task != TEXTS, &model.name));
-            here.first().copied()
+            let made_for = |model: &&ModelInfo| [TEXTS, PICTURES].contains(&model.task.as_str());
+            let here = models.iter().filter(made_for).filter(is_here);
+            here.min_by_key(|model| (model.task != TEXTS, &model.name))
         }
     };
-    match chosen {
-        Some(model) => Ok(EmbeddingModel {
-            name: model.name.clone(),
-            digest: digest(model),
-            clip: clip(model),
-        }),
-        None => {
-            let name = wanted.unwrap_or(DEFAULT_MODEL);
-            let remedy = format!("install it: `watchkeeper models pull {name}`");
-            refuse(format!(
-                "no model that makes embeddings of pictures is here; {remedy}"
-            ))
-        }
+    chosen.ok_or_else(|| {
+        let name = wanted.unwrap_or(DEFAULT_MODEL);
+        EmbeddingError::Model(format!(
+            "no model that makes embeddings of pictures is here; install it: `watchkeeper models \
+             pull {name}`"
+        ))
+    })
+}
+
+/// Refuses a model that makes no embeddings.
+fn require_embeddings(model: &ModelInfo) -> Result<(), String> {
+    let ModelInfo { name, task, .. } = model;
+    match task.as_str() {
+        TEXTS | PICTURES => Ok(()),
+        _ if model.makes_embeddings => Ok(()),
+        CLASSIFIERS => Err(format!(
+            "model {name} makes no embeddings: export it with the input of its last layer as a \
+             second output, and set has_features = true in its manifest"
+        )),
+        _ => Err(format!(
+            "model {name} is for {task}; name one for {PICTURES}"
+        )),
     }
+}
+
+/// Returns the digest by which answers of a model are kept.
+///
+/// # Errors
+/// A sentence with the remedy, if the runtime names none.
+pub(crate) fn require_digest(model: &ModelInfo) -> Result<String, String> {
+    model.digest.clone().ok_or_else(|| {
+        let name = &model.name;
+        format!(
+            "the runtime names no digest of model {name}; see `watchkeeper models verify {name}`, \
+             and install all programs in the same version"
+        )
+    })
 }
 
 /// The model that a remedy names.
 const DEFAULT_MODEL: &str = "mobilenet-v2-features";
-
-/// The checksum of its file; without one that of its name and input.
-fn digest(model: &ModelInfo) -> String {
-    model.sha256.clone().unwrap_or_else(|| {
-        let described = format!("{} {:?}", model.name, model.input);
-        let sum = Sha256::digest(described.as_bytes());
-        sum.iter().map(|byte| format!("{byte:02x}")).collect()
-    })
-}
 
 /// The step that embeds texts with a model, and its version there.
 fn clip(model: &ModelInfo) -> Option<(&'static str, String)> {
@@ -311,9 +377,10 @@ mod tests {
             true => json!({"state": "present", "path": "/m"}),
             false => json!({"state": "absent"}),
         };
+        let makes_embeddings = [TEXTS, PICTURES].contains(&task);
         serde_json::from_value(
-            json!({"name": name, "task": task, "state": state, "labels": [],
-            "stands_for": stands_for}),
+            json!({"name": name, "task": task, "state": state, "labels": [], "digest": "d0",
+            "makes_embeddings": makes_embeddings, "stands_for": stands_for}),
         )
         .unwrap()
     }
@@ -326,7 +393,10 @@ mod tests {
             model("c", TEXTS, false, &["clip/ViT-B-16"]),
             model("d", TEXTS, true, &["clip/ViT-B-32"]),
         ];
-        let chosen = |wanted: &str| choose(&models, wanted).map(|model| (model.name, model.clip));
+        let chosen = |wanted: &str| {
+            let model = EmbeddingModel::among(&models, wanted)?;
+            Ok::<_, EmbeddingError>((model.name, model.clip))
+        };
         let clip = ("roboflow_core/clip@v1", "ViT-B-32".to_owned());
         assert_eq!(chosen("auto"), Ok(("d".to_owned(), Some(clip))));
         assert_eq!(chosen("a"), Ok(("a".to_owned(), None)));
@@ -345,11 +415,73 @@ mod tests {
     }
 
     #[test]
-    fn models_of_one_name_and_other_files_have_other_digests() {
-        let mut one = model("a", PICTURES, true, &[]);
-        let without = digest(&one);
-        one.sha256 = Some("ab".repeat(32));
-        assert_ne!(digest(&one), without);
-        assert_eq!(without.len(), 64);
+    fn classifier_needs_features_and_every_model_a_digest() {
+        let mut classifier = model("a", CLASSIFIERS, true, &[]);
+        let among = |model: &ModelInfo| EmbeddingModel::among(std::slice::from_ref(model), "a");
+        let refused = among(&classifier).unwrap_err().to_string();
+        assert!(refused.contains("has_features = true"), "{refused}");
+        classifier.makes_embeddings = true;
+        assert_eq!(among(&classifier).unwrap().digest, "d0");
+        // The recorded checksum is not compared with the file.
+        classifier.digest = None;
+        classifier.sha256 = Some("ab".repeat(32));
+        let refused = among(&classifier).unwrap_err().to_string();
+        assert!(refused.contains("models verify a"), "{refused}");
+    }
+
+    #[test]
+    fn only_what_the_picture_causes_counts_against_it() {
+        let of = |status, code, field: Option<&str>| {
+            let mut problem = Problem::new(status, code, "x");
+            problem.field = field.map(str::to_owned);
+            EmbeddingError::from(ClientError::Refused(Box::new(problem)))
+        };
+        use ProblemCode::{Internal, InvalidRequest, InvalidWorkflow, Limit, Model, NotFound};
+        for (status, code, field) in [
+            (422, InvalidRequest, Some("images[0]")),
+            (413, InvalidRequest, None),
+        ] {
+            assert!(
+                matches!(of(status, code, field), EmbeddingError::Refused(_)),
+                "{status}"
+            );
+        }
+        for code in [Model, InvalidWorkflow] {
+            assert!(
+                matches!(of(422, code, Some("model")), EmbeddingError::Model(_)),
+                "{code:?}"
+            );
+        }
+        for (status, code) in [
+            (500, Internal),
+            (408, InvalidRequest),
+            (422, InvalidRequest),
+            (429, Limit),
+            (404, NotFound),
+        ] {
+            assert!(
+                matches!(of(status, code, None), EmbeddingError::Away(_)),
+                "{status}"
+            );
+        }
+    }
+
+    #[test]
+    fn failed_step_is_tried_again_and_an_embedding_of_zeros_is_not() {
+        let of = |answer: Value| vector_of(&serde_json::from_value(answer).unwrap());
+        let failed = json!({"results": [{"embedding": null}],
+            "failed": [{"step": "embed", "message": "no memory"}]});
+        let empty = json!({"results": [{"embedding": []}], "failed": []});
+        for answer in [failed, empty, json!({"results": [], "failed": []})] {
+            let error = of(answer.clone()).unwrap_err();
+            assert!(matches!(error, EmbeddingError::Away(_)), "{answer}");
+        }
+        let zeros = of(json!({"results": [{"embedding": [0.0, 0.0]}], "failed": []}));
+        assert!(
+            matches!(zeros, Err(EmbeddingError::Refused(_))),
+            "{zeros:?}"
+        );
+        let two = of(json!({"results": [{"embedding": [0.0, 2.0]}], "failed": []}));
+        assert_eq!(two, Ok(vec![0.0, 1.0]));
     }
 }

@@ -9,18 +9,21 @@ use watchkeeper_jobs::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, 
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
-use super::connection::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result};
-use crate::embedding;
+use super::connection::{
+    OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result, tool_error,
+};
+use crate::embedding::EmbeddingModel;
 
 /// Likeness of pictures of one group. Of the photos of `tests/tools/likeness`, 2 in 10,000 pairs of
 /// different scenes are as alike.
 const ALIKE: f64 = 0.75;
 const LIKENESS: Kind = Kind::Number { min: 0.0, max: 1.0 };
 
-/// Whether a model for embeddings is missing, with the remedy; `None` while the runtime is away.
+/// Whether a model for embeddings is missing, with the remedy; `None` while the runtime is
+/// unreachable.
 fn missing(runtime: &RuntimeAccess) -> Option<String> {
     let models = runtime.models()?;
-    let chosen = embedding::choose(&models, runtime.wanted());
+    let chosen = EmbeddingModel::among(&models, runtime.wanted());
     chosen.err().map(|error| error.to_string())
 }
 
@@ -74,12 +77,13 @@ impl Tool for RankAlike {
         } = read(params)?;
         let mut connection = self.0.connect(context)?;
         let embedder = self.0.embedder(&connection.client);
-        let (targets, _) = connection.embeddings(&embedder, &to)?;
+        let model = connection.wait(embedder.model())?.map_err(tool_error)?;
+        let targets = connection.embeddings(&embedder, &model, &to)?;
         if targets.is_empty() {
             let why = "to: there is no picture to compare with".to_owned();
             return Err(ToolError::Permanent(why));
         }
-        let (found, model) = connection.embeddings(&embedder, &pictures)?;
+        let found = connection.embeddings(&embedder, &model, &pictures)?;
         let of = |vector: &[f32]| {
             let likeness = targets
                 .iter()
@@ -101,7 +105,8 @@ impl Tool for RankAlike {
             .map(|(likeness, first)| format!("; first {} with {likeness:.2}", first.name()));
         let number = counted(kept.len(), "picture");
         let summary = format!(
-            "{number} by likeness ({model}){}{}",
+            "{number} by likeness ({}){}{}",
+            model.name,
             first.unwrap_or_default(),
             connection.unread()
         );
@@ -157,16 +162,18 @@ impl Tool for GroupAlike {
         let least = least.unwrap_or(ALIKE);
         let mut connection = self.0.connect(context)?;
         let embedder = self.0.embedder(&connection.client);
-        let (found, model) = connection.embeddings(&embedder, &pictures)?;
+        let model = connection.wait(embedder.model())?.map_err(tool_error)?;
+        let found = connection.embeddings(&embedder, &model, &pictures)?;
         let groups = grouped(found, least, &|| context.check_continue())?;
         let all: Vec<Picture> = groups
             .iter()
             .flat_map(|group| group.pictures.clone())
             .collect();
         let summary = format!(
-            "{} in {} of likeness {least:.2} and more ({model}){}",
+            "{} in {} of likeness {least:.2} and more ({}){}",
             counted(all.len(), "picture"),
             counted(groups.len(), "group"),
+            model.name,
             connection.unread()
         );
         Ok(result(&all, Some(&groups), summary))

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -18,14 +18,16 @@ use watchkeeper_jobs::answer_cache::AnswerCache;
 use watchkeeper_jobs::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
 use watchkeeper_pictures::{Group, Picture};
 
-use crate::embedding::{Embedder, Embedding, EmbeddingError};
+use crate::embedding::{Embedder, EmbeddingError, EmbeddingModel};
 
 /// The context is asked this often whether the tool must end.
 const CHECK: Duration = Duration::from_millis(250);
 /// How long the list of models is used for checks of plans.
 const KEEP_MODELS: Duration = Duration::from_secs(5);
-/// Longest wait for the list of models in a check of a plan.
+/// Longest wait of a program for the list of models in a check of a plan.
 const MODELS_DEADLINE: Duration = Duration::from_secs(3);
+/// The same within an event loop, where others wait too.
+const SHORT_DEADLINE: Duration = Duration::from_millis(250);
 /// Unreadable pictures that a summary names.
 const MAX_NAMED: usize = 3;
 
@@ -37,14 +39,22 @@ pub struct ToolSetup {
     pub config: JobToolsConfig,
 }
 
-/// The models as they were listed at a time; absent where the runtime was away.
-type Listed = (Instant, Option<Vec<ModelInfo>>);
+/// The models as they were listed last, for checks of plans.
+#[derive(Debug, Default)]
+struct Listed {
+    /// Absent where the runtime was unreachable.
+    models: Option<Vec<ModelInfo>>,
+    /// When `models` came.
+    at: Option<Instant>,
+    /// Whether a thread asks for them; there is at most one.
+    is_asked: bool,
+}
 
-/// The runtime as the tools see it.
+/// The runtime as the tools use it.
 #[derive(Debug)]
 pub(super) struct RuntimeAccess {
     setup: ToolSetup,
-    listed: Mutex<Option<Listed>>,
+    listed: Arc<Mutex<Listed>>,
 }
 
 /// A picture with its embedding, of length 1.
@@ -62,7 +72,7 @@ pub(super) struct StepConnection<'c> {
 
 impl RuntimeAccess {
     pub(super) fn new(setup: ToolSetup) -> Self {
-        let listed = Mutex::default();
+        let listed = Arc::default();
         Self { setup, listed }
     }
 
@@ -80,27 +90,36 @@ impl RuntimeAccess {
         Embedder::new(client.clone(), self.setup.config.embedding.clone())
     }
 
-    /// The runtime's models, for the check of a plan; `None` while it is away.
+    /// The runtime's models, for the check of a plan; `None` while it is unreachable. Within an
+    /// event loop a slow runtime delays it by [`SHORT_DEADLINE`] once, and the list may be older.
     pub(super) fn models(&self) -> Option<Vec<ModelInfo>> {
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, models)) = &*listed
-            && at.elapsed() < KEEP_MODELS
-        {
-            return models.clone();
+        let is_new = |listed: &Listed| listed.at.is_some_and(|at| at.elapsed() < KEEP_MODELS);
+        let mut listed = lock(&self.listed);
+        if is_new(&listed) || listed.is_asked {
+            return listed.models.clone();
         }
-        let socket = self.setup.socket.clone();
-        // A thread of its own: the caller may be one of an event loop.
-        let asked = std::thread::spawn(move || {
-            let deadlines = Deadlines {
-                answer: MODELS_DEADLINE,
-                ..Deadlines::USUAL
+        listed.is_asked = true;
+        drop(listed);
+        let is_in_event_loop = tokio::runtime::Handle::try_current().is_ok();
+        let (done, is_done) = mpsc::sync_channel(1);
+        let (socket, listed) = (self.setup.socket.clone(), Arc::clone(&self.listed));
+        std::thread::spawn(move || {
+            let models = list_models(socket);
+            let at = Some(Instant::now());
+            *lock(&listed) = Listed {
+                models,
+                at,
+                is_asked: false,
             };
-            let client = RuntimeClient::with_deadlines(socket, deadlines).ok()?;
-            event_loop().ok()?.block_on(client.models()).ok()
+            done.send(()).ok();
         });
-        let models = asked.join().ok().flatten();
-        *listed = Some((Instant::now(), models.clone()));
-        models
+        let wait = match is_in_event_loop {
+            true => SHORT_DEADLINE,
+            false => MODELS_DEADLINE,
+        };
+        // Without an answer in time the former list is used.
+        is_done.recv_timeout(wait).ok();
+        lock(&self.listed).models.clone()
     }
 
     /// Connects for one step.
@@ -119,6 +138,19 @@ impl RuntimeAccess {
     }
 }
 
+fn lock(listed: &Mutex<Listed>) -> MutexGuard<'_, Listed> {
+    listed.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn list_models(socket: PathBuf) -> Option<Vec<ModelInfo>> {
+    let deadlines = Deadlines {
+        answer: MODELS_DEADLINE,
+        ..Deadlines::USUAL
+    };
+    let client = RuntimeClient::with_deadlines(socket, deadlines).ok()?;
+    event_loop().ok()?.block_on(client.models()).ok()
+}
+
 fn event_loop() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -129,6 +161,17 @@ pub(super) fn tool_error(error: EmbeddingError) -> ToolError {
     match error {
         EmbeddingError::Away(why) => ToolError::Transient(why),
         EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ToolError::Permanent(why),
+    }
+}
+
+/// The answer about a picture, or why the picture has none. Other errors end the step.
+pub(super) fn answered(
+    answer: Result<Value, EmbeddingError>,
+) -> Result<Result<Value, String>, ToolError> {
+    match answer {
+        Ok(value) => Ok(Ok(value)),
+        Err(EmbeddingError::Refused(why)) => Ok(Err(why)),
+        Err(error) => Err(tool_error(error)),
     }
 }
 
@@ -157,6 +200,7 @@ impl StepConnection<'_> {
         read: impl Fn(&Value) -> Option<T>,
     ) -> Result<Vec<(Picture, T)>, ToolError> {
         self.context.expect(pictures.len());
+        let failed_before = self.failed.len();
         let mut done = Vec::with_capacity(pictures.len());
         for picture in pictures {
             self.context.check_continue()?;
@@ -188,7 +232,7 @@ impl StepConnection<'_> {
             done.extend(answer.map(|answer| (picture.clone(), answer)));
             self.context.count();
         }
-        match done.is_empty() && !self.failed.is_empty() {
+        match done.is_empty() && self.failed.len() > failed_before {
             true => Err(ToolError::Permanent(format!(
                 "no picture can be used{}",
                 self.unread()
@@ -197,28 +241,19 @@ impl StepConnection<'_> {
         }
     }
 
-    /// The pictures with their embeddings, of length 1, and the model's name.
+    /// The pictures with their embeddings by one model, of length 1.
     pub(super) fn embeddings(
         &mut self,
         embedder: &Embedder,
+        model: &EmbeddingModel,
         pictures: &[Picture],
-    ) -> Result<(Vec<EmbeddedPicture>, String), ToolError> {
-        let model = self.wait(embedder.model())?.map_err(tool_error)?;
-        let ask = |connection: &Self, bytes| match connection.wait(embedder.embed_picture(bytes))? {
-            Ok(Embedding { digest, vector, .. }) if digest == model.digest => Ok(Ok(kept(&vector))),
-            Ok(_) => Err(ToolError::Transient(
-                "the model was replaced meanwhile".to_owned(),
-            )),
-            Err(EmbeddingError::Refused(why)) => Ok(Err(why)),
-            Err(error) => Err(tool_error(error)),
+    ) -> Result<Vec<EmbeddedPicture>, ToolError> {
+        let ask = |connection: &Self, bytes| {
+            let made = connection.wait(embedder.embed_picture_with(model, bytes))?;
+            answered(made.map(|made| kept(&made.vector)))
         };
-        let done = self.each(
-            pictures,
-            &format!("embedding {}", model.digest),
-            ask,
-            vector,
-        )?;
-        Ok((done, model.name))
+        let what = format!("embedding {}", model.digest);
+        self.each(pictures, &what, ask, vector)
     }
 
     /// Names pictures that could not be used at the end of a summary; empty if there is none.
@@ -303,5 +338,27 @@ pub(super) fn result(
         values,
         summary,
         files: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn check_within_an_event_loop_does_not_wait_for_a_runtime_that_never_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let _never_accepts = UnixListener::bind(&socket).unwrap();
+        let config = JobToolsConfig::default();
+        let access = RuntimeAccess::new(ToolSetup { socket, config });
+        let models = event_loop().unwrap().block_on(async { access.models() });
+        assert_eq!(models, None);
+        // Its thread still waits, and a second check begins no other.
+        assert!(lock(&access.listed).is_asked);
+        assert_eq!(access.models(), None);
     }
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use watchkeeper_client::ClientError;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
-use watchkeeper_contract::problem::{ProblemCode, nearest_few};
+use watchkeeper_contract::problem::nearest_few;
 use watchkeeper_contract::workflow::{WorkflowRun, WorkflowRunResult};
 use watchkeeper_jobs::counted;
 use watchkeeper_jobs::tool::{
@@ -18,13 +18,32 @@ use watchkeeper_jobs::tool::{
 use watchkeeper_pictures::measure::turned;
 use watchkeeper_pictures::{FoundObject, Group, Picture};
 
-use super::connection::{OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result};
-use crate::embedding::run_when_free;
+use super::connection::{
+    OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, StepConnection, answered, result,
+    tool_error,
+};
+use crate::embedding::{EmbeddingError, require_digest, run_when_free};
 
 /// Detectors that are tried first.
 const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
 /// Classes that a refusal names.
 const MAX_CLASSES: usize = 12;
+/// Words for faces: English, German, French, Spanish, Italian and Portuguese.
+const FACE_WORDS: [&str; 13] = [
+    "face",
+    "faces",
+    "gesicht",
+    "gesichter",
+    "visage",
+    "visages",
+    "cara",
+    "caras",
+    "rostro",
+    "rostros",
+    "volto",
+    "viso",
+    "rosto",
+];
 /// The setting that allows faces.
 const FACES: &str = "agent.job_tools.faces";
 
@@ -99,14 +118,14 @@ impl Tool for FindObjects {
         let mut connection = self.0.connect(context)?;
         let models = connection
             .wait(connection.client.models())?
-            .map_err(|error| refused(&error))?;
+            .map_err(failed)?;
         let Detector {
             model,
             class,
             digest,
         } = detector(&models, &class).map_err(ToolError::Permanent)?;
         let workflow = workflow(&model, &class, least);
-        let ask = |connection: &super::connection::StepConnection<'_>, bytes: Vec<u8>| {
+        let ask = |connection: &StepConnection<'_>, bytes: Vec<u8>| {
             let file = match turned(&bytes) {
                 Ok(turned) => BASE64.encode(turned.as_ref().unwrap_or(&bytes)),
                 Err(error) => return Ok(Err(error.to_string())),
@@ -117,17 +136,18 @@ impl Tool for FindObjects {
                 parameters: BTreeMap::new(),
                 model: None,
             };
-            match connection.wait(run_when_free(&connection.client, &run))? {
-                Ok(result) => Ok(found(&result)),
-                Err(error) => match refused(&error) {
-                    ToolError::Permanent(why) if !is_of_model(&error) => Ok(Err(why)),
-                    error => Err(error),
-                },
-            }
+            let answer = connection.wait(run_when_free(&connection.client, &run))?;
+            answered(answer.map_err(Into::into).and_then(|answer| found(&answer)))
         };
         let key = format!("objects {digest} {class} {least:?}");
         let read = |kept: &Value| Vec::<FoundObject>::deserialize(kept).ok();
         let found = connection.each(&pictures, &key, ask, read)?;
+        let models = connection.wait(connection.client.models())?;
+        let now = detector(&models.map_err(failed)?, &class).map_err(ToolError::Permanent)?;
+        if now.digest != digest {
+            let why = format!("model {model} was replaced meanwhile");
+            return Err(ToolError::Transient(why));
+        }
         Ok(parted(&model, &class, found, &connection.unread()))
     }
 }
@@ -135,7 +155,7 @@ impl Tool for FindObjects {
 impl FindObjects {
     /// Refuses faces unless the site allows them.
     fn allow(&self, class: &str) -> Result<(), String> {
-        if class.to_lowercase().contains("face") && !self.0.allows_faces() {
+        if names_faces(class) && !self.0.allows_faces() {
             return Err(format!(
                 "this site does not allow faces to be looked for; {FACES} = true in its \
                  configuration allows it"
@@ -143,6 +163,25 @@ impl FindObjects {
         }
         Ok(())
     }
+}
+
+/// Whether a whole word of a class is one for faces, in the languages of [`FACE_WORDS`].
+fn names_faces(class: &str) -> bool {
+    let mut parted = String::new();
+    let mut was_small = false;
+    for letter in class.chars() {
+        // The words of `HumanFace` are two.
+        if !letter.is_alphabetic() || (was_small && letter.is_uppercase()) {
+            parted.push(' ');
+        }
+        was_small = letter.is_lowercase();
+        parted.extend(
+            letter
+                .to_lowercase()
+                .filter(|letter| letter.is_alphabetic()),
+        );
+    }
+    parted.split(' ').any(|word| FACE_WORDS.contains(&word))
 }
 
 /// A detector that knows a class.
@@ -162,17 +201,17 @@ fn detector(models: &[ModelInfo], class: &str) -> Result<Detector, String> {
     let mut here: Vec<&ModelInfo> = models.iter().filter(is_here).collect();
     let rank = |model: &ModelInfo| PREFERRED.iter().position(|name| *name == model.name);
     here.sort_by_key(|model| (rank(model).unwrap_or(PREFERRED.len()), &model.name));
-    let known = |model: &&ModelInfo| {
+    let known = here.iter().find_map(|model| {
         let mut labels = model.labels.iter();
         let label = labels.find(|label| label.eq_ignore_ascii_case(class))?;
-        Some(Detector {
+        Some((model, label))
+    });
+    if let Some((model, label)) = known {
+        return Ok(Detector {
             model: model.name.clone(),
             class: label.clone(),
-            digest: model.sha256.clone().unwrap_or_else(|| model.name.clone()),
-        })
-    };
-    if let Some(found) = here.iter().find_map(known) {
-        return Ok(found);
+            digest: require_digest(model)?,
+        });
     }
     if here.is_empty() {
         return Err(
@@ -215,15 +254,16 @@ fn workflow(model: &str, class: &str, least: Option<f64>) -> Value {
 }
 
 /// The objects in an answer, their boxes in parts of the picture.
-fn found(result: &WorkflowRunResult) -> Result<Value, String> {
+fn found(result: &WorkflowRunResult) -> Result<Value, EmbeddingError> {
+    let unreadable = |why: &str| EmbeddingError::Away(format!("the runtime's answer has {why}"));
     if let Some(failed) = result.failed.first() {
-        return Err(failed.message.clone());
+        return Err(EmbeddingError::Away(failed.message.clone()));
     }
     let found = result.results.first().map(|row| &row["found"]);
-    let found = found.ok_or("the answer has no row")?;
+    let found = found.ok_or_else(|| unreadable("no row"))?;
     let side = |name: &str| found["image"][name].as_f64().filter(|side| *side > 0.0);
     let (Some(width), Some(height)) = (side("width"), side("height")) else {
-        return Err("the answer has no size of the picture".to_owned());
+        return Err(unreadable("no size of the picture"));
     };
     let predictions = found["predictions"].as_array().into_iter().flatten();
     let objects = predictions.filter_map(|one| {
@@ -240,7 +280,8 @@ fn found(result: &WorkflowRunResult) -> Result<Value, String> {
             bounds: [part(x - w), part(y - h), part(x + w), part(y + h)],
         })
     });
-    serde_json::to_value(objects.collect::<Vec<_>>()).map_err(|error| error.to_string())
+    let objects = serde_json::to_value(objects.collect::<Vec<_>>());
+    objects.map_err(|error| unreadable(&error.to_string()))
 }
 
 fn parted(
@@ -278,21 +319,8 @@ fn parted(
     done
 }
 
-/// Whether the runtime refused because of the model, and not of the picture.
-fn is_of_model(error: &ClientError) -> bool {
-    let code = error.problem().map(|problem| problem.code);
-    matches!(
-        code,
-        Some(ProblemCode::Model | ProblemCode::InvalidWorkflow)
-    )
-}
-
-fn refused(error: &ClientError) -> ToolError {
-    let sentence = error.in_full();
-    match error.is_transient() {
-        true => ToolError::Transient(sentence),
-        false => ToolError::Permanent(sentence),
-    }
+fn failed(error: ClientError) -> ToolError {
+    tool_error(error.into())
 }
 
 #[cfg(test)]
@@ -302,7 +330,7 @@ mod tests {
 
     fn model(name: &str, labels: &[&str]) -> ModelInfo {
         serde_json::from_value(json!({"name": name, "task": "object-detection",
-            "state": {"state": "present", "path": "/m"}, "labels": labels}))
+            "state": {"state": "present", "path": "/m"}, "labels": labels, "digest": "d0"}))
         .unwrap()
     }
 
@@ -340,6 +368,18 @@ mod tests {
     }
 
     #[test]
+    fn failed_step_and_unreadable_answer_do_not_count_against_the_picture() {
+        for answer in [
+            json!({"results": [{"found": null}], "failed": [{"step": "find", "message": "x"}]}),
+            json!({"results": [], "failed": []}),
+            json!({"results": [{"found": {}}], "failed": []}),
+        ] {
+            let error = answered(found(&serde_json::from_value(answer).unwrap())).unwrap_err();
+            assert!(matches!(error, ToolError::Transient(_)), "{error}");
+        }
+    }
+
+    #[test]
     fn faces_need_the_permission_of_the_site() {
         let find = |faces| {
             let config = watchkeeper_config::JobToolsConfig {
@@ -352,8 +392,20 @@ mod tests {
             };
             FindObjects(Arc::new(RuntimeAccess::new(setup)))
         };
-        let refused = find(false).allow("Human face").unwrap_err();
-        assert!(refused.contains(FACES), "{refused}");
-        assert!(find(true).allow("face").is_ok() && find(false).allow("person").is_ok());
+        for class in [
+            "face",
+            "Human face",
+            "human_face",
+            "HumanFace",
+            "FACES",
+            "Gesicht",
+        ] {
+            let refused = find(false).allow(class).unwrap_err();
+            assert!(refused.contains(FACES), "{refused}");
+            assert!(find(true).allow(class).is_ok(), "{class}");
+        }
+        for class in ["person", "surface_scratch", "interface"] {
+            assert!(find(false).allow(class).is_ok(), "{class}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `tag`: which of the given words fits a picture best, by a model of pictures and texts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use watchkeeper_pictures::{Group, Picture};
 use super::connection::{
     OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result, tool_error,
 };
-use crate::embedding;
+use crate::embedding::EmbeddingModel;
 
 /// Factor of likenesses before they become shares, as CLIP was trained with.
 const SHARPNESS: f64 = 100.0;
@@ -56,7 +57,7 @@ impl Tool for Tag {
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
         let models = self.0.models()?;
-        let chosen = embedding::choose(&models, self.0.wanted());
+        let chosen = EmbeddingModel::among(&models, self.0.wanted());
         let texts = chosen.and_then(|model| model.require_texts().map(drop));
         texts.err().map(|error| error.to_string())
     }
@@ -66,21 +67,19 @@ impl Tool for Tag {
         params: Map<String, Value>,
         context: &Context<'_>,
     ) -> Result<ToolOutput, ToolError> {
-        let params: Params = read(params)?;
-        let [_, _, ..] = params.labels.as_slice() else {
-            let why = "labels: name at least two words to choose from".to_owned();
-            return Err(ToolError::Permanent(why));
-        };
+        let mut params: Params = read(params)?;
+        params.labels = distinct(params.labels)?;
         let mut connection = self.0.connect(context)?;
         let embedder = self.0.embedder(&connection.client);
+        let model = connection.wait(embedder.model())?.map_err(tool_error)?;
         let mut words = Vec::new();
         for label in &params.labels {
             let made = connection
-                .wait(embedder.embed_text(label))?
+                .wait(embedder.embed_text_with(&model, label))?
                 .map_err(tool_error)?;
             words.push((label.as_str(), made.vector));
         }
-        let (found, model) = connection.embeddings(&embedder, &params.pictures)?;
+        let found = connection.embeddings(&embedder, &model, &params.pictures)?;
         let tagged = found.into_iter().map(|(mut picture, vector)| {
             let tag = best(&words, &vector)
                 .filter(|(_, score)| params.least.is_none_or(|least| *score >= least));
@@ -96,13 +95,26 @@ impl Tool for Tag {
             .first()
             .map(|group| format!("; most: {} with {}", group.name, group.pictures.len()));
         let summary = format!(
-            "{} by {} words ({model}){}{}",
+            "{} by {} words ({}){}{}",
             counted(tagged.len(), "picture"),
             params.labels.len(),
+            model.name,
             most.unwrap_or_default(),
             connection.unread()
         );
         Ok(result(&tagged, Some(&groups), summary))
+    }
+}
+
+/// Words without repetitions, at least two.
+fn distinct(mut labels: Vec<String>) -> Result<Vec<String>, ToolError> {
+    let mut named = HashSet::new();
+    labels.retain(|label| named.insert(label.clone()));
+    match labels.len() {
+        0 | 1 => Err(ToolError::Permanent(
+            "labels: name at least two different words to choose from".to_owned(),
+        )),
+        _ => Ok(labels),
     }
 }
 
@@ -141,4 +153,23 @@ fn groups(labels: &[String], pictures: &[Picture]) -> Vec<Group> {
     groups.retain(|group| !group.pictures.is_empty());
     groups.sort_by_key(|group| std::cmp::Reverse(group.pictures.len()));
     groups
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn word_named_twice_makes_one_group() {
+        let labels = distinct(["car", "bus", "car"].map(str::to_owned).to_vec()).unwrap();
+        let picture = json!({"file": "a", "width": 4, "height": 3,
+            "tag": {"label": "car", "score": 0.9}});
+        let groups = groups(&labels, &[serde_json::from_value(picture).unwrap()]);
+        assert_eq!(groups.len(), 1);
+        let refused = distinct(["car", "car"].map(str::to_owned).to_vec()).unwrap_err();
+        assert!(refused.to_string().contains("two different words"));
+    }
 }
