@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn every_start_of_one_pipeline_has_one_text_and_its_own_time() {
-        let spec = json!({"id": "gate", "source": "yard", "model": "m"});
+        let spec = json!({"id": "gate", "source": "yard", "workflow": {"version": "1.0"}});
         let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let (journal, _) = Journal::open(folder.path(), Limits::default()).unwrap();
