@@ -321,8 +321,8 @@ impl Archive {
     /// Brings a content back from the object tier; `None` if that has no copy.
     ///
     /// # Errors
-    /// [`ArchiveError::Source`] if the tier gives no sound answer, or if the disk refuses: there may
-    /// be a copy then.
+    /// [`ArchiveError::Source`] if the tier gives no sound answer, or if the disk refuses: there
+    /// may be a copy then.
     pub(crate) async fn repair(&self, entry: &Entry) -> Result<Option<Bytes>, ArchiveError> {
         let Some(objects) = &self.0.objects else {
             return Ok(None);

@@ -37,8 +37,8 @@ pub struct Verified {
     /// Entries whose content was damaged, and is replaced by its copy.
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub repaired: Vec<EntryName>,
-    /// Entries whose content is damaged or missing, and that may have a copy: the object tier gave no
-    /// sound answer, or the disk refused the copy. Verify again later.
+    /// Entries whose content is damaged or missing, and that may have a copy: the object tier gave
+    /// no sound answer, or the disk refused the copy. Verify again later.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
     pub unknown: Vec<EntryName>,
