@@ -1,8 +1,8 @@
 //! Answers about contents that tools keep for a job: a resumed job asks nothing twice.
 //!
 //! - One line for each answer, in the job's folder; steps of one job share them.
-//! - The file has at most [`MAX_BYTES`]; steps that run at once may exceed it by a line each. A step
-//!   has at most that in memory. Further answers are not kept and are asked for again.
+//! - The file has at most [`MAX_BYTES`]; steps that run at once may exceed it by a line each.
+//!   A step has at most that in memory. Further answers are not kept and are asked for again.
 //! - A line that a crash cut is ignored. What the file lacks is asked for again.
 
 use std::collections::HashMap;
