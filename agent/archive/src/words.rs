@@ -1,6 +1,8 @@
 //! Queries in plain words, by rules. Sans-IO.
 //!
 //! - Names are those that entries have; a word that is none of them is not guessed.
+//! - A word with two senses has the one that its neighbours name: `camera`, or `in` a collection.
+//!   Without those a class comes before a camera, and `clips` are videos.
 //! - A word that was not understood is returned as written; without any understood one the
 //!   request is refused.
 //! - So is a second value of one kind: "cars and trucks" is read as cars, and "trucks" returned.
@@ -100,8 +102,8 @@ pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, Archive
         reader.words = reader.words.get(taken.max(1)..).unwrap_or_default();
     }
     if understood == 0 {
-        let remedy = "name a class, camera, zone, collection or time that entries have, or a \
-                      \"text\" in quotation marks";
+        let remedy = "no word of it is understood: name a class, camera, zone, collection or time \
+                      that entries have, or a \"text\" in quotation marks";
         return Err(ArchiveError::field("words", text, remedy.to_owned()));
     }
     reader.query.order = reader.order.unwrap_or_default();
@@ -183,7 +185,10 @@ impl Reader<'_> {
             self.query.text = self.words.first().map(|word| word.written.clone());
             return 1;
         }
-        let time = self.take_time();
+        let time = match self.take_since() {
+            0 => self.take_time(),
+            count => count,
+        };
         if time > 0 {
             return time;
         }
@@ -191,18 +196,20 @@ impl Reader<'_> {
         if like > 0 {
             return like;
         }
-        let name = self.take_name();
+        if let Some(kind) = kind(self.word(0)) {
+            self.query.content_type = Some(kind.to_owned());
+            return 1;
+        }
+        let name = match self.take_named() {
+            0 => self.take_name(),
+            count => count,
+        };
         if name > 0 {
             return name;
         }
         match self.word(0) {
-            "picture" | "pictures" | "photo" | "photos" | "image" | "images" => {
-                self.query.content_type = Some("image/".to_owned());
-            }
-            "clip" | "clips" | "video" | "videos" => {
-                self.query.content_type = Some("video/".to_owned());
-            }
             "protected" => self.query.retention = Some(Retention::Protected),
+            "unprotected" => self.query.retention = Some(Retention::Normal),
             "newest" | "latest" | "recent" => return self.take_order(Order::Newest),
             "oldest" | "first" | "earliest" => return self.take_order(Order::Oldest),
             _ => return 0,
@@ -234,6 +241,20 @@ impl Reader<'_> {
         before + 1
     }
 
+    /// Reads `camera` and its name, or `in` or `from` and a collection whose name is a word for a
+    /// kind.
+    fn take_named(&mut self) -> usize {
+        let name = self.word(1).to_owned();
+        match self.word(0) {
+            "camera" if self.known.cameras.contains(&name) => self.query.camera = Some(name),
+            "in" | "from" if kind(&name).is_some() && self.known.collections.contains(&name) => {
+                self.query.pattern = Some(name);
+            }
+            _ => return 0,
+        }
+        2
+    }
+
     /// Reads a name that entries have; the longest wins.
     fn take_name(&mut self) -> usize {
         let limit = self.words.len().min(4);
@@ -247,7 +268,11 @@ impl Reader<'_> {
                     .into_iter()
                     .find(|form| names.contains(form.as_str()))
             };
-            if let Some(class) = find(&known.classes) {
+            let is_camera = known.cameras.contains(&phrase)
+                && (self.word(count) == "camera" || self.query.class.is_some());
+            if is_camera {
+                self.query.camera = Some(phrase);
+            } else if let Some(class) = find(&known.classes) {
                 self.query.class = Some(class);
             } else if let Some(camera) = find(&known.cameras) {
                 self.query.camera = Some(camera);
@@ -261,6 +286,22 @@ impl Reader<'_> {
             return count;
         }
         0
+    }
+
+    /// Reads `since` and a span of time, which then has no end.
+    fn take_since(&mut self) -> usize {
+        let all = self.words;
+        let ("since", Some(rest)) = (self.word(0), all.get(1..)) else {
+            return 0;
+        };
+        self.words = rest;
+        let time = self.take_time();
+        self.words = all;
+        if time == 0 {
+            return 0;
+        }
+        self.query.until = None;
+        time + 1
     }
 
     /// Reads a span of time.
@@ -332,6 +373,15 @@ impl Reader<'_> {
         let next = date.tomorrow().ok()?.to_zoned(zone.clone()).ok()?;
         self.query.until = Some(next.timestamp());
         Some(())
+    }
+}
+
+/// Begin of the MIME types that a word names.
+fn kind(word: &str) -> Option<&'static str> {
+    match word {
+        "picture" | "pictures" | "photo" | "photos" | "image" | "images" => Some("image/"),
+        "clip" | "clips" | "video" | "videos" => Some("video/"),
+        _ => None,
     }
 }
 
@@ -408,6 +458,48 @@ mod tests {
             read("protected deliveries").query.pattern.as_deref(),
             Some("deliveries")
         );
+    }
+
+    #[test]
+    fn word_with_two_senses_has_that_of_its_neighbours() {
+        let mut known = known();
+        known.cameras.insert("cars".to_owned());
+        known.collections.insert("clips".to_owned());
+        let read = |text: &str| super::read(text, &known, &now()).unwrap();
+        for (text, class, camera) in [
+            ("cars today", Some("car"), None),
+            ("cars at the cars camera today", Some("car"), Some("cars")),
+            ("cars on cars", Some("car"), Some("cars")),
+            ("on camera cars", None, Some("cars")),
+            ("the cars camera today", None, Some("cars")),
+        ] {
+            let found = read(text);
+            assert_eq!(found.query.class.as_deref(), class, "{text}");
+            assert_eq!(found.query.camera.as_deref(), camera, "{text}");
+            assert_eq!(found.not_understood, [""; 0], "{text}");
+        }
+        let query = read("clips of cars today").query;
+        assert_eq!(query.content_type.as_deref(), Some("video/"));
+        assert_eq!(query.pattern, None);
+        let query = read("pictures of cars in clips").query;
+        assert_eq!(query.content_type.as_deref(), Some("image/"));
+        assert_eq!(query.pattern.as_deref(), Some("clips"));
+    }
+
+    #[test]
+    fn since_has_no_end() {
+        for (text, since) in [
+            ("cars since last week", "2026-11-15T23:00:00Z"),
+            ("cars since yesterday", "2026-11-23T23:00:00Z"),
+            ("cars since monday", "2026-11-22T23:00:00Z"),
+        ] {
+            let found = read(text, &known(), &now()).unwrap();
+            assert_eq!(found.query.since, Some(since.parse().unwrap()), "{text}");
+            assert_eq!(found.query.until, None, "{text}");
+            assert_eq!(found.not_understood, [""; 0], "{text}");
+        }
+        let found = read("cars since then", &known(), &now()).unwrap();
+        assert_eq!(found.not_understood, ["since", "then"]);
     }
 
     #[test]
