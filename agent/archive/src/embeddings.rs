@@ -19,7 +19,7 @@ use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, Op, pages};
 
 use crate::durable::Durable;
-use crate::entry::{Entry, MAX_EMBEDDING};
+use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::on_disk::EMBEDDINGS;
@@ -107,14 +107,13 @@ impl QueryVector {
         });
         of_model.or(own).ok_or_else(|| {
             let name = &entry.name;
-            ArchiveError::Refused(match refused {
-                Some(why) => format!("{name} has no embedding: {why}"),
-                None => format!(
-                    "{name} has no embedding yet, so likeness is unknown; set \
-                     agent.archive.embedding, or see `watchkeeper archive stats` for what it waits \
-                     for"
-                ),
-            })
+            match refused {
+                Some(why) => ArchiveError::Refused(format!("{name} has no embedding: {why}")),
+                None if !is_picture(&entry.content_type) => ArchiveError::Refused(format!(
+                    "{name} is no JPEG or PNG picture, so it has no embedding"
+                )),
+                None => ArchiveError::NoEmbedding(name.clone()),
+            }
         })
     }
 }

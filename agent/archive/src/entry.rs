@@ -329,6 +329,11 @@ impl Entry {
     }
 }
 
+/// Whether contents of a MIME type can have an embedding of a model.
+pub(crate) fn is_picture(content_type: &str) -> bool {
+    matches!(content_type, "image/jpeg" | "image/png")
+}
+
 /// Guesses the MIME type of a file by its extension.
 #[must_use]
 pub fn guess_type(name: &str) -> &'static str {

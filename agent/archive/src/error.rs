@@ -33,6 +33,12 @@ pub enum ArchiveError {
     /// The content of an entry is missing or damaged, and no tier has a copy.
     #[error("{0}: its content is damaged or missing, and no tier has a copy; destroy the entry")]
     Damaged(EntryName),
+    /// An entry that others are compared with has no embedding yet.
+    #[error(
+        "{0} has no embedding yet, so likeness is unknown; set agent.archive.embedding, and the \
+         agent makes it"
+    )]
+    NoEmbedding(EntryName),
     #[error("{0} is protected; lift that first with `watchkeeper archive unprotect`")]
     Protected(String),
     /// The content of a reference is not in the archive.

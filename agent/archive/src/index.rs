@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 
-use crate::entry::{Content, Entry, Retention};
+use crate::entry::{Content, Entry, Retention, is_picture};
 use crate::hash::ContentHash;
 use crate::name::EntryName;
 
@@ -36,7 +36,7 @@ impl Slot {
             record_bytes: entry.record_bytes(),
             is_stored: entry.content == Content::Stored,
             is_protected: entry.retention == Retention::Protected,
-            is_picture: matches!(entry.content_type.as_str(), "image/jpeg" | "image/png"),
+            is_picture: is_picture(&entry.content_type),
             expires_us: entry.expires.map(|at| at.as_microsecond()),
         }
     }

@@ -23,7 +23,7 @@ const MAX_SHOWN: usize = 80;
      \"-\", a letter or digit first"
 )]
 pub struct InvalidName {
-    /// `collection` or `name`.
+    /// `collection` or `name`; `entry` where the slash is missing.
     pub part: &'static str,
     /// The value, cut.
     pub shown: String,
@@ -105,7 +105,12 @@ impl fmt::Display for EntryName {
 impl FromStr for EntryName {
     type Err = InvalidName;
     fn from_str(text: &str) -> Result<Self, InvalidName> {
-        let (collection, name) = text.split_once('/').unwrap_or((text, ""));
+        let (collection, name) = text.split_once('/').ok_or_else(|| InvalidName {
+            part: "entry",
+            shown: text.chars().take(MAX_SHOWN).collect(),
+            why: "it must be COLLECTION/NAME",
+            max: MAX_NAME,
+        })?;
         Self::new(collection, name)
     }
 }
@@ -206,6 +211,11 @@ mod tests {
         let shown = refused.to_string();
         assert!(
             shown.contains("\"b c\"") && shown.contains("letters"),
+            "{shown}"
+        );
+        let shown = "nix".parse::<EntryName>().unwrap_err().to_string();
+        assert!(
+            shown.contains("\"nix\"") && shown.contains("COLLECTION/NAME"),
             "{shown}"
         );
     }

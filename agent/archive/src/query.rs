@@ -223,6 +223,14 @@ impl<'a> Search<'a> {
             let remedy = "use one of like, like_text and like_picture".to_owned();
             return Err(ArchiveError::field("like", "", remedy));
         }
+        if by_likeness && query.order != Order::Newest {
+            let remedy = "leave it out: the most alike come first".to_owned();
+            let order = match query.order {
+                Order::Name => "name",
+                _ => "oldest",
+            };
+            return Err(ArchiveError::field("order", order, remedy));
+        }
         Ok(Self {
             query,
             pattern,

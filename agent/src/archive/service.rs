@@ -17,10 +17,11 @@ use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::s3::{ReadSecret, S3Settings, S3Tier};
 use watchkeeper_archive::{
-    Answer, Archive, ArchiveError, Body, Content, EntryName, Limits, NewEntry, Query, QueryVector,
-    Retention, Retrieved, Selection, Settings, Tier, Verb,
+    Answer, Archive, ArchiveError, Body, Content, EmbeddingStats, EntryName, Limits, NewEntry,
+    Query, QueryVector, Retention, Retrieved, Selection, Settings, Tier, Verb,
 };
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::{ArchiveConfig, S3Config};
 
@@ -43,6 +44,21 @@ const MAX_LIKE_TEXT: usize = 300;
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Pause before an archive that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(30);
+
+/// Why a picture has no embedding yet, as the counts say.
+fn no_embedding(name: &EntryName, counts: &EmbeddingStats) -> String {
+    match &counts.why {
+        Some(why) => format!("{name} has no embedding yet: {why}"),
+        None if counts.waiting > 0 => format!(
+            "{name} has no embedding yet: {} still wait; ask again later",
+            counted(counts.waiting, "picture")
+        ),
+        None => format!(
+            "{name} has no embedding, and does not wait for one: it could not be read; see \
+             `watchkeeper archive verify`"
+        ),
+    }
+}
 
 impl ArchiveAccess for ArchiveService {
     fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>> {
@@ -214,6 +230,16 @@ impl ArchiveService {
     /// Those of the verb, or if the archive can't be opened.
     pub async fn run(&self, verb: Verb) -> Result<Answer, ArchiveError> {
         let archive = self.archive().await?;
+        let answer = self.run_on(archive, verb).await;
+        answer.map_err(|error| match error {
+            ArchiveError::NoEmbedding(name) if self.0.setup.config.embedding.is_some() => {
+                ArchiveError::Source(no_embedding(&name, &self.0.progress.stats(archive)))
+            }
+            error => error,
+        })
+    }
+
+    async fn run_on(&self, archive: &Archive, verb: Verb) -> Result<Answer, ArchiveError> {
         match verb {
             Verb::Ingest(ingest) => {
                 // The semaphore is never closed.
@@ -390,5 +416,29 @@ impl ArchiveService {
             }
         };
         tokio::join!(sweep, events, embeddings, archive.serve_objects());
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_embedding_has_the_reason_that_the_counts_give() {
+        let name: EntryName = "yard/a.jpg".parse().unwrap();
+        let said = |waiting, why: Option<&str>| {
+            let counts = EmbeddingStats {
+                model: None,
+                waiting,
+                made: 0,
+                refused: 0,
+                why: why.map(str::to_owned),
+            };
+            no_embedding(&name, &counts)
+        };
+        assert!(said(2, Some("the runtime is away")).ends_with(": the runtime is away"));
+        assert!(said(2, None).contains("2 pictures still wait"));
+        assert!(said(0, None).contains("archive verify"));
     }
 }

@@ -206,7 +206,23 @@ async fn words_and_likeness_find_entries() {
         .collect();
     assert_eq!(names, ["b.jpg", "a.jpg"]);
     let refused = archive.query(like("yard/c.jpg")).await.unwrap_err();
-    assert!(refused.to_string().contains("no embedding"), "{refused}");
+    assert!(matches!(refused, ArchiveError::NoEmbedding(_)), "{refused}");
+    let table = archive.ingest_bytes("a".into(), new("yard/a.csv"));
+    table.await.unwrap();
+    let refused = archive.query(like("yard/a.csv")).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("is no JPEG or PNG picture"),
+        "{refused}"
+    );
+    let ordered = Query {
+        order: Order::Oldest,
+        ..like("yard/b.jpg")
+    };
+    let refused = archive.query(ordered).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("order \"oldest\""),
+        "{refused}"
+    );
 }
 
 /// Gives the pictures in the queue the embedding of `model` that `vector` makes of their names.
