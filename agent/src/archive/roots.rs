@@ -45,7 +45,7 @@ pub(super) fn open_file(roots: &[PathBuf], path: &Path) -> Result<File, ArchiveE
 }
 
 /// Opens the files below a folder one after another, and passes each to `visit`. Returns those that
-/// can't be opened, each with the cause; links, pipes and the like are left out.
+/// can't be opened, links, pipes and the like, each with the cause.
 pub(super) fn walk(
     roots: &[PathBuf],
     path: &Path,
@@ -150,11 +150,13 @@ impl<F: FnMut(Found) -> Result<(), ArchiveError>> Walk<'_, F> {
         opened: rustix::io::Result<OwnedFd>,
         below: String,
     ) -> Result<(), ArchiveError> {
+        use rustix::io::Errno;
         let file = match opened.map(regular) {
-            // A link, a socket, a pipe.
-            Err(rustix::io::Errno::LOOP | rustix::io::Errno::NXIO) | Ok(None) => return Ok(()),
             Ok(Some(file)) => Ok(file),
-            Err(errno) => Err(errno),
+            Err(Errno::LOOP) => Err("it is a symbolic link".to_owned()),
+            // A socket or a pipe.
+            Err(Errno::NXIO) | Ok(None) => Err("it is no regular file".to_owned()),
+            Err(errno) => Err(errno.to_string()),
         };
         self.seen += 1;
         if self.seen > MAX_FILES {
@@ -163,8 +165,8 @@ impl<F: FnMut(Found) -> Result<(), ArchiveError>> Walk<'_, F> {
         }
         match file {
             Ok(file) => (self.visit)((below, file)),
-            Err(errno) => {
-                let why = unreadable(Path::new(&below), &errno);
+            Err(why) => {
+                let why = unreadable(Path::new(&below), &why);
                 self.skipped.push(why.to_string());
                 Ok(())
             }
@@ -235,8 +237,11 @@ mod tests {
             names.push(name);
             Ok(())
         };
-        walk(&[folder.path().to_owned()], folder.path(), visit).unwrap();
+        symlink(folder.path().join("b"), folder.path().join("e")).unwrap();
+        let skipped = walk(&[folder.path().to_owned()], folder.path(), visit).unwrap();
         assert_eq!(names, ["a", "b/1", "b/2", "c"]);
+        let link = |name| format!("{name} can't be read: it is a symbolic link");
+        assert_eq!(skipped, [link("d"), link("e")]);
     }
 
     #[test]
