@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Body, Method};
 use serde::Deserialize;
@@ -61,11 +62,12 @@ pub(super) async fn run(
             options: &options,
             client,
         };
+        let begun = Timestamp::now();
         let Ingested { entries, skipped } = ingest(text, source, &target).await?;
         if entries.is_empty() && skipped.is_empty() {
             out.note(format!("{text} has no files"));
         }
-        entries.iter().for_each(|entry| report(entry, out));
+        entries.iter().for_each(|entry| report(entry, begun, out));
         skipped.iter().for_each(|why| out.note(why));
         count += entries.len();
     }
@@ -107,7 +109,7 @@ async fn ingest(text: &str, source: Source, to: &Target<'_>) -> Result<Ingested,
             let entry = upload_file(to, to.options, &path, &name).await?;
             Ok(uploaded(vec![entry]))
         }
-        Source::Folder(folder) => Ok(uploaded(upload_folder(to, &folder).await?)),
+        Source::Folder(folder) => upload_folder(to, &folder).await,
         Source::Memory(_) | Source::Clip(_) | Source::Event(_) | Source::Http(_) => {
             let wanted = Ingest {
                 source: text.to_owned(),
@@ -127,8 +129,16 @@ fn of_path(path: &Path) -> Source {
     }
 }
 
-fn report(entry: &Entry, out: &Output) {
-    out.both(entry, || format!("{} ({} bytes)", entry.name, entry.bytes));
+fn report(entry: &Entry, begun: Timestamp, out: &Output) {
+    out.both(entry, || sentence(entry, begun));
+}
+
+/// Says what an ingest that began then did. A protected entry that was archived before stays.
+fn sentence(entry: &Entry, begun: Timestamp) -> String {
+    match entry.retention == Retention::Protected && entry.archived < begun {
+        true => format!("{} is unchanged: it is protected", entry.name),
+        false => format!("{} ({} bytes)", entry.name, entry.bytes),
+    }
 }
 
 fn options(args: &ArchiveIngestArgs) -> IngestOptions {
@@ -190,16 +200,16 @@ async fn upload_file(
 }
 
 /// Uploads all files below a folder. A file that fails ends it; those before stay.
-async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Vec<Entry>, Failure> {
+async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failure> {
     if to.name.is_some() {
         return Err(Failure::input(
             "--name is for one content; leave it out for a folder",
         ));
     }
-    let mut files = Vec::new();
-    find_files(folder, folder, &mut files)?;
+    let mut found = Files::default();
+    find_files(folder, folder, &mut found)?;
     let mut entries = Vec::new();
-    for (path, below) in files {
+    for (path, below) in found.files {
         let mut options = to.options.clone();
         let plain: String = below
             .chars()
@@ -213,15 +223,21 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Vec<Entry>, Fai
             .or_insert(plain);
         entries.push(upload_file(to, &options, &path, &below).await?);
     }
-    Ok(entries)
+    Ok(Ingested {
+        entries,
+        skipped: found.skipped,
+    })
 }
 
-/// Finds the files below a folder, in order, without hidden ones and links.
-fn find_files(
-    root: &Path,
-    folder: &Path,
-    files: &mut Vec<(PathBuf, String)>,
-) -> Result<(), Failure> {
+/// The files below a folder: each with its path below it, and links and the like with the cause.
+#[derive(Debug, Default)]
+struct Files {
+    files: Vec<(PathBuf, String)>,
+    skipped: Vec<String>,
+}
+
+/// Finds the files below a folder, in order, without hidden ones.
+fn find_files(root: &Path, folder: &Path, found: &mut Files) -> Result<(), Failure> {
     let unread = |error: std::io::Error| {
         Failure::new(
             Exit::BadInput,
@@ -239,16 +255,23 @@ fn find_files(
             continue;
         }
         if kind.is_dir() {
-            find_files(root, &path, files)?;
-        } else if kind.is_file() {
-            let below = path
-                .strip_prefix(root)
-                .unwrap_or(&path)
-                .to_string_lossy()
-                .into_owned();
-            files.push((path, below));
+            find_files(root, &path, found)?;
+            continue;
         }
-        if files.len() > MAX_FILES {
+        let below = path.strip_prefix(root).unwrap_or(&path);
+        let below = below.to_string_lossy().into_owned();
+        if kind.is_file() {
+            found.files.push((path, below));
+        } else if kind.is_symlink() {
+            found
+                .skipped
+                .push(format!("skipped {below}: it is a symbolic link"));
+        } else {
+            found
+                .skipped
+                .push(format!("skipped {below}: it is no regular file"));
+        }
+        if found.files.len() + found.skipped.len() > MAX_FILES {
             let sentence = format!(
                 "{} has more than {MAX_FILES} files; ingest its folders one by one",
                 root.display()
@@ -257,4 +280,57 @@ fn find_files(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn links_of_a_folder_are_named_as_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join("sub")).unwrap();
+        fs::write(root.join("sub/a.txt"), "a").unwrap();
+        symlink(root.join("sub/a.txt"), root.join("link.txt")).unwrap();
+        symlink(root.join("sub"), root.join("again")).unwrap();
+        let mut found = Files::default();
+        find_files(root, root, &mut found).unwrap();
+        let names: Vec<_> = found
+            .files
+            .iter()
+            .map(|(_, below)| below.as_str())
+            .collect();
+        assert_eq!(names, ["sub/a.txt"]);
+        let skipped = found.skipped.join("\n");
+        assert!(
+            skipped.contains("again") && skipped.contains("link.txt") && found.skipped.len() == 2,
+            "{skipped}"
+        );
+    }
+
+    #[test]
+    fn protected_entry_that_stays_is_no_success() {
+        let entry = |retention: &str| -> Entry {
+            serde_json::from_value(json!({
+                "name": "c/a.txt", "sha256": "ab".repeat(32), "bytes": 1, "number": 1,
+                "content_type": "text/plain", "content": "stored", "retention": retention,
+                "archived": "2026-11-25T12:00:00Z", "metadata": {},
+            }))
+            .unwrap()
+        };
+        let [before, after] = ["2026-11-25T11:00:00Z", "2026-11-25T13:00:00Z"];
+        let said = |retention, begun: &str| sentence(&entry(retention), begun.parse().unwrap());
+        assert_eq!(
+            said("protected", after),
+            "c/a.txt is unchanged: it is protected"
+        );
+        assert_eq!(said("protected", before), "c/a.txt (1 bytes)");
+        assert_eq!(said("normal", after), "c/a.txt (1 bytes)");
+    }
 }

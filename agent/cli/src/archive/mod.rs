@@ -21,7 +21,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_archive::entry::{Content, Entry, Retention};
-use watchkeeper_archive::query::{Matches, Order};
+use watchkeeper_archive::query::{DEFAULT_LIMIT, Matches, Order};
 use watchkeeper_archive::{EntryName, Query, Selection, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
@@ -162,12 +162,23 @@ async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Re
             Some(Like::File(file)) => Some(encoded(file)?),
             _ => None,
         };
+        let file = match &args.like {
+            Some(Like::Entry(name)) if Path::new(name.as_str()).is_file() => Some(name.to_string()),
+            _ => None,
+        };
         let query = Query {
             like_picture: picture,
             ..args.into_query()
         };
-        let matches = client.post("archive/query", &query).await?;
-        print(&matches, AFTER, out);
+        let answer = client.post("archive/query", &query).await;
+        let matches = answer.map_err(|failure| match file {
+            Some(file) => failure.with([format!("{file} is a file here: --like ./{file}")]),
+            None => failure,
+        })?;
+        print(&matches, out);
+        if query.like.is_some() || query.needs_model() {
+            note_waiting(client, out).await?;
+        }
         return Ok(());
     }
     let words = args.words.join(" ");
@@ -188,12 +199,43 @@ async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Re
         .map(|(key, value)| format!("{key} {value}"))
         .collect();
     out.note(format!("read as: {}", read.join(", ")));
-    let matches: Matches = serde_json::from_value(json!({
-        "entries": found["entries"], "matched": found["matched"], "next": found["next"],
-        "likeness": found.get("likeness").unwrap_or(&json!([])),
-    }))
-    .map_err(|error| Failure::new(Exit::Failed, format!("the answer can't be read: {error}")))?;
-    print(&matches, "ask with conditions and --after", out);
+    // The words, read as conditions, with the bounds that they have no words for.
+    let unread = |error: serde_json::Error| {
+        Failure::new(Exit::Failed, format!("the answer can't be read: {error}"))
+    };
+    let query: Query = serde_json::from_value(found["query"].clone()).map_err(unread)?;
+    let matches: Matches = match args.after.is_some() || args.limit != DEFAULT_LIMIT {
+        true => {
+            let query = Query {
+                after: args.after,
+                limit: Some(args.limit),
+                ..query.clone()
+            };
+            client.post("archive/query", &query).await?
+        }
+        false => serde_json::from_value(json!({
+            "entries": found["entries"], "matched": found["matched"], "next": found["next"],
+            "likeness": found.get("likeness").unwrap_or(&json!([])),
+        }))
+        .map_err(unread)?,
+    };
+    print(&matches, out);
+    if query.like.is_some() {
+        note_waiting(client, out).await?;
+    }
+    Ok(())
+}
+
+/// Says how many pictures an answer by likeness leaves out, because they still wait.
+async fn note_waiting(client: &AgentClient, out: &Output) -> Result<(), Failure> {
+    let stats: Value = client.get("archive/stats").await?;
+    match number(&stats["embeddings"], "waiting") {
+        0 => {}
+        1 => out.note("1 picture still waits for its embedding and is left out"),
+        waiting => out.note(format!(
+            "{waiting} pictures still wait for their embeddings and are left out"
+        )),
+    }
     Ok(())
 }
 
@@ -221,7 +263,7 @@ async fn list(
             limit: Some(limit),
             ..Query::default()
         };
-        print(&client.post("archive/query", &query).await?, AFTER, out);
+        print(&client.post("archive/query", &query).await?, out);
         return Ok(());
     }
     let collections: BTreeMap<String, u64> = client.get("archive").await?;
@@ -237,11 +279,8 @@ async fn list(
     Ok(())
 }
 
-/// How an answer goes on.
-const AFTER: &str = "continue with --after";
-
-/// Prints an answer; `remedy`, with the last name behind it, says how it goes on.
-fn print(found: &Matches, remedy: &str, out: &Output) {
+/// Prints an answer, and how it continues.
+fn print(found: &Matches, out: &Output) {
     found.entries.iter().for_each(|entry| out.object(entry));
     if found.entries.is_empty() {
         out.line("no such entries");
@@ -279,13 +318,18 @@ fn print(found: &Matches, remedy: &str, out: &Output) {
     if found.matched > shown {
         let more = found.matched - shown;
         let last = found.next.as_ref().map_or("", EntryName::as_str);
-        out.note(format!("{more} more match; {remedy} {last}"));
+        out.note(format!("{more} more match; continue with --after {last}"));
     }
 }
 
+/// When it was seen, or else when it was archived, which is said then.
 fn local(entry: &Entry) -> String {
     let at = entry.moment().to_zoned(TimeZone::system());
-    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+    let known = match entry.metadata.time {
+        Some(_) => "",
+        None => " archived",
+    };
+    format!("{}{known}", at.strftime("%Y-%m-%d %H:%M:%S"))
 }
 
 async fn stat(name: &EntryName, client: &AgentClient, out: &Output) -> Result<(), Failure> {

@@ -120,13 +120,26 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
         ));
     }
     show_embeddings(&stats["embeddings"], out);
-    if number(&stats, "objects_waiting") > 0 {
-        out.note(format!(
-            "the object tier has {} to do: copies and deletions",
-            of("objects_waiting", "task")
-        ));
+    if let Some(note) = objects_note(&stats) {
+        out.note(note);
     }
     Ok(())
+}
+
+/// What the object tier has still to do, or will have once it is configured again.
+fn objects_note(stats: &Value) -> Option<String> {
+    let waiting = number(stats, "objects_waiting");
+    let tasks = counted(waiting, "task");
+    let mut tiers = stats["tiers"].as_array().into_iter().flatten();
+    match tiers.any(|tier| tier["tier"] == "s3") {
+        _ if waiting == 0 => None,
+        true => Some(format!(
+            "the object tier has {tasks} to do: copies and deletions"
+        )),
+        false => Some(format!(
+            "S3 is not configured; until it is again, {tasks} of it wait: copies and deletions"
+        )),
+    }
 }
 
 /// Prints how many pictures wait for an embedding, and why; nothing where none are made.
@@ -173,6 +186,21 @@ fn row_of(tier: &Value) -> Vec<String> {
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tasks_of_a_tier_that_is_switched_off_wait_for_it() {
+        let of = |tiers: Value, tasks: u64| {
+            objects_note(&json!({ "tiers": tiers, "objects_waiting": tasks }))
+        };
+        let on = json!([{ "tier": "durable" }, { "tier": "s3" }]);
+        assert!(of(on.clone(), 2).unwrap().contains("has 2 tasks to do"));
+        assert_eq!(of(on, 0), None);
+        let note = of(json!([{ "tier": "durable" }]), 2).unwrap();
+        assert!(
+            note.contains("not configured") && note.contains("2 tasks"),
+            "{note}"
+        );
+    }
 
     #[test]
     fn entry_that_may_have_a_copy_is_never_to_be_destroyed() {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
-use watchkeeper_archive::name::{EntryName, InvalidName, check_collection};
+use watchkeeper_archive::name::{EntryName, check_collection};
 use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{Query, Selection};
 
@@ -83,7 +83,7 @@ pub struct ArchiveIngestArgs {
     #[arg(required = true, value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Collection that gets them.
-    #[arg(short, long = "as", value_name = "COLLECTION")]
+    #[arg(short, long = "as", value_name = "COLLECTION", value_parser = collection)]
     pub collection: String,
     /// Name within the collection, for one content [default: by the source].
     #[arg(long, value_name = "NAME")]
@@ -154,19 +154,14 @@ pub struct ArchiveQueryArgs {
     /// The most alike to this text first; needs a model that reads texts, such as CLIP.
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["words", "like"])]
     pub like_text: Option<String>,
-    /// Order of the entries.
-    #[arg(long, value_enum, default_value_t = ArchiveOrder::Newest, conflicts_with = "words")]
-    pub order: ArchiveOrder,
+    /// Order of the entries; not with likeness [default: newest].
+    #[arg(long, value_enum, conflicts_with_all = ["words", "like", "like_text"])]
+    pub order: Option<ArchiveOrder>,
     /// Continue behind this entry, in the order of the answer.
-    #[arg(long, value_name = "NAME", conflicts_with = "words")]
+    #[arg(long, value_name = "NAME")]
     pub after: Option<EntryName>,
     /// Maximum number of entries to print, 1 to 1000.
-    #[arg(
-        long,
-        default_value_t = 100,
-        value_name = "COUNT",
-        conflicts_with = "words"
-    )]
+    #[arg(long, default_value_t = 100, value_name = "COUNT")]
     pub limit: usize,
 }
 
@@ -178,13 +173,16 @@ pub enum Like {
 }
 
 impl FromStr for Like {
-    type Err = InvalidName;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
+    fn from_str(text: &str) -> Result<Self, String> {
         // No name of an entry begins with a mark or is without a slash.
         match text.starts_with(['.', '/', '~']) || !text.contains('/') {
             true => Ok(Self::File(text.into())),
-            false => text.parse().map(Self::Entry),
+            false => match text.parse() {
+                Ok(name) => Ok(Self::Entry(name)),
+                Err(error) => Err(format!("{error}; put ./ before a file: ./{text}")),
+            },
         }
     }
 }
@@ -217,9 +215,9 @@ impl ArchiveQueryArgs {
             },
             like_text: self.like_text,
             order: match self.order {
-                ArchiveOrder::Newest => Order::Newest,
-                ArchiveOrder::Oldest => Order::Oldest,
-                ArchiveOrder::Name => Order::Name,
+                None | Some(ArchiveOrder::Newest) => Order::Newest,
+                Some(ArchiveOrder::Oldest) => Order::Oldest,
+                Some(ArchiveOrder::Name) => Order::Name,
             },
             after: self.after,
             limit: Some(self.limit),
@@ -232,6 +230,16 @@ fn label(text: &str) -> Result<(String, String), String> {
     let split = text.split_once('=').filter(|(key, _)| !key.is_empty());
     let (key, value) = split.ok_or("must be KEY=VALUE, such as order=A-17")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+fn collection(text: &str) -> Result<String, String> {
+    if let Some((collection, name)) = text.split_once('/') {
+        return Err(format!(
+            "a collection has no slash; for the name within it use --as {collection} --name {name}"
+        ));
+    }
+    check_collection(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 fn selection(text: &str) -> Result<Selection, String> {

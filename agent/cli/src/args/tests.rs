@@ -91,3 +91,52 @@ fn contradicting_flags_are_refused() {
         assert_eq!(error.exit_code(), 2, "{bad:?}");
     }
 }
+
+#[test]
+fn archive_names_what_is_missing() {
+    let parse = |words: &[&str]| {
+        let line = ["watchkeeper", "archive"].iter().chain(words);
+        Cli::try_parse_from(line)
+            .map(drop)
+            .map_err(|e| e.to_string())
+    };
+    for (words, part) in [
+        (
+            &["query", "--like", "yard/a.jpg", "--order", "oldest"][..],
+            "--order",
+        ),
+        (
+            &["query", "--like-text", "a truck", "--order", "newest"],
+            "--order",
+        ),
+        (&["query", "--like", "photos/b/x.jpg"], "./photos/b/x.jpg"),
+        (
+            &["ingest", "a.txt", "--as", "notes/a.txt"],
+            "--as notes --name a.txt",
+        ),
+        (&["get", "nix"], "COLLECTION/NAME"),
+    ] {
+        let refused = parse(words).err().unwrap_or_default();
+        assert!(refused.contains(part), "{words:?}: {refused}");
+    }
+    for good in [
+        &["query", "cars", "--after", "yard/a.jpg", "--limit", "5"][..],
+        &["query", "--like", "yard/a.jpg"],
+        &["query", "--order", "oldest"],
+        &["ingest", "a.txt", "--as", "notes"],
+    ] {
+        assert_eq!(parse(good), Ok(()), "{good:?}");
+    }
+}
+
+#[test]
+fn wrong_number_of_events_says_what_it_must_be() {
+    for flag in ["--limit", "--after"] {
+        let line = ["watchkeeper", "events", flag, "x"];
+        let error = Cli::try_parse_from(line).unwrap_err().to_string();
+        assert!(
+            error.contains("must be a whole number, 0 or more"),
+            "{error}"
+        );
+    }
+}
