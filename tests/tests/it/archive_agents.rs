@@ -135,6 +135,35 @@ fn destruction_needs_a_yes_and_other_words_drop_it() -> anyhow::Result<()> {
 }
 
 #[test]
+fn what_can_not_be_destroyed_or_listed_is_refused_before_a_yes() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let _runtime = bench.runtime()?;
+    let _agent = agent(&bench)?;
+    let ingest = documents(&bench)?;
+    chat(
+        &bench,
+        &format!("{ingest}\n/manual protect {{\"entry\": \"research/alpha.txt\"}}\n"),
+    )?;
+    for (text, part) in [
+        ("destroy nonesuch", "no collection nonesuch"),
+        ("list nonesuch", "no collection nonesuch"),
+        ("destroy beta from research", "no entry research/beta"),
+        ("destroy research", "research/alpha.txt is protected"),
+        (
+            "destroy research/alpha.txt",
+            "research/alpha.txt is protected",
+        ),
+    ] {
+        let said = chat(&bench, &format!("{text}\nyes\n"))?;
+        assert!(!types(&said).contains(&"actions"), "{text}: {said:#?}");
+        let all: String = said.iter().map(Value::to_string).collect();
+        assert!(all.contains(part), "{text}: {all}");
+    }
+    assert_eq!(entries(&bench)?, 3);
+    Ok(())
+}
+
+#[test]
 fn manual_actions_are_typed_and_ask_like_words() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let _runtime = bench.runtime()?;

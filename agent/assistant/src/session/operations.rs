@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
 use serde_json::json;
-use watchkeeper_archive::Verb;
+use watchkeeper_archive::{Query, Retention, Selection, Verb};
 use watchkeeper_jobs::run::Jobs;
 
 use super::progress::ProgressEvent;
@@ -106,9 +106,69 @@ impl Session {
         self.archive()?;
         self.drop_waiting()?;
         if operation.needs_confirmation() {
+            self.refuse_in_vain(&operation).await?;
             return self.offer_actions(vec![ProposedAction::Archive { operation }], None);
         }
         self.run_operation(&operation).await
+    }
+
+    /// Refuses `list NAME` where the archive answers and has no such collection.
+    pub(super) async fn refuse_unknown_list(&self, text: &str) -> Result<(), Error> {
+        let (Some(Ok(read)), Some(archive)) = (grammar::parse(text), &self.deps.archive) else {
+            return Ok(());
+        };
+        let (Operation::Verb(Verb::Query { .. }), Some(name)) = (read.operation, read.requires)
+        else {
+            return Ok(());
+        };
+        match archive.run(Verb::List).await {
+            Ok(listed) if listed["collections"][&name].is_null() => {
+                Err(Error::input(unknown_collection(&name)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses before a yes what would be refused behind it: no such entries, or protected ones.
+    async fn refuse_in_vain(&self, operation: &Operation) -> Result<(), Error> {
+        let (
+            Operation::Verb(Verb::Destroy { selection } | Verb::Unprotect { selection }),
+            Some(archive),
+        ) = (operation, &self.deps.archive)
+        else {
+            return Ok(());
+        };
+        let failed = |why| Error::new(ErrorKind::Failed, why);
+        let pattern = match selection {
+            Selection::Entry(name) => {
+                let stat = Verb::Stat { name: name.clone() };
+                archive.run(stat).await.map_err(failed)?;
+                name.as_str()
+            }
+            Selection::Collection(name) => {
+                let listed = archive.run(Verb::List).await.map_err(failed)?;
+                if listed["collections"][name].is_null() {
+                    return Err(Error::input(unknown_collection(name)));
+                }
+                name
+            }
+        };
+        if matches!(operation, Operation::Verb(Verb::Unprotect { .. })) {
+            return Ok(());
+        }
+        let query = Box::new(Query {
+            pattern: Some(pattern.to_owned()),
+            retention: Some(Retention::Protected),
+            limit: Some(1),
+            ..Query::default()
+        });
+        let found = archive.run(Verb::Query { query }).await.map_err(failed)?;
+        match found["entries"][0]["name"].as_str() {
+            None => Ok(()),
+            Some(name) => Err(Error::input(format!(
+                "{name} is protected; lift that first with `watchkeeper archive unprotect`"
+            ))),
+        }
     }
 
     /// Shows actions, which then wait for a yes. `by`: the model that proposes them.
@@ -336,6 +396,10 @@ impl Session {
             Err(why) => format!("Archive: {why}"),
         }
     }
+}
+
+fn unknown_collection(name: &str) -> String {
+    format!("the archive has no collection {name}; `list archive` shows those it has")
 }
 
 /// A short text of an entry, for the person; it is data.
