@@ -8,7 +8,7 @@ use super::error::SpecError;
 use crate::rules::{
     Need, NeedKind, RuleError, RuleSet, SelectorKind, StepFacts, WorkflowFacts, derive,
 };
-use crate::workflow::{self, BOXES, Compiled, InvalidParameter, Kind, KindSet, SlotId};
+use crate::workflow::{self, BOXES, CODES, Compiled, InvalidParameter, Kind, KindSet, SlotId};
 
 #[derive(Debug)]
 pub struct Plan {
@@ -118,11 +118,16 @@ fn rule_set(specs: &[RuleSpec], compiled: &Compiled) -> Result<RuleSet, Vec<Rule
         let slot = compiled.slot(selector).ok()?;
         Some(selector_kind(compiled.kinds(slot)))
     };
+    let is_read = |selector: &str| {
+        let slot = compiled.slot(selector);
+        slot.is_ok_and(|slot| compiled.may_be_read(slot))
+    };
     let facts = WorkflowFacts {
         lines: step_facts(compiled, compiled.line_steps()),
         zones: step_facts(compiled, compiled.zone_steps()),
         selectors: compiled.selectors().map(|(selector, _)| selector).collect(),
         kind_of: &kind_of,
+        is_read: &is_read,
     };
     RuleSet::new(specs, &facts)
 }
@@ -178,7 +183,6 @@ fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
 }
 
 fn selector_kind(kinds: KindSet) -> SelectorKind {
-    const CODES: [Kind; 2] = [Kind::QrCode, Kind::BarCode];
     const NUMBERS: [Kind; 3] = [Kind::Integer, Kind::Float, Kind::FloatZeroToOne];
     let (boxes, number, boolean) = (
         BOXES.iter().chain(&CODES).any(|k| kinds.has(*k)),
@@ -264,6 +268,44 @@ mod tests {
     fn said(workflow: Value, more: Value) -> Vec<String> {
         let errors = plan(&spec(workflow, more)).unwrap_err();
         errors.iter().map(ToString::to_string).collect()
+    }
+
+    fn arrival(text: &str) -> Value {
+        json!({"rules": [{
+            "name": "arrival",
+            "when": {"kind": "appears", "detections": "$steps.track.tracked_detections"},
+            "decide": {"chain": ["text", "members"], "text": text},
+        }]})
+    }
+
+    #[test]
+    fn boxes_that_no_step_read_are_no_text_of_a_chain() {
+        let steps = [
+            json!({"type": "roboflow_core/qr_code_detector@v1", "name": "codes",
+                "images": "$inputs.image"}),
+            json!({"type": "roboflow_core/detections_consensus@v1", "name": "both",
+                "predictions_batches": ["$steps.plate.predictions"], "required_votes": 1}),
+            json!({"type": "roboflow_core/ocr_model@v1", "name": "plate",
+                "images": "$inputs.image"}),
+        ];
+        for selector in [
+            "$steps.track.tracked_detections",
+            "$steps.detect.predictions",
+        ] {
+            let errors = said(workflow(&steps), arrival(selector));
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            assert!(errors[0].contains("decide.text"), "{errors:?}");
+            assert!(errors[0].contains("$steps.plate.predictions"), "{errors:?}");
+        }
+        for selector in [
+            "codes.predictions",
+            "both.predictions",
+            "plate.predictions",
+            "plate.result",
+        ] {
+            let named = rule_names(workflow(&steps), arrival(&format!("$steps.{selector}")));
+            assert_eq!(named, ["arrival"], "{selector}");
+        }
     }
 
     #[test]

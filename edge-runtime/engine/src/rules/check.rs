@@ -309,6 +309,10 @@ impl Compiler<'_> {
                 self.unknown_output(field, selector, is_read);
                 return None;
             }
+            Some(SelectorKind::Detections) if !(self.facts.is_read)(selector) => {
+                self.unread(field, selector);
+                return None;
+            }
             Some(SelectorKind::Detections) => NeedKind::Detections,
             Some(SelectorKind::Text | SelectorKind::Any) => NeedKind::Text,
             Some(SelectorKind::Number | SelectorKind::Boolean | SelectorKind::Other) => {
@@ -319,6 +323,19 @@ impl Compiler<'_> {
             }
         };
         Some(self.need(selector, kind))
+    }
+
+    /// Reports boxes whose class is no text: that of a detector would be taken as what was read.
+    fn unread(&mut self, field: &str, selector: &str) {
+        let facts = self.facts;
+        let is_fit = |selector: &&String| match (facts.kind_of)(selector) {
+            Some(SelectorKind::Detections) => (facts.is_read)(selector),
+            found => found == Some(SelectorKind::Text),
+        };
+        let fit: Vec<String> = facts.selectors.iter().filter(is_fit).cloned().collect();
+        let message = "holds boxes in which no step read codes or text; name an output of a step \
+                       that reads them";
+        self.unknown(field, selector, message, &fit);
     }
 
     fn need(&mut self, selector: &str, kind: NeedKind) -> usize {

@@ -12,6 +12,8 @@ pub struct WorkflowFacts<'a> {
     pub selectors: Vec<String>,
     /// Kind of a selector's output; `None` if there is no such output.
     pub kind_of: &'a dyn Fn(&str) -> Option<SelectorKind>,
+    /// Whether the class or data of a selector's boxes may be a text or code that a step read.
+    pub is_read: &'a dyn Fn(&str) -> bool,
 }
 
 impl fmt::Debug for WorkflowFacts<'_> {

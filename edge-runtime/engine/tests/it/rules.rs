@@ -52,6 +52,7 @@ fn facts() -> WorkflowFacts<'static> {
         zones: vec![step("dock")],
         selectors: [TRACKED, VALUE].map(String::from).to_vec(),
         kind_of: &kind_of,
+        is_read: &|_| false,
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value as Json;
 
 use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::Role;
+use crate::workflow::block_api::manifest::{Manifest, Role};
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::plan::compiled::{Compiled, PlanStep, SlotId, Source};
@@ -181,6 +181,13 @@ impl Compiled {
         (detectors, may_drop)
     }
 
+    /// Whether a step behind a value reads text or codes, or nothing is known: no step makes it.
+    #[must_use]
+    pub fn may_be_read(&self, value: SlotId) -> bool {
+        let behind = self.plan_steps_behind(BTreeSet::from([value.0]));
+        behind.is_empty() || behind.iter().any(|step| reads(step.manifest))
+    }
+
     fn plan_steps_behind(&self, mut slots: BTreeSet<usize>) -> Vec<&PlanStep> {
         let mut branches = BTreeSet::new();
         let mut behind = Vec::new();
@@ -203,6 +210,12 @@ impl Compiled {
     }
 }
 
+/// Whether a step reads text or codes in pictures.
+fn reads(block: &Manifest) -> bool {
+    let is_code = |kinds: KindSet| CODES.iter().any(|k| kinds.has(*k));
+    block.role == Role::OtherModel(Task::Writing) || block.outputs.iter().any(|o| is_code(o.kinds))
+}
+
 fn add_slots(source: &Source, slots: &mut BTreeSet<usize>) {
     match source {
         Source::Const(_) => {}
@@ -213,6 +226,9 @@ fn add_slots(source: &Source, slots: &mut BTreeSet<usize>) {
         Source::Dict(entries, _) => entries.iter().for_each(|(_, item)| add_slots(item, slots)),
     }
 }
+
+/// Kinds of boxes that hold the text of a code.
+pub(crate) const CODES: [Kind; 2] = [Kind::QrCode, Kind::BarCode];
 
 /// Kinds with bounding boxes.
 pub(crate) const BOXES: [Kind; 4] = [
