@@ -14,7 +14,7 @@ mod rate;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqwest::header::{
     CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION, RETRY_AFTER,
 };
@@ -188,7 +188,7 @@ impl HttpSource {
             };
             Failure::transient(format!("{host} {why}"))
         })?;
-        self.read(&host, response).await
+        self.read(&host, value, response).await
     }
 
     fn headers(&self) -> Result<HeaderMap, Failure> {
@@ -209,7 +209,12 @@ impl HttpSource {
         Ok(headers)
     }
 
-    async fn read(&self, host: &str, mut response: Response) -> Result<SourceAnswer, Failure> {
+    async fn read(
+        &self,
+        host: &str,
+        value: &str,
+        mut response: Response,
+    ) -> Result<SourceAnswer, Failure> {
         let status = response.status();
         if status == StatusCode::NOT_FOUND {
             return Ok(SourceAnswer::no_answer(format!(
@@ -221,7 +226,7 @@ impl HttpSource {
             let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
             let may_pass = status.is_server_error() || [408, 425, 429].contains(&status.as_u16());
             let hint = match status.as_u16() {
-                300..=399 => redirect_hint(&response),
+                300..=399 => redirect_hint(&response, value),
                 401 | 403 => "; check headers".to_owned(),
                 _ => String::new(),
             };
@@ -322,16 +327,32 @@ fn host_of(url: &Url) -> String {
     }
 }
 
-/// Where a redirect leads, without its path: that may hold what was read.
-fn redirect_hint(response: &Response) -> String {
+/// Where a redirect leads, as `url` would have it: what was read is `{value}` again. Without user
+/// and query, which may hold a secret.
+fn redirect_hint(response: &Response, value: &str) -> String {
     let location = response.headers().get(LOCATION);
     let target = location
         .and_then(|value| value.to_str().ok())
         .and_then(|text| response.url().join(text).ok());
     let target = target.map_or(String::new(), |url| {
-        format!(" to {}", url.origin().ascii_serialization())
+        let segments = url.path().split('/');
+        let segments = segments.map(|segment| without_value(segment, value));
+        let path = segments.collect::<Vec<_>>().join("/");
+        format!(" to {}{path}", url.origin().ascii_serialization())
     });
     format!("{target}; redirects are not followed: set url to the final address")
+}
+
+/// A segment of a path, or `{value}` if the value stands in it, however it is encoded.
+fn without_value(segment: &str, value: &str) -> String {
+    let plain = percent_decode_str(segment).decode_utf8_lossy();
+    let (plain, value) = (plain.to_lowercase(), value.to_lowercase());
+    // A short value is in many words.
+    let is_value = plain == value || value.chars().count() >= 4 && plain.contains(&value);
+    match is_value {
+        true => "{value}".to_owned(),
+        false => segment.to_owned(),
+    }
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

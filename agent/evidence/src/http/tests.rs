@@ -90,7 +90,7 @@ const AWAY: &str = "HTTP/1.1 503 Away\r\nconnection: close\r\n\r\n";
 const LIMITED: &str = "HTTP/1.1 429 Slow down\r\nretry-after: 0\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "HTTP/1.1 401 No\r\nconnection: close\r\n\r\n";
 const UNKNOWN: &str = "HTTP/1.1 404 None\r\nconnection: close\r\n\r\n";
-const MOVED: &str = "HTTP/1.1 302 There\r\nlocation: http://10.0.0.1/\r\nconnection: close\r\n\r\n";
+const MOVED: &str = "HTTP/1.1 302 There\r\nlocation: http://u:pw@10.0.0.1/v2/plates/a?token=x\r\nconnection: close\r\n\r\n";
 
 fn confidence(answer: &SourceAnswer) -> Option<f64> {
     match answer {
@@ -169,7 +169,7 @@ async fn refusal_redirect_and_wrong_form_fail_at_once() {
         (&[REFUSED], "check headers"),
         (
             &[MOVED],
-            "to http://10.0.0.1; redirects are not followed: set url",
+            "to http://10.0.0.1/v2/plates/{value}; redirects are not followed: set url",
         ),
         (&[ODD], "/status"),
         (&[BARE], "/status"),

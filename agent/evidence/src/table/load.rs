@@ -59,6 +59,12 @@ fn csv(config: &TableLookup) -> Result<Rows, TableError> {
         .iter()
         .map(|name| name.trim_start_matches('\u{feff}').to_owned())
         .collect();
+    if let [one] = header.as_slice()
+        && one.contains(';')
+        && *one != config.key
+    {
+        return Err(TableError::Semicolons { path: path.clone() });
+    }
     let plan = Columns::new(config, header)?;
     let mut rows = Filling::new(config, plan.names());
     for record in reader.records() {

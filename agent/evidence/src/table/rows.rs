@@ -36,6 +36,11 @@ pub enum TableError {
         path: PathBuf,
         known: String,
     },
+    #[error(
+        "{path}: line 1 has semicolons between the names of the columns; save the file with commas \
+         between the fields"
+    )]
+    Semicolons { path: PathBuf },
     #[error("table = {value:?}: {path} has no such table or view; it has {known}")]
     UnknownTable {
         value: String,

@@ -86,7 +86,10 @@ fn file_that_is_no_table_is_refused_with_line_and_remedy() {
             b"plate,propri\xe9taire\nA,Ada\n",
             "line 1 is not UTF-8; save the file as UTF-8",
         ),
-        (b"plate;owner\nA;Ada\n", "key = \"plate\": "),
+        (
+            b"plate;owner\nA;Ada\n",
+            "line 1 has semicolons between the names of the columns; save the file with commas",
+        ),
     ] {
         let (dir, mut table) = csv("");
         std::fs::write(dir.path().join("members.csv"), bytes).unwrap();
