@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use watchkeeper_assistant::lookup_access::LookupAccess;
-use watchkeeper_config::{LookupConfig, LookupKind};
+use watchkeeper_config::{Config, LookupConfig, LookupKind};
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_evidence::fields::Schema;
 use watchkeeper_evidence::lookup::{LookupError, Lookups};
@@ -50,7 +50,11 @@ pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Res
         return Err(unknown(name, &config.lookups));
     };
     let (answer, took_ms) = match &found.kind {
-        LookupKind::Fields(fields) => (check_picture(&fields.schema, Path::new(value))?, 0),
+        LookupKind::Fields(fields) => {
+            let checked = check_picture(&fields.schema, Path::new(value))?;
+            needs_model(&config)?;
+            (checked, 0)
+        }
         LookupKind::Http(_) | LookupKind::Table(_) => ask(found, value)?,
     };
     out.both(&object(name, value, &answer, took_ms), || {
@@ -94,6 +98,19 @@ fn ask(config: &LookupConfig, value: &str) -> Result<(SourceAnswer, u64), Failur
     });
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok((found, took_ms))
+}
+
+/// Refuses to show an answer that no model can give.
+fn needs_model(config: &Config) -> Result<(), Failure> {
+    let missing = match &config.llm {
+        None => "no language model is configured; add a section [llm] with second_opinion = true",
+        Some(llm) if !llm.second_opinion => {
+            "no language model may see pictures; set llm.second_opinion = true"
+        }
+        Some(_) => return Ok(()),
+    };
+    let sentence = format!("the picture passes the checks, but {missing}");
+    Err(Failure::new(Exit::Failed, sentence))
 }
 
 fn check_picture(
@@ -149,4 +166,33 @@ fn describe(answer: &SourceAnswer) -> String {
 
 fn sentence(error: &LookupError) -> String {
     format!("agent.lookups.{}: {}", error.name, error.problem)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_config::{LoadRequest, load};
+
+    use super::*;
+
+    #[test]
+    fn fields_without_a_model_that_may_see_pictures_fail() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("wk.toml");
+        let tried = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let request = LoadRequest {
+                file: Some(file.clone()),
+                hostname: "h".to_owned(),
+                ..LoadRequest::default()
+            };
+            needs_model(&load(&request).unwrap()).map_err(|failure| failure.sentence)
+        };
+        let llm = "[llm]\nprovider = \"anthropic\"\nmodel = \"claude-haiku-4-5\"\n";
+        let none = tried("").unwrap_err();
+        assert!(none.contains("no language model is configured"), "{none}");
+        let blind = tried(llm).unwrap_err();
+        assert!(blind.contains("set llm.second_opinion = true"), "{blind}");
+        assert_eq!(tried(&format!("{llm}second_opinion = true\n")), Ok(()));
+    }
 }

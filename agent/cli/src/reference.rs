@@ -118,8 +118,34 @@ fn picture_line(picture: &Value) -> String {
         (_, Some(model)) => format!("waits: its embedding is by {model}"),
         (_, None) => "waits for its embedding".to_owned(),
     };
-    let why = picture["problem"].as_str().map(|why| format!("; {why}"));
-    let why = why.unwrap_or_default();
+    let why = match (picture["problem"].as_str(), &picture["ready"]) {
+        (Some(why), _) => format!("; {why}"),
+        (None, Value::Bool(false)) => "; the agent computes it, look again in a moment".to_owned(),
+        (None, _) => String::new(),
+    };
     let sha256: String = text("sha256").chars().take(12).collect();
     format!("{sha256}  {}  {added}  {state}{why}", text("file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_picture_always_has_a_cause() {
+        let mut picture = json!({"sha256": "ab", "file": "a.jpg", "added_ms": 0, "ready": false});
+        let line = picture_line(&picture);
+        assert!(
+            line.contains("waits for its embedding; the agent computes it"),
+            "{line}"
+        );
+        picture["problem"] = json!("no model");
+        let line = picture_line(&picture);
+        assert!(
+            line.ends_with("waits for its embedding; no model"),
+            "{line}"
+        );
+        let ready = json!({"ready": true, "model": "m", "file": "a.jpg"});
+        assert!(picture_line(&ready).ends_with("ready by m"));
+    }
 }

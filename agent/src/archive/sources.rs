@@ -176,11 +176,14 @@ async fn event_id(runtime: &RuntimeClient, event: &EventRef) -> Result<String, A
     let page = runtime
         .events(EventSeq(number.0.saturating_sub(1)), 1)
         .await;
-    let page = page.map_err(|error| ArchiveError::Source(error.in_full()))?;
+    let page = match page {
+        Err(error) if error.is_ahead() => Vec::new(),
+        page => page.map_err(|error| ArchiveError::Source(error.in_full()))?,
+    };
     match page.into_iter().next() {
         Some(JournalRecord::Known(event)) if event.seq == number => Ok(event.id.to_string()),
         _ => Err(ArchiveError::Source(format!(
-            "the journal has no event {number}; `watchkeeper events` lists those it has"
+            "there is no event {number}; `watchkeeper events` lists them"
         ))),
     }
 }

@@ -12,7 +12,7 @@ use crate::second_opinion::Case;
 pub(crate) enum RecordPictureError {
     #[error("cannot ask the runtime: {0}")]
     Runtime(#[from] ClientError),
-    #[error("there is no record {0} in the journal; `watchkeeper events` lists what is there")]
+    #[error("there is no event {0}; `watchkeeper events` lists them")]
     NoRecord(EventSeq),
     /// The record has none, or one that is gone or can't be decoded.
     #[error("{0}")]
@@ -60,7 +60,10 @@ pub(crate) async fn picture_of_record(
     seq: EventSeq,
 ) -> Result<Vec<u8>, RecordPictureError> {
     let before = EventSeq(seq.0.saturating_sub(1));
-    let page = runtime.events(before, 1).await?;
+    let page = match runtime.events(before, 1).await {
+        Err(error) if error.is_ahead() => return Err(RecordPictureError::NoRecord(seq)),
+        page => page?,
+    };
     let event = page.into_iter().find_map(|record| match record {
         JournalRecord::Known(event) if event.seq == seq => Some(event),
         _ => None,

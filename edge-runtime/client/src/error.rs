@@ -88,6 +88,14 @@ impl ClientError {
             .is_some_and(|p| p.code == ProblemCode::NotFound)
     }
 
+    /// Returns whether the journal ends before the record that the request named.
+    #[must_use]
+    pub fn is_ahead(&self) -> bool {
+        let is_it =
+            |p: &Problem| p.code == ProblemCode::Conflict && p.field.as_deref() == Some("after");
+        self.problem().is_some_and(is_it)
+    }
+
     /// Returns whether a retry may succeed: the runtime is away, slow, busy or restarting.
     #[must_use]
     pub fn is_transient(&self) -> bool {
@@ -99,5 +107,28 @@ impl ClientError {
             Self::Refused(problem) => problem.status == StatusCode::TOO_MANY_REQUESTS.as_u16(),
             Self::Answer { .. } | Self::Write { .. } | Self::Setup(_) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflict_of_the_cursor_alone_is_ahead() {
+        let refused = |code, field: &str| {
+            ClientError::Refused(Box::new(Problem {
+                status: StatusCode::CONFLICT.as_u16(),
+                code,
+                detail: String::new(),
+                field: Some(field.to_owned()),
+                value: None,
+                allowed: Vec::new(),
+                workflow_errors: Vec::new(),
+            }))
+        };
+        assert!(refused(ProblemCode::Conflict, "after").is_ahead());
+        assert!(!refused(ProblemCode::Conflict, "seq").is_ahead());
+        assert!(!refused(ProblemCode::NotFound, "after").is_ahead());
     }
 }

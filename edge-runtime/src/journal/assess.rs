@@ -26,7 +26,7 @@ const LOOKBACK_PAGES: usize = 16;
 /// Why an assessment was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum AssessError {
-    #[error("the journal has no event {0}; `GET /v1/events` lists those that it has")]
+    #[error("there is no event {0}; `watchkeeper events` lists them")]
     Unknown(EventSeq),
     #[error("event {0} was not made by a rule, so there is nothing to assess")]
     NotOfRule(EventSeq),

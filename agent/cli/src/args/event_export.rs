@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use watchkeeper_contract::id::SourceId;
 
-use super::value::past;
+use super::value::{count, past};
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -17,10 +17,10 @@ pub struct EventArgs {
     #[arg(long, short)]
     pub follow: bool,
     /// Print only events after this number [default: the latest --limit events].
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = count::<u64>)]
     pub after: Option<u64>,
     /// Maximum number of events to print before following.
-    #[arg(long, default_value_t = 50, value_name = "COUNT")]
+    #[arg(long, default_value_t = 50, value_name = "COUNT", value_parser = count::<u32>)]
     pub limit: u32,
 }
 

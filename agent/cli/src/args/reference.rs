@@ -11,7 +11,7 @@ pub enum ReferenceAction {
     Add {
         /// Name of the set, such as bay-3-truck.
         name: String,
-        /// JPEG, PNG or WebP files of at most 10 MiB.
+        /// JPEG, PNG or WebP files of at most 10 MiB; or name events with --event.
         #[arg(required_unless_present = "event")]
         files: Vec<PathBuf>,
         /// Number of a record with a picture: the object's bounding box is cut out; repeatable.

@@ -9,6 +9,12 @@ use watchkeeper_contract::privacy::Region;
 /// Longest search for cameras in seconds.
 const MAX_SEARCH_S: f64 = 60.0;
 
+/// Parses a whole number.
+pub(super) fn count<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+    let wrong = |_| "must be a whole number, 0 or more".to_owned();
+    text.parse().map_err(wrong)
+}
+
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(n) if n > 0.0 && n.is_finite() => Ok(n),

@@ -23,6 +23,7 @@ use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_jobs::run::JobFolderError;
 use watchkeeper_store::durable::sync_folder;
 
 use super::agent_client::AgentClient;
@@ -134,7 +135,7 @@ enum Subject {
 
 /// Writes the bundle of the user's job with the ID `id`, or the first characters of it.
 async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(), Failure> {
-    let job = jobs_of_user()?.open(id)?;
+    let job = jobs_of_user()?.open(id).map_err(not_opened)?;
     if job.is_running()? {
         let sentence = format!("job {} is running; wait for it or cancel it", job.info().id);
         return Err(Failure::new(Exit::Failed, sentence));
@@ -146,6 +147,13 @@ async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(
     written
         .and_then(|()| out.flush())
         .map_err(|error| Failure::new(Exit::Failed, format!("can't write the bundle: {error}")))
+}
+
+/// An unknown ID may be that of a job of the agent.
+fn not_opened(error: JobFolderError) -> Failure {
+    let is_unknown = matches!(error, JobFolderError::Unknown(_));
+    let hint = is_unknown.then(|| "is it a job of the agent? Then add --agent".to_owned());
+    Failure::from(error).with(hint)
 }
 
 /// Reads a number of a record, an ID of an event, or anything else as an ID of a job.
@@ -241,6 +249,13 @@ mod tests {
             key: key.map(str::to_owned),
             fingerprint: fingerprint.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn unknown_job_may_be_one_of_the_agent() {
+        let failure = not_opened(JobFolderError::Unknown("20261128".to_owned()));
+        assert_eq!(failure.exit, Exit::BadInput);
+        assert!(failure.details.iter().any(|hint| hint.contains("--agent")));
     }
 
     #[test]
