@@ -117,7 +117,7 @@ fn take_frames(
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
     let began = Instant::now();
-    let mut number = 0;
+    let (mut number, mut first) = (0, None);
     report.ended = loop {
         let timeout = if number == 0 {
             FIRST_FRAME_TIMEOUT
@@ -130,12 +130,14 @@ fn take_frames(
                     Some(footage) => footage.restore(frame),
                     None => Ok(frame),
                 };
-                let frame = match restored {
+                let mut frame = match restored {
                     Ok(frame) => frame,
                     Err(problem) if number == 0 => return Err(problem),
                     Err(problem) => break Some(problem.detail),
                 };
                 number += 1;
+                // Times of events count from the first frame, of a camera too.
+                frame.pts = frame.pts.saturating_sub(*first.get_or_insert(frame.pts));
                 let local = clock::local(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
                 add_events(report, outcome.changes);

@@ -41,7 +41,7 @@ fn describe(report: &DryRunReport) -> String {
         counted(results.tracks, "track"),
         counted(results.events, "event")
     )];
-    lines.extend(report.ended.iter().map(|why| format!("ended early: {why}")));
+    lines.extend(report.ended.iter().map(|why| format!("ended: {why}")));
     let counts = results.lines.iter();
     lines.extend(
         counts.map(|(name, line)| format!("line {name}: {} in, {} out", line.r#in, line.out)),
