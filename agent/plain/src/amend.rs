@@ -18,7 +18,7 @@ use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces;
 use crate::place::{self, Way};
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::request::{
     DEFAULT_COOLDOWN_S, TOO_FEW_S, direction, drawn, ending, is_for_a_time, named_place,
     whole_picture,
@@ -273,6 +273,7 @@ fn of_watches(
         Some(seconds) => Some(seconds),
         None => r.take(&["for|during the? next <u>"]).map(|f| f.value(0)),
     };
+    let moved = moved_line(r, watches)?;
     let mut said = wanted(r, scene, lexicon, notes)?;
     bare_time(r, &mut said);
     let shape = match named {
@@ -281,7 +282,10 @@ fn of_watches(
             name: Some(known.name),
             shape: known.shape,
         }),
-        None => drawn(r, &on, notes)?,
+        None => match moved {
+            Some(moved) => Some(moved),
+            None => drawn(r, &on, notes)?,
+        },
     };
     let number = number_of_objects(r);
     let place = shape.map(|said| {
@@ -306,6 +310,48 @@ fn of_watches(
         correction.apply(watch, r, scene, notes)?;
     }
     Ok(())
+}
+
+/// Reads `make it at 30%` after a line, which is where the line is, and no confidence.
+fn moved_line(r: &mut Reader, watches: &[WatchFor]) -> Result<Option<place::Said>, Need> {
+    const OF_CONFIDENCE: &str =
+        "confidence|certainty|threshold|score|sure|certain|confident|probability";
+    let moves = "move|shift|put the|that|this|it? line? to|at <p>";
+    let Some(found) = r.find(&[moves, "the|that|this line to|at <p>", "at|to|is <p>"]) else {
+        return Ok(None);
+    };
+    let last = found.at.end.saturating_sub(1);
+    let is_share = one_of("%|percent", r.any_word(last)) || r.any_word(last).contains('.');
+    let is_other = r.find(&[OF_CONFIDENCE]).is_some() || is_of_a_shape(r, found.at.start);
+    if !is_share || is_other {
+        return Ok(None);
+    }
+    let mut places = watches.iter().map(|watch| watch.place.as_ref());
+    let Some(Some(place)) = places.next() else {
+        return Ok(None);
+    };
+    let wrong = |text: String| Err(Need::new(Missing::Place, text));
+    let share = r.written(found.at.clone());
+    let is_one = places.all(|other| other == Some(place));
+    let moved = place::moved_line(&place.shape, found.value(0)).filter(|_| is_one);
+    match moved {
+        Some(Ok(said)) => {
+            r.mark(found.at);
+            Ok(Some(said))
+        }
+        Some(Err(place::Wrong::Text(why))) => wrong(format!("It is not clear where: {why}.")),
+        Some(Err(place::Wrong::NoSize)) | None => wrong(format!(
+            "{share:?} could be a place or a confidence. Say \"confidence {}\", or the whole \
+             request again with its place.",
+            found.value(0)
+        )),
+    }
+}
+
+/// Whether a share that begins here is that of a shape that is drawn whole.
+fn is_of_a_shape(r: &Reader, start: usize) -> bool {
+    r.find(&["vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box|from <p>"])
+        .is_some_and(|shape| shape.at.start <= start)
 }
 
 /// Takes a number of objects, with the words before it.

@@ -264,16 +264,14 @@ fn middle(r: &mut Reader, sideways: Option<bool>) -> Option<bool> {
 }
 
 fn line(r: &mut Reader, way: Option<bool>) -> Result<Option<Said>, Wrong> {
-    let vertical = |x: f64| Shape::Line([x, 0.0], [x, 1.0]);
-    let horizontal = |y: f64| Shape::Line([0.0, y], [1.0, y]);
     let found = if let Some(found) =
         r.take(&["vertical line at <p> of? the? width|picture|image|frame? from? the? left?"])
     {
-        Some((vertical(found.value(0)), "vertical", found.value(0)))
+        Some(("vertical", found.value(0)))
     } else if let Some(found) =
         r.take(&["horizontal line at <p> of? the? height|picture|image|frame? from? the? top?"])
     {
-        Some((horizontal(found.value(0)), "horizontal", found.value(0)))
+        Some(("horizontal", found.value(0)))
     } else if r
         .take(&[
             "vertical line in|at|through|down? the? middle|centre|center?",
@@ -282,7 +280,7 @@ fn line(r: &mut Reader, way: Option<bool>) -> Result<Option<Said>, Wrong> {
         ])
         .is_some()
     {
-        Some((vertical(0.5), "vertical", 0.5))
+        Some(("vertical", 0.5))
     } else if r
         .take(&[
             "horizontal line in|at|through|across? the? middle|centre|center?",
@@ -291,31 +289,47 @@ fn line(r: &mut Reader, way: Option<bool>) -> Result<Option<Said>, Wrong> {
         ])
         .is_some()
     {
-        Some((horizontal(0.5), "horizontal", 0.5))
+        Some(("horizontal", 0.5))
     } else if let Some(is_vertical) = middle(r, way) {
         match is_vertical {
-            true => Some((vertical(0.5), "vertical", 0.5)),
-            false => Some((horizontal(0.5), "horizontal", 0.5)),
+            true => Some(("vertical", 0.5)),
+            false => Some(("horizontal", 0.5)),
         }
     } else {
         None
     };
-    let Some((shape, way, at)) = found else {
+    let Some((way, at)) = found else {
         return Ok(None);
     };
     r.take(&["of the? picture|image|frame|view|screen|scene"]);
+    line_at(way, at).map(Some)
+}
+
+/// The upright or level line `line` at another share of the picture; nothing where it is slanted or
+/// has ends of its own.
+pub(crate) fn moved_line(line: &Shape, at: f64) -> Option<Result<Said, Wrong>> {
+    let way = match line {
+        Shape::Line([x0, y0], [x1, y1]) if x0 == x1 && (*y0, *y1) == (0.0, 1.0) => "vertical",
+        Shape::Line([x0, y0], [x1, y1]) if y0 == y1 && (*x0, *x1) == (0.0, 1.0) => "horizontal",
+        Shape::Line(..) | Shape::Zone(_) => return None,
+    };
+    Some(line_at(way, at))
+}
+
+/// A line across the whole picture.
+fn line_at(way: &str, at: f64) -> Result<Said, Wrong> {
     if !(0.0..1.0).contains(&at) || at == 0.0 {
         return Err(Wrong::Text(format!(
             "a line at {:.0} % lies at the edge of the picture or outside of it",
             at * 100.0
         )));
     }
+    let shape = match way {
+        "vertical" => Shape::Line([at, 0.0], [at, 1.0]),
+        _ => Shape::Line([0.0, at], [1.0, at]),
+    };
     let text = format!("the {way} line at {:.0} % of the picture", at * 100.0);
-    Ok(Some(Said {
-        shape,
-        text,
-        name: None,
-    }))
+    Ok(unnamed(shape, text))
 }
 
 /// What may follow a part: `of the picture`, or nothing. `left side of the building` is another

@@ -152,3 +152,50 @@ fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
         assert!(!plain.is_correction(text, &scene), "{text}");
     }
 }
+
+const CROSSES: &str = "Tell me when somebody crosses the vertical line at 50% on camera gate";
+
+#[test]
+fn a_share_after_a_line_is_its_place_and_no_confidence() {
+    let before = specs(&proposed(CROSSES, &[])).remove(0).workflow;
+    for correction in [
+        "make it at 30%",
+        "no, at 30%",
+        "move the line to 30%",
+        "move it to 30%",
+        "at 0.3",
+    ] {
+        let after = specs(&proposed(CROSSES, &[correction])).remove(0).workflow;
+        let whole = specs(&proposed(&CROSSES.replace("50%", "30%"), &[])).remove(0);
+        assert_eq!(after, whole.workflow, "{correction}");
+        assert_ne!(after, before, "{correction}");
+    }
+    for correction in [
+        "confidence 0.3",
+        "make it at least 30% sure",
+        "a confidence of 30%",
+    ] {
+        let after = specs(&proposed(CROSSES, &[correction])).remove(0).workflow;
+        assert_eq!(after["steps"][0]["confidence"], 0.3, "{correction}");
+        assert_eq!(
+            after.to_string().matches("0.5").count(),
+            before.to_string().matches("0.5").count(),
+            "{correction}"
+        );
+    }
+}
+
+#[test]
+fn a_share_that_has_no_one_meaning_is_asked_about() {
+    for (text, correction) in [
+        (WAITS, "make it at 30%"),
+        (CROSSES, "make it at 100%"),
+        (CROSSES, "move the line to 0%"),
+    ] {
+        let answer = corrected(text, &[correction], &scene());
+        assert!(
+            matches!(answer, Answer::Ask(_)),
+            "{correction}: {answer:#?}"
+        );
+    }
+}
