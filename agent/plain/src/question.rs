@@ -6,10 +6,10 @@
 use jiff::Zoned;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::lexicon::Lexicon;
+use crate::lexicon::{Lexicon, folded};
 use crate::moments::{self, Range};
 use crate::names::{self, Cameras};
-use crate::reader::{Reader, Slot};
+use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Model, Scene};
 use crate::span;
 
@@ -50,7 +50,11 @@ pub(crate) fn its_cameras(
     scene: &Scene,
     lexicon: &Lexicon,
 ) -> Result<(Vec<SourceId>, bool), String> {
-    match names::cameras(r, scene, lexicon) {
+    let mut view = without_counted_names(r, scene, lexicon);
+    let before = view.clone();
+    let cameras = names::cameras(&mut view, scene, lexicon);
+    take_as_in(r, &before, &view);
+    match cameras {
         Cameras::Unknown(written) if stands_before_camera(r, &written) => {
             Err(names::no_such_camera(&written, scene).text)
         }
@@ -58,6 +62,46 @@ pub(crate) fn its_cameras(
         Cameras::All => Ok((Vec::new(), true)),
         Cameras::None | Cameras::Unknown(_) => Ok((Vec::new(), false)),
     }
+}
+
+/// Takes the words that `after` took and `before` had not.
+fn take_as_in(r: &mut Reader, before: &Reader, after: &Reader) {
+    for at in 0..r.tokens.len() {
+        if before.slot_of(at) == Slot::Free && after.slot_of(at) != Slot::Free {
+            r.mark(at..at + 1);
+        }
+    }
+}
+
+/// Hides the names of cameras that stand as classes: `how many cars today`, where a camera is
+/// called `cars`. Returns the reader without them.
+fn without_counted_names(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Reader {
+    let is_counted = r.find(&["how many", "number of"]).is_some() || has(r, WAS);
+    let is_counted = is_counted || has(r, HAPPENED) || has(r, "any|more|fewer");
+    let mut view = r.clone();
+    if !is_counted {
+        return view;
+    }
+    for mention in names::find_classes(r, &with_all_classes(scene), lexicon) {
+        let start = mention.at.start;
+        let written = folded(&r.written(mention.at.clone()));
+        let names_camera = |camera: &Camera| {
+            [camera.id.as_str(), &camera.name]
+                .map(folded)
+                .contains(&written)
+        };
+        let article = usize::from(start > 0 && one_of("the|my|our", r.any_word(start - 1)));
+        let before = start
+            .checked_sub(1 + article)
+            .map_or("", |at| r.any_word(at));
+        let is_place = BEFORE_PLACES.contains(&before)
+            || one_of("camera|cam", before)
+            || one_of("camera|cam", r.any_word(mention.at.end));
+        if !is_place && scene.cameras.iter().any(names_camera) {
+            view.mark(mention.at);
+        }
+    }
+    view
 }
 
 /// Hides the names of places that stand as classes, such as the first `car` of `was a car in the
@@ -102,9 +146,7 @@ pub(crate) fn its_place(
     let before = view.clone();
     let (camera, place) = names::known_place(&mut view, &cameras)?;
     let named = |at: usize| before.slot_of(at) == Slot::Free && view.slot_of(at) != Slot::Free;
-    for at in (0..r.tokens.len()).filter(|at| named(*at)) {
-        r.mark(at..at + 1);
-    }
+    take_as_in(r, &before, &view);
     if let Some(at) = (1..r.tokens.len()).find(|at| named(at - 1) && PLACES.contains(&r.word(*at)))
     {
         r.mark(at..at + 1);

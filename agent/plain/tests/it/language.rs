@@ -761,3 +761,36 @@ fn all_of_them_answers_which_camera() {
     let on = deployed("tell me about people on camera gate all day").source;
     assert_eq!(on.as_str(), "gate");
 }
+
+#[test]
+fn camera_named_like_a_class_is_that_class_in_a_count() {
+    let mut scene = scene();
+    scene.cameras.extend([
+        crate::support::camera("cars", "cars"),
+        crate::support::camera("cars2", "cars2"),
+    ]);
+    let looked = |text: &str| match ask(text, &scene) {
+        Answer::Look(looked) => match looked.look {
+            Look::Events(wanted) => (wanted.camera.map(|c| c.to_string()), wanted.labels),
+            other => panic!("{text}: {other:?}"),
+        },
+        other => panic!("{text}: {other:?}"),
+    };
+    let on = |camera: &str| Some(camera.to_owned());
+    let car = || vec!["car".to_owned()];
+    assert_eq!(looked("how many cars today"), (None, car()));
+    assert_eq!(looked("were there any cars today"), (None, car()));
+    assert_eq!(
+        looked("how many cars on camera cars today"),
+        (on("cars"), car())
+    );
+    assert_eq!(looked("how many cars at cars2 today"), (on("cars2"), car()));
+    assert_eq!(
+        looked("what happened on the cars camera today"),
+        (on("cars"), Vec::new())
+    );
+    assert_eq!(
+        looked("what happened at cars today"),
+        (on("cars"), Vec::new())
+    );
+}
