@@ -45,6 +45,10 @@ impl JobCommands {
                 assessment.changes = unrepaired.changes;
             }
         }
+        // A fault that another one hid shows after the repair.
+        let hidden = left.iter().filter(|fault| !faults.contains(fault));
+        let hidden: Vec<Fault> = hidden.cloned().collect();
+        faults.extend(hidden);
         assessment.absent = absent_folders(plan, &self.tools);
         assessment.steps = plan.steps.len();
         assessment
@@ -94,9 +98,16 @@ impl Assessment {
         let repairs = self.changes.iter();
         let repairs = repairs.map(|change| format!("repair: {change}"));
         let ends = match self.left.len() {
-            0 => "`job run` repairs all of them".to_owned(),
-            number => format!("{} can't be repaired", counted(number, "fault")),
+            0 => vec!["`job run` repairs all of them".to_owned()],
+            number if number == self.faults.len() => {
+                vec![format!("{} can't be repaired", counted(number, "fault"))]
+            }
+            _ => {
+                let left = self.left.iter();
+                left.map(|fault| format!("can't be repaired: {fault}"))
+                    .collect()
+            }
         };
-        invalid(name, &self.faults).with(repairs).with([ends])
+        invalid(name, &self.faults).with(repairs).with(ends)
     }
 }

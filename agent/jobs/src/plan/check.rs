@@ -42,7 +42,7 @@ impl CheckedPlan {
 /// Checks a plan.
 ///
 /// # Errors
-/// All faults, in the order of the steps.
+/// All faults, in the order of the steps, then those of scores and cycles.
 pub fn check(plan: Plan, tools: &Toolbox) -> Result<CheckedPlan, Vec<Fault>> {
     check_parts(plan, tools, true)
 }
@@ -71,24 +71,27 @@ fn check_parts(plan: Plan, tools: &Toolbox, asks_box: bool) -> Result<CheckedPla
     }
     let graph = Graph::of(&plan);
     let order = graph.order();
+    faults.extend(scores::unscored(&plan, order.as_deref(), tools));
     if order.is_none() {
-        // A step that waits for itself has a fault of its own.
-        let cycle = graph.cycle().filter(|cycle| cycle.len() > 1);
-        let names = cycle.map(|cycle| cycle.iter().map(|at| name(&plan, *at)).collect());
-        faults.extend(names.map(|names| Fault::new("steps", FaultKind::Cycle(names))));
+        faults.extend(cycles(&plan, graph));
     }
     match order {
-        Some(order) if faults.is_empty() => {
-            let plan = ordered(plan, &order);
-            let unscored = scores::unscored(plan.plan(), tools);
-            if unscored.is_empty() {
-                Ok(plan)
-            } else {
-                Err(unscored)
-            }
-        }
+        Some(order) if faults.is_empty() => Ok(ordered(plan, &order)),
         _ => Err(faults),
     }
+}
+
+/// Cycles without a common step. Those of references come first: no repair breaks them. A step that
+/// waits for itself has a fault of its own.
+fn cycles(plan: &Plan, mut graph: Graph) -> Vec<Fault> {
+    let mut cycles = Graph::of_references(plan).separate_cycles();
+    graph.release(&cycles.concat());
+    cycles.extend(graph.separate_cycles());
+    let names = |cycle: &Vec<usize>| cycle.iter().map(|at| name(plan, *at)).collect();
+    let faults = cycles.iter().map(names);
+    faults
+        .map(|names| Fault::new("steps", FaultKind::Cycle(names)))
+        .collect()
 }
 
 fn name(plan: &Plan, place: usize) -> String {

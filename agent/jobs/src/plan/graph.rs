@@ -16,14 +16,21 @@ pub(crate) struct Graph {
 
 impl Graph {
     pub(crate) fn of(plan: &Plan) -> Self {
+        Self::with(plan, |step| step.depends_on.as_slice())
+    }
+
+    /// The dependencies that references name, without `depends_on`.
+    pub(super) fn of_references(plan: &Plan) -> Self {
+        Self::with(plan, |_| &[])
+    }
+
+    fn with(plan: &Plan, others: impl Fn(&Step) -> &[String]) -> Self {
         let places: HashMap<&str, usize> = (plan.steps.iter().enumerate().rev())
             .map(|(place, step)| (step.name.as_str(), place))
             .collect();
         let waits_for = plan.steps.iter().map(|step| {
-            let named = step
-                .depends_on
-                .iter()
-                .filter_map(|name| places.get(name.as_str()));
+            let named = others(step).iter();
+            let named = named.filter_map(|name| places.get(name.as_str()));
             let mut all: BTreeSet<usize> = named.copied().collect();
             for name in referenced(step) {
                 all.extend(places.get(name.as_str()));
@@ -76,6 +83,28 @@ impl Graph {
             }
         }
         dependants
+    }
+
+    /// Cycles of two steps or more that have no step in common.
+    pub(super) fn separate_cycles(mut self) -> Vec<Vec<usize>> {
+        for (place, needed) in self.waits_for.iter_mut().enumerate() {
+            needed.remove(&place);
+        }
+        let mut cycles = Vec::new();
+        while let Some(cycle) = self.cycle() {
+            self.release(&cycle);
+            cycles.push(cycle);
+        }
+        cycles
+    }
+
+    /// Removes what these steps wait for.
+    pub(super) fn release(&mut self, places: &[usize]) {
+        for place in places {
+            if let Some(needed) = self.waits_for.get_mut(*place) {
+                needed.clear();
+            }
+        }
     }
 
     /// One cycle, each step waiting for the next and the last for the first.

@@ -47,7 +47,12 @@ fn parse(text: &str) -> Result<Value, Fault> {
     }
     serde_saphyr::from_str(text).map_err(|error| {
         let why = error.to_string();
-        let line = why.lines().next().unwrap_or_default().to_owned();
+        let line = why.lines().next().unwrap_or_default();
+        // The parser names an option of its own.
+        let line = line.replace(
+            ", set DuplicateKeyPolicy in Options if acceptable",
+            "; keep one",
+        );
         Fault::new("", FaultKind::Syntax(line))
     })
 }

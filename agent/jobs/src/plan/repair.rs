@@ -284,7 +284,7 @@ fn dependencies(plan: &mut Plan, changes: &mut Vec<Change>) {
 }
 
 /// Breaks cycles at `depends_on`, never at a reference: first at one that points to a step that is
-/// listed later.
+/// listed later. A cycle of references stays, and the others are broken all the same.
 fn cycles(plan: &mut Plan, changes: &mut Vec<Change>) {
     let mut graph = Graph::of(plan);
     while let Some(cycle) = graph.cycle() {
@@ -298,7 +298,8 @@ fn cycles(plan: &mut Plan, changes: &mut Vec<Change>) {
         };
         let weak = edges.iter().filter(|edge| is_weak(edge));
         let Some((from, to)) = weak.copied().max_by_key(|(from, to)| (to > from, *from)) else {
-            return;
+            graph.release(&cycle);
+            continue;
         };
         let needed = plan.steps.get(to).map(|step| step.name.clone());
         if let (Some(needed), Some(step)) = (needed, plan.steps.get_mut(from)) {

@@ -46,6 +46,12 @@ fn repaired(text: &str) -> (Plan, Vec<String>) {
     (repaired.plan.plan().clone(), changes)
 }
 
+/// The faults that a repair leaves.
+fn left(text: &str) -> Vec<String> {
+    let left = repair(read_text(text).unwrap(), &picture_tools()).unwrap_err();
+    left.faults.iter().map(ToString::to_string).collect()
+}
+
 #[test]
 fn valid_plan_has_no_faults_and_needs_no_repair() {
     let plan = read_text(GOOD).unwrap();
@@ -112,6 +118,7 @@ steps:
         "steps.Bad.name: \"Bad\" is not a name of 1 to 64 of a-z, 0-9, '-' and '_' that begins \
          with a letter and is not inputs",
         "steps: these steps wait for each other: b → c; remove one of the references",
+        "steps: these steps wait for each other: d → e; remove one of the references",
     ];
     assert_eq!(found, expected);
 }
@@ -222,6 +229,57 @@ steps:
     assert!(
         faults[0].to_string().contains("wait for each other"),
         "{faults:?}"
+    );
+}
+
+#[test]
+fn fault_that_stays_is_named_beside_a_cycle_that_is_repaired() {
+    let text = r#"
+name: x
+steps:
+  - {name: list, tool: list_pictures, params: {folder: /a}}
+  - {name: a, tool: rank, params: {pictures: "${list.pictures}", by: quality}, depends_on: [b]}
+  - {name: b, tool: rank, params: {pictures: "${list.pictures}", by: name}, depends_on: [a]}
+"#;
+    let unscored = "steps.a: the pictures have no scores; take those of a measure_quality step, or \
+                    another order";
+    let cycle = "steps: these steps wait for each other: a → b; remove one of the references";
+    assert_eq!(faults(text), [unscored, cycle]);
+    assert_eq!(left(text), [unscored]);
+    let strong = r#"
+  - {name: c, tool: rank, params: {pictures: "${d.pictures}", by: quality}}
+  - {name: d, tool: rank, params: {pictures: "${c.pictures}"}}
+"#;
+    let text = format!("{}{}", text.trim_end(), strong);
+    let stays = "steps: these steps wait for each other: c → d; remove one of the references";
+    assert_eq!(faults(&text), [unscored, stays, cycle]);
+    assert_eq!(left(&text), [unscored, stays]);
+}
+
+#[test]
+fn order_by_quality_is_a_fault_beside_others_unless_its_source_is_one() {
+    let text = r#"
+name: x
+steps:
+  - {name: list, tool: list_pictures, params: {folder: /a, what: 1}}
+  - {name: a, tool: rank, params: {pictures: "${list.pictures}", by: quality}}
+  - {name: b, tool: rank, params: {pictures: "${nowhere.pictures}", by: quality}}
+  - {name: c, tool: rank, params: {by: quality}}
+  - {name: d, tool: rank, params: {pictures: "${b.pictures}", by: quality}}
+"#;
+    let found = faults(text);
+    let unscored = found.iter().filter(|fault| fault.contains("no scores"));
+    let unscored: Vec<_> = unscored.collect();
+    assert_eq!(unscored.len(), 1, "{found:?}");
+    assert!(unscored[0].starts_with("steps.a:"), "{unscored:?}");
+}
+
+#[test]
+fn key_that_stands_twice_is_named_in_plain_words() {
+    let found = faults("name: x\nname: y\nsteps: []\n");
+    assert!(
+        found[0].ends_with("duplicate mapping key: name; keep one"),
+        "{found:?}"
     );
 }
 
