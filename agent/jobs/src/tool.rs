@@ -13,6 +13,8 @@ use serde_json::{Map, Value};
 use crate::answer_cache::AnswerCache;
 use crate::target::{Target, TargetError};
 
+/// Least texts of a [`Kind::Texts`]: of one there is nothing to choose.
+pub(crate) const MIN_TEXTS: usize = 2;
 /// Most texts of a [`Kind::Texts`].
 const MAX_TEXTS: usize = 64;
 
@@ -20,7 +22,7 @@ const MAX_TEXTS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     Text,
-    /// List of 1 to [`MAX_TEXTS`] texts.
+    /// List of [`MIN_TEXTS`] to [`MAX_TEXTS`] texts, to choose from.
     Texts,
     /// Path of a folder that is read.
     Folder,
@@ -67,7 +69,7 @@ impl Kind {
             Self::Text | Self::Folder => value.as_str().is_some_and(|text| !text.is_empty()),
             Self::Texts => value.as_array().is_some_and(|texts| {
                 let is_text = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
-                (1..=MAX_TEXTS).contains(&texts.len()) && texts.iter().all(is_text)
+                (MIN_TEXTS..=MAX_TEXTS).contains(&texts.len()) && texts.iter().all(is_text)
             }),
             Self::Name => value.as_str().is_some_and(is_name),
             Self::Flag => value.is_boolean(),
@@ -87,7 +89,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text => f.write_str("a text"),
-            Self::Texts => write!(f, "a list of 1 to {MAX_TEXTS} texts"),
+            Self::Texts => write!(f, "a list of {MIN_TEXTS} to {MAX_TEXTS} texts"),
             Self::Folder => f.write_str("the path of a folder"),
             Self::Name => f.write_str("a file name without folders"),
             Self::Flag => f.write_str("true or false"),
@@ -308,8 +310,8 @@ pub struct Context<'a> {
     pub(crate) deadline: Instant,
     pub(crate) is_cancelled: &'a (dyn Fn() -> bool + Sync),
     pub(crate) gauge: &'a Gauge,
-    /// Whether a schedule started the job: then it is no failure that no picture matches.
-    pub(crate) is_scheduled: bool,
+    /// Whether a language model may revise the plan: then it is a failure that no picture matches.
+    pub(crate) is_revisable: bool,
 }
 
 impl fmt::Debug for Context<'_> {

@@ -302,10 +302,10 @@ fn scheduled_job_without_a_picture_is_done_and_says_so() -> anyhow::Result<()> {
         !health["reasons"].to_string().contains("weekly"),
         "{health}"
     );
-    // A person who asks wants to know at once.
+    // The same for a person who asks.
     let body = json!({"request": request});
     let submitted = site.submit_plan(&body)?;
-    site.wait_for_state(&submitted, "failed")?;
+    site.wait_for_state(&submitted, "done")?;
     Ok(())
 }
 

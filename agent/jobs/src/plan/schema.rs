@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{MAX_PAUSE_S, MAX_STEPS, MAX_TIMEOUT_S, MAX_TRIES};
-use crate::tool::{Kind, ToolSpec, Toolbox};
+use crate::tool::{Kind, MIN_TEXTS, ToolSpec, Toolbox};
 
 /// Returns the schema (draft 2020-12) of the plans that these tools can run.
 #[must_use]
@@ -112,7 +112,7 @@ fn kind(kind: Kind) -> Value {
         Kind::Text | Kind::Folder | Kind::Name | Kind::Time => {
             json!({"type": "string", "minLength": 1})
         }
-        Kind::Texts => or_reference(json!({"type": "array", "minItems": 1,
+        Kind::Texts => or_reference(json!({"type": "array", "minItems": MIN_TEXTS,
             "items": {"type": "string", "minLength": 1}})),
         Kind::Flag => or_reference(json!({"type": "boolean"})),
         Kind::Integer { min, max } => {

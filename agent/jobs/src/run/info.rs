@@ -43,6 +43,13 @@ impl Provenance {
     pub(super) fn is_default(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether a language model made the plan for a person, and may revise it after a failed step.
+    pub(super) fn is_revisable(&self) -> bool {
+        let by = self.planned.as_ref().map(|planned| planned.by);
+        let is_of_model = matches!(by, Some(PlannedBy::Model | PlannedBy::Cache));
+        is_of_model && self.schedule.is_none()
+    }
 }
 
 /// One run of a schedule.

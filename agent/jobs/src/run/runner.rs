@@ -306,7 +306,7 @@ impl Shared<'_> {
             deadline: Instant::now() + Duration::from_secs(step.timeout_s),
             is_cancelled: &is_cancelled,
             gauge,
-            is_scheduled: self.job.info().from.schedule.is_some(),
+            is_revisable: self.job.info().from.is_revisable(),
         };
         tool.run(params, &context)
     }

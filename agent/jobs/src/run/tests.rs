@@ -720,6 +720,41 @@ fn pictures_of_a_folder_become_an_album() {
 }
 
 #[test]
+fn job_without_a_picture_is_done_unless_a_model_may_revise_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let tools = crate::tools::picture_tools();
+    let request = format!("the 1 best photos in {}", dir.path().display());
+    let now = "2026-11-28T12:00:00".parse().unwrap();
+    let plan = crate::planner::plan(&request, now).unwrap();
+    let plan = check(plan, &tools).unwrap();
+    let jobs = Jobs::new(dir.path().join("jobs"));
+    for (by, expected) in [
+        (PlannedBy::Rules, Ended::Done),
+        (PlannedBy::Model, Ended::Failed),
+    ] {
+        let planned = Planned {
+            by,
+            request: request.clone(),
+            refinements: Vec::new(),
+            refined_at_ms: Vec::new(),
+            at_ms: 0,
+            predecessor: None,
+            revisions: 0,
+        };
+        let from = Provenance {
+            planned: Some(planned),
+            ..Provenance::default()
+        };
+        let job = jobs.create_from(&plan, "", None, from).unwrap();
+        let runner = Runner::new(tools.clone(), jobs.clone());
+        let ended = runner.run(&job, &mut |_| {}, &|| false).unwrap();
+        assert_eq!(ended, expected, "{:?}", job.log());
+        let log = serde_json::to_string(&job.log().unwrap()).unwrap();
+        assert!(log.contains("no picture matched"), "{log}");
+    }
+}
+
+#[test]
 fn claimed_name_that_nothing_was_written_to_is_not_removed() {
     let bench = Bench::new();
     let out = bench.dir.path().join("out");

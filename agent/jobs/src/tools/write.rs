@@ -172,17 +172,16 @@ impl Tool for Album {
     }
 }
 
-/// The outcome without pictures. Nothing is written: an empty page looks like a result. A schedule
-/// runs on days without a picture too, so its job is done then; steps that use the name go on.
+/// The outcome without pictures. Nothing is written: an empty page looks like a result. Steps that
+/// use the name go on. A language model may have planned past the wish, and revises its plan.
 fn nothing(name: String, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
-    match context.is_scheduled {
-        true => Ok(ToolOutput {
+    let summary = "no picture matched, so there is nothing to show".to_owned();
+    match context.is_revisable {
+        true => Err(ToolError::Permanent(summary)),
+        false => Ok(ToolOutput {
             files: Vec::new(),
-            ..written(name, 0, "no picture matched".to_owned())
+            ..written(name, 0, summary)
         }),
-        false => Err(ToolError::Permanent(
-            "no picture matched, so there is nothing to show".to_owned(),
-        )),
     }
 }
 

@@ -42,7 +42,7 @@ impl Tool for Tag {
                     name: "labels",
                     kind: Kind::Texts,
                     required: true,
-                    about: "The words, at least two, such as [\"Eiffel Tower\", \"car park\"].",
+                    about: "The words, all different, such as [\"Eiffel Tower\", \"car park\"].",
                 },
                 Param::optional(
                     "least",
