@@ -161,7 +161,8 @@ fn output(
 ) -> Option<String> {
     let key = format!("{section}.output");
     let pattern = values.text(&key)?;
-    let problem = match wrong_pattern(&pattern, trigger, &jiff::Zoned::now()) {
+    let now = jiff::Zoned::now();
+    let problem = match wrong_pattern(&pattern, trigger, &now) {
         None => return Some(pattern),
         Some(problem) => problem,
     };
@@ -169,9 +170,18 @@ fn output(
     errors.push(
         error
             .found(pattern)
-            .allowed("a path such as /srv/albums/%Y-%m-%d"),
+            .allowed(format!("a path such as {}", example(trigger, &now))),
     );
     None
+}
+
+/// The shortest usual pattern that gives each of the next jobs a folder of its own.
+fn example(trigger: Option<&Trigger>, now: &Zoned) -> &'static str {
+    let usual = ["/srv/albums/%Y-%m-%d", "/srv/albums/%Y-%m-%d-%H%M"];
+    let mut good = usual
+        .into_iter()
+        .filter(|pattern| wrong_pattern(pattern, trigger, now).is_none());
+    good.next().unwrap_or("/srv/albums/%Y-%m-%d-%H%M%S")
 }
 
 /// Why a pattern gives no new folder for each of the next jobs.
@@ -238,6 +248,14 @@ mod tests {
             min_interval: Duration::from_secs(600),
         });
         let (daily, hourly) = (cron("0 6 * * *"), cron("0 * * * *"));
+        let now = "2026-11-28T14:15:00[UTC]".parse().unwrap();
+        for (trigger, proposed) in [
+            (&daily, "/srv/albums/%Y-%m-%d"),
+            (&cron("* * * * *"), "/srv/albums/%Y-%m-%d-%H%M"),
+            (&events, "/srv/albums/%Y-%m-%d-%H%M"),
+        ] {
+            assert_eq!(example(Some(trigger), &now), proposed);
+        }
         for (pattern, trigger) in [
             ("/srv/%Y-%m-%d", &daily),
             ("/srv/%F-%H", &hourly),
