@@ -17,6 +17,15 @@ use super::exit::{Exit, Failure};
 /// Longest time without a byte of an answer: an ingest of a folder answers at its end.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Why the agent gave no answer. A killed one leaves its socket behind.
+pub(super) fn unreached(socket: &Path, error: reqwest::Error) -> String {
+    let socket = socket.display();
+    match error.is_connect() {
+        true => format!("the agent is not running: nothing answers at {socket}"),
+        false => format!("{socket}: {}", one_line(&error.without_url())),
+    }
+}
+
 /// A client of the agent at one socket.
 #[derive(Debug)]
 pub(super) struct AgentClient {
@@ -51,11 +60,10 @@ impl AgentClient {
 
     /// Sends a request; an answer without success is a failure.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let unreached = |error: reqwest::Error| {
-            let why = one_line(&error.without_url());
-            Failure::new(Exit::Failed, format!("{}: {why}", self.socket.display()))
-        };
-        let answer = request.send().await.map_err(unreached)?;
+        let answer = request.send().await.map_err(|error| {
+            let sentence = unreached(&self.socket, error);
+            Failure::new(Exit::Failed, sentence)
+        })?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
@@ -100,5 +108,25 @@ impl AgentClient {
     /// Sends a GET.
     pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         self.json(self.request(Method::GET, path)).await
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn socket_of_a_killed_agent_means_that_it_is_not_running() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("agent.sock");
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        let client = AgentClient::new(&socket).unwrap();
+        let refused = client.get::<serde_json::Value>("jobs").await.unwrap_err();
+        let sentence = format!(
+            "the agent is not running: nothing answers at {}",
+            socket.display()
+        );
+        assert_eq!(refused.to_string(), sentence);
     }
 }

@@ -204,8 +204,14 @@ async fn fetch(socket: &Path) -> Result<Value, String> {
         answer.error_for_status()?.json().await
     };
     fetched.await.map_err(|error: reqwest::Error| {
-        let why = watchkeeper_client::error_chain::one_line(&error.without_url());
-        format!("{}: {why}", socket.display())
+        let socket = socket.display();
+        match error.is_connect() {
+            true => format!("nothing answers at {socket}"),
+            false => {
+                let why = watchkeeper_client::error_chain::one_line(&error.without_url());
+                format!("{socket}: {why}")
+            }
+        }
     })
 }
 

@@ -11,6 +11,7 @@ use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
 use watchkeeper_contract::problem::Problem;
 
+use super::agent_client::unreached;
 use super::args::HeartbeatAction;
 use super::exit::{Exit, Failure};
 use super::output::Output;
@@ -79,10 +80,8 @@ async fn request(socket: &Path, paused: Option<bool>) -> Result<HeartbeatStatus,
         }
     };
     let answered: Result<Result<_, String>, reqwest::Error> = answered.await;
-    let answered = answered.unwrap_or_else(|error| {
-        Err(watchkeeper_client::error_chain::one_line(
-            &error.without_url(),
-        ))
-    });
-    answered.map_err(|why| format!("{}: {why}", socket.display()))
+    match answered {
+        Ok(answer) => answer.map_err(|why| format!("{}: {why}", socket.display())),
+        Err(error) => Err(unreached(socket, error)),
+    }
 }

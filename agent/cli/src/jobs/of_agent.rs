@@ -11,11 +11,11 @@ use reqwest::{Client, Method, Response};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
-use watchkeeper_client::error_chain::one_line;
 use watchkeeper_client::tls::install_provider;
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 
+use super::super::agent_client::unreached;
 use super::super::args::{JobAction, JobOutput, JobPlanArgs};
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
@@ -272,8 +272,7 @@ impl AgentJobs {
     }
 
     fn failed(&self, error: reqwest::Error) -> Failure {
-        let why = one_line(&error.without_url());
-        Failure::new(Exit::Failed, format!("{}: {why}", self.socket.display()))
+        Failure::new(Exit::Failed, unreached(&self.socket, error))
     }
 }
 
