@@ -1,6 +1,6 @@
 //! `find_objects`: pictures with and without objects of a class, by an installed detector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -28,6 +28,8 @@ use crate::embedding::{EmbeddingError, require_digest, run_when_free};
 const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
 /// Classes that a refusal names.
 const MAX_CLASSES: usize = 12;
+/// Similar classes that an error names.
+const MAX_NEAR: usize = 3;
 /// Words for faces: English, German, French, Spanish, Italian and Portuguese.
 const FACE_WORDS: [&str; 13] = [
     "face",
@@ -220,22 +222,25 @@ fn detector(models: &[ModelInfo], class: &str) -> Result<Detector, String> {
                 .to_owned(),
         );
     }
-    let labels = || {
-        here.iter()
-            .flat_map(|model| &model.labels)
-            .map(String::as_str)
+    let mut known = HashSet::new();
+    let labels = here.iter().flat_map(|model| &model.labels);
+    let labels: Vec<&str> = labels
+        .map(String::as_str)
+        .filter(|label| !label.is_empty() && known.insert(*label))
+        .collect();
+    let near = nearest_few(class, labels.iter().copied(), MAX_NEAR).join(", ");
+    let number = labels.len().saturating_sub(MAX_CLASSES);
+    let classes = match (near.is_empty(), number) {
+        (false, _) => format!("did you mean {near}?"),
+        (true, 0) => format!("name one of {}.", labels.join(", ")),
+        (true, others) => {
+            let shown = labels.get(..MAX_CLASSES).unwrap_or_default().join(", ");
+            format!("name one of {shown} and {others} others.")
+        }
     };
-    let mut shown = nearest_few(class, labels(), MAX_CLASSES);
-    if shown.is_empty() {
-        shown = labels()
-            .filter(|label| !label.is_empty())
-            .take(MAX_CLASSES)
-            .collect();
-    }
     Err(format!(
-        "no installed detector finds {class:?}; name one of {}, or install a model that finds it \
-         (`watchkeeper models`)",
-        shown.join(", ")
+        "no installed detector finds {class:?}; {classes} Or install a model that finds it \
+         (`watchkeeper models`)"
     ))
 }
 
@@ -345,7 +350,11 @@ mod tests {
         assert_eq!(chosen("Person"), named("ssd-mobilenet-v2", "person"));
         assert_eq!(chosen("face"), named("a", "Face"));
         let refused = chosen("persn").unwrap_err();
-        assert!(refused.contains("name one of person"), "{refused}");
+        assert!(refused.contains("did you mean person?"), "{refused}");
+        let many: Vec<String> = (0..80).map(|n| format!("{n:02}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        let refused = detector(&[model("a", &many)], "zebra").unwrap_err();
+        assert!(refused.contains("10, 11 and 68 others"), "{refused}");
         let refused = detector(&[], "person").unwrap_err();
         assert!(
             refused.contains("models pull ssd-mobilenet-v2"),
