@@ -153,10 +153,15 @@ impl PastAnswer {
         let only: Vec<String> = only
             .map(|c| {
                 let told: Vec<&str> = c.only.iter().map(String::as_str).collect();
-                format!("{} ({})", told.join(", "), c.name)
+                let when = if c.is_all_in_part {
+                    ", part of that time"
+                } else {
+                    ""
+                };
+                format!("on {} only {}{when}", c.name, told.join(", "))
             })
             .collect();
-        (!only.is_empty()).then(|| format!("Only {} are recorded.", only.join("; ")))
+        (!only.is_empty()).then(|| format!("Not all is recorded: {}.", only.join("; ")))
     }
 
     /// Events that a detector without classes recorded instead.

@@ -46,12 +46,21 @@ pub struct EventSearch {
     /// Ends of the events that were seen so far, which are newer than their beginnings.
     ends: BTreeMap<EventId, Timestamp>,
     begun: Vec<BegunEvent>,
-    /// Last answers of people about events, which are newer than their beginnings: whether it
-    /// happened.
-    answers: BTreeMap<EventId, bool>,
+    /// Last answers of people about events, which are newer than their beginnings.
+    answers: BTreeMap<EventId, PersonSaid>,
     rejected: u64,
+    corrected: u64,
     unreadable: u64,
     over: bool,
+}
+
+/// What a person answered about an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PersonSaid {
+    Approved,
+    Rejected,
+    /// The class that the object really has.
+    Corrected(String),
 }
 
 /// The beginning of an event of a rule, whether it was asked for or not.
@@ -77,8 +86,10 @@ pub struct EventSearchResult {
     pub other_classes: BTreeMap<String, u64>,
     /// Beginnings of events in the range and in [`LOOKBACK`] before it, newest first.
     pub begun: Vec<BegunEvent>,
-    /// Further events that a person rejected or corrected.
+    /// Further events that a person rejected.
     pub rejected: u64,
+    /// Those of [`Self::number`] that count under the class to which a person corrected them.
+    pub corrected: u64,
     /// Records that this version can't read.
     pub unreadable: u64,
     /// Whether older records were not read.
@@ -103,6 +114,7 @@ impl EventSearch {
             begun: Vec::new(),
             answers: BTreeMap::new(),
             rejected: 0,
+            corrected: 0,
             unreadable: 0,
             over: false,
         }
@@ -144,15 +156,21 @@ impl EventSearch {
             if !self.is_wanted(&event) {
                 continue;
             }
-            let label = match &event.body {
-                EventBody::Rule(rule) => rule.label.as_deref(),
+            let said = self.answers.get(&event.id);
+            let label = match (&event.body, said) {
+                (EventBody::Rule(_), Some(PersonSaid::Corrected(label))) => Some(label.as_str()),
+                (EventBody::Rule(rule), _) => rule.label.as_deref(),
                 _ => None,
             };
             let labels = &self.wanted.labels;
             if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
-                if self.answers.get(&event.id) == Some(&false) {
-                    self.rejected += 1;
-                    continue;
+                match said {
+                    Some(PersonSaid::Rejected) => {
+                        self.rejected += 1;
+                        continue;
+                    }
+                    Some(PersonSaid::Corrected(_)) => self.corrected += 1,
+                    Some(PersonSaid::Approved) | None => {}
                 }
                 self.count(&event);
                 let is_dated = event.at.quality != TimeQuality::Unsynced;
@@ -201,8 +219,12 @@ impl EventSearch {
         if let Some(given) = event.assessment.as_deref()
             && let Assessor::Person(_) = given.by
         {
-            let happened = given.answer == AssessmentAnswer::Approve;
-            self.answers.entry(event.id).or_insert(happened);
+            let said = match (given.answer, &given.label) {
+                (AssessmentAnswer::Approve, _) => PersonSaid::Approved,
+                (AssessmentAnswer::Correct, Some(label)) => PersonSaid::Corrected(label.clone()),
+                _ => PersonSaid::Rejected,
+            };
+            self.answers.entry(event.id).or_insert(said);
         }
     }
 
@@ -280,6 +302,7 @@ impl EventSearch {
             other_classes: self.other_classes,
             begun: self.begun,
             rejected: self.rejected,
+            corrected: self.corrected,
             unreadable: self.unreadable,
             cut: !self.over && self.end > self.floor,
         }
@@ -301,6 +324,10 @@ impl EventSearchResult {
         if self.rejected > 0 {
             let rejected = counted(self.rejected, "event");
             text.push_str(&format!(" Not counted: {rejected} that a person rejected."));
+        }
+        if self.corrected > 0 {
+            let corrected = counted(self.corrected, "event");
+            text.push_str(&format!(" Counted by the corrected class: {corrected}."));
         }
         if self.unreadable > 0 {
             let records = counted(self.unreadable, "record");
@@ -382,17 +409,24 @@ mod tests {
     }
 
     #[test]
-    fn event_that_a_person_rejected_is_not_counted_and_said_so() {
+    fn answer_of_a_person_decides_whether_and_as_what_an_event_counts() {
         let answered = |seq, answer: &str| {
             let JournalRecord::Known(mut record) = event(seq, "gate", "person", "assessed") else {
                 panic!("it is known");
             };
-            let given = json!({"by": {"kind": "person", "via": "chat"}, "answer": answer});
+            let mut given = json!({"by": {"kind": "person", "via": "chat"}, "answer": answer});
+            if answer == "correct" {
+                given["label"] = json!("truck");
+            }
             record.assessment = Some(serde_json::from_value(given).unwrap());
             JournalRecord::Known(record)
         };
-        let found = |answers: &[&str]| {
-            let mut search = EventSearch::new(wanted(), EventSeq(1), EventSeq(9));
+        let of = |labels: &[&str], answers: &[&str]| {
+            let wanted = EventsWanted {
+                labels: labels.iter().map(|l| (*l).to_owned()).collect(),
+                ..wanted()
+            };
+            let mut search = EventSearch::new(wanted, EventSeq(1), EventSeq(9));
             let mut page = vec![event(1, "gate", "person", "new")];
             page.extend(
                 (2..)
@@ -402,11 +436,16 @@ mod tests {
             search.take(page);
             search.done().number_sentence()
         };
+        let found = |answers: &[&str]| of(&[], answers);
         assert_eq!(found(&["approve"]), "1 event.");
         let rejected = "No event was recorded. Not counted: 1 event that a person rejected.";
         assert_eq!(found(&["reject"]), rejected);
         assert_eq!(found(&["reject", "approve"]), "1 event.");
-        assert_eq!(found(&["approve", "correct"]), rejected);
+        let corrected = "1 event. Counted by the corrected class: 1 event.";
+        assert_eq!(found(&["approve", "correct"]), corrected);
+        assert_eq!(of(&["truck"], &["correct"]), corrected);
+        assert_eq!(of(&["person"], &["correct"]), "No event was recorded.");
+        assert_eq!(of(&["person"], &["correct", "reject"]), rejected);
     }
 
     #[test]

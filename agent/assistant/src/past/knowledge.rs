@@ -32,6 +32,8 @@ pub struct CameraKnowledge {
     pub unknown: Vec<Unknown>,
     /// Where no rule told all: what the rules told.
     pub only: BTreeSet<String>,
+    /// Whether some rule told all in another part of the range.
+    pub is_all_in_part: bool,
     /// Where no class was asked for: the classes that were told; empty where all that moved was.
     pub classes: BTreeSet<String>,
     /// Lowest rate of the spans that were used, in pictures a second.
@@ -146,6 +148,7 @@ impl Given<'_> {
             name: camera.to_string(),
             unknown: explain(&gaps, &found.reasons, &dated, &otherwise),
             known,
+            is_all_in_part: !all.is_empty(),
             only: if part.is_empty() {
                 BTreeSet::new()
             } else {

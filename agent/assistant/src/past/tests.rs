@@ -563,3 +563,28 @@ fn rate_below_one_picture_a_second_is_said() {
         "No event: yard watched for person all that time, a picture every 20 s."
     );
 }
+
+#[test]
+fn rules_that_record_a_part_are_named_with_their_camera_and_time() {
+    let today = |camera: &str| {
+        let asked = EventsWanted {
+            camera: Some(SourceId::new(camera).unwrap()),
+            from: Some(at("Thu 00:00")),
+            to: Some(at("Thu 12:00")),
+            ..EventsWanted::default()
+        };
+        sentence(&asked, &coverage(), journal())
+    };
+    let bench = today("bench");
+    assert!(
+        bench.contains("Not all is recorded: on bench only stays in bench-zone."),
+        "{bench}"
+    );
+    // Until six everything was recorded there.
+    let lobby = today("lobby");
+    assert!(
+        lobby.contains("on lobby only entries into counter, part of that time."),
+        "{lobby}"
+    );
+    assert!(!lobby.contains("Only "), "{lobby}");
+}
