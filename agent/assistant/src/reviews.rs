@@ -133,6 +133,10 @@ pub fn describe_record(event: &Event) -> String {
         },
         Assessor::Chain(details) => describe_chain(details, event),
     };
+    if given.answer == AssessmentAnswer::Correct {
+        // It happened, with another object: `discard` is said of what did not.
+        return text;
+    }
     format!("{text} ({})", verdict_name(event.decision.verdict))
 }
 
@@ -156,7 +160,16 @@ fn describe_chain(details: &ChainDetails, event: &Event) -> String {
     match details.result {
         ChainResult::Decided => format!("decided by {links}"),
         ChainResult::Person => format!("left to a person after {links}"),
-        ChainResult::Unknown => format!("no source answered: {links}"),
+        ChainResult::Unknown => {
+            let mut answered = event.evidence.iter().filter(of_chain);
+            match answered.any(|link| link.weight > 0.0 && !link.failed) {
+                true => format!(
+                    "no source that can decide answered; what was only read or observed does not \
+                     decide: {links}"
+                ),
+                false => format!("no source answered: {links}"),
+            }
+        }
     }
 }
 
@@ -202,5 +215,70 @@ pub const fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Review => "review",
         Verdict::Record => "record",
         Verdict::Act => "act",
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn unknown(text_weight: f64) -> String {
+        let at = json!({"unix_ms": 0, "quality": "synced"});
+        let link = |source: &str, confidence: f64, weight: f64, note: &str| {
+            json!({"source": source, "confidence": confidence, "weight": weight, "note": note,
+                "at": at, "took_ms": 1})
+        };
+        let event = json!({
+            "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": 7, "boot_id": "b",
+            "mono_ms": 0, "at": at, "phase": "assessed", "source": "gate", "severity": "info",
+            "body": {"kind": "rule", "rule": "door", "condition": "enters", "reason": "r",
+                "tracks": [4], "frame": 120, "pts_s": 4.0},
+            "decision": {"verdict": "review", "confidence": 0.7, "reason": "r"},
+            "evidence": [link("text", 0.73, text_weight, "read \"car\""),
+                link("members", 0.0, 0.0, "no row")],
+            "assessment": {"by": {"kind": "chain", "result": "unknown",
+                "asked": ["text", "members"], "cost_usd": 0.0, "took_s": 0.2}, "answer": "none"},
+            "hash": "",
+        });
+        describe_record(&serde_json::from_value(event).unwrap())
+    }
+
+    #[test]
+    fn chain_that_only_read_says_that_this_does_not_decide() {
+        let line = unknown(0.2);
+        assert!(
+            line.starts_with("no source that can decide answered"),
+            "{line}"
+        );
+        assert!(line.contains("text 0.73"), "{line}");
+        assert!(unknown(0.0).starts_with("no source answered: "));
+    }
+
+    #[test]
+    fn corrected_event_is_not_called_discarded() {
+        let described = |given: serde_json::Value| {
+            let at = json!({"unix_ms": 0, "quality": "synced"});
+            let event = json!({
+                "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": 7, "boot_id": "b",
+                "mono_ms": 0, "at": at, "phase": "assessed", "source": "gate", "severity": "info",
+                "body": {"kind": "rule", "rule": "door", "condition": "enters", "reason": "r",
+                    "tracks": [4], "frame": 120, "pts_s": 4.0},
+                "decision": {"verdict": "discard", "confidence": 0.0, "reason": "r"},
+                "evidence": [], "assessment": given, "hash": "",
+            });
+            describe_record(&serde_json::from_value(event).unwrap())
+        };
+        let by = json!({"kind": "person", "via": "chat"});
+        assert_eq!(
+            described(json!({"by": by, "answer": "correct", "label": "truck"})),
+            "corrected to truck by a person"
+        );
+        assert_eq!(
+            described(json!({"by": by, "answer": "reject"})),
+            "rejected by a person (discard)"
+        );
     }
 }
