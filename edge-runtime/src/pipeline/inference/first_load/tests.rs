@@ -99,7 +99,11 @@ fn digest_is_of_the_file_as_it_is_and_of_the_preparation() {
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, format!("# no change\n{text}")).unwrap();
     assert_eq!(digest(), retrained);
-    fs::write(&manifest, text.replace("[input]", "[input]\nmean = [1.0, 2.0, 3.0]")).unwrap();
+    fs::write(
+        &manifest,
+        text.replace("[input]", "[input]\nmean = [1.0, 2.0, 3.0]"),
+    )
+    .unwrap();
     let prepared = digest();
     assert!(prepared.is_some() && prepared != retrained);
     fs::remove_file(site.path("models/m.onnx")).unwrap();
