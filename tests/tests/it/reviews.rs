@@ -316,10 +316,7 @@ fn reviews_are_answered_in_the_chat_and_wrong_numbers_are_refused() -> anyhow::R
     let said = said.join("\n");
     for part in [
         format!("Event {}: rejected by a person (discard).", numbers[0]),
-        format!(
-            "Event {}: corrected to dog by a person.",
-            numbers[1]
-        ),
+        format!("Event {}: corrected to dog by a person.", numbers[1]),
         "no event 99999".to_owned(),
         "needs the number of an event".to_owned(),
     ] {
