@@ -19,8 +19,8 @@ pub const MAX_FOLLOWERS: usize = 32;
 /// Limit of message bodies read at a time; a further one is refused.
 pub(super) const MAX_BODY_READS: usize = 2;
 
-/// Limit of evidence bundles that are made or sent at a time; a further one is refused. Each holds a
-/// blocking thread until its client has it.
+/// Limit of evidence bundles that are made or sent at a time; a further one is refused. Each holds
+/// a blocking thread until its client has it.
 pub(super) const MAX_BUNDLES: usize = 2;
 
 /// Limit of file accesses (notes, trace, ledger) at a time; a further one waits.

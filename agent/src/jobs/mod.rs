@@ -1,8 +1,8 @@
 //! Jobs inside the agent: submitted over the API, or due by a schedule.
 //!
 //! - `pool`: which job runs and which waits. [`service`]: the threads that run them. `control`: how
-//!   people end, resume and delete them, `view`: how they see them. [`request`] and [`status`]: what
-//!   comes in and is shown.
+//!   people end, resume and delete them, `view`: how they see them. [`request`] and [`status`]:
+//!   what comes in and is shown.
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
 //!   [`scheduler`]: its clock, journal and file.
 //! - `planning`: requests in words, by a language model where the rules do not understand them.

@@ -1,7 +1,7 @@
 //! Files as responses: whole, or one range of bytes.
 //!
-//! - At most [`MAX_PIECES_AHEAD`] + 1 pieces of [`PIECE_BYTES`] are in memory, however long the file
-//!   is.
+//! - At most [`MAX_PIECES_AHEAD`] + 1 pieces of [`PIECE_BYTES`] are in memory, however long the
+//!   file is.
 //! - A transfer holds its permit until the last byte is taken, the client is gone, or the client
 //!   has taken nothing for [`CLIENT_TIMEOUT`].
 //! - A file that retention deletes meanwhile is sent to its end: it was opened before the response.

@@ -106,7 +106,7 @@ impl Session {
         self.archive()?;
         self.drop_waiting()?;
         if operation.needs_confirmation() {
-            self.refuse_in_vain(&operation).await?;
+            self.refuse_impossible(&operation).await?;
             return self.offer_actions(vec![ProposedAction::Archive { operation }], None);
         }
         self.run_operation(&operation).await
@@ -130,7 +130,7 @@ impl Session {
     }
 
     /// Refuses before a yes what would be refused behind it: no such entries, or protected ones.
-    async fn refuse_in_vain(&self, operation: &Operation) -> Result<(), Error> {
+    async fn refuse_impossible(&self, operation: &Operation) -> Result<(), Error> {
         let (
             Operation::Verb(Verb::Destroy { selection } | Verb::Unprotect { selection }),
             Some(archive),

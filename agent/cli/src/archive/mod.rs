@@ -157,30 +157,46 @@ pub(super) async fn run(
 }
 
 async fn query(args: ArchiveQueryArgs, client: &AgentClient, out: &Output) -> Result<(), Failure> {
-    if args.words.is_empty() {
-        let picture = match &args.like {
-            Some(Like::File(file)) => Some(encoded(file)?),
-            _ => None,
-        };
-        let file = match &args.like {
-            Some(Like::Entry(name)) if Path::new(name.as_str()).is_file() => Some(name.to_string()),
-            _ => None,
-        };
-        let query = Query {
-            like_picture: picture,
-            ..args.into_query()
-        };
-        let answer = client.post("archive/query", &query).await;
-        let matches = answer.map_err(|failure| match file {
-            Some(file) => failure.with([format!("{file} is a file here: --like ./{file}")]),
-            None => failure,
-        })?;
-        print(&matches, out);
-        if query.like.is_some() || query.needs_model() {
-            note_waiting(client, out).await?;
-        }
-        return Ok(());
+    match args.words.is_empty() {
+        true => query_by_conditions(args, client, out).await,
+        false => query_by_words(args, client, out).await,
     }
+}
+
+async fn query_by_conditions(
+    args: ArchiveQueryArgs,
+    client: &AgentClient,
+    out: &Output,
+) -> Result<(), Failure> {
+    let picture = match &args.like {
+        Some(Like::File(file)) => Some(encoded(file)?),
+        _ => None,
+    };
+    let file = match &args.like {
+        Some(Like::Entry(name)) if Path::new(name.as_str()).is_file() => Some(name.to_string()),
+        _ => None,
+    };
+    let query = Query {
+        like_picture: picture,
+        ..args.into_query()
+    };
+    let answer = client.post("archive/query", &query).await;
+    let matches = answer.map_err(|failure| match file {
+        Some(file) => failure.with([format!("{file} is a file here: --like ./{file}")]),
+        None => failure,
+    })?;
+    print(&matches, out);
+    if query.like.is_some() || query.needs_model() {
+        note_waiting(client, out).await?;
+    }
+    Ok(())
+}
+
+async fn query_by_words(
+    args: ArchiveQueryArgs,
+    client: &AgentClient,
+    out: &Output,
+) -> Result<(), Failure> {
     let words = args.words.join(" ");
     let found: Value = client
         .post("archive/find", &json!({ "words": words }))

@@ -142,7 +142,8 @@ impl Request {
         Ok((request, left))
     }
 
-    /// Returns whether it can only be a request for files: "show me the latest event" is a question.
+    /// Returns whether it can only be a request for files: "show me the latest event" is a
+    /// question.
     pub(super) fn organises(&self) -> bool {
         self.by.is_some() || self.keeps()
     }
