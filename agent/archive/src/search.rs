@@ -64,7 +64,7 @@ pub(crate) fn query(
     let collection = search.collection().map(str::to_owned);
     let mut failed = None;
     durable.scan(collection.as_deref(), from.as_ref(), now, |entry| {
-        failed = search.visit(entry, &rank).err();
+        failed = search.visit(entry, rank).err();
         failed.is_none()
     })?;
     match failed {

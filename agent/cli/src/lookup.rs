@@ -188,7 +188,7 @@ mod tests {
             };
             needs_model(&load(&request).unwrap()).map_err(|failure| failure.sentence)
         };
-        let llm = "[llm]\nprovider = \"anthropic\"\nmodel = \"claude-haiku-4-5\"\n";
+        let llm = "[llm]\nprovider = \"claude\"\nmodel = \"claude-haiku-4-5\"\n";
         let none = tried("").unwrap_err();
         assert!(none.contains("no language model is configured"), "{none}");
         let blind = tried(llm).unwrap_err();

@@ -137,7 +137,8 @@ mod tests {
     #[test]
     fn class_that_no_model_knows_is_noted_with_the_nearest() {
         let model = serde_json::from_value(json!({
-            "name": "yolox-nano", "task": "object-detection", "state": "ready",
+            "name": "yolox-nano", "task": "object-detection",
+            "state": {"state": "absent"},
             "labels": ["car", "truck"],
         }));
         let Ok(model) = model else {

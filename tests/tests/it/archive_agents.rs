@@ -448,7 +448,7 @@ fn action_that_waits_survives_a_kill_and_runs_once() -> anyhow::Result<()> {
     assert_eq!(listed[0]["id"], id.as_str());
     let path = format!("/v1/proposals/{id}");
     let shown = api.json("GET", &path, None)?;
-    assert_eq!(shown["changed"], false, "{shown}");
+    assert_eq!(shown["changed"], Value::Null, "{shown}");
     assert_eq!(shown["offer"]["actions"][0]["action"], "archive", "{shown}");
     assert_eq!(entries(&bench)?, 3);
     let said = api.say(&talk, "yes")?;

@@ -418,15 +418,15 @@ fn one_rule_has_a_share_of_the_days_money() {
     assert!(said.contains("one rule may use $0.2"), "{said}");
     assert!(said.contains("is used by gate/door"), "{said}");
     assert!(said.contains("wait 12 h"), "{said}");
-    let _ = reserve(&bench, &of("gate/door", CENT)).expect("below the share");
-    let _ = reserve(&bench, &of("yard/fence", CENT.times(2))).expect("another rule");
+    drop(reserve(&bench, &of("gate/door", CENT)).expect("below the share"));
+    drop(reserve(&bench, &of("yard/fence", CENT.times(2))).expect("another rule"));
     let report = bench.report();
     assert_eq!(report.day_by_rule["gate/door"], CENT.times(20));
     assert_eq!(report.rule_day, CENT.times(20));
     let causes = &report.refused[&CallClass::Escalation];
     assert_eq!(causes[&RefusalCause::RuleDay], 1);
     bench.at_ms += 13 * HOUR;
-    let _ = reserve(&bench, &of("gate/door", CENT.times(2))).expect("a new day");
+    drop(reserve(&bench, &of("gate/door", CENT.times(2))).expect("a new day"));
 }
 
 #[test]
@@ -445,7 +445,7 @@ fn rules_above_the_bound_share_one_account() {
             ..entry(CENT)
         };
         let (now, wall) = bench.now();
-        let _ = bench.ledger.reserve(now, wall, &entry).expect("reserved");
+        drop(bench.ledger.reserve(now, wall, &entry).expect("reserved"));
     }
     let by_rule = bench.report().day_by_rule;
     assert_eq!(by_rule.len(), 257);
