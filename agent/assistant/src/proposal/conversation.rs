@@ -86,7 +86,7 @@ enum Awaiting {
     #[default]
     Nothing,
     Answer(Question),
-    Confirmation(ShownProposal),
+    Confirmation(Box<ShownProposal>),
 }
 
 /// State of one session.
@@ -113,7 +113,7 @@ impl SessionState {
     #[must_use]
     pub fn from_shown(shown: ShownProposal) -> Self {
         Self {
-            awaiting: Awaiting::Confirmation(shown),
+            awaiting: Awaiting::Confirmation(Box::new(shown)),
             topic: Topic::Nothing,
         }
     }
@@ -218,7 +218,7 @@ impl SessionState {
         match self.awaiting.clone() {
             Awaiting::Answer(question) => self.handle_answer(question, text, plain, here),
             Awaiting::Confirmation(shown) if is_corrected(&shown, text, plain, here) => {
-                self.handle_correction(shown, text, plain, here)
+                self.handle_correction(*shown, text, plain, here)
             }
             Awaiting::Nothing => self.handle_follow_up(text, plain, here),
             Awaiting::Confirmation(_) => self.handle_request(text, plain, here),
@@ -369,7 +369,7 @@ impl SessionState {
             self.awaiting = Awaiting::Nothing;
             return Reply::Invalid(Box::new(offer), why);
         }
-        self.awaiting = Awaiting::Confirmation(ShownProposal::from_proposal(&offer));
+        self.awaiting = Awaiting::Confirmation(Box::new(ShownProposal::from_proposal(&offer)));
         Reply::Proposal(Box::new(offer))
     }
 
