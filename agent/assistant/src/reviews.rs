@@ -221,29 +221,37 @@ pub const fn verdict_name(verdict: Verdict) -> &'static str {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn unknown(text_weight: f64) -> String {
-        let at = json!({"unix_ms": 0, "quality": "synced"});
-        let link = |source: &str, confidence: f64, weight: f64, note: &str| {
-            json!({"source": source, "confidence": confidence, "weight": weight, "note": note,
-                "at": at, "took_ms": 1})
-        };
+    /// The words about an assessed event with this decision, evidence and assessment.
+    fn described(decision: &Value, evidence: &Value, assessment: &Value) -> String {
         let event = json!({
             "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": 7, "boot_id": "b",
-            "mono_ms": 0, "at": at, "phase": "assessed", "source": "gate", "severity": "info",
+            "mono_ms": 0, "at": {"unix_ms": 0, "quality": "synced"}, "phase": "assessed",
+            "source": "gate", "severity": "info",
             "body": {"kind": "rule", "rule": "door", "condition": "enters", "reason": "r",
                 "tracks": [4], "frame": 120, "pts_s": 4.0},
-            "decision": {"verdict": "review", "confidence": 0.7, "reason": "r"},
-            "evidence": [link("text", 0.73, text_weight, "read \"car\""),
-                link("members", 0.0, 0.0, "no row")],
-            "assessment": {"by": {"kind": "chain", "result": "unknown",
-                "asked": ["text", "members"], "cost_usd": 0.0, "took_s": 0.2}, "answer": "none"},
-            "hash": "",
+            "decision": decision, "evidence": evidence, "assessment": assessment, "hash": "",
         });
         describe_record(&serde_json::from_value(event).unwrap())
+    }
+
+    fn unknown(text_weight: f64) -> String {
+        let link = |source: &str, confidence: f64, weight: f64, note: &str| {
+            json!({"source": source, "confidence": confidence, "weight": weight, "note": note,
+                "at": {"unix_ms": 0, "quality": "synced"}, "took_ms": 1})
+        };
+        described(
+            &json!({"verdict": "review", "confidence": 0.7, "reason": "r"}),
+            &json!([
+                link("text", 0.73, text_weight, "read \"car\""),
+                link("members", 0.0, 0.0, "no row")
+            ]),
+            &json!({"by": {"kind": "chain", "result": "unknown",
+                "asked": ["text", "members"], "cost_usd": 0.0, "took_s": 0.2}, "answer": "none"}),
+        )
     }
 
     #[test]
@@ -259,25 +267,17 @@ mod tests {
 
     #[test]
     fn corrected_event_is_not_called_discarded() {
-        let described = |given: serde_json::Value| {
-            let at = json!({"unix_ms": 0, "quality": "synced"});
-            let event = json!({
-                "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": 7, "boot_id": "b",
-                "mono_ms": 0, "at": at, "phase": "assessed", "source": "gate", "severity": "info",
-                "body": {"kind": "rule", "rule": "door", "condition": "enters", "reason": "r",
-                    "tracks": [4], "frame": 120, "pts_s": 4.0},
-                "decision": {"verdict": "discard", "confidence": 0.0, "reason": "r"},
-                "evidence": [], "assessment": given, "hash": "",
-            });
-            describe_record(&serde_json::from_value(event).unwrap())
+        let answered = |given: Value| {
+            let discard = json!({"verdict": "discard", "confidence": 0.0, "reason": "r"});
+            described(&discard, &json!([]), &given)
         };
         let by = json!({"kind": "person", "via": "chat"});
         assert_eq!(
-            described(json!({"by": by, "answer": "correct", "label": "truck"})),
+            answered(json!({"by": by, "answer": "correct", "label": "truck"})),
             "corrected to truck by a person"
         );
         assert_eq!(
-            described(json!({"by": by, "answer": "reject"})),
+            answered(json!({"by": by, "answer": "reject"})),
             "rejected by a person (discard)"
         );
     }

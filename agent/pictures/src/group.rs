@@ -232,23 +232,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    fn picture(file: &str, taken: Option<&str>) -> Picture {
-        Picture {
-            file: file.to_owned(),
-            width: 4,
-            height: 3,
-            taken: taken.map(|text| text.parse().unwrap()),
-            at: None,
-            place: None,
-            camera: None,
-            class: None,
-            zone: None,
-            scores: None,
-            objects: Vec::new(),
-            tag: None,
-        }
-    }
+    use crate::picture::testing::picture;
 
     fn names(groups: &[Group]) -> Vec<(&str, usize)> {
         let each = groups.iter();

@@ -188,3 +188,27 @@ pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, PictureError> {
     bounded.read_to_end(&mut content).map_err(io)?;
     Ok(content)
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::Picture;
+
+    /// A picture of which only file and local time are known.
+    #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+    pub(crate) fn picture(file: &str, taken: Option<&str>) -> Picture {
+        Picture {
+            file: file.to_owned(),
+            width: 4,
+            height: 3,
+            taken: taken.map(|text| text.parse().unwrap()),
+            at: None,
+            place: None,
+            camera: None,
+            class: None,
+            zone: None,
+            scores: None,
+            objects: Vec::new(),
+            tag: None,
+        }
+    }
+}

@@ -58,23 +58,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-
-    fn picture(file: &str, taken: Option<&str>) -> Picture {
-        Picture {
-            file: file.to_owned(),
-            width: 4,
-            height: 3,
-            taken: taken.map(|text| text.parse().unwrap()),
-            at: None,
-            place: None,
-            camera: None,
-            class: None,
-            zone: None,
-            scores: None,
-            objects: Vec::new(),
-            tag: None,
-        }
-    }
+    use crate::picture::testing::picture;
 
     #[test]
     fn order_is_one_of_instants_where_an_hour_comes_twice() {

@@ -16,6 +16,7 @@ use watchkeeper_jobs::planner::EVENT_PICTURES;
 use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read,
 };
+use watchkeeper_jobs::tools::COUNT;
 use watchkeeper_jobs::{Target, counted};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::album::file_name;
@@ -133,14 +134,7 @@ const SPEC: ToolSpec = ToolSpec {
             kind: Kind::Pictures,
             about: "The pictures, with time, camera, class and zone.",
         },
-        Output {
-            key: "count",
-            kind: Kind::Integer {
-                min: 0,
-                max: u64::MAX,
-            },
-            about: "Number of pictures.",
-        },
+        COUNT,
     ],
 };
 

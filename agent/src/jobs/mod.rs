@@ -34,6 +34,8 @@ pub mod scheduled_plan;
 pub mod scheduler;
 pub mod service;
 pub mod status;
+#[cfg(test)]
+mod testing;
 pub mod trigger;
 mod view;
 

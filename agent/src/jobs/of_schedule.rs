@@ -68,12 +68,11 @@ mod tests {
     use std::path::Path;
 
     use serde_json::json;
-    use watchkeeper_config::{AuditConfig, JobLimitsConfig};
     use watchkeeper_jobs::plan::{check, read};
     use watchkeeper_jobs::run::{Ended, Provenance, ScheduledRun};
 
     use super::*;
-    use crate::jobs::ToolSetup;
+    use crate::jobs::testing::service;
 
     /// A job of the schedule `nightly` with its output folder below `home`.
     fn job(service: &JobService, home: &Path, key: &str) -> JobFolder {
@@ -93,16 +92,7 @@ mod tests {
     #[test]
     fn failed_jobs_do_not_push_out_good_ones() {
         let dir = tempfile::tempdir().unwrap();
-        let audit = AuditConfig {
-            max_bytes: 1 << 20,
-            max_days: 1,
-        };
-        let limits = JobLimitsConfig {
-            max_jobs: 100,
-            max_bytes: 1 << 30,
-            max_days: 90,
-        };
-        let service = JobService::new(dir.path(), &ToolSetup::default(), audit, limits);
+        let service = service(dir.path());
         let ends = [
             ("good1", Ended::Done),
             ("good2", Ended::Done),

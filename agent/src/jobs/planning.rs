@@ -118,27 +118,14 @@ mod tests {
 
     use serde_json::json;
     use watchkeeper_assistant::llm::LazyLlmClient;
-    use watchkeeper_config::{AuditConfig, JobLimitsConfig, LlmConfig};
+    use watchkeeper_config::LlmConfig;
     use watchkeeper_jobs::plan::read;
     use watchkeeper_jobs::run::{JobState, Planned, PlannedBy};
     use watchkeeper_store::MemoryStore;
 
     use super::super::request::JobRequest;
     use super::*;
-    use crate::jobs::ToolSetup;
-
-    fn service(home: &Path) -> JobService {
-        let audit = AuditConfig {
-            max_bytes: 1 << 20,
-            max_days: 1,
-        };
-        let limits = JobLimitsConfig {
-            max_jobs: 100,
-            max_bytes: 1 << 30,
-            max_days: 90,
-        };
-        JobService::new(home, &ToolSetup::default(), audit, limits)
-    }
+    use crate::jobs::testing::service;
 
     /// A language model at the address of `server`.
     fn model(server: &TcpListener, home: &Path) -> OpenModel {

@@ -35,7 +35,7 @@ impl Collection {
 }
 
 /// The parameter of tools that take pictures.
-pub(super) const OF_PICTURES: Param = Param {
+pub const OF_PICTURES: Param = Param {
     name: "pictures",
     kind: Kind::Pictures,
     required: true,
@@ -50,13 +50,13 @@ pub(super) const FROM: Param = Param {
     about: "Pictures, or groups of pictures.",
 };
 
-pub(super) const PICTURES: Output = Output {
+pub const PICTURES: Output = Output {
     key: "pictures",
     kind: Kind::Pictures,
     about: "The pictures.",
 };
 
-pub(super) const COUNT: Output = Output {
+pub const COUNT: Output = Output {
     key: "count",
     kind: Kind::Integer {
         min: 0,
@@ -65,7 +65,7 @@ pub(super) const COUNT: Output = Output {
     about: "Number of pictures.",
 };
 
-pub(super) const GROUPS: Output = Output {
+pub const GROUPS: Output = Output {
     key: "groups",
     kind: Kind::Groups,
     about: "The groups.",
@@ -77,7 +77,7 @@ pub(super) fn value(of: &impl Serialize) -> Value {
 }
 
 /// The result of a tool that yields pictures.
-pub(super) fn pictures_done<P: Serialize>(pictures: &[P], summary: String) -> ToolOutput {
+pub fn pictures_done<P: Serialize>(pictures: &[P], summary: String) -> ToolOutput {
     let values = Map::from_iter([
         ("pictures".to_owned(), value(&pictures)),
         ("count".to_owned(), Value::from(pictures.len())),
@@ -89,10 +89,19 @@ pub(super) fn pictures_done<P: Serialize>(pictures: &[P], summary: String) -> To
     }
 }
 
-/// The result of a tool that yields groups.
-pub(super) fn groups_done(groups: &[Group], summary: String) -> ToolOutput {
+/// The result of a tool that yields groups, and their pictures.
+pub fn groups_done(groups: &[Group], summary: String) -> ToolOutput {
     let pictures: Vec<&Picture> = groups.iter().flat_map(|group| &group.pictures).collect();
-    let mut done = pictures_done(&pictures, summary);
+    pictures_and_groups_done(&pictures, groups, summary)
+}
+
+/// The result of a tool that yields pictures, and groups that may hold others.
+pub fn pictures_and_groups_done<P: Serialize>(
+    pictures: &[P],
+    groups: &[Group],
+    summary: String,
+) -> ToolOutput {
+    let mut done = pictures_done(pictures, summary);
     done.values.insert("groups".to_owned(), value(&groups));
     done
 }

@@ -14,6 +14,9 @@ mod write;
 
 use std::sync::Arc;
 
+pub use common::{
+    COUNT, GROUPS, OF_PICTURES, PICTURES, groups_done, pictures_and_groups_done, pictures_done,
+};
 use watchkeeper_pictures::Measurer;
 
 use crate::tool::Toolbox;

@@ -6,12 +6,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_jobs::counted;
 use watchkeeper_jobs::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use watchkeeper_jobs::tools::{COUNT, GROUPS, OF_PICTURES, PICTURES, groups_done, pictures_done};
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
-use super::connection::{
-    OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result, tool_error,
-};
+use super::connection::{RuntimeAccess, tool_error};
 use crate::embedding::EmbeddingModel;
 
 /// Likeness of pictures of one group. Of the photos of `tests/tools/likeness`, 2 in 10,000 pairs of
@@ -43,7 +42,7 @@ impl Tool for RankAlike {
             name: "rank_alike",
             about: "Orders pictures by their likeness to others, the most alike first.",
             params: &[
-                PICTURES,
+                OF_PICTURES,
                 Param {
                     name: "to",
                     kind: Kind::Pictures,
@@ -56,7 +55,7 @@ impl Tool for RankAlike {
                     "Least likeness of those kept; all if absent.",
                 ),
             ],
-            outputs: &[OUT_PICTURES, OUT_COUNT],
+            outputs: &[PICTURES, COUNT],
         };
         &SPEC
     }
@@ -111,7 +110,7 @@ impl Tool for RankAlike {
             connection.unread()
         );
         let kept: Vec<Picture> = kept.into_iter().map(|(_, picture)| picture).collect();
-        Ok(result(&kept, None, summary))
+        Ok(pictures_done(&kept, summary))
     }
 }
 
@@ -136,7 +135,7 @@ impl Tool for GroupAlike {
             name: "group_alike",
             about: "Groups pictures that look alike: of one scene or one kind of object.",
             params: &[
-                PICTURES,
+                OF_PICTURES,
                 Param::optional(
                     "least",
                     LIKENESS,
@@ -144,7 +143,7 @@ impl Tool for GroupAlike {
                      mobilenet-v2-features.",
                 ),
             ],
-            outputs: &[OUT_GROUPS, OUT_PICTURES, OUT_COUNT],
+            outputs: &[GROUPS, PICTURES, COUNT],
         };
         &SPEC
     }
@@ -165,18 +164,15 @@ impl Tool for GroupAlike {
         let model = connection.wait(embedder.model())?.map_err(tool_error)?;
         let found = connection.embeddings(&embedder, &model, &pictures)?;
         let groups = grouped(found, least, &|| context.check_continue())?;
-        let all: Vec<Picture> = groups
-            .iter()
-            .flat_map(|group| group.pictures.clone())
-            .collect();
+        let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
         let summary = format!(
             "{} in {} of likeness {least:.2} and more ({}){}",
-            counted(all.len(), "picture"),
+            counted(number, "picture"),
             counted(groups.len(), "group"),
             model.name,
             connection.unread()
         );
-        Ok(result(&all, Some(&groups), summary))
+        Ok(groups_done(&groups, summary))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Asking the runtime about pictures.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -8,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
+use serde_json::Value;
 use tokio::runtime::Runtime;
+use watchkeeper_archive::ContentHash;
 use watchkeeper_client::{Deadlines, RuntimeClient};
 use watchkeeper_config::{AUTO_EMBEDDING, JobToolsConfig};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_jobs::answer_cache::AnswerCache;
-use watchkeeper_jobs::tool::{Context, Kind, Output, Param, ToolError, ToolOutput};
-use watchkeeper_pictures::{Group, Picture};
+use watchkeeper_jobs::tool::{Context, ToolError};
+use watchkeeper_pictures::Picture;
 
 use crate::embedding::{Embedder, EmbeddingError, EmbeddingModel};
 
@@ -212,7 +211,7 @@ impl StepConnection<'_> {
                     continue;
                 }
             };
-            let key = format!("{what} {}", hex(&bytes));
+            let key = format!("{what} {}", ContentHash::of(&bytes));
             let kept = self.answers.get(&key).and_then(&read);
             let answer = match kept {
                 Some(kept) => Some(kept),
@@ -282,63 +281,6 @@ fn vector(kept: &Value) -> Option<Vec<f32>> {
             .map(|bytes| f32::from_le_bytes(*bytes))
             .collect()
     })
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in Sha256::digest(bytes) {
-        write!(text, "{byte:02x}").ok();
-    }
-    text
-}
-
-pub(super) const PICTURES: Param = Param {
-    name: "pictures",
-    kind: Kind::Pictures,
-    required: true,
-    about: "The pictures.",
-};
-
-pub(super) const OUT_PICTURES: Output = Output {
-    key: "pictures",
-    kind: Kind::Pictures,
-    about: "The pictures.",
-};
-
-pub(super) const OUT_GROUPS: Output = Output {
-    key: "groups",
-    kind: Kind::Groups,
-    about: "The groups.",
-};
-
-pub(super) const OUT_COUNT: Output = Output {
-    key: "count",
-    kind: Kind::Integer {
-        min: 0,
-        max: u64::MAX,
-    },
-    about: "Number of pictures.",
-};
-
-/// The result of a tool. Its values have text keys and finite numbers, so they serialise.
-pub(super) fn result(
-    pictures: &[Picture],
-    groups: Option<&[Group]>,
-    summary: String,
-) -> ToolOutput {
-    let value = |of: Result<Value, _>| of.unwrap_or_default();
-    let mut values = Map::from_iter([
-        ("pictures".to_owned(), value(serde_json::to_value(pictures))),
-        ("count".to_owned(), Value::from(pictures.len())),
-    ]);
-    if let Some(groups) = groups {
-        values.insert("groups".to_owned(), value(serde_json::to_value(groups)));
-    }
-    ToolOutput {
-        values,
-        summary,
-        files: Vec::new(),
-    }
 }
 
 #[cfg(test)]

@@ -15,13 +15,11 @@ use watchkeeper_jobs::counted;
 use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read,
 };
+use watchkeeper_jobs::tools::{COUNT, GROUPS, OF_PICTURES, PICTURES, pictures_and_groups_done};
 use watchkeeper_pictures::measure::turned;
 use watchkeeper_pictures::{FoundObject, Group, Picture};
 
-use super::connection::{
-    OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, StepConnection, answered, result,
-    tool_error,
-};
+use super::connection::{RuntimeAccess, StepConnection, answered, tool_error};
 use crate::embedding::{EmbeddingError, require_digest, run_when_free};
 
 /// Detectors that are tried first.
@@ -66,7 +64,7 @@ impl Tool for FindObjects {
             about: "Finds persons, cars or another class of an installed detector, and parts \
                     pictures with from those without.",
             params: &[
-                PICTURES,
+                OF_PICTURES,
                 Param {
                     name: "class",
                     kind: Kind::Text,
@@ -80,17 +78,17 @@ impl Tool for FindObjects {
                 ),
             ],
             outputs: &[
-                OUT_PICTURES,
+                PICTURES,
                 Output {
                     key: "others",
                     kind: Kind::Pictures,
                     about: "The pictures without such an object.",
                 },
-                OUT_GROUPS,
-                OUT_COUNT,
+                GROUPS,
+                COUNT,
                 Output {
                     key: "objects",
-                    kind: OUT_COUNT.kind,
+                    kind: COUNT.kind,
                     about: "Number of objects.",
                 },
             ],
@@ -316,7 +314,7 @@ fn parted(
         with.len(),
         counted(objects, "object")
     );
-    let mut done = result(&with, Some(&groups), summary);
+    let mut done = pictures_and_groups_done(&with, &groups, summary);
     let others = serde_json::to_value(others).unwrap_or_default();
     done.values.insert("others".to_owned(), others);
     done.values

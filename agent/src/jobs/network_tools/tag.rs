@@ -7,12 +7,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_jobs::counted;
 use watchkeeper_jobs::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
+use watchkeeper_jobs::tools::{COUNT, GROUPS, OF_PICTURES, PICTURES, pictures_and_groups_done};
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
-use super::connection::{
-    OUT_COUNT, OUT_GROUPS, OUT_PICTURES, PICTURES, RuntimeAccess, result, tool_error,
-};
+use super::connection::{RuntimeAccess, tool_error};
 use crate::embedding::EmbeddingModel;
 
 /// Factor of likenesses before they become shares, as CLIP was trained with.
@@ -37,7 +36,7 @@ impl Tool for Tag {
             about: "Gives each picture the best of these words, such as landmarks or kinds of \
                     scenes, with a score, and groups by them.",
             params: &[
-                PICTURES,
+                OF_PICTURES,
                 Param {
                     name: "labels",
                     kind: Kind::Texts,
@@ -50,7 +49,7 @@ impl Tool for Tag {
                     "Least score of a word, where those of all words sum to 1; 0 if absent.",
                 ),
             ],
-            outputs: &[OUT_GROUPS, OUT_PICTURES, OUT_COUNT],
+            outputs: &[GROUPS, PICTURES, COUNT],
         };
         &SPEC
     }
@@ -102,7 +101,7 @@ impl Tool for Tag {
             most.unwrap_or_default(),
             connection.unread()
         );
-        Ok(result(&tagged, Some(&groups), summary))
+        Ok(pictures_and_groups_done(&tagged, &groups, summary))
     }
 }
 
