@@ -22,6 +22,7 @@ mod package;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::digest::{self, Hasher, Sha256Sum};
@@ -127,18 +128,11 @@ impl Download {
         if let Some(dir) = plan.target.parent() {
             fs::create_dir_all(dir).map_err(failed)?;
         }
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&part)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
+        let mut file = match lock_part(&part) {
+            Ok(file) => file,
             Err(TryLockError::WouldBlock) => return Err(DownloadError::Busy { name: plan.name }),
             Err(TryLockError::Error(source)) => return Err(failed(source)),
-        }
+        };
         let mut hasher = Hasher::default();
         hasher.drain(&mut file).map_err(failed)?;
         let mut download = Self {
@@ -372,6 +366,34 @@ impl Download {
     }
 }
 
+/// Opens a part and locks it. A part that another process placed before it was locked is now an
+/// installed file, so the name is opened again.
+fn lock_part(part: &Path) -> Result<File, TryLockError> {
+    loop {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(part)
+            .map_err(TryLockError::Error)?;
+        file.try_lock()?;
+        if is_at(&file, part).map_err(TryLockError::Error)? {
+            return Ok(file);
+        }
+    }
+}
+
+/// Returns whether `path` is the name of the open `file`.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// A whole and good file without its final name. No other process writes it meanwhile.
 #[derive(Debug)]
 pub struct Checked {
@@ -406,7 +428,7 @@ impl Checked {
 ///
 /// An earlier network loses its name first, so no network is ever found beside files of another
 /// version. A cut in between leaves an absent model, and files that the next pull need not fetch
-/// again.
+/// again. A network that is not among `checked` keeps its name if another file can't be placed.
 ///
 /// # Errors
 /// [`DownloadError::Write`].
@@ -431,11 +453,11 @@ pub fn place_all(checked: Vec<Checked>, network: &Path) -> Result<Vec<Downloaded
         fs::rename(network, &part)
     })?;
     let placed = checked.into_iter().map(Checked::place);
-    let placed = placed.collect::<Result<_, _>>()?;
+    let placed = placed.collect();
     if was_here && !is_new {
         write(fs::rename(&part, network))?;
     }
-    Ok(placed)
+    placed
 }
 
 /// Syncs a finished file, renames it into place and records its checksum.

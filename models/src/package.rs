@@ -5,14 +5,13 @@
 //! `weights.onnx`. A package becomes a manifest in our own notation and goes through the same
 //! check.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::manifest::Manifest;
-use crate::raw::ManifestError;
+use crate::raw::{MAX_FILE, ManifestError, read_small};
 
 /// The network of a package.
 const WEIGHTS: &str = "weights.onnx";
@@ -40,7 +39,6 @@ struct NetworkInput {
     training_input_size: Size,
     #[serde(default = "rgb")]
     color_mode: String,
-    #[serde(default)]
     resize_mode: String,
     padding_value: Option<u8>,
     scaling_factor: Option<f64>,
@@ -70,11 +68,12 @@ pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
     let config: ModelConfig = json(&folder.join(CONFIG))?;
     let inference: InferenceConfig = json(&folder.join(INFERENCE))?;
     let classes = text(&folder.join(CLASSES))?;
-    let refuse = |key: &str, message: String| ManifestError::Shape {
-        file: folder.join(CONFIG),
+    let refuse_in = |file: &str, key: &str, message: String| ManifestError::Shape {
+        file: folder.join(file),
         key: format!("{key}: "),
         message,
     };
+    let refuse = |key: &str, message: String| refuse_in(CONFIG, key, message);
     let decode = match config.task_type.as_str() {
         "object-detection" => "yolov8",
         "instance-segmentation" => "yolov8-seg",
@@ -96,12 +95,13 @@ pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
         }
     };
     let input = inference.network_input;
-    let fit = match input.resize_mode.as_str() {
-        "stretch" => "fit = \"stretch\"".to_owned(),
-        _ => format!(
-            "fit = \"letterbox\"\nplacement = \"centre-exact\"\npad = {}",
-            input.padding_value.unwrap_or(127)
-        ),
+    let fit = fit(&input).map_err(|message| refuse_in(INFERENCE, "resize_mode", message))?;
+    let colour = match &*input.color_mode {
+        known @ ("rgb" | "bgr") => known,
+        other => {
+            let message = format!("is {other:?}; rgb and bgr are supported");
+            return Err(refuse_in(INFERENCE, "color_mode", message));
+        }
     };
     let labels: Vec<String> = classes
         .lines()
@@ -115,15 +115,25 @@ pub fn read(folder: &Path) -> Result<(Manifest, PathBuf), ManifestError> {
         labels = labels.join(", "),
         width = input.training_input_size.width,
         height = input.training_input_size.height,
-        colour = if input.color_mode == "bgr" {
-            "bgr"
-        } else {
-            "rgb"
-        },
         scale = 1.0 / input.scaling_factor.unwrap_or(255.0),
     );
     let manifest = Manifest::parse(&folder.join(INFERENCE), &written)?;
     Ok((manifest, folder.join(WEIGHTS)))
+}
+
+/// Returns the keys of our manifest for how a picture is fitted into the input.
+fn fit(input: &NetworkInput) -> Result<String, String> {
+    match &*input.resize_mode {
+        "stretch" => Ok("fit = \"stretch\"".to_owned()),
+        "center-crop" => Ok("fit = \"crop\"".to_owned()),
+        "letterbox" => Ok(format!(
+            "fit = \"letterbox\"\nplacement = \"centre-exact\"\npad = {}",
+            input.padding_value.unwrap_or(127)
+        )),
+        other => Err(format!(
+            "is {other:?}; stretch, letterbox and center-crop are supported"
+        )),
+    }
 }
 
 fn text(path: &Path) -> Result<String, ManifestError> {
@@ -131,7 +141,7 @@ fn text(path: &Path) -> Result<String, ManifestError> {
         file: path.to_owned(),
         source,
     };
-    fs::read_to_string(path).map_err(failed)
+    read_small(path, MAX_FILE).map_err(failed)
 }
 
 fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ManifestError> {
@@ -146,6 +156,7 @@ fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ManifestError>
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
     use super::{CLASSES, CONFIG, INFERENCE, WEIGHTS, is_package, read};
+    use crate::manifest::Fit;
     use std::fs;
 
     fn package(task: &str) -> tempfile::TempDir {
@@ -181,6 +192,37 @@ mod tests {
     fn a_package_with_masks_has_their_layout() {
         let (manifest, _) = read(package("instance-segmentation").path()).unwrap();
         assert_eq!(manifest.decode.kind.name(), "yolov8-seg");
+    }
+
+    #[test]
+    fn unknown_resize_mode_and_colour_are_refused_by_name() {
+        let folder = package("object-detection");
+        let file = folder.path().join(INFERENCE);
+        let text = fs::read_to_string(&file).unwrap();
+        let with = |from: &str, to: &str| {
+            fs::write(&file, text.replace(from, to)).unwrap();
+            read(folder.path()).map(|(manifest, _)| manifest.input.fit)
+        };
+        let fault = |from, to| with(from, to).unwrap_err().to_string();
+        assert_eq!(with("letterbox", "center-crop").unwrap(), Fit::Crop);
+        let error = fault("letterbox", "letterbx");
+        assert!(error.contains("resize_mode: is \"letterbx\""), "{error}");
+        let error = fault("\"resize_mode\": \"letterbox\",", "");
+        assert!(error.contains("resize_mode"), "{error}");
+        let error = fault(
+            "\"padding_value\"",
+            "\"color_mode\": \"gray\", \"padding_value\"",
+        );
+        assert!(error.contains("color_mode: is \"gray\""), "{error}");
+    }
+
+    #[test]
+    fn class_names_above_a_manifests_size_are_refused() {
+        let folder = package("object-detection");
+        let classes = fs::File::create(folder.path().join(CLASSES)).unwrap();
+        classes.set_len(50 << 30).unwrap();
+        let error = read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(CLASSES), "{error}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ use check::check;
 use shape::RawManifest;
 
 /// Largest manifest in bytes: the most labels, with long names.
-const MAX_FILE: u64 = 1 << 20;
+pub(crate) const MAX_FILE: u64 = 1 << 20;
 
 /// Reads the text of a file of at most `most` bytes.
 pub(crate) fn read_small(file: &Path, most: u64) -> io::Result<String> {

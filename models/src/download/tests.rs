@@ -97,6 +97,30 @@ fn failed_placing_leaves_no_network_beside_other_files() {
 }
 
 #[test]
+fn failed_placing_of_another_file_leaves_the_network_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let network = dir.path().join("m.onnx");
+    fs::write(&network, BODY).unwrap();
+    let words = fetched(dir.path(), "words.onnx", b"words");
+    fs::create_dir_all(dir.path().join("words.onnx/in the way")).unwrap();
+    assert!(place_all(vec![words], &network).is_err());
+    assert_eq!(fs::read(&network).unwrap(), BODY);
+}
+
+#[test]
+fn part_that_was_placed_while_it_was_opened_is_no_part() {
+    let dir = tempfile::tempdir().unwrap();
+    let (part, network) = (dir.path().join("m.part"), dir.path().join("m"));
+    fs::write(&part, BODY).unwrap();
+    let opened = fs::File::open(&part).unwrap();
+    assert!(super::is_at(&opened, &part).unwrap());
+    fs::rename(&part, &network).unwrap();
+    assert!(!super::is_at(&opened, &part).unwrap());
+    fs::write(&part, "of the next pull").unwrap();
+    assert!(!super::is_at(&opened, &part).unwrap());
+}
+
+#[test]
 fn file_with_wrong_sum_is_never_placed() {
     let dir = tempfile::tempdir().unwrap();
     let mut other = BODY.to_vec();

@@ -4,7 +4,7 @@
 //! - A failure half way leaves nothing under a name or checksum that is not its own.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -233,16 +233,19 @@ impl Zoo {
             .and_then(|mut copy| io::copy(&mut weights, &mut copy))
             .map_err(write(&target))?;
         let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
-        if let Some(text) = text {
-            // Before the file: a manifest without a file is absent, but a file without its manifest
-            // could be taken for something else.
-            let own = dir.join(format!("{name}.toml"));
-            let part = Leftover(temporary(&own));
-            fs::write(&part.0, text).map_err(write(&part.0))?;
-            fs::rename(&part.0, &own).map_err(write(&own))?;
+        let own = dir.join(format!("{name}.toml"));
+        if let Some(text) = &text {
+            put_manifest(text, &own).map_err(write(&own))?;
+        }
+        if let Err(source) = download::put_in_place(&file.0, &target, sum) {
+            if text.is_some() && !target.exists() {
+                drop(Leftover(own));
+            }
+            return Err(write(&target)(source));
+        }
+        if text.is_some() {
             self.entries.insert(name, manifest.clone());
         }
-        download::put_in_place(&file.0, &target, sum).map_err(write(&target))?;
         Ok(Resolved {
             manifest,
             path: target,
@@ -344,6 +347,16 @@ fn renamed(text: &str, from: &str, to: &str) -> String {
 /// Returns a temporary name of our own, as a pull of the same model may be writing its part.
 fn temporary(of: &Path) -> PathBuf {
     of.with_added_extension(format!("{}.adding", std::process::id()))
+}
+
+/// Writes a manifest durably, before its network: a manifest without a network is absent, but a
+/// network without its manifest could be taken for something else.
+fn put_manifest(text: &str, own: &Path) -> io::Result<()> {
+    let part = Leftover(temporary(own));
+    let mut file = fs::File::create(&part.0)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&part.0, own)
 }
 
 /// Copies a file that belongs to a model from beside its network into a models folder, where

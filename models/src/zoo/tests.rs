@@ -191,6 +191,26 @@ fn file_with_known_layout_is_a_model_of_its_own() {
 }
 
 #[test]
+fn failed_add_leaves_neither_manifest_nor_network() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = dir.path().join("mine.onnx");
+    fs::write(&outside, "weights").unwrap();
+    let models = dir.path().join("models");
+    // A folder has the name of the checksum's file.
+    let in_the_way = models.join("mine.onnx.sha256");
+    fs::create_dir_all(in_the_way.join("folder")).unwrap();
+    let mut zoo = Zoo::with_dir(&models);
+    let refused = zoo.add(&outside, None, Some("yolox-nano"), None, &opens);
+    assert!(matches!(refused, Err(ZooError::Write { .. })));
+    assert!(matches!(zoo.resolve("mine"), Err(ZooError::Unknown { .. })));
+    let left: Vec<_> = fs::read_dir(&models)
+        .unwrap()
+        .map(|f| f.unwrap().path())
+        .collect();
+    assert_eq!(left, [in_the_way]);
+}
+
+#[test]
 fn file_that_does_not_fit_its_manifest_is_not_added() {
     let dir = tempfile::tempdir().unwrap();
     let outside = dir.path().join("mine.onnx");
