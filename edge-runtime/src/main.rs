@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use watchkeeper_config::LoadRequest;
-use watchkeeper_detect::trt;
+use watchkeeper_detect::{NO_TELEMETRY_ENV, trt};
 use watchkeeper_runtime::media::window::{self, WindowSize};
 use watchkeeper_runtime::{
     camera_trial, capture, daemon, image_run, model_calibration, model_queries,
@@ -86,15 +86,16 @@ impl Command {
     }
 }
 
-/// Sets the environment variables that GStreamer elements read.
+/// Sets the environment variables that GStreamer elements and ONNX Runtime read.
 #[expect(
     unsafe_code,
-    reason = "the element reads this from the environment only"
+    reason = "the libraries read these from the environment only"
 )]
 fn prepare_environment() {
-    let (name, value) = capture::DRAIN_V4L2_ENV;
-    // SAFETY: `main` calls this first, so no other thread can read the environment meanwhile.
-    unsafe { std::env::set_var(name, value) };
+    for (name, value) in [capture::DRAIN_V4L2_ENV, NO_TELEMETRY_ENV] {
+        // SAFETY: `main` calls this first, so no other thread can read the environment meanwhile.
+        unsafe { std::env::set_var(name, value) };
+    }
 }
 
 fn main() -> ExitCode {

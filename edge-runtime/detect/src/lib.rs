@@ -70,7 +70,7 @@ pub use detector::{Detector, DetectorInfo, FaceGaze, OwnThresholds, ReadLine, Ru
 pub use error::DetectError;
 pub use fair_mutex::Claim;
 pub use file_stamp::FileStamp;
-pub use ort_library::OrtSettings;
+pub use ort_library::{NO_TELEMETRY_ENV, OrtSettings};
 pub use pool::{DetectorPool, OpenError, OpenRequest};
 pub use precision::Precision;
 pub use stream_network::SharedNetwork;

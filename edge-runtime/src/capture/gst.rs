@@ -45,6 +45,28 @@ use super::privacy::Unmasked;
 /// H.264 and H.265 reorder, and as many in the decoder's own queues.
 const MAX_UNDECODED: u64 = 32;
 
+/// Plugins of most video files. Loading them takes longer than opening the file.
+const FILE_PLUGINS: [&str; 8] = [
+    "coreelements",
+    "app",
+    "playback",
+    "typefindfunctions",
+    "isomp4",
+    "videoparsersbad",
+    "libav",
+    "videoconvertscale",
+];
+
+/// Loads what most video files need, so that the first one opens sooner. A missing plugin is
+/// reported when a file needs it.
+pub(super) fn preload_for_files() {
+    if gst::init().is_ok() {
+        for name in FILE_PLUGINS {
+            gst::Plugin::load_by_name(name).ok();
+        }
+    }
+}
+
 /// Checks that decoders of this choice are installed.
 ///
 /// # Errors

@@ -38,7 +38,7 @@ pub(super) struct Outcome {
     pub(super) failure: Option<Failure>,
 }
 
-/// Resumes the pipeline, follows it to its end and returns its final results.
+/// Follows the pipeline to its end and returns its final results.
 pub(super) async fn follow(
     run: &mut RunEnvironment,
     target: &RunTarget,
@@ -47,7 +47,6 @@ pub(super) async fn follow(
     let mut feed = run.client.follow_events(run.health.last_seq);
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
-    run.client.resume_pipeline(&target.pipeline).await?;
     let started = Instant::now();
     out.end_live_line();
     let bar = out.live_line();

@@ -166,7 +166,7 @@ async fn watch(
             record: request.video.is_some(),
             show: request.show,
             stop_after_s: request.seconds,
-            paused: true,
+            paused: false,
         })
         .await?;
     let target = RunTarget {

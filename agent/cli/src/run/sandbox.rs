@@ -18,6 +18,7 @@ use watchkeeper_config::{Config, redact};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
+use watchkeeper_store::private_folder::make_private;
 
 use super::children::{Program, find, password_variable};
 use super::delivery::Delivery;
@@ -36,12 +37,16 @@ const RUNTIME: &str = "watchkeeper-runtime";
 const SOCKET: &str = "runtime.sock";
 /// Name of the runtime's state folder in that of the run.
 const STATE: &str = "state";
+/// Name of the folder of models' checks in a state folder.
+const CHECKS: &str = "model-checks";
 /// Prefix of a temporary state folder's name; the process id follows.
 const TEMPORARY_PREFIX: &str = "watchkeeper-run-";
 /// Prefix of the variables with the agent's secrets; no key of the configuration maps to it.
 const SECRET_PREFIX: &str = "WATCHKEEPER_RUN_SECRET_";
 /// Timeout of the runtime's first answer.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Interval at which that answer is requested.
+const START_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// State folder and daemons of a run, with a client of the runtime.
 #[derive(Debug)]
@@ -99,7 +104,7 @@ impl RunEnvironment {
         // Without a broker nothing is published; without `[sinks]` every effect is refused.
         let needs_agent = broker.is_some() || sinks.is_some();
         let file = write_config(&dir, config, mask, broker, sinks)?;
-        link_libraries(&dir.join(STATE), config)?;
+        link_folders(&dir.join(STATE), config)?;
         let args = [
             OsStr::new("--config"),
             file.as_os_str(),
@@ -305,22 +310,29 @@ fn check_space(state: &StateDir) -> Result<(), Failure> {
     }
 }
 
-/// Shows the run the libraries of the box's state folder: it looks for them in its own.
-fn link_libraries(state: &Path, config: &Config) -> Result<(), Failure> {
+/// Shows the run folders that outlast it, which it looks for in its own state folder: libraries of
+/// the box, and this user's results of models' checks.
+fn link_folders(state: &Path, config: &Config) -> Result<(), Failure> {
+    let checks = state_folder().map(|folder| folder.join(CHECKS));
+    // Without the folder each run checks its model.
+    let checks = checks.ok().filter(|folder| make_private(folder).is_ok());
     let libraries = absolute(&config.state_libraries());
-    let Some(name) = libraries.file_name().filter(|_| libraries.is_dir()) else {
-        return Ok(());
-    };
-    let link = state.join(name);
-    let linked = std::fs::create_dir_all(state).and_then(|()| match link.symlink_metadata() {
-        // Of an earlier run with the same folder.
-        Ok(_) => Ok(()),
-        Err(_) => std::os::unix::fs::symlink(&libraries, &link),
-    });
-    linked.map_err(|e| {
-        let shown = link.display();
-        Failure::new(Exit::Failed, format!("can't create the link {shown}: {e}"))
-    })
+    for folder in checks.into_iter().chain([libraries]) {
+        let Some(name) = folder.file_name().filter(|_| folder.is_dir()) else {
+            continue;
+        };
+        let link = state.join(name);
+        let linked = std::fs::create_dir_all(state).and_then(|()| match link.symlink_metadata() {
+            // Of an earlier run with the same folder.
+            Ok(_) => Ok(()),
+            Err(_) => std::os::unix::fs::symlink(&folder, &link),
+        });
+        linked.map_err(|e| {
+            let shown = link.display();
+            Failure::new(Exit::Failed, format!("can't create the link {shown}: {e}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// Writes the configuration of the run: inference, models and `[sinks]` of the box, the privacy
@@ -394,7 +406,7 @@ async fn wait_until_up(client: &RuntimeClient, runtime: &mut Program) -> Result<
             let sentence = format!("the runtime did not answer within {timeout} s");
             return Err(Failure::new(Exit::NoRuntime, sentence).with(runtime.last_lines()));
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        tokio::time::sleep(START_POLL_INTERVAL).await;
     }
 }
 

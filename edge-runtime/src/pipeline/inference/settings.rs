@@ -205,7 +205,9 @@ impl ModelSettings {
         files.insert(0, path);
         let stamps = files.iter().map(|path| {
             let file = std::fs::metadata(path).map(|file| (file.size(), file.mtime()));
-            format!("{} {file:?}", path.display())
+            // A run sees the folder of libraries by a link of its own.
+            let path = path.canonicalize();
+            format!("{path:?} {file:?}")
         });
         stamps.collect::<Vec<_>>().join(", ")
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_store::{
     Batch, Entry, FaultyStore, Keyspace, MAX_VALUE_BYTES, MemoryStore, OpenOutcome, Page, Store,
     StoreError,
@@ -117,6 +118,55 @@ fn oversized_event_is_replaced_by_a_loss_record() {
         "{message}"
     );
     assert_eq!((recorder.lost(), recorder.storage_error()), (1, None));
+}
+
+/// A picture during whose encoding something happens.
+struct Encoded<F>(F);
+
+impl<F> std::fmt::Debug for Encoded<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Encoded")
+    }
+}
+
+impl<F: Fn() + Send + Sync> Pixels for Encoded<F> {
+    fn size(&self) -> [u32; 2] {
+        [1, 1]
+    }
+
+    fn rgb(&self) -> Arc<RgbPixels> {
+        (self.0)();
+        Arc::new(RgbPixels {
+            width: 1,
+            height: 1,
+            data: vec![0; 3],
+        })
+    }
+}
+
+fn pictures(during: impl Fn() + Send + Sync + 'static) -> Pictures {
+    Pictures {
+        clean: Arc::new(Encoded(during)),
+        annotated: None,
+    }
+}
+
+#[test]
+fn event_does_not_wait_for_pictures_of_later_ones() {
+    let state = tempfile::tempdir().unwrap();
+    let (recorder, journal) = recorder(state.path());
+    let stored = move || journal.read_after(EventSeq(0), 9).unwrap().events.len();
+    let stored = Arc::new(stored);
+    let (seen, seen_later) = (Arc::new(Mutex::new(None)), Arc::clone(&stored));
+    let noted = Arc::clone(&seen);
+    let later = pictures(move || *noted.lock() = Some(seen_later()));
+    let sender = recorder.clone();
+    let first = pictures(move || {
+        assert!(sender.record(outage("later"), Some(later.clone())));
+    });
+    assert!(recorder.record(outage("first"), Some(first)));
+    wait_until("second event", || stored() == 2);
+    assert_eq!(*seen.lock(), Some(1));
 }
 
 #[test]

@@ -64,13 +64,11 @@ impl RecorderThread {
             }
         }
         while let Ok(first) = items.recv() {
-            let mut group = Vec::with_capacity(MAX_GROUP);
-            group.push(self.take(first));
-            while group.len() < MAX_GROUP
-                && let Ok(item) = items.try_recv()
-            {
-                group.push(self.take(item));
-            }
+            let mut group = vec![first];
+            group.extend(items.try_iter().take(MAX_GROUP - 1));
+            // What comes while pictures are written is of the next group, or an event would wait
+            // for the pictures of later ones.
+            let group: Vec<Event> = group.into_iter().map(|item| self.take(item)).collect();
             self.finish(&group);
         }
     }

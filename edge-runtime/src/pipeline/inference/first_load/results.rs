@@ -117,7 +117,10 @@ impl CheckResults {
         if self.unsaved.lock().contains_key(key) {
             "restart watchkeeper-runtime".to_owned()
         } else {
-            format!("delete {}", self.path(key).display())
+            // The folder of a run is a link to one that outlasts it.
+            let path = self.path(key);
+            let path = path.canonicalize().unwrap_or(path);
+            format!("delete {}", path.display())
         }
     }
 }
