@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use ulid::Ulid;
-use watchkeeper_board::storage::{StorageError, space};
+use watchkeeper_board::storage::{SpaceError, space};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_store::durable;
 
@@ -315,7 +315,7 @@ impl MediaStore {
     /// Checks that `coming` bytes may be written: on a nearly full disk they replace old files.
     fn check_space(&self, coming: u64) -> Result<(), MediaError> {
         let free = space(&self.root)
-            .map_err(|StorageError { path, source }| MediaError::Io { path, source })?
+            .map_err(|SpaceError { path, source }| MediaError::Io { path, source })?
             .free;
         let floor = self.limits.min_free_bytes.saturating_add(coming);
         if free >= floor
