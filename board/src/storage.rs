@@ -16,7 +16,7 @@ pub struct Space {
 /// The free space could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("can't read the free space of {path}: {source}")]
-pub struct StorageError {
+pub struct SpaceError {
     pub path: std::path::PathBuf,
     /// The error of the operating system.
     pub source: std::io::Error,
@@ -26,15 +26,15 @@ pub struct StorageError {
 /// does not exist.
 ///
 /// # Errors
-/// [`StorageError`] when the file system does not answer.
-pub fn space(path: &Path) -> Result<Space, StorageError> {
+/// [`SpaceError`] when the file system does not answer.
+pub fn space(path: &Path) -> Result<Space, SpaceError> {
     // The parent of the first component of a relative path is the working directory.
     let here = |p: &'_ Path| p.as_os_str().is_empty();
     let mut above = path
         .ancestors()
         .map(|p| if here(p) { Path::new(".") } else { p });
     let existing = above.find(|p| p.exists()).unwrap_or(path);
-    let stat = rustix::fs::statvfs(existing).map_err(|e| StorageError {
+    let stat = rustix::fs::statvfs(existing).map_err(|e| SpaceError {
         path: path.to_owned(),
         source: e.into(),
     })?;

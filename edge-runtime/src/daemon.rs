@@ -289,7 +289,7 @@ impl Boot<'_> {
         if let Some(needed) = journal.waiting().and_then(|waiting| waiting.needed)
             && open_media().is_ok_and(|media| disk_space_of(&media).free_for(needed) > 0)
         {
-            // Media gave way; this opening also repairs what needs repair.
+            // Media were deleted; this opening also repairs what needs repair.
             drop(journal);
             (journal, losses) = Journal::open(&config.state_dir, limits)?;
         }

@@ -81,7 +81,7 @@ impl Thread {
     pub fn is_finished(&self) -> bool {
         let running = self.running.lock();
         let ended = running.as_ref().map(|thread| thread.ended.try_recv());
-        ended.is_none_or(|panic_message| panic_message == Err(TryRecvError::Disconnected))
+        ended.is_none_or(|state| state == Err(TryRecvError::Disconnected))
     }
 
     /// Waits at most `timeout` for its end. Returns false while it runs; may be called again.

@@ -9,9 +9,10 @@
 //!   reported. New effects are refused rather than old ones dropped: `error_status` is false only
 //!   if the effect will be executed or reported as failed.
 //! - Only what `[sinks]` allows is accepted. A number is given once, over restarts too.
-//! - On a nearly full disk effects are refused before events are.
-//! - Effects that are not written yet, some milliseconds' worth, are lost when the process is
-//!   killed.
+//! - On a nearly full disk effects are refused before events are: from the first write that fails,
+//!   until one succeeds.
+//! - Effects that are not written yet, those accepted within some milliseconds, are lost when the
+//!   process is killed. A stop counts as failed what it can't write.
 //!
 //! Not here: executing effects, which the agent does; it has the network and the secrets.
 
@@ -105,6 +106,8 @@ struct State {
     /// Why `[sinks]` does not allow what a step last wanted.
     disallowed: BTreeMap<(PipelineId, String), String>,
     done: u64,
+    /// Why the last write failed; its effect is written again every [`DISK_RETRY`].
+    disk_error: Option<String>,
     is_closing: bool,
 }
 
@@ -118,6 +121,8 @@ impl State {
                 "{bytes} bytes are too many for one effect; the limit is {}",
                 limits.max_effect_bytes
             ))
+        } else if let Some(error) = &self.disk_error {
+            Some(format!("the disk refuses effects: {error}"))
         } else if self.held >= limits.max_effects || self.held_bytes + bytes > limits.max_bytes {
             Some(format!(
                 "{} effects of {} bytes already wait for the agent; check that the agent runs, and its log",
@@ -413,7 +418,6 @@ impl EffectSender {
 
 /// Writes accepted effects until the queue is closed and empty.
 fn run_writer(shared: &Shared, mut numbers: Numbers) {
-    let mut is_refused = false;
     loop {
         let mut state = shared.state.lock();
         let accepted = loop {
@@ -431,28 +435,30 @@ fn run_writer(shared: &Shared, mut numbers: Numbers) {
                 &accepted.body,
                 shared.limits.min_free_bytes,
             );
-            match written {
+            let error = match written {
                 Ok(waiting) => break waiting,
-                Err(error) => {
-                    // Logged once per failure.
-                    if !std::mem::replace(&mut is_refused, true) {
-                        tracing::error!(%error, "can't store an effect; retrying every second");
-                    }
-                }
-            }
+                Err(error) => error.to_string(),
+            };
             let mut state = shared.state.lock();
+            // Logged once per failure.
+            if state.disk_error.is_none() {
+                tracing::error!(error, "can't store an effect; retrying every second");
+            }
+            state.disk_error = Some(error);
             if !state.is_closing {
                 shared.wake.wait_for(&mut state, DISK_RETRY);
             }
             if state.is_closing {
-                let lost = state.queue.len() + 1;
+                let lost = state.queue.len() as u64 + 1;
+                drop(state);
                 tracing::error!(lost, "stopped before all effects were stored");
+                shared.failures.lock().count_or_log(&shared.folder, lost);
                 return;
             }
         };
-        is_refused = false;
         let number = waiting.number;
         let mut state = shared.state.lock();
+        state.disk_error = None;
         // The size of the file counts, not that of the body.
         state.held_bytes = state.held_bytes.saturating_sub(accepted.bytes()) + waiting.bytes;
         state.queue_bytes = state.queue_bytes.saturating_sub(accepted.bytes());

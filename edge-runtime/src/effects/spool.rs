@@ -6,8 +6,8 @@
 //!                 failed.json                    number of failed effects, and the last of them
 //! ```
 //!
-//! - A file is complete under its name. A damaged one counts as failed and is removed; one of a
-//!   newer version stays.
+//! - A file is complete under its name. A damaged one counts as failed and is removed. One that
+//!   can't be read counts as failed at each start and stays; one of a newer version stays.
 //! - A removal may be undone by a power cut: the effect is executed again, with the same id.
 //!
 //! Files, not a store: effects carry pictures, and each is written once, read once and removed.
@@ -99,6 +99,8 @@ pub(super) struct Opened {
 /// Why a file can't be used.
 #[derive(Debug, PartialEq, Eq)]
 enum Unreadable {
+    /// The system can't read it.
+    Unread(String),
     Damaged(String),
     Newer,
 }
@@ -120,32 +122,35 @@ pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
     let mut last = 0;
     for entry in files.into_iter().flatten() {
         let file = entry.map_err(at)?.path();
-        let name = file
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or("");
-        if name.ends_with(".tmp") {
-            remove_leftover(&file).map_err(at)?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(".tmp")
+            && let Err(error) = remove_leftover(&file)
+        {
+            tracing::warn!(file = %file.display(), %error, "can't delete a leftover");
         }
         let Some(number) = name.strip_suffix(EXTENSION).and_then(|n| n.parse().ok()) else {
             continue;
         };
         last = last.max(number);
-        match read_waiting(&file, EffectNumber(number)).map_err(at)? {
+        match read_waiting(&file, EffectNumber(number)) {
             Ok(found) => {
                 waiting.insert(found.number, found);
             }
             Err(Unreadable::Newer) => {
                 tracing::warn!(file = %file.display(), "this effect was written by a newer version; it stays for that version");
             }
+            Err(Unreadable::Unread(why)) => {
+                tracing::error!(file = %file.display(), why, "an effect can't be read; it stays");
+                failures.count_or_log(&folder, 1);
+            }
             Err(Unreadable::Damaged(why)) => {
                 tracing::error!(file = %file.display(), why, "an effect is damaged and lost");
-                match failures.count(&folder) {
-                    // It stays, and is counted by a start that can.
-                    Err(error) if is_disk_refusal(&error.source) => continue,
-                    counted => counted?,
+                // One that is not counted stays for a start that can.
+                if failures.count_or_log(&folder, 1)
+                    && let Err(error) = fs::remove_file(&file)
+                {
+                    tracing::warn!(file = %file.display(), %error, "can't delete a damaged effect");
                 }
-                fs::remove_file(&file).map_err(at)?;
             }
         }
     }
@@ -161,12 +166,9 @@ pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
     })
 }
 
-fn read_waiting(
-    file: &Path,
-    number: EffectNumber,
-) -> io::Result<Result<WaitingEffect, Unreadable>> {
-    let bytes = fs::read(file)?;
-    Ok(decode(&bytes, number).map(|(_, effect)| WaitingEffect {
+fn read_waiting(file: &Path, number: EffectNumber) -> Result<WaitingEffect, Unreadable> {
+    let bytes = fs::read(file).map_err(|error| Unreadable::Unread(error.to_string()))?;
+    decode(&bytes, number).map(|(_, effect)| WaitingEffect {
         number,
         id: effect.id,
         at: effect.at,
@@ -174,7 +176,7 @@ fn read_waiting(
         step: effect.step,
         what: effect.effect.what().to_owned(),
         bytes: bytes.len() as u64,
-    }))
+    })
 }
 
 /// Encodes mark, format, checksum and JSON.
@@ -372,14 +374,26 @@ impl Failures {
         while updated.last.len() > MAX_FAILURES_SHOWN {
             updated.last.pop_front();
         }
-        updated.count(folder)?;
+        updated.count(folder, 1)?;
         *self = updated;
         Ok(())
     }
 
-    /// Counts one more and writes all of them.
-    fn count(&mut self, folder: &Folder) -> Result<(), EffectsError> {
-        self.failed += 1;
+    /// Counts `lost` more failures, of which nothing else is known; false if they can't be written,
+    /// which is logged.
+    pub(super) fn count_or_log(&mut self, folder: &Folder, lost: u64) -> bool {
+        let mut updated = self.clone();
+        if let Err(error) = updated.count(folder, lost) {
+            tracing::error!(%error, lost, "can't count failed effects");
+            return false;
+        }
+        *self = updated;
+        true
+    }
+
+    /// Counts `lost` more and writes all of them.
+    fn count(&mut self, folder: &Folder, lost: u64) -> Result<(), EffectsError> {
+        self.failed += lost;
         let at = |source| EffectsError::new(folder.path(), source);
         let json = serde_json::to_vec(self).map_err(|error| at(error.into()))?;
         replace(&folder.path().join(FAILED), &json).map_err(at)

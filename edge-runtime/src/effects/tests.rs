@@ -193,18 +193,47 @@ fn full_disk_refuses_effects_without_blocking() {
     let dir = tempfile::tempdir().unwrap();
     let full = Limits {
         min_free_bytes: u64::MAX,
-        max_queued: 3,
         ..FREE
     };
     let effects = open(dir.path(), full);
-    let mut refused = None;
-    // One is being written by the thread.
-    for n in 0..5 {
-        refused = refused.or(emit(&effects, &n.to_string()).err());
+    emit(&effects, "before the disk is known to be full").unwrap();
+    let problem = wait_for_problem(&effects);
+    assert!(problem.contains("reserved for events"), "{problem}");
+    let why = emit(&effects, "after").unwrap_err();
+    assert!(why.contains("the disk refuses effects"), "{why}");
+    effects.shut_down(Duration::from_secs(60));
+    drop(effects);
+    // What was accepted is on disk or counted as failed.
+    let counts = open(dir.path(), FREE).counts();
+    assert_eq!((counts.waiting, counts.failed), (0, 1));
+}
+
+fn wait_for_problem(effects: &Effects) -> String {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(problem) = effects.problems().pop() {
+            return problem;
+        }
+        assert!(Instant::now() < end, "timed out waiting for a problem");
+        std::thread::sleep(Duration::from_millis(1));
     }
-    let why = refused.unwrap();
-    assert!(why.contains("disk"), "{why}");
-    assert!(effects.page(EffectNumber(0), 9).effects.is_empty());
+}
+
+#[test]
+fn disk_error_refuses_effects_until_one_is_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let effects = open(dir.path(), FREE);
+    // In the way of the first effect.
+    let name = format!("effects/.{:020}.effect.tmp", 1);
+    std::fs::create_dir(dir.path().join(&name)).unwrap();
+    emit(&effects, "one").unwrap();
+    wait_for_problem(&effects);
+    emit(&effects, "two").unwrap_err();
+    std::fs::remove_dir(dir.path().join(name)).unwrap();
+    on_disk(&effects, 1);
+    emit(&effects, "three").unwrap();
+    on_disk(&effects, 2);
+    assert_eq!(effects.problems(), [""; 0]);
 }
 
 #[test]
@@ -232,7 +261,7 @@ fn failure_survives_restart_and_counts_once() {
 }
 
 #[test]
-fn damaged_file_is_removed_and_newer_one_stays() {
+fn damaged_file_is_removed_and_others_stay() {
     let dir = tempfile::tempdir().unwrap();
     let effects = open(dir.path(), FREE);
     for text in ["one", "two", "three"] {
@@ -250,10 +279,14 @@ fn damaged_file_is_removed_and_newer_one_stays() {
     let mut newer = std::fs::read(file(1)).unwrap();
     newer["watchkeeper effect ".len()] = 2;
     std::fs::write(file(1), newer).unwrap();
+    // Neither can be read or removed.
+    let unreadable = dir.path().join(format!("effects/{:020}.effect", 99));
+    std::fs::create_dir(&unreadable).unwrap();
+    std::fs::create_dir(dir.path().join("effects/.left.tmp")).unwrap();
     let effects = open(dir.path(), FREE);
     assert_eq!(numbers(&on_disk(&effects, 1)), [waiting[2].number.0]);
-    assert_eq!(effects.counts().failed, 1);
-    assert!(!file(0).exists() && file(1).exists());
+    assert_eq!(effects.counts().failed, 2);
+    assert!(!file(0).exists() && file(1).exists() && unreadable.exists());
 }
 
 #[test]

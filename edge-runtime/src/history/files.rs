@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::chunk::{ChunkHead, SeenFrame, read_frames, read_head};
 use super::pictures::{SeenPicture, read_pictures};
@@ -105,24 +106,37 @@ pub(super) fn has_space(folder: &Path) -> bool {
 }
 
 /// Deletes what is older than [`MAX_AGE`], and the oldest chunks of each source beyond its
-/// [`fair_share`] of `max_bytes`; pictures have half of it. Chunks that start later than `now_ms`
-/// are from a wrong clock and deleted too. Those in `open` stay, with their pictures.
+/// [`fair_share`] of `max_bytes`; pictures have half of it. Those in `open` stay, with their
+/// pictures. A file that can't be deleted is logged and stays.
 pub(super) fn retain(
     folder: &Path,
     max_bytes: u64,
-    now_ms: i64,
+    now: Wall,
     open: &BTreeSet<PathBuf>,
 ) -> io::Result<()> {
-    let oldest = now_ms.saturating_sub(i64::try_from(MAX_AGE.as_millis()).unwrap_or(i64::MAX));
     let files = list(folder)?.into_iter().map(|file| {
         let bytes = fs::metadata(&file.path).map_or(0, |found| found.len());
         (file, bytes)
     });
     let chunks = ChunkFiles::group(files, open);
-    for path in surplus(&chunks, max_bytes, oldest..=now_ms) {
-        fs::remove_file(path)?;
+    for path in surplus(&chunks, max_bytes, current(now)) {
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(path = %path.display(), %error, "can't delete an old chunk of the detection history");
+        }
     }
     Ok(())
+}
+
+/// Starts of the chunks that may stay, in milliseconds since 1970. An implausible clock makes none
+/// too old. Only a synchronised one shows that a later start is from a wrong clock.
+fn current(now: Wall) -> RangeInclusive<i64> {
+    let max_age_ms = i64::try_from(MAX_AGE.as_millis()).unwrap_or(i64::MAX);
+    let too_old = now.unix_ms.saturating_sub(max_age_ms);
+    match now.quality {
+        TimeQuality::Unsynced => i64::MIN..=i64::MAX,
+        TimeQuality::Estimated => too_old..=i64::MAX,
+        TimeQuality::Synced => too_old..=now.unix_ms,
+    }
 }
 
 /// A chunk and its pictures.

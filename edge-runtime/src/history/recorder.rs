@@ -432,8 +432,8 @@ impl Shared {
             let mut state = self.state.lock();
             state.open_chunks().map(|open| open.path.clone()).collect()
         };
-        let now_ms = clock::wall().unix_ms;
-        if let Err(error) = files::retain(&self.folder, self.max_bytes, now_ms, &open) {
+        let now = clock::wall();
+        if let Err(error) = files::retain(&self.folder, self.max_bytes, now, &open) {
             tracing::debug!(%error, "cannot delete old chunks of the detection history");
         }
     }
@@ -645,6 +645,9 @@ mod tests {
         let folder = &bench.history.shared.folder;
         make_private(folder).unwrap();
         let now_ms = bench.start_ms + 3_600_000;
+        // The oldest can't be deleted, and is not in the way of the others.
+        let stuck_ms = now_ms - 26 * 3_600_000;
+        std::fs::create_dir(files::path_of(folder, stuck_ms, 0, &yard())).unwrap();
         let write = |start_ms: i64, bytes: usize| {
             files::append(
                 &files::path_of(folder, start_ms, 0, &yard()),
@@ -659,9 +662,26 @@ mod tests {
         write(now_ms - 1_000, 400);
         let open = [files::path_of(folder, now_ms - 3_500, 0, &yard())].into();
         write(now_ms - 3_500, 10);
-        files::retain(folder, 900, now_ms, &open).unwrap();
-        let left: Vec<i64> = files::all(folder).unwrap().iter().map(|f| f.0).collect();
-        assert_eq!(left, [now_ms - 3_500, now_ms - 2_000, now_ms - 1_000]);
+        let left = |quality, unix_ms, max_bytes| {
+            files::retain(folder, max_bytes, Wall { unix_ms, quality }, &open).unwrap();
+            let left = files::all(folder).unwrap();
+            left.iter().map(|f| f.0).collect::<Vec<i64>>()
+        };
+        // A clock that is behind deletes nothing, and one that is estimated only what is too old.
+        assert_eq!(left(TimeQuality::Unsynced, 5, 1 << 20).len(), 7);
+        assert_eq!(
+            left(TimeQuality::Estimated, now_ms - 1_800_000, 1 << 20).len(),
+            6
+        );
+        assert_eq!(
+            left(TimeQuality::Synced, now_ms, 900),
+            [stuck_ms, now_ms - 3_500, now_ms - 2_000, now_ms - 1_000]
+        );
+        // The bound of bytes needs no clock.
+        assert_eq!(
+            left(TimeQuality::Unsynced, 5, 500),
+            [stuck_ms, now_ms - 3_500, now_ms - 1_000]
+        );
     }
 
     #[test]
@@ -678,7 +698,11 @@ mod tests {
         };
         write(&door, 50_000, 200);
         (1..=40).for_each(|n| write(&yard(), n * 1_000, 100));
-        files::retain(folder, 1_000, now_ms, &BTreeSet::new()).unwrap();
+        let now = Wall {
+            unix_ms: now_ms,
+            quality: TimeQuality::Synced,
+        };
+        files::retain(folder, 1_000, now, &BTreeSet::new()).unwrap();
         let left = |source: &SourceId| {
             let names = std::fs::read_dir(folder).unwrap().flatten();
             let names = names.map(|entry| entry.file_name().into_string().unwrap());

@@ -405,12 +405,8 @@ mod tests {
             );
         }
         let (journal, losses) = open();
-        let remove_note = journal.append_losses(events_of(&losses)).unwrap();
-        assert!(
-            remove_note[0].seq.0 > last_given.0 + 1,
-            "{}",
-            remove_note[0].seq
-        );
+        let appended = journal.append_losses(events_of(&losses)).unwrap();
+        assert!(appended[0].seq.0 > last_given.0 + 1, "{}", appended[0].seq);
         assert_eq!(open().1, []);
     }
 

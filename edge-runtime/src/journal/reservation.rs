@@ -22,24 +22,31 @@ pub(crate) struct Reservation {
 }
 
 /// No number can be reserved.
-#[derive(Debug)]
-pub(crate) struct ReservationError {
+#[derive(Debug, thiserror::Error)]
+#[error("{path} can't be {action}: {source}")]
+pub struct ReservationError {
     pub(crate) path: PathBuf,
+    /// `read` or `written`.
+    pub(crate) action: &'static str,
     /// The error of the operating system.
     pub(crate) source: io::Error,
 }
 
 impl Reservation {
-    /// Reads the file `name` in `folder`. A missing or unreadable file reserves nothing.
+    /// Reads the file `name` in `folder`. A missing file, or one without a
+    /// number, reserves nothing.
     pub(crate) fn open(folder: &Path, name: &'static str) -> Result<Self, ReservationError> {
         let path = folder.join(name);
-        let end = match fs::read_to_string(&path) {
-            Ok(text) => text.trim().parse().unwrap_or_else(|_| {
+        let end = match fs::read(&path) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).trim().parse().unwrap_or_else(|_| {
                 tracing::error!(path = %path.display(), "the file contains no number; numbering continues after the stored records");
                 0
             }),
             Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
-            Err(source) => return Err(ReservationError { path, source }),
+            Err(source) => {
+                let action = "read";
+                return Err(ReservationError { path, action, source });
+            }
         };
         Ok(Self {
             folder: folder.to_owned(),
@@ -59,8 +66,11 @@ impl Reservation {
         }
         let end = number.saturating_add(BLOCK);
         let path = self.folder.join(self.name);
-        replace(&path, format!("{end}\n").as_bytes())
-            .map_err(|source| ReservationError { path, source })?;
+        replace(&path, format!("{end}\n").as_bytes()).map_err(|source| ReservationError {
+            path,
+            action: "written",
+            source,
+        })?;
         self.end = end;
         Ok(())
     }
@@ -80,5 +90,17 @@ mod tests {
         let reopened = Reservation::open(dir.path(), "a").unwrap();
         assert!(reopened.end() >= 5);
         assert_eq!(reopened.end(), reservation.end());
+    }
+
+    #[test]
+    fn file_without_a_number_reserves_nothing_and_no_start_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        for content in [&b"\xff"[..], b"", b"ten"] {
+            fs::write(dir.path().join("a"), content).unwrap();
+            assert_eq!(Reservation::open(dir.path(), "a").unwrap().end(), 0);
+        }
+        fs::create_dir(dir.path().join("b")).unwrap();
+        let refused = Reservation::open(dir.path(), "b").unwrap_err().to_string();
+        assert!(refused.contains("can't be read"), "{refused}");
     }
 }

@@ -36,12 +36,12 @@ pub(super) struct Item {
 
 /// Rising numbers with their sizes.
 #[derive(Debug, Default, Clone)]
-struct Lane {
+struct SeverityLane {
     items: VecDeque<(u64, u64)>,
     bytes: u64,
 }
 
-impl Lane {
+impl SeverityLane {
     fn push(&mut self, item: &Item) {
         self.items.push_back((item.seq, item.bytes));
         self.bytes += item.bytes;
@@ -64,16 +64,16 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Retention {
     limits: Limits,
-    normal: Lane,
-    critical: Lane,
+    normal: SeverityLane,
+    critical: SeverityLane,
 }
 
 impl Retention {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
-            normal: Lane::default(),
-            critical: Lane::default(),
+            normal: SeverityLane::default(),
+            critical: SeverityLane::default(),
         }
     }
 

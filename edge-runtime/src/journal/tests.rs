@@ -268,9 +268,9 @@ fn open_events_are_ended_once_without_another_read() {
     store.reads.blow_at(1);
     let continues = |id| id == held.id;
     let none = |_: &str| None;
-    let close_open_events = journal.close_open_events(&stamp, &continues, &none);
-    let [end, no_longer_held] = &close_open_events[..] else {
-        panic!("{close_open_events:?}");
+    let closed = journal.close_open_events(&stamp, &continues, &none);
+    let [end, no_longer_held] = &closed[..] else {
+        panic!("{closed:?}");
     };
     assert_eq!((end.id, end.phase), (open.id, Phase::End));
     assert_eq!(no_longer_held.id, forgotten.id);
@@ -322,9 +322,9 @@ fn interrupted_clip_is_reported_once_after_its_event() {
     };
     let found = |id: &str| (id == "whole").then(|| kept.clone());
     let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
-    let close_open_events = journal.close_open_events(&stamp, &|_| false, &found);
-    let [first, second] = &close_open_events[..] else {
-        panic!("{close_open_events:?}");
+    let closed = journal.close_open_events(&stamp, &|_| false, &found);
+    let [first, second] = &closed[..] else {
+        panic!("{closed:?}");
     };
     assert_eq!((first.id, first.phase), (half.id, Phase::Clip));
     let clip = first.clip.as_ref().unwrap();
@@ -338,7 +338,7 @@ fn interrupted_clip_is_reported_once_after_its_event() {
     assert_eq!((second.id, second.phase), (whole.id, Phase::Clip));
     assert_eq!(second.clip.as_ref().unwrap().state, kept);
 
-    journal.append(close_open_events).unwrap();
+    journal.append(closed).unwrap();
     drop(journal);
     let journal = journal_over(store as _, dir.path(), Limits::default());
     assert_eq!(journal.close_open_events(&stamp, &|_| false, &found), []);

@@ -3,8 +3,10 @@
 
 #include <NvInfer.h>
 
+#include <exception>
 #include <initializer_list>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "wk_trt.h"
@@ -26,8 +28,12 @@ template <class Body> int32_t guarded(Body body) noexcept try {
   return WK_TRT_OK;
 } catch (Failure const &failure) {
   return report(failure.status, failure.sentence.c_str());
-} catch (...) {
+} catch (std::bad_alloc const &) {
   return report(WK_TRT_MEMORY, "out of memory");
+} catch (std::exception const &error) {
+  return report(WK_TRT_MODEL, error.what());
+} catch (...) {
+  return report(WK_TRT_MODEL, "TensorRT ends with an exception that is not a standard one");
 }
 
 // Checks an answer of TensorRT, whose failures are null and false.

@@ -138,7 +138,7 @@ fn full_disk_deletes_old_recordings_to_store_events() -> anyhow::Result<()> {
         more_events(&bench, 3)?;
 
         disk.fill(SMALL_REST)?;
-        wait_up_to(LONG, "the oldest recording to give way", || {
+        wait_up_to(LONG, "the deletion of the oldest recording", || {
             (!old.exists()).then_some(())
         })?;
         let held = bench.events()?;

@@ -575,6 +575,11 @@ fn lack_of_device_memory_is_named() -> anyhow::Result<()> {
 }
 
 #[test]
+fn exception_of_the_parser_is_named() -> anyhow::Result<()> {
+    falls_back("parser-throws", &["fake: the parser throws"])
+}
+
+#[test]
 fn outputs_of_a_wrong_shape_are_refused() -> anyhow::Result<()> {
     falls_back("wrong-shape", &["does not fit manifest", "bright-seg"])
 }

@@ -162,7 +162,7 @@ mod tests {
     use std::time::Instant;
 
     use watchkeeper_contract::rule::Severity;
-    use watchkeeper_store::{Entry, MemoryStore, Page};
+    use watchkeeper_store::{MemoryStore, Page};
 
     use super::super::{Class, Draft, Input, Limits, Outbox, Output};
     use super::*;
@@ -189,10 +189,6 @@ mod tests {
             let bytes = page.entries.iter().map(|entry| entry.value.len()).sum();
             self.largest.fetch_max(bytes, Ordering::Relaxed);
             Ok(page)
-        }
-
-        fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-            self.store.last(keyspace)
         }
 
         fn write(&self, batch: Batch) -> Result<(), StoreError> {

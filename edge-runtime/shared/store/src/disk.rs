@@ -21,7 +21,7 @@ use crate::open::{self, OpenReport};
 use crate::options::Options;
 use crate::table::{BATCHES, FILE, RECORDS, full_key};
 use crate::witness::{self, Acknowledged, Witness};
-use crate::{Entry, Page, Store, reads, record};
+use crate::{Page, Store, reads, record};
 
 /// A batch of deletes alone may use the free bytes down to this fraction of the minimum.
 const DELETES_MAY_USE: u64 = 16;
@@ -273,10 +273,6 @@ impl Store for DiskStore {
         limit: usize,
     ) -> Result<Page, StoreError> {
         reads::scan(&self.db, keyspace, from, limit).map_err(|fault| self.unread(fault))
-    }
-
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        reads::last(&self.db, keyspace).map_err(|fault| self.unread(fault))
     }
 
     fn write(&self, batch: Batch) -> Result<(), StoreError> {

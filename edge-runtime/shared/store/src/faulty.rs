@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::batch::{Batch, Keyspace};
 use crate::error::StoreError;
-use crate::{Entry, Page, Store};
+use crate::{Page, Store};
 
 /// Counts calls down and fails the chosen one.
 #[derive(Debug)]
@@ -85,10 +85,6 @@ impl<S: Store> Store for FaultyStore<S> {
     ) -> Result<Page, StoreError> {
         self.reads.burn("scan")?;
         self.inner.scan(keyspace, from, limit)
-    }
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        self.reads.burn("last")?;
-        self.inner.last(keyspace)
     }
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         self.writes.burn("write")?;

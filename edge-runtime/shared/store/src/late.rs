@@ -28,7 +28,7 @@ use crate::open::{self, OpenReport};
 use crate::options::Options;
 use crate::read_only::ReadOnlyStore;
 use crate::waiting::Waiting;
-use crate::{Entry, OpenOutcome, Page, Store};
+use crate::{OpenOutcome, Page, Store};
 
 /// Makes the note of [`DiskStore::open_noting`]; it may be called several times.
 pub type Note = dyn Fn(&dyn Store, &OpenReport) -> Result<Batch, StoreError> + Send + Sync;
@@ -216,10 +216,6 @@ impl Store for LateStore {
         limit: usize,
     ) -> Result<Page, StoreError> {
         self.read(|store| store.scan(keyspace, from, limit))
-    }
-
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        self.read(|store| store.last(keyspace))
     }
 
     fn write(&self, batch: Batch) -> Result<(), StoreError> {

@@ -118,12 +118,6 @@ pub trait Store: Send + Sync + Debug {
         limit: usize,
     ) -> Result<Page, StoreError>;
 
-    /// Returns the sound record with the greatest key of `keyspace`.
-    ///
-    /// # Errors
-    /// When the store can't be read.
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError>;
-
     /// Applies `batch` whole or not at all. Visible to readers at once, durable only after
     /// [`Store::sync`].
     ///
@@ -188,9 +182,6 @@ impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
         limit: usize,
     ) -> Result<Page, StoreError> {
         (**self).scan(keyspace, from, limit)
-    }
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        (**self).last(keyspace)
     }
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         (**self).write(batch)

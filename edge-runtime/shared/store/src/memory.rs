@@ -92,18 +92,6 @@ impl Store for MemoryStore {
         })
     }
 
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        Ok(self
-            .lock()
-            .written
-            .iter()
-            .rfind(|((name, _), _)| *name == keyspace.name())
-            .map(|((_, key), value)| Entry {
-                key: key.clone(),
-                value: value.clone(),
-            }))
-    }
-
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         batch.check()?;
         let mut state = self.lock();

@@ -21,7 +21,7 @@ use crate::options::Options;
 use crate::overlay::{EndSwitch, Overlay};
 use crate::record::{self, BadRecord};
 use crate::table::{FILE, RECORDS, newer_record};
-use crate::{Entry, Page, Store, format, lock, reads, witness};
+use crate::{Page, Store, format, lock, reads, witness};
 
 #[derive(Debug)]
 pub(crate) struct ReadOnlyStore {
@@ -184,10 +184,6 @@ impl Store for ReadOnlyStore {
         limit: usize,
     ) -> Result<Page, StoreError> {
         reads::scan(&self.db, keyspace, from, limit).map_err(|fault| self.unread(fault))
-    }
-
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        reads::last(&self.db, keyspace).map_err(|fault| self.unread(fault))
     }
 
     fn write(&self, _: Batch) -> Result<(), StoreError> {

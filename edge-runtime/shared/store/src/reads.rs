@@ -72,27 +72,6 @@ pub(crate) fn scan(
     })
 }
 
-/// Returns the sound record with the greatest key of `keyspace`.
-pub(crate) fn last(db: &Database, keyspace: Keyspace) -> Result<Option<Entry>, StoreFault> {
-    let (begin, end) = (full_key(keyspace.name(), &[]), end_of(keyspace));
-    guard::call(|| {
-        let records = db.begin_read()?.open_table(RECORDS)?;
-        for item in records
-            .range::<&[u8]>(begin.as_slice()..end.as_slice())?
-            .rev()
-        {
-            let (full, raw) = item?;
-            if let Ok(payload) = record::decode(full.value(), raw.value()) {
-                return Ok(Some(Entry {
-                    key: split_key(full.value()).1,
-                    value: payload.to_vec(),
-                }));
-            }
-        }
-        Ok(None)
-    })
-}
-
 /// Returns the first key after every key of `keyspace`.
 fn end_of(keyspace: Keyspace) -> Vec<u8> {
     let mut end = keyspace.name().as_bytes().to_vec();

@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::source::{Blindness, DecoderStatus, LossCause, SourceCounters};
-use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_contract::time::Wall;
 
 use crate::capture::mailbox::{Hub, Outcome};
 use crate::capture::notices::{NoticeSender, SourceNotice, StampedNotice};
 use crate::capture::rate::Meter;
 use crate::capture::supervise::{BackOff, Deadlines, State};
+use crate::clock;
 
 /// Dependencies and settings of a source.
 #[derive(Clone)]
@@ -59,7 +60,7 @@ impl std::fmt::Debug for Deps {
 impl Default for Deps {
     fn default() -> Self {
         Self {
-            wall: Arc::new(system_wall),
+            wall: Arc::new(clock::wall),
             notices: None,
             privacy: None,
             run: 0,
@@ -67,21 +68,6 @@ impl Default for Deps {
             deadlines: Deadlines::default(),
             back_off: BackOff::default(),
         }
-    }
-}
-
-/// Reads the system clock; unsynchronised if it shows a time before this code was written.
-pub(super) fn system_wall() -> Wall {
-    const WRITTEN_MS: i64 = 1_760_000_000_000;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let unix_ms = since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX));
-    Wall {
-        unix_ms,
-        quality: if unix_ms < WRITTEN_MS {
-            TimeQuality::Unsynced
-        } else {
-            TimeQuality::Estimated
-        },
     }
 }
 

@@ -10,7 +10,6 @@ use watchkeeper_vision::frame::Frame;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{Blindness, DecoderChoice, LossCause};
 
-use super::shared::system_wall;
 use super::*;
 use crate::capture::check_decoder;
 use crate::capture::mailbox::Recv;
@@ -439,7 +438,7 @@ fn panic_is_reported_to_every_subscriber_for_good() {
         notices: Some(sender),
         wall: Arc::new(move || {
             assert!(!fault.swap(false, Ordering::SeqCst), "on purpose");
-            system_wall()
+            crate::clock::wall()
         }),
         ..Deps::default()
     };

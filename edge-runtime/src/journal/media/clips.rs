@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use watchkeeper_board::storage::{StorageError, space};
+use watchkeeper_board::storage::{SpaceError, space};
 use watchkeeper_contract::event::ClipState;
 
 use super::error::{MediaError, io_at};
@@ -53,7 +53,7 @@ impl MediaStore {
     /// When the disk is full or refuses. The clip is to be discarded then.
     pub fn reserve_clip(&self, clip: &NewClip) -> Result<(), MediaError> {
         let free = space(&self.root)
-            .map_err(|StorageError { path, source }| MediaError::Io { path, source })?
+            .map_err(|SpaceError { path, source }| MediaError::Io { path, source })?
             .free;
         let max = self.max_clip_bytes();
         if free < self.limits.min_free_bytes.saturating_add(max) {

@@ -3,7 +3,8 @@
 //! - A picture is on stable storage under its final name before [`MediaStore::put`] returns, and so
 //!   before its event is appended.
 //! - A clip is written under a hidden name and renamed once it is on stable storage
-//!   ([`MediaStore::keep_clip`]). The next start removes what a crash left.
+//!   ([`MediaStore::keep_clip`]). The next start removes what a crash left. Other entries below the
+//!   folder, and what can't be read or deleted, are left alone.
 //! - [`MediaStore::new_clip`] waits for no disk: names have a lock that is held for moments only.
 //! - An id is a ULID and its folder follows from its time, so no id names a file outside.
 //! - Ids grow in the order of storing, over restarts and clock jumps. Their time is not that of the
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use ulid::Ulid;
-use watchkeeper_board::storage::{StorageError, space};
+use watchkeeper_board::storage::{SpaceError, space};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_store::durable;
 
@@ -98,19 +99,12 @@ impl MediaStore {
         };
         for day in days.into_iter().flatten() {
             let day = day.map_err(io_at(&root))?.path();
-            if !day.is_dir() {
-                continue;
-            }
-            for file in fs::read_dir(&day).map_err(io_at(&day))? {
-                let file = file.map_err(io_at(&day))?;
-                let name = file.file_name();
-                let name = name.to_string_lossy();
-                if name.starts_with('.') || name.ends_with(".tmp") {
-                    durable::remove_leftover(&file.path()).map_err(io_at(&file.path()))?;
-                } else if let Some((id, form)) = parse_file_name(&name) {
-                    let bytes = file.metadata().map_err(io_at(&file.path()))?.len();
-                    files.push(MediaEntry { id, form, bytes });
-                }
+            let name = day.file_name().and_then(|name| name.to_str());
+            // Others are not ours, such as `lost+found`.
+            if name.is_some_and(|name| name.parse::<jiff::civil::Date>().is_ok())
+                && let Err(error) = list_day(&day, &mut files)
+            {
+                tracing::warn!(path = %day.display(), %error, "can't read a folder of pictures and clips");
             }
         }
         files.sort_unstable();
@@ -275,27 +269,29 @@ impl MediaStore {
         {}
     }
 
-    /// Deletes the oldest file and returns its size. A file that can't be removed is logged and
-    /// forgotten.
+    /// Deletes the oldest file that can be deleted and returns its size. The others stay; the first
+    /// of them is logged.
     fn delete_oldest(&self, index: &mut Index) -> Option<u64> {
-        let MediaEntry { id, form, bytes } = index.files.pop_front()?;
+        let mut at = 0;
+        let MediaEntry { id, bytes, .. } = loop {
+            let entry = *index.files.get(at)?;
+            let path = self.path_of(entry.id, entry.form);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return None,
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    if at == 0 {
+                        tracing::warn!(path = %path.display(), %error, "can't delete a picture or clip");
+                    }
+                    at += 1;
+                }
+                _ => break entry,
+            }
+        };
+        index.files.remove(at);
         index.bytes -= bytes;
         index.deleted += 1;
-        let path = self.path_of(id, form);
-        match fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
-                index.bytes += bytes;
-                index.deleted -= 1;
-                index.files.push_front(MediaEntry { id, form, bytes });
-                return None;
-            }
-            Err(error) => {
-                tracing::warn!(path = %path.display(), %error, "can't delete a picture or clip");
-            }
-        }
         let folder = self.folder_of(id);
-        let mut others = index.files.front().map(|next| next.id).into_iter();
+        let mut others = index.files.get(at).map(|next| next.id).into_iter();
         let is_used =
             others.any(|other| self.folder_of(other) == folder) || self.has_active_clip_in(&folder);
         if !is_used && let Err(error) = fs::remove_dir(&folder) {
@@ -315,7 +311,7 @@ impl MediaStore {
     /// Checks that `coming` bytes may be written: on a nearly full disk they replace old files.
     fn check_space(&self, coming: u64) -> Result<(), MediaError> {
         let free = space(&self.root)
-            .map_err(|StorageError { path, source }| MediaError::Io { path, source })?
+            .map_err(|SpaceError { path, source }| MediaError::Io { path, source })?
             .free;
         let floor = self.limits.min_free_bytes.saturating_add(coming);
         if free >= floor
@@ -328,6 +324,32 @@ impl MediaStore {
             free,
         })
     }
+}
+
+/// Adds the files of a day to `files`, and removes incomplete ones.
+fn list_day(day: &Path, files: &mut Vec<MediaEntry>) -> io::Result<()> {
+    for file in fs::read_dir(day)? {
+        let file = file?;
+        let name = file.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') || name.ends_with(".tmp") {
+            if let Err(error) = durable::remove_leftover(&file.path()) {
+                tracing::warn!(path = %file.path().display(), %error, "can't delete a leftover");
+            }
+        } else if let Some((id, form)) = parse_file_name(&name) {
+            match file.metadata() {
+                Ok(found) => files.push(MediaEntry {
+                    id,
+                    form,
+                    bytes: found.len(),
+                }),
+                Err(error) => {
+                    tracing::warn!(path = %file.path().display(), %error, "can't read a picture or clip");
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -434,6 +456,40 @@ mod tests {
         assert!(store.read(&ids[2]).is_ok() && store.read(&ids[3]).is_ok());
         assert_eq!((store.bytes(), store.deleted()), (8, 2));
         assert_eq!(fs::read_dir(dir.path().join("media")).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn file_that_can_not_be_deleted_stays_and_frees_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), 100);
+        let ids = [0, 1, 2].map(|n| store.put(MediaKind::Clean, NOV_21 + n, b"1234").unwrap().id);
+        let stuck = store.path(&ids[0]).unwrap();
+        fs::remove_file(&stuck).unwrap();
+        fs::create_dir(&stuck).unwrap();
+        assert_eq!(store.free_space(4), 4);
+        assert_eq!((store.bytes(), store.deleted()), (8, 1));
+        let is_listed = |id: &String| store.entry(id).is_ok();
+        assert_eq!(ids.each_ref().map(is_listed), [true, false, true]);
+        // Nothing else is left after the next one.
+        assert_eq!((store.free_space(u64::MAX), store.bytes()), (4, 4));
+        fs::remove_dir(&stuck).unwrap();
+        assert_eq!((store.free_space(u64::MAX), store.bytes()), (4, 0));
+    }
+
+    #[test]
+    fn foreign_entries_do_not_hinder_a_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let id = open(dir.path(), 100).put(MediaKind::Clean, NOV_21, b"1234");
+        let id = id.unwrap().id;
+        let root = dir.path().join("media");
+        fs::create_dir(root.join("2026-11-21/.hidden")).unwrap();
+        // Neither a folder of ours nor, as the next one, a folder at all.
+        fs::create_dir(root.join("lost+found")).unwrap();
+        fs::write(root.join("lost+found/.kept"), "x").unwrap();
+        fs::write(root.join("2026-11-22"), "x").unwrap();
+        let store = open(dir.path(), 100);
+        assert_eq!(store.read(&id).unwrap(), b"1234");
+        assert!(root.join("lost+found/.kept").exists());
     }
 
     #[test]

@@ -92,22 +92,22 @@ impl Drop for ClipWriter {
 }
 
 fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
-    let mut write_clip = ClipFile::new(clip, &deps.media, &deps.encoder);
+    let mut clip_file = ClipFile::new(clip, &deps.media, &deps.encoder);
     let written = catch_unwind(AssertUnwindSafe(|| {
         // Here and not where the clip was named, because the disk may be slow.
-        write_clip.reserve();
+        clip_file.reserve();
         loop {
-            if !write_clip.is_open() {
+            if !clip_file.is_open() {
                 queue.refuse();
             }
             let Some(frame) = queue.next() else {
-                break write_clip.finish();
+                break clip_file.finish();
             };
-            write_clip.push(&frame);
+            clip_file.push(&frame);
         }
     }));
     let state = written.unwrap_or_else(|_| {
-        write_clip.discard();
+        clip_file.discard();
         // Waiting senders return, and later events are still collected.
         queue.refuse();
         while queue.next().is_some() {}
@@ -117,19 +117,19 @@ fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
         }
     });
     if let ClipState::Lost { message } = &state {
-        tracing::warn!(clip = write_clip.id(), message, "a clip is lost");
+        tracing::warn!(clip = clip_file.id(), message, "a clip is lost");
     }
     let (events, left_out) = queue.take_events();
     if left_out > 0 {
         deps.metrics.count_clip_pictures_left_out(left_out);
         tracing::warn!(
-            clip = write_clip.id(),
+            clip = clip_file.id(),
             frames = left_out,
             "frames of a clip are missing"
         );
     }
     for (mut event, at) in events {
-        let clip = write_clip.describe(at, event.clip.take(), &state, left_out);
+        let clip = clip_file.describe(at, event.clip.take(), &state, left_out);
         deps.metrics.count_clip(&clip.state);
         event.clip = Some(clip);
         event.phase = Phase::Clip;

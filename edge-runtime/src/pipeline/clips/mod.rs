@@ -321,8 +321,8 @@ impl Clips {
         if material == ClipMaterial::Stream {
             deps.max_bytes = STREAM_QUEUE_BYTES;
         }
-        let begin_or_join = ClipWriter::begin(clip, first, deps);
-        let (writer, thread) = begin_or_join.map_err(|error| {
+        let started = ClipWriter::begin(clip, first, deps);
+        let (writer, thread) = started.map_err(|error| {
             self.deps.media.discard_clip(&id, &path);
             format!("can't start a thread: {error}")
         })?;

@@ -6,12 +6,13 @@
 //! Not here: what the thread does with an event.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_engine::workflow::Pixels;
+use watchkeeper_engine::workflow::{Packed, Pixels};
 
 /// Capacity for events of pipelines; small, because each may hold a frame.
 pub const MAX_PIPELINE_EVENTS: usize = 16;
@@ -26,6 +27,21 @@ pub struct Pictures {
     pub clean: Arc<dyn Pixels>,
     /// The frame with the drawing of the workflow.
     pub annotated: Option<Arc<dyn Pixels>>,
+}
+
+impl Pictures {
+    /// These pictures in RGB, drawn, and without the frame that they come from: a decoder has few
+    /// frames, and stops while all of them are held.
+    #[must_use]
+    pub fn packed(&self) -> Self {
+        let pack = |pixels: &Arc<dyn Pixels>| -> Arc<dyn Pixels> { Arc::new(Packed(pixels.rgb())) };
+        // The recorder catches and reports the same panic.
+        let packed = catch_unwind(AssertUnwindSafe(|| Self {
+            clean: pack(&self.clean),
+            annotated: self.annotated.as_ref().map(pack),
+        }));
+        packed.unwrap_or_else(|_| self.clone())
+    }
 }
 
 impl std::fmt::Debug for Pictures {

@@ -42,10 +42,10 @@ impl StorageError {
         let class = classify(error);
         let why = match (error, class) {
             // The store's errors name it themselves.
-            (JournalError::Reservation { .. }, Class::Full(_)) => {
+            (JournalError::Reservation(_), Class::Full(_)) => {
                 format!("{error}; free some space on its disk")
             }
-            (JournalError::Reservation { .. }, Class::ReadOnly) => {
+            (JournalError::Reservation(_), Class::ReadOnly) => {
                 format!("{error}; mount its disk for writing")
             }
             _ => error.to_string(),
@@ -105,7 +105,7 @@ fn classify(error: &JournalError) -> Class {
             | StoreError::Io { .. }
             | StoreError::Injected(_) => Class::Transient,
         },
-        JournalError::Reservation { source, .. } => match source.kind() {
+        JournalError::Reservation(refused) => match refused.source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::Full(1),
             io::ErrorKind::ReadOnlyFilesystem => Class::ReadOnly,
             _ => Class::Transient,
@@ -170,6 +170,7 @@ pub(super) fn loss_of(event: &Event, error: &JournalError) -> Vec<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::ReservationError;
 
     fn io_error() -> JournalError {
         JournalError::Store(StoreError::Io {
@@ -211,9 +212,12 @@ mod tests {
 
     #[test]
     fn remedy_of_a_storage_error_fits_its_class() {
-        let reservation = |kind: io::ErrorKind| JournalError::Reservation {
-            path: "/state/journal.reserved".into(),
-            source: kind.into(),
+        let reservation = |kind: io::ErrorKind| {
+            JournalError::Reservation(ReservationError {
+                path: "/state/journal.reserved".into(),
+                action: "written",
+                source: kind.into(),
+            })
         };
         let read_only = |kind: io::ErrorKind| {
             JournalError::Store(StoreError::NotWritable {

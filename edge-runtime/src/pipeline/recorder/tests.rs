@@ -9,7 +9,7 @@ use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
 use watchkeeper_store::{
-    Batch, Entry, FaultyStore, Keyspace, MAX_VALUE_BYTES, MemoryStore, OpenOutcome, Page, Store,
+    Batch, FaultyStore, Keyspace, MAX_VALUE_BYTES, MemoryStore, OpenOutcome, Page, Store,
     StoreError,
 };
 
@@ -328,9 +328,6 @@ impl<F: Fn(&Batch) + Send + Sync> Store for BeforeWrites<F> {
         limit: usize,
     ) -> Result<Page, StoreError> {
         self.inner.scan(keyspace, from, limit)
-    }
-    fn last(&self, keyspace: Keyspace) -> Result<Option<Entry>, StoreError> {
-        self.inner.last(keyspace)
     }
     fn write(&self, batch: Batch) -> Result<(), StoreError> {
         (self.before)(&batch);

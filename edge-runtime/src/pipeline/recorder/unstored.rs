@@ -45,7 +45,7 @@ pub struct UnstoredMark {
     file: Option<File>,
     /// Since when events wait, over runs that ended meanwhile.
     since: Option<Wall>,
-    /// Whether the file may say anything.
+    /// Whether the file may hold a mark.
     is_set: bool,
     /// When the present mark was last written.
     renewed: Option<Instant>,
@@ -195,7 +195,7 @@ impl Line {
     }
 }
 
-/// Opens the file for synced writes, and gives a new one its blocks.
+/// Opens the file for synced writes, and gives a new one its blocks. What a short one holds stays.
 fn open_file(path: &Path) -> io::Result<File> {
     // `O_DSYNC`: a write is on stable storage when it returns.
     let flags = rustix::fs::OFlags::DSYNC.bits().cast_signed();
@@ -206,8 +206,10 @@ fn open_file(path: &Path) -> io::Result<File> {
         .write(true)
         .custom_flags(flags)
         .open(path)?;
-    if file.metadata()?.len() < BYTES as u64 {
-        file.write_all_at(&[b' '; BYTES], 0)?;
+    let len = file.metadata()?.len();
+    if len < BYTES as u64 {
+        let missing = BYTES - usize::try_from(len).unwrap_or(BYTES);
+        file.write_all_at(&vec![b' '; missing], len)?;
         path.parent().map_or(Ok(()), sync_folder)?;
     }
     Ok(file)
@@ -340,10 +342,14 @@ mod tests {
     #[test]
     fn damaged_mark_is_a_loss_of_unknown_time() {
         let state = tempfile::tempdir().unwrap();
-        std::fs::write(state.path().join(NAME), [b'{'; BYTES]).unwrap();
-        let (mut mark, loss) = UnstoredMark::open(state.path());
-        assert!(loss.unwrap().message.contains("not known"));
-        mark.clear();
-        assert_eq!(UnstoredMark::open(state.path()).1, None);
+        for bytes in [BYTES, 200, 1] {
+            std::fs::write(state.path().join(NAME), vec![b'{'; bytes]).unwrap();
+            // A run that is killed before it has reported the loss leaves the mark.
+            UnstoredMark::open(state.path()).1.unwrap();
+            let (mut mark, loss) = UnstoredMark::open(state.path());
+            assert!(loss.unwrap().message.contains("not known"), "{bytes}");
+            mark.clear();
+            assert_eq!(UnstoredMark::open(state.path()).1, None);
+        }
     }
 }

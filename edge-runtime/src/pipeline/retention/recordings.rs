@@ -15,10 +15,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
-use watchkeeper_board::clock::{self, ClockState};
+use watchkeeper_board::clock::ClockState;
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::PipelineId;
 
+use crate::clock;
 use crate::media::video::is_extension;
 
 /// Frames between two checks of the part's size and the disk; a few seconds of video.
@@ -111,14 +112,7 @@ impl Recordings {
             if freed >= bytes {
                 break;
             }
-            match fs::remove_file(&part.path) {
-                Ok(()) => freed += part.bytes,
-                // Deleted elsewhere meanwhile.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    tracing::warn!(part = %part.path.display(), %error, "can't delete an old recording");
-                }
-            }
+            freed += part.delete();
         }
         freed
     }
@@ -144,13 +138,11 @@ impl Recordings {
             max_bytes: self.bytes_to_keep(),
             ..self.limits
         };
-        for part in over_limits(&parts, keep, plausible(SystemTime::now())) {
+        let now_ms = u64::try_from(clock::wall().unix_ms).unwrap_or(0);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
+        for part in over_limits(&parts, keep, plausible(now)) {
             tracing::info!(part = %part.path.display(), bytes = part.bytes, "deleting an old recording");
-            match fs::remove_file(&part.path) {
-                // Another pipeline deletes parts at the same time.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                done => done?,
-            }
+            part.delete();
         }
         let disk = space(&self.folder).map_err(|e| e.source)?;
         Ok(disk.free > self.limits.min_free_bytes)
@@ -195,6 +187,21 @@ impl Recordings {
     }
 }
 
+impl Part {
+    /// Deletes the file, and returns the freed bytes. If that fails, it is logged and stays.
+    fn delete(&self) -> u64 {
+        match fs::remove_file(&self.path) {
+            Ok(()) => self.bytes,
+            // Another pipeline deletes parts at the same time.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+            Err(error) => {
+                tracing::warn!(part = %self.path.display(), %error, "can't delete an old recording");
+                0
+            }
+        }
+    }
+}
+
 /// Current size of a part.
 fn size_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
@@ -211,7 +218,8 @@ fn number(path: &Path) -> Option<u64> {
 fn plausible(at: SystemTime) -> Option<SystemTime> {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let seconds = i64::try_from(since.as_secs()).ok()?;
-    (clock::state(Path::new("/"), seconds) != ClockState::Wrong).then_some(at)
+    let state = watchkeeper_board::clock::state(Path::new("/"), seconds);
+    (state != ClockState::Wrong).then_some(at)
 }
 
 /// The parts to delete, of parts in order of their numbers: those over the age limit, then the
@@ -473,8 +481,22 @@ mod tests {
         let (mut a, mut b) = (all.of(&pipeline("a")), all.of(&pipeline("b")));
         record(&mut a, 10);
         record(&mut b, 10);
+        // The clock has whole milliseconds.
+        std::thread::sleep(Duration::from_millis(2));
         record(&mut b, 10);
         assert_eq!(names(folder.path()), ["a.1.mp4", "b.3.mp4"]);
+    }
+
+    #[test]
+    fn part_that_can_not_be_deleted_is_not_counted_as_freed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut parts = stamped(folder.path(), &[1, 2]);
+        parts[0].path = folder.path().join("recordings");
+        let freed: Vec<u64> = parts.iter().map(Part::delete).collect();
+        assert_eq!(
+            (freed, names(folder.path())),
+            (vec![0, 1000], vec!["p.1.mp4".to_owned()])
+        );
     }
 
     #[test]

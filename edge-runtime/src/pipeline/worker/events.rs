@@ -70,7 +70,8 @@ impl WorkerThread {
             change.event.shown_frame = None;
         }
         let pictures = earlier.or_else(|| self.sights.latest());
-        pictures.filter(|_| change.phase == Phase::New).cloned()
+        let pictures = pictures.filter(|_| change.phase == Phase::New);
+        pictures.map(Pictures::packed)
     }
 
     /// Ends the events of failing steps, when no more frames are taken for now.

@@ -3,6 +3,8 @@
 //!
 //! - A frame is kept while an object of the last [`KEPT_S`] seconds was seen last in it. While all
 //!   objects are in view that is the latest frame only.
+//! - Earlier frames are kept in memory of their own, so that the decoder gets its frames back. That
+//!   costs one conversion, and a drawing where there is one, for each frame with a last sight.
 //! - At most [`MAX_FRAMES`] frames and about [`MAX_BYTES`] are kept beside the latest frame; the
 //!   oldest goes first.
 
@@ -16,7 +18,7 @@ pub(super) const KEPT_S: f64 = 10.0;
 const MAX_FRAMES: usize = 16;
 /// Limit of their bytes.
 const MAX_BYTES: u64 = 64 << 20;
-/// Bytes of a pixel: 1.5 as the decoder gave it, 3 once it was converted for a drawing.
+/// Bytes of a pixel in RGB.
 const BYTES_PER_PIXEL: u64 = 3;
 
 /// Pictures of recent frames, the oldest first.
@@ -39,9 +41,15 @@ impl LastSights {
             self.needed.clear();
             self.needed.extend(needed);
             self.frames.retain(|(kept, _)| self.needed.contains(kept));
+            if let Some((_, newest)) = self.frames.back_mut() {
+                *newest = newest.packed();
+            }
         }
         let [width, height] = pictures.clean.size();
-        let bytes = u64::from(width) * u64::from(height) * BYTES_PER_PIXEL;
+        let mut bytes = u64::from(width) * u64::from(height) * BYTES_PER_PIXEL;
+        if pictures.annotated.is_some() {
+            bytes *= 2;
+        }
         let most = usize::try_from(MAX_BYTES / bytes.max(1)).unwrap_or(MAX_FRAMES);
         while self.frames.len() > most.min(MAX_FRAMES) {
             self.frames.pop_front();
@@ -66,6 +74,7 @@ mod tests {
     use std::sync::Arc;
 
     use image::RgbImage;
+    use watchkeeper_vision::frame::Picture;
 
     use super::*;
     use crate::pipeline::pixels::FramePixels;
@@ -93,6 +102,24 @@ mod tests {
         sights.advance(4, &picture, [4].into_iter());
         assert_eq!(kept(&sights), [4]);
         assert!(sights.latest().is_some());
+    }
+
+    #[test]
+    fn earlier_frame_gives_its_memory_back() {
+        let picture: Picture = RgbImage::from_pixel(8, 8, image::Rgb([7; 3])).into();
+        let memory = Arc::downgrade(&picture.planes);
+        let mut sights = LastSights::default();
+        let of_frame = Pictures {
+            clean: Arc::new(FramePixels::new(picture)),
+            annotated: None,
+        };
+        sights.advance(1, &of_frame, [1].into_iter());
+        drop(of_frame);
+        assert!(memory.upgrade().is_some());
+        sights.advance(2, &pictures(8, 8), [1, 2].into_iter());
+        assert!(memory.upgrade().is_none());
+        let kept = sights.get(1).map(|kept| kept.clean.rgb().data.clone());
+        assert_eq!(kept, Some(vec![7; 8 * 8 * 3]));
     }
 
     #[test]

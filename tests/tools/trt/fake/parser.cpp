@@ -1,6 +1,7 @@
 // A libnvonnxparser that hands the file to the fake libnvinfer.
 #include <NvOnnxParser.h>
 
+#include <stdexcept>
 #include <string>
 
 #include "fake.h"
@@ -12,7 +13,10 @@ namespace {
 struct Error : IParserError {
   std::string text;
   ErrorCode code() const override { return ErrorCode::kUNSUPPORTED_NODE; }
-  char const *desc() const override { return text.c_str(); }
+  char const *desc() const override {
+    if (is_mode("parser-throws")) throw std::runtime_error("fake: the parser throws");
+    return text.c_str();
+  }
   char const *file() const override { return ""; }
   int line() const override { return 0; }
   char const *func() const override { return ""; }
@@ -33,8 +37,8 @@ struct Parser : FParser {
   ~Parser() noexcept override { wk_fake_drop_weights(network); }
   bool parse(void const *onnx, size_t len, char const *) noexcept override {
     char const *wrong = wk_fake_read(network, onnx, len);
-    failed = wrong != nullptr;
-    if (failed) error.text = wrong;
+    failed = wrong != nullptr || is_mode("parser-throws");
+    if (wrong) error.text = wrong;
     return !failed;
   }
   int getNbErrors() const noexcept override { return failed; }
