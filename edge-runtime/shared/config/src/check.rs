@@ -70,7 +70,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let llm = agent::llm(&values, &mut errors);
     let sinks = outside::sinks(&values, &mut errors);
     let channels = outside::channels(&values, &mut errors);
-    outside::unknown_channels(&values, &channels, &mut warnings);
+    outside::unknown_channels(&values, &mut warnings);
     let agent_api = agent::api(&values, &mut errors);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),

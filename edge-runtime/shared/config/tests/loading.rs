@@ -95,12 +95,31 @@ fn every_error_is_reported_with_key_value_and_place() {
     let file = case.file().display().to_string();
     let expected = [
         "mqtt.port = 99999: is not allowed; allowed: a whole number from 1 to 65535 (environment variable WATCHKEEPER_MQTT__PORT)".to_owned(),
-        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks, channels; did you mean mqtt? ({file}:6)"),
-        format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort, trt ({file}:5)"),
         format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file}:2)"),
         format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, history_bytes, dry_run_roots, journal_events, journal_bytes, recording_bytes, recording_days, crash_loop_limit, inference; did you mean socket? ({file}:3)"),
+        format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort, trt ({file}:5)"),
+        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks, channels; did you mean mqtt? ({file}:6)"),
     ];
     assert_eq!(printed, expected);
+}
+
+#[test]
+fn misspelt_word_is_reported_with_the_nearest_one() {
+    let case = Case::new(
+        "[runtime.inference]\nbackend = \"auot\"\n[channels.desk]\nkind = \"slak\"\nurl = \"https://h/x\"\n\
+         [llm]\nprovider = \"cluade\"\n[agent.auto_approve]\nchat = [\"pause\", \"resmue\"]\n\
+         [sources.gate]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"gaet\"\nworkflow = {}\n\
+         rules = [{ name = \"r\", when = { kind = \"appears\" }, notify = [\"dekss\"] }]\n",
+    );
+    let report = watchkeeper_config::check(&case.request(), &|_, _| Default::default());
+    let nearest = |errors: &[ConfigError]| -> Vec<String> {
+        errors.iter().filter_map(|e| e.nearest.clone()).collect()
+    };
+    assert_eq!(
+        nearest(&report.errors),
+        ["auto", "slack", "claude", "resume"]
+    );
+    assert_eq!(nearest(&report.warnings), ["gate", "desk"]);
 }
 
 #[test]
