@@ -18,6 +18,7 @@ use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_jobs::counted;
 
 use super::args::{ConfigAction, Global};
+use super::deployed;
 use super::exit::{Exit, Failure};
 use super::job_schedules;
 use super::lookup_check;
@@ -39,7 +40,13 @@ pub(super) fn read_usable(global: &Global) -> Config {
 /// Everything that `config check` finds wrong. Every command counts and shows this list.
 pub(super) fn all_errors(global: &Global) -> Vec<ConfigError> {
     let report = watchkeeper_config::check(&request(global, None), &super::inspect::check);
-    report.errors.into_iter().chain(report.warnings).collect()
+    by_line(report.errors, report.warnings)
+}
+
+fn by_line(mut errors: Vec<ConfigError>, warnings: Vec<ConfigError>) -> Vec<ConfigError> {
+    errors.extend(warnings);
+    errors.sort_by_key(|error| error.line);
+    errors
 }
 
 /// Loads the configuration without the broker's password, which this user may be unable to read.
@@ -147,6 +154,10 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
             "no configuration file found; checking defaults and environment variables".to_owned(),
         );
     }
+    let deployed = config.as_ref().and_then(deployed::besides);
+    if let (Some(config), Some(deployed)) = (&config, &deployed) {
+        notes.extend(super::inspect::deployed(config, deployed));
+    }
     for note in &notes {
         out.note(note);
     }
@@ -159,11 +170,16 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
     });
     out.object(&report);
     match config {
-        None => Err(invalid(&[errors, warnings].concat())),
+        None => Err(invalid(&by_line(errors, warnings))),
         Some(config) if warnings.is_empty() => {
             let file = file.map(|file| format!(" ({})", file.display()));
+            let besides = match deployed {
+                Some(deployed) if deployed.is_empty() => String::new(),
+                Some(deployed) => format!(" of the file, {} deployed by hand", deployed.len()),
+                None => "; no runtime answers, so only the file was checked".to_owned(),
+            };
             out.line(format!(
-                "the configuration is valid{}: box {} at site {}, {}, {}",
+                "the configuration is valid{}: box {} at site {}, {}, {}{besides}",
                 file.unwrap_or_default(),
                 config.box_id,
                 config.site,

@@ -364,3 +364,30 @@ fn missing_secret_and_folder_of_the_archive_are_errors() {
         ]
     );
 }
+
+#[test]
+fn channels_that_no_rule_names_are_noted() {
+    let text = "[sources.a]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"a\"\nworkflow = \"road.json\"\n\
+         rules = [{ name = \"r\", when = { kind = \"crosses\", line = \"road\" }, notify = [\"desk\"] }]\n\
+         [channels.desk]\nurl = \"https://h/1\"\n[channels.all]\nurl = \"https://h/2\"\nmin_severity = \"info\"\n\
+         [channels.yard]\nurl = \"https://h/3\"\n";
+    let report = check_text(text);
+    assert_eq!(report.warnings, []);
+    let notes = report.notes.iter().filter(|n| n.starts_with("channels."));
+    let notes: Vec<&String> = notes.collect();
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("channels.yard:"),
+        "{notes:?}"
+    );
+    let config = report.config.unwrap();
+    assert_eq!(deployed(&config, &config.pipelines), [""; 0]);
+    let no_channels = Config {
+        channels: Vec::new(),
+        ..config.clone()
+    };
+    let found = deployed(&no_channels, &config.pipelines);
+    assert!(
+        found.len() == 1 && found[0].contains("add a section [channels.desk]"),
+        "{found:?}"
+    );
+}
