@@ -6,9 +6,9 @@ use watchkeeper_contract::workflow::{DryRun, DryRunReport};
 
 use super::args::PipelineTryArgs;
 use super::exit::Failure;
+use super::journal_record::record;
 use super::output::Output;
 use super::pipeline_file::read_definition;
-use super::reviews;
 use watchkeeper_assistant::reviews::verdict_name;
 use watchkeeper_assistant::wording::counted;
 
@@ -43,7 +43,7 @@ async fn clip_of(text: String, client: &RuntimeClient) -> Result<String, Failure
     let Ok(number) = text.parse::<u64>() else {
         return Ok(text);
     };
-    let event = reviews::record(client, EventSeq(number)).await?;
+    let event = record(client, EventSeq(number)).await?;
     let clip = event.clip.map(|clip| clip.id);
     clip.ok_or_else(|| Failure::input(format!("event {number} has no clip")))
 }

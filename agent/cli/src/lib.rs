@@ -33,8 +33,8 @@ mod evidence;
 pub mod exit;
 mod heartbeat;
 mod inspect;
-mod job_schedules;
 mod jobs;
+mod journal_record;
 mod local_cameras;
 mod look_rates;
 mod lookup;
@@ -147,7 +147,6 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
                 Failure::new(Exit::Failed, why)
             })
         }
-        OfflineCommand::Man { dir } => manual::man(dir.as_deref(), out),
         OfflineCommand::Workflow { action } => match action {
             WorkflowAction::Validate { file } => workflow::check(&file, out),
             WorkflowAction::Run {

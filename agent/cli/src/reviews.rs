@@ -5,15 +5,16 @@ use watchkeeper_assistant::reviews::{
     PersonAnswer, best_picture, describe, describe_answers, describe_record, unknown_class,
 };
 use watchkeeper_assistant::session::progress::event_json;
-use watchkeeper_client::{JournalRecord, RuntimeClient};
+use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::Config;
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
-use watchkeeper_contract::event::{Event, Media};
+use watchkeeper_contract::event::Media;
 use watchkeeper_contract::id::EventSeq;
 
 use super::args::{AnswerArgs, ReviewAction, ReviewArgs};
 use super::ask;
 use super::exit::{Exit, Failure};
+use super::journal_record::record;
 use super::output::Output;
 use super::remote::write_file;
 
@@ -93,22 +94,4 @@ async fn picture(client: &RuntimeClient, event: EventSeq) -> Result<Media, Failu
     let record = record(client, event).await?;
     let drawn = best_picture(&record).cloned();
     drawn.ok_or_else(|| Failure::new(Exit::Failed, format!("event {event} has no picture")))
-}
-
-pub(super) async fn record(client: &RuntimeClient, event: EventSeq) -> Result<Event, Failure> {
-    let page = client.events(EventSeq(event.0.saturating_sub(1)), 1).await;
-    let page = match page {
-        Err(error) if error.is_ahead() => Vec::new(),
-        page => page?,
-    };
-    let found = page.into_iter().find_map(|record| match record {
-        JournalRecord::Known(found) if found.seq == event => Some(*found),
-        JournalRecord::Known(_) | JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => {
-            None
-        }
-    });
-    found.ok_or_else(|| {
-        let sentence = format!("there is no event {event}; `watchkeeper events` lists them");
-        Failure::new(Exit::Failed, sentence)
-    })
 }

@@ -5,6 +5,7 @@
 
 mod agent;
 mod archive;
+mod effective;
 mod jobs;
 mod lenient;
 mod lookups;
@@ -110,6 +111,15 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         config,
         skipped,
     }
+}
+
+/// Returns the configuration in the shape of the file; `config` was made of the same layers.
+pub(crate) fn effective(read: &Read, request: &LoadRequest, config: &Config) -> serde_json::Value {
+    let values = Values {
+        read,
+        base: request.base_dir(),
+    };
+    effective::effective(&values, config)
 }
 
 fn declared(values: &Values<'_>) -> Option<DeclaredSections> {

@@ -80,6 +80,14 @@ pub fn load_usable(request: &LoadRequest) -> (Config, Vec<ConfigError>) {
     (checked.config, errors)
 }
 
+/// Returns what holds in the end, in the shape of the file: it loads again, without secrets.
+/// `config` is what [`load`] made of this request.
+#[must_use]
+pub fn effective(request: &LoadRequest, config: &Config) -> serde_json::Value {
+    let merged = layers::merge(request).unwrap_or_else(|_| layers::merge_without_file(request));
+    check::effective(&raw::read(&merged), request, config)
+}
+
 /// Result of checking a configuration without running it. Errors are in the order of the lines;
 /// those of variables and flags come first.
 #[derive(Debug, Default)]
