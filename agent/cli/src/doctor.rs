@@ -41,7 +41,10 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     findings.push(programs::models(config));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));
-    findings.extend(runtime::health(config));
+    // The runtime reports the errors of its file too.
+    let known: Vec<String> = errors.iter().map(|e| format!("runtime: {e}")).collect();
+    let health = runtime::health(config).into_iter();
+    findings.extend(health.filter(|finding| !known.contains(&finding.what)));
     findings.extend(agent(config));
     findings.push(state::space(&config.state_dir));
     findings.extend(sinks(config));

@@ -161,11 +161,11 @@ impl Chat<'_> {
             };
             let (ended, turn) = self.run_job(run, cancelled).await;
             let (outcome, result) = match &ended {
-                Ok(()) => (StepOutcome::Done, "done"),
-                Err(failure) => (StepOutcome::Failed, failure.sentence.as_str()),
+                Ok(()) => (StepOutcome::Done, "done".to_owned()),
+                Err(failure) => (StepOutcome::Failed, failure.to_string().replace('\n', ";")),
             };
             let given = serde_json::from_str(parameters).unwrap_or_default();
-            self.session.record_step(action, &given, outcome, result);
+            self.session.record_step(action, &given, outcome, &result);
             return turn;
         }
         let before = self.session.conversation.shown().cloned();
