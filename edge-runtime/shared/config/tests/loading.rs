@@ -109,7 +109,7 @@ fn misspelt_word_is_reported_with_the_nearest_one() {
         "[runtime.inference]\nbackend = \"auot\"\n[channels.desk]\nkind = \"slak\"\nurl = \"https://h/x\"\n\
          [llm]\nprovider = \"cluade\"\n[agent.auto_approve]\nchat = [\"pause\", \"resmue\"]\n\
          [sources.gate]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"gaet\"\nworkflow = {}\n\
-         rules = [{ name = \"r\", when = { kind = \"appears\" }, notify = [\"dekss\"] }]\n",
+         rules = [{ name = \"r\", when = { kind = \"crosses\", line = \"l\" }, notify = [\"dekss\"] }]\n",
     );
     let report = watchkeeper_config::check(&case.request(), &|_, _| Default::default());
     let nearest = |errors: &[ConfigError]| -> Vec<String> {
@@ -168,7 +168,7 @@ fn only_listed_changes_are_auto_approved() {
             .load()
             .unwrap_err();
         let told = errors[0].to_string();
-        let expected = format!("agent.auto_approve.ask = {value}: {problem}; {words} (");
+        let expected = format!("agent.auto_approve.ask = {value}: {problem}; {words}");
         assert!(told.starts_with(&expected), "{told}");
     }
     let errors = Case::new("[agent.auto_approve]\nmqtt = [\"pause\"]\n")
@@ -946,8 +946,8 @@ fn effective_configuration_has_no_secret_and_loads_again() {
 fn effective_configuration_loads_to_the_same_from_elsewhere() {
     let case = Case::new(
         "[runtime]\ndry_run_roots = [\"clips\"]\n[runtime.inference]\nengine_dir = \"engines\"\n\
-         [sources.gate]\nuri = \"street.mp4\"\nscale = [640, 360]\n\
-         [pipelines.p]\nsource = \"gate\"\nworkflow = \"wf.json\"\nrules = [{ name = \"r\", when = { kind = \"appears\" } }]\n\
+         [sources.gate]\nuri = \"street.mp4\"\nscale = [640, 360]\nstall_s = 5\n\
+         [pipelines.p]\nsource = \"gate\"\nworkflow = \"wf.json\"\nrules = [{ name = \"r\", when = { kind = \"crosses\", line = \"l\" } }]\n\
          [agent.archive]\nmax_bytes = 10000000\ns3_endpoints = [\"https://s3.example.com\"]\ns3_bucket = \"b\"\n\
          s3_prefix = \"p/\"\ns3_access_key = \"k\"\ns3_secret_key_file = \"s3.key\"\n[agent.job_tools]\nfaces = true\n\
          [agent.jobs.weekly]\nplan = \"plan.yaml\"\ncron = \"0 6 * * MON\"\n\
