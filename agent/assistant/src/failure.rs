@@ -5,7 +5,7 @@
 use std::fmt;
 
 use watchkeeper_client::ClientError;
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::{ProblemCode, nearest};
 
 use crate::proposal::pending::PendingError;
 
@@ -114,8 +114,12 @@ impl From<ClientError> for Error {
             });
             let allowed = (!problem.allowed.is_empty())
                 .then(|| format!("allowed: {}", problem.allowed.join(", ")));
+            let known = problem.allowed.iter().map(String::as_str);
+            let value = problem.value.as_deref().unwrap_or_default();
+            let near = nearest(value, known).map(|near| format!("did you mean {near}?"));
             let workflow = problem.workflow_errors.iter().map(ToString::to_string);
-            field.into_iter().chain(allowed).chain(workflow).collect()
+            let details = field.into_iter().chain(allowed).chain(near);
+            details.chain(workflow).collect()
         });
         Self {
             kind,

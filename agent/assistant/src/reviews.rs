@@ -4,10 +4,12 @@ use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, Person, Via,
 };
 use watchkeeper_contract::event::{Event, EventBody, Evidence, Media, MediaKind, Verdict};
+use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::review::{
     NewAssessment, PipelineAnswers, Review, ReviewQueue, RuleAnswers,
 };
 use watchkeeper_engine::rules::calibration;
+use watchkeeper_plain::scene::nearest;
 
 use crate::wording::{counted, local_time};
 
@@ -49,6 +51,22 @@ impl PersonAnswer {
             links: Vec::new(),
         }
     }
+}
+
+/// Returns a note about a class that no model here knows, with the nearest one.
+#[must_use]
+pub fn unknown_class(class: &str, models: &[ModelInfo]) -> Option<String> {
+    let known = || models.iter().flat_map(|m| &m.labels).map(String::as_str);
+    if known().next().is_none() || known().any(|label| label == class) {
+        return None;
+    }
+    let hint = match nearest(&class.to_lowercase(), known()) {
+        Some(label) => {
+            format!("; did you mean {label:?}? Correct the event again to change it")
+        }
+        None => String::new(),
+    };
+    Some(format!("no model here knows the class {class:?}{hint}"))
 }
 
 /// Describes the waiting events, one a line, with pictures, and second opinions or chains.
@@ -280,5 +298,27 @@ mod tests {
             answered(json!({"by": by, "answer": "reject"})),
             "rejected by a person (discard)"
         );
+    }
+
+    #[test]
+    fn class_that_no_model_knows_is_noted_with_the_nearest() {
+        let model = serde_json::from_value(json!({
+            "name": "yolox-nano", "task": "object-detection",
+            "state": {"state": "absent"},
+            "labels": ["car", "truck"],
+        }));
+        let Ok(model) = model else {
+            panic!("{model:?}");
+        };
+        let models = [model];
+        assert_eq!(unknown_class("truck", &models), None);
+        let near = unknown_class("truk", &models);
+        assert!(near.is_some_and(|note| note.contains("did you mean \"truck\"?")));
+        let far = unknown_class("giraffe", &models);
+        assert_eq!(
+            far.as_deref(),
+            Some("no model here knows the class \"giraffe\"")
+        );
+        assert_eq!(unknown_class("truk", &[]), None);
     }
 }

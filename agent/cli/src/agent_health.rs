@@ -22,9 +22,17 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// What the agent answers, and what the configuration expects of it.
 #[derive(Debug)]
 pub(super) struct AgentHealth {
-    answer: Result<Value, String>,
+    answer: Result<Value, Absence>,
     /// Whether a broker or channel is configured. `status` reads no `[mqtt]`, so it may miss one.
     is_needed: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Absence {
+    NotRunning(String),
+    /// It accepts connections and answers nothing useful.
+    Silent(String),
 }
 
 /// The members of the answer that are shown as text.
@@ -113,7 +121,9 @@ impl AgentHealth {
     pub(super) fn to_json(&self) -> Value {
         match &self.answer {
             Ok(health) => health.clone(),
-            Err(why) => json!({"state": "down", "reasons": [why]}),
+            Err(Absence::NotRunning(why) | Absence::Silent(why)) => {
+                json!({"state": "down", "reasons": [why]})
+            }
         }
     }
 
@@ -159,11 +169,15 @@ impl AgentHealth {
                 .into_iter()
                 .map(|reason| (reason, None))
                 .collect(),
-            None if self.is_needed => {
-                let remedy = how_to_start::start(Path::new("/"), AGENT);
+            None => {
+                let root = Path::new("/");
+                let remedy = match &self.answer {
+                    Err(Absence::NotRunning(_)) if !self.is_needed => return Vec::new(),
+                    Err(Absence::NotRunning(_)) => how_to_start::start(root, AGENT),
+                    Err(Absence::Silent(_)) | Ok(_) => how_to_start::restart(root, AGENT),
+                };
                 vec![(self.absence(), Some(remedy))]
             }
-            None => Vec::new(),
         }
     }
 
@@ -178,8 +192,9 @@ impl AgentHealth {
 
     fn absence(&self) -> String {
         let why = match &self.answer {
-            Err(why) => why.as_str(),
-            Ok(_) => "its answer is of another version",
+            Err(Absence::NotRunning(why)) => why,
+            Err(Absence::Silent(why)) => return why.clone(),
+            Ok(_) => return "its answer is of another version".to_owned(),
         };
         match self.is_needed {
             true => format!("not running ({why}); no alert and no message leaves the box"),
@@ -190,9 +205,10 @@ impl AgentHealth {
     }
 }
 
-async fn fetch(socket: &Path) -> Result<Value, String> {
+async fn fetch(socket: &Path) -> Result<Value, Absence> {
     if !socket.exists() {
-        return Err(format!("{} is not there", socket.display()));
+        let why = format!("{} is not there", socket.display());
+        return Err(Absence::NotRunning(why));
     }
     install_provider();
     let fetched = async {
@@ -205,13 +221,19 @@ async fn fetch(socket: &Path) -> Result<Value, String> {
     };
     fetched.await.map_err(|error: reqwest::Error| {
         let socket = socket.display();
-        match error.is_connect() {
-            true => format!("nothing answers at {socket}"),
+        if error.is_connect() {
+            return Absence::NotRunning(format!("nothing answers at {socket}"));
+        }
+        Absence::Silent(match error.is_timeout() {
+            true => format!(
+                "no answer at {socket} within {} s; it hangs, or waits for the runtime",
+                TIMEOUT.as_secs()
+            ),
             false => {
                 let why = watchkeeper_client::error_chain::one_line(&error.without_url());
                 format!("{socket}: {why}")
             }
-        }
+        })
     })
 }
 
@@ -219,7 +241,7 @@ async fn fetch(socket: &Path) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    fn health(answer: Result<Value, String>, is_needed: bool) -> AgentHealth {
+    fn health(answer: Result<Value, Absence>, is_needed: bool) -> AgentHealth {
         AgentHealth { answer, is_needed }
     }
 
@@ -247,9 +269,17 @@ mod tests {
 
     #[test]
     fn absent_agent_is_a_problem_only_where_it_is_needed() {
-        let absent = |needed| health(Err("agent.sock is not there".to_owned()), needed);
+        let why = || Absence::NotRunning("agent.sock is not there".to_owned());
+        let absent = |needed| health(Err(why()), needed);
         assert!(absent(true).lines()[0].contains("no alert and no message leaves the box"));
         assert_eq!(absent(true).problems().len(), 1);
         assert!(absent(false).problems().is_empty());
+    }
+
+    #[test]
+    fn silent_agent_is_a_problem_and_not_called_absent() {
+        let silent = health(Err(Absence::Silent("no answer".to_owned())), false);
+        assert_eq!(silent.lines(), ["agent: no answer"]);
+        assert_eq!(silent.problems().len(), 1);
     }
 }

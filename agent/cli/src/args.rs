@@ -225,12 +225,6 @@ pub enum OfflineCommand {
         /// Shell that reads the script.
         shell: clap_complete::Shell,
     },
-    /// Write the man pages.
-    Man {
-        /// Folder for all pages [default: print the first page].
-        #[arg(long, value_name = "DIR")]
-        dir: Option<PathBuf>,
-    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -24,6 +24,7 @@ use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
 use watchkeeper_models::model_check::THIS_PROGRAM;
 
 use super::agent_health::AgentHealth;
+use super::event_loop;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 
@@ -40,7 +41,10 @@ pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Resu
     findings.push(programs::models(config));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));
-    findings.extend(runtime::health(config));
+    // The runtime reports the errors of its file too.
+    let known: Vec<String> = errors.iter().map(|e| format!("runtime: {e}")).collect();
+    let health = runtime::health(config).into_iter();
+    findings.extend(health.filter(|finding| !known.contains(&finding.what)));
     findings.extend(agent(config));
     findings.push(state::space(&config.state_dir));
     findings.extend(sinks(config));
@@ -92,10 +96,16 @@ fn configuration(errors: &[ConfigError]) -> Vec<Finding> {
     if errors.is_empty() {
         return vec![Finding::ok("configuration: valid")];
     }
-    let remedy = "edit the file, then run: watchkeeper config check";
+    let remedy = |error: &ConfigError| {
+        let mut quoted = error.problem.split('`');
+        let command = quoted.find(|text| text.starts_with("watchkeeper models pull "));
+        command
+            .unwrap_or("edit the file, then run: watchkeeper config check")
+            .to_owned()
+    };
     errors
         .iter()
-        .map(|error| Finding::problem(format!("configuration: {error}"), remedy))
+        .map(|error| Finding::problem(format!("configuration: {error}"), remedy(error)))
         .collect()
 }
 
@@ -179,13 +189,10 @@ fn agent(config: &Config) -> Vec<Finding> {
         // Nothing runs here.
         return Vec::new();
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let health = match runtime {
+    let health = match event_loop::new() {
         Ok(runtime) => runtime.block_on(AgentHealth::ask(config)),
-        Err(error) => {
-            let what = format!("agent: can't be asked: {error}");
+        Err(failure) => {
+            let what = format!("agent: {}", failure.sentence);
             return vec![Finding::problem(what, "run the command again")];
         }
     };

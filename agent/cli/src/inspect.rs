@@ -5,6 +5,7 @@
 //! - Invariant: files are read, never written; no camera, broker or model is opened.
 
 mod archive;
+mod besides;
 mod chains;
 mod finding;
 mod schedules;
@@ -28,6 +29,7 @@ use watchkeeper_evidence::reference::likeness::Calibration;
 use watchkeeper_models::{MOTION, Zoo};
 
 use super::lookup_check;
+pub(super) use besides::deployed;
 pub(super) use chains::missing_references;
 use finding::{error, shown};
 use watchkeeper_agent::connectors::secrets;
@@ -79,6 +81,9 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     }
     findings.errors.extend(chains::check(config, skipped));
     findings.notes.extend(chains::missing_references(config));
+    findings
+        .notes
+        .extend(besides::unnamed_channels(config, skipped));
     if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
         findings.notes.push(format!(

@@ -21,18 +21,20 @@ mod chain;
 mod chat;
 mod configuration;
 mod coverage;
+mod deployed;
 mod discovery;
 mod doctor;
 mod download;
 mod dry_run;
 mod event_export;
+mod event_loop;
 mod events;
 mod evidence;
 pub mod exit;
 mod heartbeat;
 mod inspect;
-mod job_schedules;
 mod jobs;
+mod journal_record;
 mod local_cameras;
 mod look_rates;
 mod lookup;
@@ -120,12 +122,8 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         Command::Online(OnlineCommand::Watch(args)) if args.list => watch::list(out),
         Command::Online(command) => {
             let config = configuration_for(&command, &cli.global, out)?;
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .map_err(|e| Failure::new(Exit::Failed, format!("can't start: {e}")))?;
             let is_query = !matches!(command, OnlineCommand::Run(_));
-            let ended = runtime.block_on(online(command, &config, &cli.global, out));
+            let ended = event_loop::new()?.block_on(online(command, &config, &cli.global, out));
             ended.map_err(
                 |failure| match is_query && failure.exit == Exit::NoRuntime {
                     true => failure.with(run::other_sockets()),
@@ -149,7 +147,6 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
                 Failure::new(Exit::Failed, why)
             })
         }
-        OfflineCommand::Man { dir } => manual::man(dir.as_deref(), out),
         OfflineCommand::Workflow { action } => match action {
             WorkflowAction::Validate { file } => workflow::check(&file, out),
             WorkflowAction::Run {
@@ -169,7 +166,10 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         OfflineCommand::Board { watch } => board::run(watch, out),
         OfflineCommand::Doctor => {
             let errors = configuration::all_errors(global);
-            doctor::run(&configuration::read_usable(global), &errors, out)
+            let mut config = configuration::read_usable(global);
+            let deployed = deployed::besides(&config);
+            config.pipelines.extend(deployed.into_iter().flatten());
+            doctor::run(&config, &errors, out)
         }
         OfflineCommand::Trace(args) => trace::run(args, global, out),
         OfflineCommand::Audit(args) => audit::run(args, global, out),

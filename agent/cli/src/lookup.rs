@@ -20,6 +20,7 @@ use watchkeeper_evidence::source::{SourceAnswer, in_unit};
 use super::agent_client::AgentClient;
 use super::args::Global;
 use super::configuration;
+use super::event_loop;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 
@@ -85,10 +86,7 @@ fn ask(config: &LookupConfig, value: &str) -> Result<(SourceAnswer, u64), Failur
     if let Some(error) = errors.first() {
         return Err(Failure::input(sentence(error)));
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(Exit::Failed, format!("can't start: {error}")))?;
+    let runtime = event_loop::new()?;
     let started = std::time::Instant::now();
     let found = runtime.block_on(async {
         match lookups.get(&config.name) {

@@ -57,11 +57,11 @@ pub(super) fn show_status(
     out: &Output,
 ) {
     let state = match health.state {
-        HealthState::Up => "up",
-        HealthState::Degraded => "degraded",
+        HealthState::Up => "",
+        HealthState::Degraded => "degraded, ",
     };
     out.line(format!(
-        "runtime {}: {state} for {}, pid {}, last event {}",
+        "runtime {}: {state}up for {}, pid {}, last event {}",
         health.version,
         duration(health.uptime_s),
         health.pid,
@@ -141,12 +141,16 @@ pub(super) async fn sources(
                 decoder: DecoderChoice::default(),
                 scale: None,
             };
+            let verb = match client.source(&spec.id).await {
+                Ok(_) => "Replaced",
+                Err(_) => "Added",
+            };
             let status = client.put_source(&spec).await?;
             out.both(&status, || match &status.state {
                 SourceState::Idle => {
-                    format!("Added camera {} (idle until a pipeline uses it)", spec.id)
+                    format!("{verb} camera {} (idle until a pipeline uses it)", spec.id)
                 }
-                state => format!("Added camera {} ({})", spec.id, source_state(state)),
+                state => format!("{verb} camera {} ({})", spec.id, source_state(state)),
             });
         }
         SourceAction::Remove { id } => {

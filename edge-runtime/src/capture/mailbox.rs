@@ -56,6 +56,8 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 struct Slot {
     queue: VecDeque<Frame>,
+    /// Frames delivered to it, overwritten ones too.
+    offered: u64,
     arrived: Arc<Condvar>,
 }
 
@@ -113,6 +115,7 @@ impl Hub {
             id,
             Slot {
                 queue: VecDeque::with_capacity(QUEUE_SIZE),
+                offered: 0,
                 arrived: arrived.clone(),
             },
         );
@@ -194,6 +197,7 @@ impl Hub {
                 slot.queue.clear();
             }
             slot.queue.push_back(frame.clone());
+            slot.offered += 1;
             slot.arrived.notify_one();
         }
         overwritten
@@ -288,6 +292,13 @@ impl FrameReceiver {
     #[must_use]
     pub fn drops_late(&self) -> bool {
         self.hub.state.lock().drops_late
+    }
+
+    /// Returns the number of frames delivered to this subscription, overwritten ones too.
+    #[must_use]
+    pub fn offered(&self) -> u64 {
+        let state = self.hub.state.lock();
+        state.slots.get(&self.id).map_or(0, |slot| slot.offered)
     }
 
     /// Returns the next frame, or why there is none; waits at most `timeout`.

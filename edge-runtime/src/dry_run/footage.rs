@@ -197,7 +197,8 @@ fn find_file(roots: &[PathBuf], path: &str) -> Result<PathBuf, String> {
             `runtime.dry_run_roots`"
             .to_owned(),
         roots => format!(
-            "it is not a file below a folder of `runtime.dry_run_roots` ({})",
+            "{} is no file or folder below a folder of `runtime.dry_run_roots` ({})",
+            path.display(),
             roots
                 .iter()
                 .map(|root| root.display().to_string())

@@ -104,7 +104,8 @@ fn every_command_counts_the_same_errors_of_the_configuration() -> anyhow::Result
     let report: Value = serde_json::from_slice(&out.stdout)?;
     let found = ["errors", "warnings"].map(|kind| report[kind].as_array().cloned());
     let found: Vec<Value> = found.into_iter().flatten().flatten().collect();
-    let messages: Vec<&str> = found.iter().filter_map(|e| e["message"].as_str()).collect();
+    let mut messages: Vec<&str> = found.iter().filter_map(|e| e["message"].as_str()).collect();
+    messages.sort_unstable();
     ensure!(messages.len() >= 4, "{report:#}");
     let counted = format!("the configuration has {} errors", messages.len());
     for arguments in [["status"], ["events"]] {
@@ -121,7 +122,8 @@ fn every_command_counts_the_same_errors_of_the_configuration() -> anyhow::Result
         .iter()
         .filter_map(|finding| finding["what"].as_str());
     let about = what.filter_map(|what| what.strip_prefix("configuration: "));
-    let about: Vec<&str> = about.collect();
+    let mut about: Vec<&str> = about.collect();
+    about.sort_unstable();
     ensure!(about == messages, "{about:#?}\n{messages:#?}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The steps of a session on the archive, with rewards. Sans-IO.
+//! The steps of a session on the archive and of `/manual`, with rewards. Sans-IO.
 //!
 //! A reward is a score for who compares trajectories; nothing acts on it.
 
@@ -78,7 +78,7 @@ pub struct StepState {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepAction {
-    pub tool: &'static str,
+    pub tool: String,
     pub params: Map<String, Value>,
 }
 
@@ -98,7 +98,7 @@ impl SessionTrajectory {
     pub fn add(
         &mut self,
         at_ms: i64,
-        tool: &'static str,
+        tool: &str,
         params: &Value,
         outcome: StepOutcome,
         result: &str,
@@ -112,7 +112,7 @@ impl SessionTrajectory {
                 misses: self.misses,
             },
             action: StepAction {
-                tool,
+                tool: tool.to_owned(),
                 params: params.as_object().cloned().unwrap_or_default(),
             },
             result: result.chars().take(MAX_RESULT).collect(),

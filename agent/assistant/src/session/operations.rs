@@ -11,7 +11,7 @@
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_archive::{Query, Retention, Selection, Verb};
 use watchkeeper_jobs::run::Jobs;
 
@@ -24,6 +24,7 @@ use crate::failure::{Error, ErrorKind};
 use crate::operations::operation::Operation;
 use crate::operations::proposed_action::{ProposedAction, ProposedActions, describe_all};
 use crate::operations::recorded_archive::RecordedArchive;
+use crate::operations::trajectory::{SessionTrajectory, StepOutcome};
 use crate::operations::{grammar, manual};
 use crate::permissions::Entrypoint;
 use crate::proposal::conversation::{SessionState, ShownProposal, yes_or_no};
@@ -31,6 +32,8 @@ use crate::wording::{counted, printable};
 
 /// Folder of jobs below the state folder.
 const JOBS_FOLDER: &str = "jobs";
+/// Longest name of a tool in the history, in characters.
+const MAX_TOOL_NAME: usize = 40;
 /// Largest text that a retrieval shows, in bytes.
 const MAX_SHOWN_TEXT: usize = 2_000;
 
@@ -92,7 +95,14 @@ impl Session {
         action: &str,
         parameters: &str,
     ) -> Result<CommandResult, Error> {
-        let operation = manual::parse(action, parameters).map_err(Error::input)?;
+        let operation = match manual::parse(action, parameters) {
+            Ok(operation) => operation,
+            Err(why) => {
+                let given = serde_json::from_str(parameters).unwrap_or_default();
+                self.record_step(action, &given, StepOutcome::Failed, &why);
+                return Err(Error::input(why));
+            }
+        };
         self.trace_event(
             "manual",
             || json!({"action": action, "parameters": operation.parameters()}),
@@ -101,12 +111,23 @@ impl Session {
         Ok(CommandResult::Done)
     }
 
+    /// Adds a step to the history that did not reach the archive: a refusal, or a tool of jobs.
+    pub fn record_step(&self, tool: &str, parameters: &Value, outcome: StepOutcome, result: &str) {
+        let tool: String = tool.chars().take(MAX_TOOL_NAME).collect();
+        let at_ms = Timestamp::now().as_millisecond();
+        self.with_trajectory(|steps| steps.add(at_ms, &tool, parameters, outcome, result));
+    }
+
     /// Runs an operation, or shows it if it needs a yes.
     async fn start_operation(&mut self, operation: Operation) -> Result<(), Error> {
         self.archive()?;
         self.drop_waiting()?;
         if operation.needs_confirmation() {
-            self.refuse_impossible(&operation).await?;
+            if let Err(refusal) = self.refuse_impossible(&operation).await {
+                let (name, given) = (operation.name(), operation.parameters());
+                self.record_step(name, &given, StepOutcome::Failed, &refusal.to_string());
+                return Err(refusal);
+            }
             return self.offer_actions(vec![ProposedAction::Archive { operation }], None);
         }
         self.run_operation(&operation).await
@@ -323,12 +344,9 @@ impl Session {
         listed.is_ok_and(|answer| !answer["collections"][collection].is_null())
     }
 
-    fn with_trajectory<T>(
-        &self,
-        read: impl FnOnce(&crate::operations::trajectory::SessionTrajectory) -> T,
-    ) -> T {
+    fn with_trajectory<T>(&self, read: impl FnOnce(&mut SessionTrajectory) -> T) -> T {
         read(
-            &self
+            &mut self
                 .trajectory
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),

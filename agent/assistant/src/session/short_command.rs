@@ -154,10 +154,17 @@ impl Session {
 
     /// Records the answer of the user about an event.
     async fn answer_review(&self, seq: EventSeq, answer: PersonAnswer) -> Result<(), Error> {
+        let unknown = match &answer.label {
+            Some(class) => reviews::unknown_class(class, &self.deps.client.models().await?),
+            None => None,
+        };
         let request = answer.into_request(Via::Chat);
         let record = self.deps.client.assess(seq, &request).await?;
         let text = format!("Event {seq}: {}.", reviews::describe_record(&record));
         self.deps.out.report(ProgressEvent::Text(&text));
+        if let Some(note) = unknown {
+            self.report_note(&note);
+        }
         Ok(())
     }
 

@@ -16,10 +16,10 @@ pub struct EventArgs {
     /// Print new events as they happen.
     #[arg(long, short)]
     pub follow: bool,
-    /// Print only events after this number [default: the latest --limit events].
+    /// Print only events after this number [default: the latest --limit records].
     #[arg(long, value_name = "NUMBER", value_parser = count::<u64>)]
     pub after: Option<u64>,
-    /// Maximum number of events to print before following.
+    /// Maximum number of records to read before following; an event has several.
     #[arg(long, default_value_t = 50, value_name = "COUNT", value_parser = count::<u32>)]
     pub limit: u32,
 }

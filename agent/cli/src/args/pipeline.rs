@@ -51,8 +51,9 @@ pub struct PipelineTryArgs {
     /// Seconds of video to process, at most 60.
     #[arg(long, default_value_t = 30.0, value_parser = positive, value_name = "SECONDS")]
     pub seconds: f64,
-    /// Process this clip of an event of the camera instead of its next seconds.
-    #[arg(long, value_name = "ID")]
+    /// Process the clip of this event, or with this media ID, instead of the next seconds of the
+    /// camera.
+    #[arg(long, value_name = "EVENT")]
     pub clip: Option<String>,
     /// Process this video file, picture or folder of pictures instead; it must lie below a folder
     /// of `runtime.dry_run_roots`.

@@ -10,6 +10,7 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_config::Config;
 
 use super::lines::{AlertPrinter, Lines};
+use crate::event_loop;
 use crate::events::{self, Clock};
 use crate::output::Output;
 
@@ -24,11 +25,8 @@ pub(super) fn start(config: &Config, wants: bool, lines: &mut Lines, out: &Outpu
     let started = std::thread::Builder::new()
         .name("alerts".to_owned())
         .spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build();
             // A connection belongs to one event loop.
-            let (runtime, client) = match (runtime, RuntimeClient::new(&socket)) {
+            let (runtime, client) = match (event_loop::new(), RuntimeClient::new(&socket)) {
                 (Ok(runtime), Ok(client)) => (runtime, client),
                 (Err(error), _) => return alerts_out.note(no_alerts(&error)),
                 (_, Err(error)) => return alerts_out.note(no_alerts(&error)),

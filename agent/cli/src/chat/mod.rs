@@ -24,6 +24,7 @@ use super::state_folder::state_folder;
 use super::user_llm::session_deps;
 use lines::{Line, Lines};
 use watchkeeper_assistant::failure;
+use watchkeeper_assistant::operations::trajectory::StepOutcome;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::agent_command::AgentCommand;
 use watchkeeper_assistant::proposal::chat_command::{self, ChatCommand};
@@ -154,11 +155,18 @@ impl Chat<'_> {
         if let Some(ChatCommand::Agents(AgentCommand::Manual { action, parameters })) = &command
             && jobs::is_tool(action)
         {
-            let (action, parameters) = (action.clone(), parameters.clone());
+            let (tool, given) = (action.clone(), parameters.clone());
             let run = move |config: &Config, flag: &AtomicBool, out: &Output| {
-                jobs::run_tool(&action, &parameters, config, flag, out)
+                jobs::run_tool(&tool, &given, config, flag, out)
             };
-            return self.run_job(run, cancelled).await;
+            let (ended, turn) = self.run_job(run, cancelled).await;
+            let (outcome, result) = match &ended {
+                Ok(()) => (StepOutcome::Done, "done".to_owned()),
+                Err(failure) => (StepOutcome::Failed, failure.to_string().replace('\n', ";")),
+            };
+            let given = serde_json::from_str(parameters).unwrap_or_default();
+            self.session.record_step(action, &given, outcome, &result);
+            return turn;
         }
         let before = self.session.conversation.shown().cloned();
         let mut cancelled = pin!(cancelled);
@@ -195,15 +203,15 @@ impl Chat<'_> {
         let run = move |config: &Config, flag: &AtomicBool, out: &Output| {
             jobs::answer_in_chat(&line, config, flag, out)
         };
-        self.run_job(run, cancelled).await
+        self.run_job(run, cancelled).await.1
     }
 
-    /// Runs a job on a thread that may block, until it ends or is cancelled.
+    /// Runs a job on a thread that may block, until it ends or is cancelled; prints its failure.
     async fn run_job(
         &self,
         run: impl FnOnce(&Config, &AtomicBool, &Output) -> Result<(), Failure> + Send + 'static,
         cancelled: impl Future<Output = ()>,
-    ) -> Turn {
+    ) -> (Result<(), Failure>, Turn) {
         let flag = Arc::new(AtomicBool::new(false));
         let (config, out, of_job) = (self.config.clone(), self.out.clone(), Arc::clone(&flag));
         let mut job = tokio::task::spawn_blocking(move || run(&config, &of_job, &out));
@@ -214,15 +222,14 @@ impl Chat<'_> {
                 (job.await, Turn::Cancelled)
             }
         };
-        match ended {
-            Ok(Ok(())) => {}
-            Ok(Err(failure)) => self.out.failure(&failure),
-            Err(error) => self.out.failure(&Failure::new(
-                Exit::Failed,
-                format!("the job broke off: {error}"),
-            )),
+        let ended = ended.unwrap_or_else(|error| {
+            let sentence = format!("the job broke off: {error}");
+            Err(Failure::new(Exit::Failed, sentence))
+        });
+        if let Err(failure) = &ended {
+            self.out.failure(failure);
         }
-        turn
+        (ended, turn)
     }
 
     async fn understand(

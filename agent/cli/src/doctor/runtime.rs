@@ -1,11 +1,15 @@
 //! What the running runtime says about its cameras, pipelines and disk.
 
-use watchkeeper_client::RuntimeClient;
+use std::path::Path;
+
 use watchkeeper_client::tls::install_provider;
+use watchkeeper_client::{ClientError, RuntimeClient, how_to_start};
 use watchkeeper_config::Config;
 use watchkeeper_contract::pipeline::{PipelineStatus, RateLimit};
 
 use super::finding::Finding;
+use super::programs::RUNTIME;
+use crate::event_loop;
 use crate::look_rates;
 use crate::privacy;
 
@@ -16,19 +20,21 @@ pub(super) fn health(config: &Config) -> Vec<Finding> {
         return Vec::new();
     }
     install_provider();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let asked = runtime.ok().and_then(|runtime| {
-        let client = RuntimeClient::new(&config.runtime_socket).ok()?;
-        let health = runtime.block_on(client.health()).ok()?;
-        let sources = runtime.block_on(client.sources()).unwrap_or_default();
-        let pipelines = runtime.block_on(client.pipelines()).unwrap_or_default();
-        Some((health, sources, pipelines))
-    });
-    let Some((health, sources, pipelines)) = asked else {
+    let client = RuntimeClient::new(&config.runtime_socket);
+    let (Ok(runtime), Ok(client)) = (event_loop::new(), client) else {
         return Vec::new();
     };
+    let health = match runtime.block_on(client.health()) {
+        Ok(health) => health,
+        // The finding of its socket says this.
+        Err(ClientError::Unreachable { .. } | ClientError::Forbidden { .. }) => return Vec::new(),
+        Err(error) => {
+            let remedy = how_to_start::restart(Path::new("/"), RUNTIME);
+            return vec![Finding::problem(error.to_string(), remedy)];
+        }
+    };
+    let sources = runtime.block_on(client.sources()).unwrap_or_default();
+    let pipelines = runtime.block_on(client.pipelines()).unwrap_or_default();
     let masked = sources.into_iter().filter_map(|source| {
         let mask = privacy::describe(&source.privacy?);
         Some(Finding::ok(format!("camera {}: {mask}", source.spec.id)))

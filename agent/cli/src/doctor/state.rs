@@ -87,7 +87,7 @@ pub(super) fn socket(path: &Path) -> Finding {
         );
     }
     match std::os::unix::net::UnixStream::connect(path) {
-        Ok(_) => Finding::ok(format!("socket {shown}: the runtime is listening")),
+        Ok(_) => Finding::ok(format!("socket {shown}: accepts connections")),
         Err(e) => Finding::problem(
             format!("socket {shown}: the runtime does not accept connections: {e}"),
             how_to_start::restart(Path::new("/"), RUNTIME),

@@ -105,12 +105,12 @@ fn error_at_the_top_hides_none_below() {
         ("sources.t.uri", Some(7)),
         ("pipelines.p.source", Some(11)),
         ("pipelines.p.workflow", Some(12)),
-        ("mqtt.ca_file", Some(29)),
         ("pipelines.q.model", Some(17)),
         ("pipelines.r.rules[0].when.line", Some(24)),
+        ("mqtt.ca_file", Some(29)),
     ];
     assert_eq!(places(&report.warnings), expected);
-    let rule = report.warnings.last().unwrap().to_string();
+    let rule = report.warnings[4].to_string();
     assert!(
         rule.contains("did you mean road?") && rule.ends_with(":24)"),
         "{rule}"
@@ -197,18 +197,18 @@ fn missing_tls_files_are_errors_with_key_value_and_remedy() {
         "[mqtt]\nhost = \"b\"\ntls = true\nca_file = \"road.json\"\ncert_file = \"none.crt\"\nkey_file = \"none.key\"\n",
     );
     let expected = [
+        ("mqtt.ca_file", Some(4)),
         ("mqtt.cert_file", Some(5)),
         ("mqtt.key_file", Some(6)),
-        ("mqtt.ca_file", Some(4)),
     ];
     assert_eq!(places(&report.warnings), expected);
     let lines: Vec<String> = report.warnings.iter().map(ToString::to_string).collect();
     assert!(
-        lines[0].contains("none.crt: no such file; put it there"),
+        lines[1].contains("none.crt: no such file; put it there"),
         "{lines:?}"
     );
     assert!(
-        lines[2].contains("road.json: the file has no certificate in PEM form"),
+        lines[0].contains("road.json: the file has no certificate in PEM form"),
         "{lines:?}"
     );
 }
@@ -359,8 +359,35 @@ fn missing_secret_and_folder_of_the_archive_are_errors() {
     assert_eq!(
         keys,
         [
-            "agent.archive.s3_secret_key_file",
-            "agent.archive.ingest_roots[0]"
+            "agent.archive.ingest_roots[0]",
+            "agent.archive.s3_secret_key_file"
         ]
+    );
+}
+
+#[test]
+fn channels_that_no_rule_names_are_noted() {
+    let text = "[sources.a]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"a\"\nworkflow = \"road.json\"\n\
+         rules = [{ name = \"r\", when = { kind = \"crosses\", line = \"road\" }, notify = [\"desk\"] }]\n\
+         [channels.desk]\nurl = \"https://h/1\"\n[channels.all]\nurl = \"https://h/2\"\nmin_severity = \"info\"\n\
+         [channels.yard]\nurl = \"https://h/3\"\n";
+    let report = check_text(text);
+    assert_eq!(report.warnings, []);
+    let notes = report.notes.iter().filter(|n| n.starts_with("channels."));
+    let notes: Vec<&String> = notes.collect();
+    assert!(
+        notes.len() == 1 && notes[0].starts_with("channels.yard:"),
+        "{notes:?}"
+    );
+    let config = report.config.unwrap();
+    assert_eq!(deployed(&config, &config.pipelines), [""; 0]);
+    let no_channels = Config {
+        channels: Vec::new(),
+        ..config.clone()
+    };
+    let found = deployed(&no_channels, &config.pipelines);
+    assert!(
+        found.len() == 1 && found[0].contains("add a section [channels.desk]"),
+        "{found:?}"
     );
 }

@@ -11,6 +11,7 @@ use watchkeeper_jobs::run::{Ended, JobEvent, JobFolder, Planned, Provenance, Run
 use watchkeeper_jobs::{absent_folders, check_addresses};
 
 use super::super::args::JobOutput;
+use super::super::event_loop;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::commands::{JobCommands, invalid};
@@ -145,10 +146,7 @@ fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(
     }
     let failed =
         |error: std::io::Error| Failure::new(Exit::Failed, format!("can't start: {error}"));
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
+    let runtime = event_loop::new()?;
     let signals = runtime.block_on(async {
         let interrupt = signal(SignalKind::interrupt())?;
         Ok((interrupt, signal(SignalKind::terminate())?))

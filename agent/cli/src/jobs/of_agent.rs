@@ -17,6 +17,7 @@ use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 
 use super::super::agent_client::unreached;
 use super::super::args::{JobAction, JobOutput, JobPlanArgs};
+use super::super::event_loop;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::commands::JobCommands;
@@ -42,20 +43,15 @@ pub(super) struct AgentJobs {
 impl AgentJobs {
     pub(super) fn new(socket: PathBuf) -> Result<Self, Failure> {
         install_provider();
-        let failed = |why: String| Failure::new(Exit::Failed, format!("can't start: {why}"));
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| failed(error.to_string()))?;
         let client = Client::builder()
             .unix_socket(socket.clone())
             .read_timeout(SILENCE)
             .build()
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| Failure::new(Exit::Failed, format!("can't start: {error}")))?;
         Ok(Self {
             socket,
             client,
-            runtime,
+            runtime: event_loop::new()?,
         })
     }
 

@@ -9,6 +9,7 @@ use watchkeeper_assistant::jobs::{
 use watchkeeper_jobs::plan::CheckedPlan;
 use watchkeeper_jobs::run::JobFolder;
 
+use super::super::event_loop;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::super::user_llm;
@@ -85,8 +86,6 @@ fn show(event: PlanningEvent<'_>, out: &Output) {
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    Ok(runtime.map_err(|error| error.to_string())?.block_on(work))
+    let runtime = event_loop::new().map_err(|failure| failure.sentence)?;
+    Ok(runtime.block_on(work))
 }

@@ -56,7 +56,7 @@ const HEAD: &str = "# The command `watchkeeper`
 <!-- Generated from agent/cli; UPDATE_DOCS=1 cargo nextest run -p watchkeeper-cli document rewrites it. -->
 
 Results go to standard output, notes and errors to standard error. `watchkeeper completions
-bash|zsh|fish` prints a completion script, `watchkeeper man --dir DIR` writes the man pages.
+bash|zsh|fish` prints a completion script.
 
 ## Exit codes
 

@@ -5,6 +5,7 @@
 
 mod agent;
 mod archive;
+mod effective;
 mod jobs;
 mod lenient;
 mod lookups;
@@ -70,7 +71,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let llm = agent::llm(&values, &mut errors);
     let sinks = outside::sinks(&values, &mut errors);
     let channels = outside::channels(&values, &mut errors);
-    outside::unknown_channels(&values, &channels, &mut warnings);
+    outside::unknown_channels(&values, &mut warnings);
     let agent_api = agent::api(&values, &mut errors);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
@@ -110,6 +111,15 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         config,
         skipped,
     }
+}
+
+/// Returns the configuration in the shape of the file; `config` was made of the same layers.
+pub(crate) fn effective(read: &Read, request: &LoadRequest, config: &Config) -> serde_json::Value {
+    let values = Values {
+        read,
+        base: request.base_dir(),
+    };
+    effective::effective(&values, config)
 }
 
 fn declared(values: &Values<'_>) -> Option<DeclaredSections> {

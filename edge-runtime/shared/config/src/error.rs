@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use watchkeeper_contract::problem::nearest;
+
 /// Where a value was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -26,6 +28,9 @@ impl fmt::Display for Origin {
         }
     }
 }
+
+/// Problem of a key that is not declared.
+pub(crate) const UNKNOWN_KEY: &str = "unknown key";
 
 /// An error in a configuration.
 ///
@@ -71,10 +76,21 @@ impl ConfigError {
         self
     }
 
-    /// Adds what would be accepted.
+    /// Adds what would be accepted, and the word of it that is nearest to the one that was found.
     #[must_use]
     pub fn allowed(mut self, allowed: impl Into<String>) -> Self {
-        self.allowed = Some(allowed.into());
+        let allowed = allowed.into();
+        let words = allowed.trim_start_matches("a list of ").split(", ");
+        let known: Vec<&str> = words.filter(|word| !word.contains(' ')).collect();
+        let found = match (&self.found, self.problem.as_str()) {
+            (Some(found), _) => found.as_str(),
+            (None, UNKNOWN_KEY) => self.key.rsplit('.').next().unwrap_or_default(),
+            (None, _) => "",
+        };
+        let mut wrong = found.split(['[', ']', '"', ',']);
+        let wrong = wrong.find(|word| !word.is_empty() && !known.contains(word));
+        self.nearest = wrong.and_then(|word| nearest(word, known).map(str::to_owned));
+        self.allowed = Some(allowed);
         self
     }
 }

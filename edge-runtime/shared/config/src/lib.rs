@@ -51,8 +51,9 @@ pub use sinks::{HostRule, SecretSource, SinksConfig};
 /// Reads every layer and checks the result.
 ///
 /// # Errors
-/// Everything that is wrong outside `[sources]` and `[pipelines]`, in the order of the keys. Errors
-/// inside those two are in [`Config::warnings`], and the entry is left out.
+/// Everything that is wrong outside `[sources]` and `[pipelines]`: variables and flags, then the
+/// file by its lines. Errors inside those two are in [`Config::warnings`], and the entry is left
+/// out.
 pub fn load(request: &LoadRequest) -> Result<Config, Vec<ConfigError>> {
     let report = report(request, &|_, _| Findings::default());
     match report.config {
@@ -79,7 +80,16 @@ pub fn load_usable(request: &LoadRequest) -> (Config, Vec<ConfigError>) {
     (checked.config, errors)
 }
 
-/// Result of checking a configuration without running it.
+/// Returns what holds in the end, in the shape of the file: it loads again, without secrets.
+/// `config` is what [`load`] made of this request.
+#[must_use]
+pub fn effective(request: &LoadRequest, config: &Config) -> serde_json::Value {
+    let merged = layers::merge(request).unwrap_or_else(|_| layers::merge_without_file(request));
+    check::effective(&raw::read(&merged), request, config)
+}
+
+/// Result of checking a configuration without running it. Errors are in the order of the lines;
+/// those of variables and flags come first.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Errors that keep the daemons from starting.
@@ -151,6 +161,8 @@ fn report(request: &LoadRequest, inspector: Inspector<'_>) -> Report {
     for error in errors.chain(&mut config.warnings) {
         place(error, merged.file.as_ref());
     }
+    report.errors.sort_by_key(|error| error.line);
+    report.warnings.sort_by_key(|warning| warning.line);
     report.config = report.errors.is_empty().then_some(config);
     report
 }

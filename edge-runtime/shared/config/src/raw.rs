@@ -6,9 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use figment::value::{Dict, Value};
-use watchkeeper_contract::problem::nearest;
 
-use crate::error::{ConfigError, Origin};
+use crate::error::{ConfigError, Origin, UNKNOWN_KEY};
 use crate::keys::{self, Kind};
 use crate::layers::Merged;
 
@@ -80,10 +79,8 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
             (None, value) => {
                 // A whole unknown section takes its place from one of its values.
                 let origin = deepest_origin(merged, value);
-                let mut error = ConfigError::new(full, "unknown key", origin);
-                error.allowed = Some(allowed.join(", "));
-                error.nearest = nearest(name, allowed.iter().copied()).map(str::to_owned);
-                read.errors.push(error);
+                let error = ConfigError::new(full, UNKNOWN_KEY, origin);
+                read.errors.push(error.allowed(allowed.join(", ")));
             }
         }
         path.pop();

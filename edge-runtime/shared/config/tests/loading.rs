@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use secrecy::ExposeSecret;
 use watchkeeper_config::{
     AuditConfig, BrokerLayers, ChannelKind, Config, ConfigError, Findings, LoadRequest, LookedAt,
-    Origin, SecretSource, load,
+    Origin, SecretSource, effective, load,
 };
 use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_contract::rule::Severity;
@@ -95,12 +95,31 @@ fn every_error_is_reported_with_key_value_and_place() {
     let file = case.file().display().to_string();
     let expected = [
         "mqtt.port = 99999: is not allowed; allowed: a whole number from 1 to 65535 (environment variable WATCHKEEPER_MQTT__PORT)".to_owned(),
-        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks, channels; did you mean mqtt? ({file}:6)"),
-        format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort, trt ({file}:5)"),
         format!("runtime.journal_events = 5: is not allowed; allowed: a whole number from 1000 to 100000000 ({file}:2)"),
         format!("runtime.sokket: unknown key; allowed: socket, socket_mode, state_dir, media_bytes, history_bytes, dry_run_roots, journal_events, journal_bytes, recording_bytes, recording_days, crash_loop_limit, inference; did you mean socket? ({file}:3)"),
+        format!("runtime.inference.backend = \"cuda\": is not allowed; allowed: auto, rten, ort, trt ({file}:5)"),
+        format!("mtqq: unknown key; allowed: box, runtime, sources, pipelines, mqtt, agent, models, llm, sinks, channels; did you mean mqtt? ({file}:6)"),
     ];
     assert_eq!(printed, expected);
+}
+
+#[test]
+fn misspelt_word_is_reported_with_the_nearest_one() {
+    let case = Case::new(
+        "[runtime.inference]\nbackend = \"auot\"\n[channels.desk]\nkind = \"slak\"\nurl = \"https://h/x\"\n\
+         [llm]\nprovider = \"cluade\"\n[agent.auto_approve]\nchat = [\"pause\", \"resmue\"]\n\
+         [sources.gate]\nuri = \"demo:\"\n[pipelines.p]\nsource = \"gaet\"\nworkflow = {}\n\
+         rules = [{ name = \"r\", when = { kind = \"crosses\", line = \"l\" }, notify = [\"dekss\"] }]\n",
+    );
+    let report = watchkeeper_config::check(&case.request(), &|_, _| Default::default());
+    let nearest = |errors: &[ConfigError]| -> Vec<String> {
+        errors.iter().filter_map(|e| e.nearest.clone()).collect()
+    };
+    assert_eq!(
+        nearest(&report.errors),
+        ["auto", "slack", "claude", "resume"]
+    );
+    assert_eq!(nearest(&report.warnings), ["gate", "desk"]);
 }
 
 #[test]
@@ -149,7 +168,7 @@ fn only_listed_changes_are_auto_approved() {
             .load()
             .unwrap_err();
         let told = errors[0].to_string();
-        let expected = format!("agent.auto_approve.ask = {value}: {problem}; {words} (");
+        let expected = format!("agent.auto_approve.ask = {value}: {problem}; {words}");
         assert!(told.starts_with(&expected), "{told}");
     }
     let errors = Case::new("[agent.auto_approve]\nmqtt = [\"pause\"]\n")
@@ -889,4 +908,61 @@ keep_last = -1
     }
     assert!(!all.contains("needs a plan or a request"), "{all}");
     assert!(report.notes.concat().contains("checked further"));
+}
+
+#[test]
+fn effective_configuration_has_no_secret_and_loads_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("wk.toml");
+    let text = "[agent.heartbeat]\ninterval_min = 20\n[agent.memory]\nmodel = \"/srv/sentences\"\n[mqtt]\nhost = \"b\"\nusername = \"u\"\npassword = \"hunter2\"\n[sources.gate]\nuri = \"rtsp://me:hunter2@cam/1\"\n[sources.yard]\nuri = \"http://cam/mjpg?user=me&pwd=hunter2\"\n[models]\nmirror = \"https://mirror/?token=hunter2\"\n[sinks]\nhosts = [\"hooks.example.org:8443\"]\nfolders = [\"/srv/out\"]\nsecrets = { A = { value = \"hunter2\" }, B = { file = \"b.txt\" } }\n[channels.office]\nurl_env = \"HOOK\"\nmin_severity = \"warning\"\n[channels.phone]\nkind = \"slack\"\nurl_file = \"/run/hook\"\n[agent.tools]\nremote = [\"read\"]\n[agent.auto_approve]\nchat = [\"pause\"]\n";
+    std::fs::write(&file, text).unwrap();
+    let request = LoadRequest {
+        file: Some(file.clone()),
+        hostname: "h".to_owned(),
+        ..LoadRequest::default()
+    };
+    let shown = toml::to_string_pretty(&effective(&request, &load(&request).unwrap())).unwrap();
+    assert!(!shown.contains("hunter2"), "{shown}");
+    std::fs::write(&file, &shown).unwrap();
+    let again = load(&request).unwrap();
+    assert_eq!(again.sources.len(), 2);
+    assert_eq!(again.warnings, []);
+    assert_eq!(
+        again.agent.heartbeat,
+        Some(std::time::Duration::from_secs(1200))
+    );
+    assert_eq!(again.memory.model, Some("/srv/sentences".into()));
+    assert_eq!(again.sinks.hosts.len(), 1);
+    assert_eq!(again.sinks.secrets.len(), 2);
+    let [office, phone] = again.channels.as_slice() else {
+        panic!("{:?}", again.channels);
+    };
+    assert!(office.min_severity.is_some() && matches!(office.url, SecretSource::Variable(_)));
+    assert_eq!(phone.kind, ChannelKind::Slack);
+    assert_eq!(again.permissions.tools.lists().count(), 1);
+}
+
+#[test]
+fn effective_configuration_loads_to_the_same_from_elsewhere() {
+    let case = Case::new(
+        "[runtime]\ndry_run_roots = [\"clips\"]\n[runtime.inference]\nengine_dir = \"engines\"\n\
+         [sources.gate]\nuri = \"street.mp4\"\nscale = [640, 360]\nstall_s = 5\n\
+         [pipelines.p]\nsource = \"gate\"\nworkflow = \"wf.json\"\nrules = [{ name = \"r\", when = { kind = \"crosses\", line = \"l\" } }]\n\
+         [agent.archive]\nmax_bytes = 10000000\ns3_endpoints = [\"https://s3.example.com\"]\ns3_bucket = \"b\"\n\
+         s3_prefix = \"p/\"\ns3_access_key = \"k\"\ns3_secret_key_file = \"s3.key\"\n[agent.job_tools]\nfaces = true\n\
+         [agent.jobs.weekly]\nplan = \"plan.yaml\"\ncron = \"0 6 * * MON\"\n\
+         [agent.jobs.seen]\nrequest = \"an album\"\non = { camera = \"gate\" }\n\
+         [agent.lookups.members]\nkind = \"http\"\nurl = \"https://h/{value}\"\nanswer = \"/a\"\n\
+         headers = { accept = \"text/plain\", key_file = \"h.key\" }\n\
+         [agent.lookups.plates]\nkind = \"table\"\npath = \"plates.csv\"\nkey = \"plate\"\n\
+         [llm]\nprovider = \"claude\"\n[mqtt]\nhost = \"b\"\ntls = true\n",
+    )
+    .with_file("wf.json", "{}")
+    .with_file("plan.yaml", "");
+    let first = case.load().unwrap();
+    assert_eq!(first.warnings, []);
+    let shown = effective(&case.request(), &first);
+    let elsewhere = Case::new(&toml::to_string(&shown).unwrap());
+    let again = elsewhere.load().unwrap();
+    assert_eq!(format!("{first:#?}"), format!("{again:#?}"));
 }

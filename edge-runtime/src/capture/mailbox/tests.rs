@@ -45,6 +45,9 @@ fn untaken_live_frame_is_overwritten_and_counted() {
     assert_eq!(seq(slow.recv(SOON)), Some(2));
     assert_eq!(seq(quick.recv(SOON)), Some(2));
     assert!(matches!(slow.recv(SOON), Recv::Timeout));
+    let late = hub.subscribe();
+    hub.deliver(&frame(9), Policy::Newest, 0);
+    assert_eq!([slow.offered(), quick.offered(), late.offered()], [3, 3, 1]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use watchkeeper_vision::frame::Frame;
 
 use super::status::DesiredState;
 use super::thread::{FRAME_TIMEOUT, WorkerThread};
+use crate::capture::mailbox::FrameReceiver;
 
 impl WorkerThread {
     /// Whether the next frame is taken. Heat does not interrupt a recording: it would restart.
@@ -38,12 +39,17 @@ impl WorkerThread {
     }
 
     /// Counts a frame, and asks for as many turns at shared networks as the pipeline may look.
-    pub(super) fn count_look(&mut self, frame: &Frame, is_looked_at: bool, drops_late: bool) {
+    pub(super) fn count_look(
+        &mut self,
+        frame: &Frame,
+        is_looked_at: bool,
+        receiver: &FrameReceiver,
+    ) {
         let now = Instant::now();
-        let is_live = !frame.recorded || drops_late;
+        let is_live = !frame.recorded || receiver.drops_late();
         self.shared.is_live.store(is_live, Ordering::Relaxed);
         let mut looks = self.shared.looks.lock();
-        looks.count(frame.id.seq, is_looked_at, now);
+        looks.count(receiver.offered(), is_looked_at, now);
         if is_live {
             let granted = self.shared.grant.lock().max_fps;
             let wanted = looks.wanted_fps(&self.spec, now);

@@ -16,20 +16,21 @@ const LIMITED_BELOW: f64 = 0.9;
 pub(super) struct LookMeter {
     offered: Meter,
     looked: Meter,
-    last_seq: Option<u64>,
+    /// Frames that the subscription had been offered at the last count.
+    last_offered: u64,
 }
 
 impl LookMeter {
-    /// Begins a subscription: frames of the source since the last one were not offered.
+    /// Begins a subscription, which has been offered nothing.
     pub(super) fn begin(&mut self) {
-        self.last_seq = None;
+        self.last_offered = 0;
     }
 
-    /// Counts a frame that the pipeline took, and those that the source had overwritten since.
-    pub(super) fn count(&mut self, seq: u64, is_looked_at: bool, now: Instant) {
-        let newer = self.last_seq.and_then(|last| seq.checked_sub(last));
-        self.last_seq = Some(seq);
-        self.offered.count_many(now, newer.unwrap_or(1));
+    /// Counts a frame that the pipeline took; its subscription has been offered `offered` in all.
+    pub(super) fn count(&mut self, offered: u64, is_looked_at: bool, now: Instant) {
+        let newer = offered.saturating_sub(self.last_offered);
+        self.last_offered = offered;
+        self.offered.count_many(now, newer);
         if is_looked_at {
             self.looked.count(now);
         }
@@ -87,7 +88,11 @@ mod tests {
         let (mut meter, start) = (LookMeter::default(), Instant::now());
         let frames = (0..200_u32).step_by(nth as usize);
         for n in frames {
-            meter.count(u64::from(n), true, start + Duration::from_millis(50) * n);
+            meter.count(
+                u64::from(n + 1),
+                true,
+                start + Duration::from_millis(50) * n,
+            );
         }
         (meter, start + Duration::from_secs(10))
     }

@@ -387,7 +387,7 @@ impl WorkerThread {
             receiver.report_objects(frame.pts);
         }
         let output_began = Instant::now();
-        self.count_look(frame, outcome.processed, receiver.drops_late());
+        self.count_look(frame, outcome.processed, receiver);
         if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture)
             && (grant.may_clip || clips.is_recording())
         {

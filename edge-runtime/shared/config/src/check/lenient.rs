@@ -9,9 +9,8 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_path_to_error::Segment;
-use watchkeeper_contract::problem::nearest;
 
-use crate::error::{ConfigError, Origin};
+use crate::error::{ConfigError, Origin, UNKNOWN_KEY};
 
 /// One error: the path of its value, such as `clip.made_of`, empty for the whole.
 #[derive(Debug)]
@@ -90,18 +89,17 @@ impl Fault {
             Some((found, known))
         };
         let (problem, (found, known)) = if let Some(known) = known("unknown field `") {
-            ("unknown key", known)
+            (UNKNOWN_KEY, known)
         } else if let Some(known) = known("unknown variant `") {
             ("is not allowed", known)
         } else {
             return ConfigError::new(key, self.why, origin);
         };
-        let mut error = ConfigError::new(key, problem, origin).allowed(known.join(", "));
-        error.nearest = nearest(found, known.iter().copied()).map(str::to_owned);
-        if problem == "is not allowed" {
-            error.found = Some(format!("{found:?}"));
+        let mut error = ConfigError::new(key, problem, origin);
+        if problem != UNKNOWN_KEY {
+            error = error.found(format!("{found:?}"));
         }
-        error
+        error.allowed(known.join(", "))
     }
 }
 

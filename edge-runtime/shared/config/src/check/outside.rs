@@ -152,12 +152,8 @@ pub(super) fn channels(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Ve
 
 /// Warns about rules that name an unknown channel, also of pipelines with other errors. The
 /// pipeline runs; only this notification is missing.
-pub(super) fn unknown_channels(
-    values: &Values<'_>,
-    channels: &[ChannelConfig],
-    warnings: &mut Vec<ConfigError>,
-) {
-    let known: Vec<&str> = channels.iter().map(|c| c.id.as_str()).collect();
+pub(super) fn unknown_channels(values: &Values<'_>, warnings: &mut Vec<ConfigError>) {
+    let known: Vec<&str> = values.names("channels").collect();
     for pipeline in values.names("pipelines") {
         let section = values.section(&format!("pipelines.{pipeline}"));
         let rules = section.get("rules").and_then(Value::as_array);
@@ -170,10 +166,10 @@ pub(super) fn unknown_channels(
                 let origin = origin(values.read, &key);
                 let problem = format!("is not a channel; add a section [channels.{channel}]");
                 let error = ConfigError::new(key, problem, origin).found(channel);
-                warnings.push(error.allowed(match known.as_slice() {
-                    [] => "none configured".to_owned(),
-                    known => known.join(", "),
-                }));
+                warnings.push(match known.as_slice() {
+                    [] => error,
+                    known => error.allowed(known.join(", ")),
+                });
             }
         }
     }

@@ -241,16 +241,16 @@ fn retain_good_rules(fields: &mut Map<String, Value>, report: &mut Report<'_>) -
 fn no_source(values: &Values<'_>, source: &str, key: String) -> ConfigError {
     let origin = values.origin(&key);
     let declared: Vec<&str> = values.names("sources").collect();
-    let error = if declared.contains(&source) {
-        let problem = format!("this source is left out because of an error in [sources.{source}]");
-        ConfigError::new(key, problem, origin)
+    let error = |problem: &str| ConfigError::new(key, problem, origin).found(source);
+    if declared.contains(&source) {
+        error(&format!(
+            "this source is left out because of an error in [sources.{source}]"
+        ))
     } else if declared.is_empty() {
-        let problem = format!("no source is declared; write [sources.{source}]");
-        ConfigError::new(key, problem, origin)
+        error(&format!("no source is declared; write [sources.{source}]"))
     } else {
-        ConfigError::new(key, "no such source", origin).allowed(declared.join(", "))
-    };
-    error.found(source)
+        error("no such source").allowed(declared.join(", "))
+    }
 }
 
 #[cfg(test)]
