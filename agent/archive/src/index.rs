@@ -111,6 +111,14 @@ impl Index {
         self.blobs.keys()
     }
 
+    /// Number of stored contents with more bytes.
+    pub(crate) fn larger_than(&self, bytes: u64) -> usize {
+        self.blobs
+            .values()
+            .filter(|blob| blob.bytes > bytes)
+            .count()
+    }
+
     /// Queues all pictures for an embedding, and further ones as they come. Returns the contents
     /// of all entries.
     pub(crate) fn queue_pictures(&mut self) -> BTreeSet<ContentHash> {
