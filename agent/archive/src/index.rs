@@ -40,6 +40,11 @@ impl Slot {
             expires_us: entry.expires.map(|at| at.as_microsecond()),
         }
     }
+
+    /// Whether its time to live has not passed.
+    pub(crate) fn is_there(&self, now_us: i64) -> bool {
+        self.is_protected || self.expires_us.is_none_or(|at| at > now_us)
+    }
 }
 
 /// A content and the number of its entries.
@@ -84,6 +89,11 @@ pub(crate) struct Totals {
 impl Index {
     pub(crate) fn slot(&self, name: &EntryName) -> Option<&Slot> {
         self.slots.get(name)
+    }
+
+    /// All entries, in the order of names.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (&EntryName, &Slot)> {
+        self.slots.iter()
     }
 
     pub(crate) fn blob(&self, hash: &ContentHash) -> Option<BlobUse> {
