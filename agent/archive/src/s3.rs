@@ -3,7 +3,7 @@
 //! - The key of an object is a prefix and the SHA-256 of its content.
 //! - Requests are presigned; an error names the host and the status, never the address.
 //! - Endpoints serve the same bucket and take turns.
-//! - Client and secret are asked for at each request: where one can't be had, or an address is
+//! - Client and secret are asked for at each request: where one is missing, or an address is
 //!   invalid, its endpoints are marked down with the reason, and nothing else fails.
 
 use std::fmt;

@@ -36,7 +36,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Vec<ConfigErr
 }
 
 /// Returns the reference sets that a chain names and the box does not have (yet): what is wrong and
-/// the command that mends it.
+/// the command that corrects it.
 ///
 /// # Errors
 /// A sentence if the sets can't be read.
