@@ -24,7 +24,7 @@ pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
 use crate::found::{Found, scan_entries, settle_files};
 use crate::hash::ContentHash;
-use crate::index::{Index, Slot, Totals};
+use crate::index::{Index, Slot};
 use crate::name::EntryName;
 use crate::on_disk::{self, ENTRIES, ObjectTask};
 
@@ -108,10 +108,6 @@ impl Durable {
 
     pub(crate) fn store(&self) -> &dyn Store {
         &*self.store
-    }
-
-    pub(crate) fn totals(&self) -> Totals {
-        self.index().totals()
     }
 
     #[must_use]

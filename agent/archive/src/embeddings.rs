@@ -10,10 +10,8 @@
 //!   time that the queue is made.
 //! - Not here: models, and when they are asked.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, Op, pages};
@@ -46,16 +44,44 @@ pub struct QueryVector {
     pub vector: Vec<f32>,
 }
 
-/// A record of the store.
-#[derive(Debug, Serialize, Deserialize)]
+/// Begin of a record of the store: JSON on one line. Behind it stand the numbers of the embedding,
+/// a byte each, from -127 to 127; the largest is one of these.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
     model: String,
     pub(crate) digest: String,
-    /// Numbers from -127 to 127 in base64; the largest is one of these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    vector: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
+}
+
+/// Separates a record into its first line and its numbers; `None` for one of another version.
+fn split(record: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = record.iter().position(|byte| *byte == b'\n')?;
+    Some((record.get(..end)?, record.get(end + 1..)?))
+}
+
+fn read(record: &[u8]) -> Option<(Record, &[u8])> {
+    let (head, numbers) = split(record)?;
+    Some((serde_json::from_slice(head).ok()?, numbers))
+}
+
+/// Likeness to a vector, -1 to 1.
+#[derive(Debug)]
+pub(crate) enum Likeness {
+    /// By the embeddings of a model.
+    OfContents(HashMap<ContentHash, f64>),
+    /// To this vector, by those that ingests brought.
+    OfEntries(Vec<f32>),
+}
+
+impl Likeness {
+    /// Returns that of an entry; `None` if it has no embedding of this model.
+    pub(crate) fn of(&self, entry: &Entry) -> Option<f64> {
+        match self {
+            Self::OfContents(known) => known.get(&entry.sha256).copied(),
+            Self::OfEntries(vector) => cosine(vector, &entry.metadata.embedding),
+        }
+    }
 }
 
 /// Counts of embeddings.
@@ -76,29 +102,45 @@ pub struct EmbeddingStats {
 }
 
 impl QueryVector {
-    /// Returns the likeness of an entry, -1 to 1; `None` if it has no embedding of this model.
-    pub(crate) fn likeness_of(
-        &self,
-        entry: &Entry,
-        durable: &Durable,
-    ) -> Result<Option<f64>, ArchiveError> {
-        let Some(digest) = &self.digest else {
-            return Ok(cosine(&self.vector, &entry.metadata.embedding));
+    /// Compares with all embeddings of this model. Only these are read, no entry.
+    pub(crate) fn compare(self, durable: &Durable) -> Result<Likeness, ArchiveError> {
+        let Some(digest) = self.digest else {
+            return Ok(Likeness::OfEntries(self.vector));
         };
-        let found = durable.record(&entry.sha256)?;
-        let found = found.filter(|record| record.digest == *digest);
-        let found = found.and_then(|record| unpack(record.vector.as_deref()?));
-        Ok(found.and_then(|found| cosine(&self.vector, &found)))
+        let mut found = HashMap::new();
+        let own = pack(&self.vector);
+        // Records of one model have the same first line.
+        let (mut last, mut is_same_model) = (Vec::new(), false);
+        for page in pages(durable.store(), EMBEDDINGS, PAGE) {
+            for record in page?.entries {
+                let Some((head, numbers)) = split(&record.value) else {
+                    continue;
+                };
+                if head != last {
+                    let known = read(&record.value);
+                    is_same_model = known.is_some_and(|(known, _)| known.digest == digest);
+                    last = head.to_vec();
+                }
+                if let Some(hash) = ContentHash::from_bytes(&record.key)
+                    && is_same_model
+                    && let Some(likeness) = packed_cosine(&own, numbers)
+                {
+                    found.insert(hash, likeness);
+                }
+            }
+        }
+        Ok(Likeness::OfContents(found))
     }
 
     /// Returns the vector of an entry: that of a model, or else what its ingest brought.
     pub(crate) fn of_entry(entry: &Entry, durable: &Durable) -> Result<Self, ArchiveError> {
-        let record = durable.record(&entry.sha256)?;
+        let stored = durable.store().get(EMBEDDINGS, entry.sha256.bytes())?;
+        let (record, numbers) = stored.as_deref().and_then(read).unzip();
         let refused = record.as_ref().and_then(|record| record.refused.clone());
-        let of_model = record.and_then(|record| {
-            let vector = unpack(record.vector.as_deref()?)?;
-            let digest = Some(record.digest);
-            Some(Self { digest, vector })
+        let of_model = record.zip(numbers.filter(|numbers| !numbers.is_empty()));
+        let of_model = of_model.map(|(record, numbers)| Self {
+            digest: Some(record.digest),
+            vector: unpack(numbers),
         });
         let own = entry.metadata.embedding.clone();
         let own = (!own.is_empty()).then_some(Self {
@@ -121,8 +163,8 @@ impl QueryVector {
 impl Durable {
     pub(crate) fn record(&self, hash: &ContentHash) -> Result<Option<Record>, ArchiveError> {
         let stored = self.store().get(EMBEDDINGS, hash.bytes())?;
-        // One of a newer version counts as absent.
-        Ok(stored.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+        // One of another version counts as absent.
+        Ok(stored.and_then(|bytes| Some(read(&bytes)?.0)))
     }
 
     /// Begins to queue pictures without an embedding of this model; drops those of contents that no
@@ -137,8 +179,8 @@ impl Durable {
                 match hash.filter(|hash| used.contains(hash)) {
                     None => unused.push(record.key),
                     Some(hash) => {
-                        let known = serde_json::from_slice::<Record>(&record.value).ok();
-                        if known.is_some_and(|known| known.digest == digest) {
+                        let known = read(&record.value);
+                        if known.is_some_and(|(known, _)| known.digest == digest) {
                             done.insert(hash);
                         }
                     }
@@ -164,26 +206,28 @@ impl Durable {
         outcome: &EmbeddingOutcome,
     ) -> Result<(), ArchiveError> {
         use EmbeddingOutcome as O;
-        let (vector, refused) = match outcome {
+        let (numbers, refused) = match outcome {
             O::Vector(vector) if vector.len() > MAX_EMBEDDING => {
                 let why = format!("{} numbers are more than {MAX_EMBEDDING}", vector.len());
-                (None, Some(why))
+                (Vec::new(), Some(why))
             }
-            O::Vector(vector) => (Some(pack(vector)), None),
-            O::Refused(why) => (None, Some(why.chars().take(MAX_WHY).collect())),
+            O::Vector(vector) => (pack(vector), None),
+            O::Refused(why) => (Vec::new(), Some(why.chars().take(MAX_WHY).collect())),
         };
         let record = Record {
             model: model.to_owned(),
             digest: digest.to_owned(),
-            vector,
             refused,
         };
+        // Plain data: serde_json can't fail on it.
+        let mut value = serde_json::to_vec(&record).unwrap_or_default();
+        value.push(b'\n');
+        value.extend(numbers);
         let mut batch = Batch::new();
         batch.push(Op::Put {
             keyspace: EMBEDDINGS,
             key: hash.bytes().to_vec(),
-            // Plain data: serde_json can't fail on it.
-            value: serde_json::to_vec(&record).unwrap_or_default(),
+            value,
         });
         // Without a sync: what a crash takes is computed again.
         self.store().write(batch)?;
@@ -192,24 +236,34 @@ impl Durable {
 }
 
 /// Scales the largest number to 127 and rounds: the angle changes by less than a degree.
-fn pack(vector: &[f32]) -> String {
+fn pack(vector: &[f32]) -> Vec<u8> {
     let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
     let scale = if largest > 0.0 { 127.0 / largest } else { 0.0 };
     #[expect(clippy::cast_possible_truncation, reason = "within -127 to 127")]
-    let bytes = vector
-        .iter()
-        .map(|x| ((x * scale).round() as i8).to_le_bytes()[0]);
-    BASE64.encode(bytes.collect::<Vec<u8>>())
+    let packed = vector.iter().map(|x| (x * scale).round() as i8);
+    packed.map(i8::cast_unsigned).collect()
 }
 
-fn unpack(packed: &str) -> Option<Vec<f32>> {
-    let bytes = BASE64.decode(packed).ok()?;
-    Some(
-        bytes
-            .into_iter()
-            .map(|byte| f32::from(i8::from_le_bytes([byte])))
-            .collect(),
-    )
+fn unpack(numbers: &[u8]) -> Vec<f32> {
+    let numbers = numbers.iter().map(|byte| byte.cast_signed());
+    numbers.map(f32::from).collect()
+}
+
+/// Cosine of two packed vectors; `None` as for [`cosine`].
+fn packed_cosine(a: &[u8], b: &[u8]) -> Option<f64> {
+    if a.len() != b.len() {
+        return None;
+    }
+    // MAX_EMBEDDING products of 127 x 127 fit 32 bits.
+    let (mut product, mut squares_a, mut squares_b) = (0, 0, 0);
+    for (a, b) in a.iter().zip(b) {
+        let [a, b] = [a, b].map(|byte| i32::from(byte.cast_signed()));
+        product += a * b;
+        squares_a += a * a;
+        squares_b += b * b;
+    }
+    let scale = (f64::from(squares_a) * f64::from(squares_b)).sqrt();
+    (scale > 0.0).then(|| f64::from(product) / scale)
 }
 
 #[cfg(test)]
@@ -225,8 +279,12 @@ mod tests {
             vector in prop::collection::vec(-1.0_f32..1.0, 2..2048),
         ) {
             prop_assume!(vector.iter().any(|x| x.abs() > 1e-3));
-            let kept = unpack(&pack(&vector)).unwrap();
+            let kept = unpack(&pack(&vector));
             prop_assert!(cosine(&vector, &kept).unwrap() > 0.99985);
+            let turned: Vec<f32> = vector.iter().rev().copied().collect();
+            let packed = packed_cosine(&pack(&vector), &pack(&turned)).unwrap();
+            let expected = cosine(&kept, &unpack(&pack(&turned))).unwrap();
+            prop_assert!((packed - expected).abs() < 1e-9);
         }
 
         #[test]
@@ -234,7 +292,7 @@ mod tests {
             vectors in prop::collection::vec(prop::collection::vec(-1.0_f32..1.0, 64), 3..12),
         ) {
             let of = |one: &[f32], other: &[f32]| cosine(one, other).unwrap_or(0.0);
-            let kept: Vec<_> = vectors.iter().map(|v| unpack(&pack(v)).unwrap()).collect();
+            let kept: Vec<_> = vectors.iter().map(|v| unpack(&pack(v))).collect();
             let (first, rest) = vectors.split_first().unwrap();
             for (a, kept_a) in rest.iter().zip(&kept[1..]) {
                 for (b, kept_b) in rest.iter().zip(&kept[1..]) {

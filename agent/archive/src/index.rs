@@ -40,6 +40,11 @@ impl Slot {
             expires_us: entry.expires.map(|at| at.as_microsecond()),
         }
     }
+
+    /// Whether its time to live has not passed.
+    pub(crate) fn is_there(&self, now_us: i64) -> bool {
+        self.is_protected || self.expires_us.is_none_or(|at| at > now_us)
+    }
 }
 
 /// A content and the number of its entries.
@@ -86,6 +91,11 @@ impl Index {
         self.slots.get(name)
     }
 
+    /// All entries, in the order of names.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (&EntryName, &Slot)> {
+        self.slots.iter()
+    }
+
     pub(crate) fn blob(&self, hash: &ContentHash) -> Option<BlobUse> {
         self.blobs.get(hash).copied()
     }
@@ -109,6 +119,14 @@ impl Index {
     /// All hashes of stored contents.
     pub(crate) fn hashes(&self) -> impl Iterator<Item = &ContentHash> {
         self.blobs.keys()
+    }
+
+    /// Number of stored contents with more bytes.
+    pub(crate) fn larger_than(&self, bytes: u64) -> usize {
+        self.blobs
+            .values()
+            .filter(|blob| blob.bytes > bytes)
+            .count()
     }
 
     /// Queues all pictures for an embedding, and further ones as they come. Returns the contents

@@ -8,7 +8,6 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -21,7 +20,7 @@ use crate::durable::Durable;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::on_disk::{self, OBJECTS, ObjectTask};
-use crate::stats::{TierCounts, TierStats, count};
+use crate::stats::{TierCounts, TierStats};
 use crate::tier::{Tier, TierError};
 
 /// Tasks that are read at a time.
@@ -48,7 +47,6 @@ pub(crate) struct ObjectQueue {
     tier: Arc<dyn Tier>,
     has_tasks: Notify,
     counts: TierCounts,
-    too_large: AtomicU64,
 }
 
 impl ObjectQueue {
@@ -76,7 +74,6 @@ impl ObjectQueue {
             tier,
             has_tasks: Notify::new(),
             counts: TierCounts::default(),
-            too_large: AtomicU64::new(0),
         }
     }
 
@@ -94,9 +91,9 @@ impl ObjectQueue {
         self.counts.stats(self.tier.name(), self.tier.endpoints())
     }
 
-    /// Contents that were too large for the tier since the start.
-    pub(crate) fn too_large(&self) -> u64 {
-        self.too_large.load(Ordering::Relaxed)
+    /// Largest content that the tier takes, in bytes.
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.tier.max_bytes()
     }
 
     /// Does tasks for ever.
@@ -170,14 +167,12 @@ impl ObjectQueue {
             // A guard in the head of the match would still be held where `content` locks.
             let blob = durable.index().blob(&hash);
             match blob {
-                Some(blob) if blob.bytes > max => Ok(Err(())),
-                _ => durable.content(&hash).map(Ok),
+                Some(blob) if blob.bytes > max => Ok(None),
+                _ => durable.content(&hash),
             }
         };
-        match on_blocking_thread(durable, read).await? {
-            Err(()) => count(&self.too_large),
-            Ok(None) => {}
-            Ok(Some(content)) => self.tier.put(&hash, content, Duration::ZERO).await?,
+        if let Some(content) = on_blocking_thread(durable, read).await? {
+            self.tier.put(&hash, content, Duration::ZERO).await?;
         }
         Ok(())
     }

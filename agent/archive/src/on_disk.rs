@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `archive` | `collection/name` | the entry, JSON |
 //! | `archive_objects` | SHA-256, 32 bytes | `+` copy to the object tier, `-` delete there |
-//! | `archive_embeddings` | SHA-256, 32 bytes | the embedding of a picture with its model, JSON |
+//! | `archive_embeddings` | SHA-256, 32 bytes | a line of JSON, then an embedding |
 //! | `archive_state` | `cursor` | number of the last journal record indexed |
 //! | `archive_state` | `complete` | empty; there while the records name every file |
 //! | `archive_state` | `objects` | the place whose object tier has all contents or tasks for them |

@@ -116,6 +116,27 @@ impl Query {
     pub fn needs_model(&self) -> bool {
         self.like_text.is_some() || self.like_picture.is_some()
     }
+
+    /// Returns whether its only condition is the pattern, so that no record decides what matches.
+    pub(crate) fn is_of_names(&self) -> bool {
+        let texts = [
+            &self.class,
+            &self.camera,
+            &self.zone,
+            &self.event,
+            &self.text,
+        ];
+        let is_absent = texts
+            .into_iter()
+            .chain([&self.content_type])
+            .all(Option::is_none);
+        let is_any_time = self.since.is_none() && self.until.is_none();
+        is_absent
+            && is_any_time
+            && self.track.is_none()
+            && self.retention.is_none()
+            && self.labels.is_empty()
+    }
 }
 
 /// A query that was checked, collecting its answer.
@@ -167,11 +188,17 @@ impl PartialEq for Ranked {
 
 impl Eq for Ranked {}
 
+impl Ranked {
+    /// Compares with another rank and name. Of equal ranks the smaller name is the greater.
+    fn order(&self, rank: f64, name: &EntryName) -> Ordering {
+        let order = self.rank.total_cmp(&rank);
+        order.then_with(|| name.cmp(&self.entry.name))
+    }
+}
+
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        let rank = self.rank.total_cmp(&other.rank);
-        // Equal ranks: the smaller name is the greater.
-        rank.then_with(|| other.entry.name.cmp(&self.entry.name))
+        self.order(other.rank, &other.entry.name)
     }
 }
 
@@ -264,24 +291,18 @@ impl<'a> Search<'a> {
     }
 
     /// Takes an entry if it matches and has a rank.
-    pub(crate) fn visit(
-        &mut self,
-        entry: Entry,
-        rank: impl FnOnce(&Entry) -> Result<Option<f64>, ArchiveError>,
-    ) -> Result<(), ArchiveError> {
+    pub(crate) fn visit(&mut self, entry: Entry, rank: impl FnOnce(&Entry) -> Option<f64>) {
         if !self.admits(&entry) {
-            return Ok(());
+            return;
         }
-        let Some(rank) = rank(&entry)? else {
-            return Ok(());
+        let Some(rank) = rank(&entry).filter(|rank| self.is_behind_begin(*rank, &entry.name))
+        else {
+            return;
         };
         let found = Ranked { rank, entry };
-        if self.after.as_ref().is_some_and(|after| found >= *after) {
-            return Ok(());
-        }
         self.matched += 1;
         if self.left_out.as_ref().is_some_and(|best| found < *best) {
-            return Ok(());
+            return;
         }
         self.bytes += found.entry.record_bytes();
         self.best.push(Reverse(found));
@@ -292,7 +313,33 @@ impl<'a> Search<'a> {
             // All entries in `best` are greater than any that was left out before.
             self.left_out = Some(worst);
         }
-        Ok(())
+    }
+
+    /// Counts an entry that matches, behind one that was left out.
+    pub(crate) fn count(&mut self) {
+        self.matched += 1;
+    }
+
+    /// Whether an entry was left out, so that none behind it comes.
+    pub(crate) fn is_full(&self) -> bool {
+        self.left_out.is_some()
+    }
+
+    /// Whether an entry is behind that of [`Query::after`].
+    pub(crate) fn is_behind_begin(&self, rank: f64, name: &EntryName) -> bool {
+        let is_behind = |after: &Ranked| after.order(rank, name) == Ordering::Greater;
+        self.after.as_ref().is_none_or(is_behind)
+    }
+
+    /// Whether the pattern admits a name.
+    pub(crate) fn admits_name(&self, name: &EntryName) -> bool {
+        let options = MatchOptions {
+            case_sensitive: true,
+            require_literal_separator: true,
+            require_literal_leading_dot: false,
+        };
+        let pattern = self.pattern.as_ref();
+        pattern.is_none_or(|pattern| pattern.matches_with(name.as_str(), options))
     }
 
     fn is_over(&self) -> bool {
@@ -303,14 +350,8 @@ impl<'a> Search<'a> {
     fn admits(&self, entry: &Entry) -> bool {
         let query = self.query;
         let known = &entry.metadata;
-        let options = MatchOptions {
-            case_sensitive: true,
-            require_literal_separator: true,
-            require_literal_leading_dot: false,
-        };
-        let pattern = self.pattern.as_ref();
         let moment = entry.moment();
-        pattern.is_none_or(|pattern| pattern.matches_with(entry.name.as_str(), options))
+        self.admits_name(&entry.name)
             && is_same(query.class.as_deref(), known.class.as_deref())
             && is_same(query.camera.as_deref(), known.camera.as_deref())
             && is_same(query.zone.as_deref(), known.zone.as_deref())
@@ -393,10 +434,10 @@ mod tests {
         let query: Query = serde_json::from_value(query).unwrap();
         let rank = |entry: &Entry| {
             let likeness = cosine(&[1.0, 0.0], &entry.metadata.embedding);
-            Ok(match query.like {
+            match query.like {
                 Some(_) => likeness,
                 None => Some(query.order.rank(entry)),
-            })
+            }
         };
         let mut search = Search::new(&query, query.like.is_some()).unwrap();
         let time = |day: u32| format!("2026-11-{day:02}T12:00:00Z");
@@ -417,7 +458,7 @@ mod tests {
                 "codes": ["4006381333931"], "labels": {"order": "A-17"}, "tracks": [7]}),
             ),
         ] {
-            search.visit(found, rank).unwrap();
+            search.visit(found, rank);
         }
         let found = search.finish().entries;
         found.iter().map(|entry| entry.name.to_string()).collect()
@@ -466,8 +507,7 @@ mod tests {
                 search.begin_behind(last.clone(), query.order.rank(last));
             }
             for entry in entries {
-                let rank = |entry: &Entry| Ok(Some(query.order.rank(entry)));
-                search.visit(entry.clone(), rank).unwrap();
+                search.visit(entry.clone(), |entry| Some(query.order.rank(entry)));
             }
             let found = search.finish();
             let bytes: u64 = found.entries.iter().map(Entry::record_bytes).sum();

@@ -3,8 +3,8 @@
 //! - The key of an object is a prefix and the SHA-256 of its content.
 //! - Requests are presigned; an error names the host and the status, never the address.
 //! - Endpoints serve the same bucket and take turns.
-//! - The secret is read for each request: one that can't be read marks the endpoints down until it
-//!   can, and nothing else fails.
+//! - Client and secret are asked for at each request: where one is missing, or an address is
+//!   invalid, its endpoints are marked down with the reason, and nothing else fails.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use reqwest::{Method, Response, StatusCode};
-use rusty_s3::{Bucket, BucketError, Credentials, S3Action as _, UrlStyle};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::timeout;
 use url::Url;
@@ -32,21 +32,10 @@ const MIN_BYTES_PER_S: u64 = 125_000;
 /// Validity of a signature. A store refuses a box whose clock is off by more.
 const SIGNATURE_VALIDITY: Duration = Duration::from_secs(300);
 
-/// Reads a secret; the error is a sentence.
-#[derive(Clone)]
-pub struct ReadSecret(Arc<dyn Fn() -> Result<SecretString, String> + Send + Sync>);
-
-impl ReadSecret {
-    #[must_use]
-    pub fn new(read: impl Fn() -> Result<SecretString, String> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
-    }
-}
-
-impl fmt::Debug for ReadSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadSecret").finish_non_exhaustive()
-    }
+/// What a request needs beside its address. An error is a sentence.
+pub trait S3Access: fmt::Debug + Send + Sync {
+    fn client(&self) -> BoxFuture<'_, Result<reqwest::Client, String>>;
+    fn secret_key(&self) -> Result<SecretString, String>;
 }
 
 /// Where the object tier is.
@@ -59,40 +48,37 @@ pub struct S3Settings {
     /// Text before the hash in the key of an object, such as `archive/`.
     pub prefix: String,
     pub access_key: SecretString,
-    pub secret_key: ReadSecret,
 }
 
 /// A bucket as a tier.
 #[derive(Debug)]
 pub struct S3Tier {
-    buckets: Vec<Bucket>,
+    settings: S3Settings,
     names: Vec<String>,
     endpoints: Mutex<Endpoints>,
-    prefix: String,
-    access_key: SecretString,
-    secret_key: ReadSecret,
-    client: reqwest::Client,
+    access: Arc<dyn S3Access>,
 }
 
 impl S3Tier {
     /// Makes the tier. Nothing is connected yet.
-    ///
-    /// # Errors
-    /// If an address or the name of the bucket is invalid.
-    pub fn new(settings: S3Settings, client: reqwest::Client) -> Result<Self, BucketError> {
-        let bucket = |endpoint: &Url| {
-            let (name, region) = (settings.bucket.clone(), settings.region.clone());
-            Bucket::new(endpoint.clone(), UrlStyle::Path, name, region)
-        };
-        let buckets: Result<Vec<_>, _> = settings.endpoints.iter().map(bucket).collect();
-        Ok(Self {
-            buckets: buckets?,
+    #[must_use]
+    pub fn new(settings: S3Settings, access: Arc<dyn S3Access>) -> Self {
+        Self {
             names: settings.endpoints.iter().map(host_of).collect(),
             endpoints: Mutex::new(Endpoints::new(settings.endpoints.len())),
-            prefix: settings.prefix,
-            access_key: settings.access_key,
-            secret_key: settings.secret_key,
-            client,
+            settings,
+            access,
+        }
+    }
+
+    fn bucket(&self, endpoint: &Url) -> Result<Bucket, String> {
+        let (name, region) = (self.settings.bucket.clone(), self.settings.region.clone());
+        let bucket = Bucket::new(endpoint.clone(), UrlStyle::Path, name, region);
+        bucket.map_err(|error| {
+            format!(
+                "s3_bucket {}: {error}; check the name and s3_endpoints",
+                self.settings.bucket
+            )
         })
     }
 
@@ -102,25 +88,34 @@ impl S3Tier {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sign(&self, bucket: &Bucket, method: &Method, hash: &ContentHash) -> Result<Url, String> {
-        let secret = (self.secret_key.0)()?;
-        let access = self.access_key.expose_secret();
+    fn sign(&self, endpoint: &Url, method: &Method, hash: &ContentHash) -> Result<Url, String> {
+        let bucket = self.bucket(endpoint)?;
+        let secret = self.access.secret_key()?;
+        let access = self.settings.access_key.expose_secret();
         let credentials = Credentials::new(access, secret.expose_secret());
-        let key = format!("{}{hash}", self.prefix);
+        let credentials = Some(&credentials);
+        let key = format!("{}{hash}", self.settings.prefix);
         Ok(match *method {
-            Method::PUT => {
-                let action = bucket.put_object(Some(&credentials), &key);
-                action.sign(SIGNATURE_VALIDITY)
-            }
-            Method::DELETE => {
-                let action = bucket.delete_object(Some(&credentials), &key);
-                action.sign(SIGNATURE_VALIDITY)
-            }
-            _ => {
-                let action = bucket.get_object(Some(&credentials), &key);
-                action.sign(SIGNATURE_VALIDITY)
-            }
+            Method::PUT => bucket
+                .put_object(credentials, &key)
+                .sign(SIGNATURE_VALIDITY),
+            Method::DELETE => bucket
+                .delete_object(credentials, &key)
+                .sign(SIGNATURE_VALIDITY),
+            _ => bucket
+                .get_object(credentials, &key)
+                .sign(SIGNATURE_VALIDITY),
         })
+    }
+
+    async fn prepare(
+        &self,
+        endpoint: &Url,
+        method: &Method,
+        hash: &ContentHash,
+    ) -> Result<RequestBuilder, String> {
+        let client = self.access.client().await?;
+        Ok(client.request(method.clone(), self.sign(endpoint, method, hash)?))
     }
 
     /// Sends a request to the endpoints in turn. Returns the body of a success, `None` for 404.
@@ -138,18 +133,16 @@ impl S3Tier {
             _ => 0,
         };
         for at in candidates {
-            let Some(bucket) = self.buckets.get(at) else {
+            let Some(endpoint) = self.settings.endpoints.get(at) else {
                 continue;
             };
-            let url = match self.sign(bucket, &method, hash) {
-                Ok(url) => url,
+            let request = match self.prepare(endpoint, &method, hash).await {
+                Ok(request) => request.timeout(time_for(carried)),
                 Err(why) => {
                     last = self.mark_down(at, why);
                     continue;
                 }
             };
-            let request = self.client.request(method.clone(), url);
-            let request = request.timeout(time_for(carried));
             let request = match &content {
                 Some(content) => request.body(content.clone()),
                 None => request,
@@ -272,9 +265,13 @@ impl Tier for S3Tier {
     }
 
     fn place(&self) -> String {
-        let mut endpoints: Vec<&str> = self.buckets.iter().map(|b| b.base_url().as_str()).collect();
-        endpoints.sort_unstable();
-        format!("{} {}", endpoints.join(" "), self.prefix)
+        let addresses = self.settings.endpoints.iter().map(|endpoint| {
+            let bucket = self.bucket(endpoint);
+            bucket.map_or_else(|_| endpoint.to_string(), |of| of.base_url().to_string())
+        });
+        let mut addresses: Vec<String> = addresses.collect();
+        addresses.sort_unstable();
+        format!("{} {}", addresses.join(" "), self.settings.prefix)
     }
 
     fn endpoints(&self) -> Vec<EndpointHealth> {

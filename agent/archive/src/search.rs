@@ -1,11 +1,14 @@
 //! Queries on the durable tier. Everything here blocks.
 
+use std::collections::HashMap;
+
 use jiff::{Timestamp, Zoned};
 
 use crate::durable::Durable;
-use crate::embeddings::QueryVector;
+use crate::embeddings::{Likeness, QueryVector};
 use crate::entry::Entry;
 use crate::error::ArchiveError;
+use crate::hash::ContentHash;
 use crate::query::{Matches, Query, Search};
 use crate::verb::Found;
 use crate::words::{self, Vocabulary};
@@ -43,11 +46,12 @@ pub(crate) fn query(
         let sentence = "only the agent can compare with a text or a picture; ask it";
         return Err(ArchiveError::Refused(sentence.to_owned()));
     }
-    let rank = |entry: &Entry| match &near {
-        None => Ok(Some(query.order.rank(entry))),
-        Some(near) => near.likeness_of(entry, durable),
-    };
     let mut search = Search::new(query, near.is_some())?;
+    let likeness = near.map(|near| near.compare(durable)).transpose()?;
+    let rank = |entry: &Entry| match &likeness {
+        None => Some(query.order.rank(entry)),
+        Some(likeness) => likeness.of(entry),
+    };
     let from = search.first_name().cloned();
     if let Some(after) = query.after.as_ref().filter(|_| from.is_none()) {
         let entry = durable.entry(after, now)?;
@@ -55,20 +59,51 @@ pub(crate) fn query(
             let remedy = "that entry has expired or was destroyed meanwhile; begin without after";
             ArchiveError::field("after", after.as_str(), remedy.to_owned())
         })?;
-        let rank = rank(&entry)?.ok_or_else(|| {
+        let rank = rank(&entry).ok_or_else(|| {
             let remedy = "use the name that an answer gives as next".to_owned();
             ArchiveError::field("after", after.as_str(), remedy)
         })?;
         search.begin_behind(entry, rank);
     }
-    let collection = search.collection().map(str::to_owned);
-    let mut failed = None;
-    durable.scan(collection.as_deref(), from.as_ref(), now, |entry| {
-        failed = search.visit(entry, rank).err();
-        failed.is_none()
-    })?;
-    match failed {
-        Some(error) => Err(error),
-        None => Ok(search.finish()),
+    if let Some(Likeness::OfContents(likeness)) = &likeness
+        && query.is_of_names()
+    {
+        visit_alike(durable, likeness, &mut search, now)?;
+        return Ok(search.finish());
     }
+    let collection = search.collection().map(str::to_owned);
+    durable.scan(collection.as_deref(), from.as_ref(), now, |entry| {
+        search.visit(entry, rank);
+        true
+    })?;
+    Ok(search.finish())
+}
+
+/// Visits entries in the order of their likeness. Only records of the answer are read.
+fn visit_alike(
+    durable: &Durable,
+    likeness: &HashMap<ContentHash, f64>,
+    search: &mut Search<'_>,
+    now: Timestamp,
+) -> Result<(), ArchiveError> {
+    let mut ranked = Vec::new();
+    for (name, slot) in durable.index().slots() {
+        if let Some(rank) = likeness.get(&slot.hash)
+            && slot.is_there(now.as_microsecond())
+            && search.admits_name(name)
+            && search.is_behind_begin(*rank, name)
+        {
+            ranked.push((*rank, name.clone()));
+        }
+    }
+    // Stable: of equals the smallest name stays first.
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    for (rank, name) in ranked {
+        if search.is_full() {
+            search.count();
+        } else if let Some(entry) = durable.entry(&name, now)? {
+            search.visit(entry, |_| Some(rank));
+        }
+    }
+    Ok(())
 }

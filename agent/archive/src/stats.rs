@@ -80,7 +80,7 @@ pub struct Stats {
     pub cache_evictions: u64,
     /// Copies and deletions that the object tier has still to do.
     pub objects_waiting: u64,
-    /// Contents too large for the object tier.
+    /// Contents too large for the object tier, of more than 64 MiB: they have no copy there.
     pub objects_too_large: u64,
     /// Absent while the archive makes no embeddings.
     #[serde(skip_serializing_if = "Option::is_none")]

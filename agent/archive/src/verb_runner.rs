@@ -16,16 +16,15 @@ impl Archive {
     /// # Errors
     /// If the store can't be read.
     pub async fn stats(&self) -> Result<Stats, ArchiveError> {
-        let read = |durable: &Durable| {
+        let max_object = self.objects().map_or(u64::MAX, ObjectQueue::max_bytes);
+        let read = move |durable: &Durable| {
             let waiting = count_waiting(durable.store())?;
-            Ok((
-                durable.totals(),
-                durable.index().collections(),
-                waiting,
-                durable.limits(),
-            ))
+            let index = durable.index();
+            let too_large = index.larger_than(max_object);
+            Ok((index.totals(), index.collections(), waiting, too_large))
         };
-        let (totals, collections, objects_waiting, limits) = self.blocking(read).await?;
+        let (totals, collections, objects_waiting, too_large) = self.blocking(read).await?;
+        let limits = self.durable().limits();
         let memory = self.copies().memory();
         let max_cached_bytes = memory.total_bytes();
         let (cached_contents, cached_bytes, cache_evictions) = {
@@ -50,7 +49,7 @@ impl Archive {
             max_cached_bytes,
             cache_evictions,
             objects_waiting,
-            objects_too_large: self.objects().map_or(0, ObjectQueue::too_large),
+            objects_too_large: too_large as u64,
             embeddings: None,
             collections,
             tiers,

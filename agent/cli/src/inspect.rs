@@ -80,10 +80,17 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
     findings.errors.extend(chains::check(config, skipped));
-    findings.notes.extend(chains::missing_references(config));
     findings
         .notes
         .extend(besides::unnamed_channels(config, skipped));
+    match chains::missing_references(config) {
+        Ok(missing) => {
+            let missing = missing.into_iter();
+            let notes = missing.map(|(what, command)| format!("{what}; run: {command}"));
+            findings.notes.extend(notes);
+        }
+        Err(unread) => findings.notes.push(unread),
+    }
     if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
         findings.notes.push(format!(

@@ -11,7 +11,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
+use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
@@ -310,8 +310,7 @@ fn is_template_name(name: &str) -> bool {
 
 /// SHA-256 of all that a plan can say with these tools, in hexadecimal.
 fn hash_tools(tools: &Toolbox) -> String {
-    let hash = Sha256::digest(schema(tools).to_string());
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    Hash::of(schema(tools).to_string().as_bytes()).to_string()
 }
 
 #[cfg(test)]

@@ -143,10 +143,9 @@ mod tests {
     use image::imageops::blur;
 
     use super::*;
-    use crate::measure::scaled;
 
     fn scores(picture: &GrayImage) -> Scores {
-        Scores::of(picture, &scaled(picture))
+        Scores::of(picture, picture)
     }
 
     /// Squares of 16 pixels in two greys.

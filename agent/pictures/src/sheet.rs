@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use image::imageops::{replace, thumbnail};
+use image::imageops::replace;
 use image::{Rgb, RgbImage};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use watchkeeper_vision::draw::palette::Color;
 use watchkeeper_vision::draw::{Canvas, TextBox};
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::jpeg;
+use watchkeeper_vision::shrink;
 
 use crate::measure::upright;
 use crate::picture::{Picture, PictureError};
@@ -58,11 +59,7 @@ pub enum SheetError {
 /// # Errors
 /// If the file can't be read or decoded.
 pub fn small(file: &Path, side: u32) -> Result<RgbImage, PictureError> {
-    let picture = upright(file)?;
-    let (width, height) = picture.dimensions();
-    let longer = width.max(height).max(1);
-    let scaled = |n: u32| (n * side.min(longer) / longer).max(1);
-    Ok(thumbnail(&picture, scaled(width), scaled(height)))
+    Ok(shrink::image_within(&upright(file)?, side).into_owned())
 }
 
 /// Draws a sheet of captioned pictures. One that can't be read is left out. `continues` is asked

@@ -12,10 +12,11 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Zoned;
+use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::s3::{ReadSecret, S3Settings, S3Tier};
+use watchkeeper_archive::s3::{S3Access, S3Settings, S3Tier};
 use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Body, Content, EmbeddingStats, EntryName, Limits, NewEntry,
     Query, QueryVector, Retention, Retrieved, Selection, Settings, Tier, Verb,
@@ -23,7 +24,7 @@ use watchkeeper_archive::{
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_config::{ArchiveConfig, S3Config};
+use watchkeeper_config::{ArchiveConfig, S3Config, SecretSource};
 
 use super::embed::{self, Progress};
 use super::sources::Sources;
@@ -119,6 +120,28 @@ pub struct ArchiveSetup {
     pub credentials: Option<PathBuf>,
 }
 
+/// Access to the bucket with the authorities and the secret of the configuration.
+#[derive(Debug)]
+struct Access {
+    http: HttpClient,
+    secret_key: SecretSource,
+    /// Folder of the service's credentials (systemd).
+    credentials: Option<PathBuf>,
+}
+
+impl S3Access for Access {
+    fn client(&self) -> BoxFuture<'_, Result<reqwest::Client, String>> {
+        let client = self.http.client();
+        client
+            .map(|client| client.cloned().map_err(|fault| fault.why))
+            .boxed()
+    }
+
+    fn secret_key(&self) -> Result<SecretString, String> {
+        secrets::read(SECRET, &self.secret_key, self.credentials.as_deref())
+    }
+}
+
 /// What a protection did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct Protected {
@@ -136,7 +159,6 @@ pub struct ArchiveService(Arc<Inner>);
 struct Inner {
     setup: ArchiveSetup,
     runtime: RuntimeClient,
-    http: HttpClient,
     sources: Sources,
     archive: OnceCell<Archive>,
     ingests: Semaphore,
@@ -150,7 +172,6 @@ impl ArchiveService {
     pub fn new(setup: ArchiveSetup, runtime: RuntimeClient) -> Self {
         let sources = Sources::new(&setup.config, setup.ca_file.clone());
         Self(Arc::new(Inner {
-            http: HttpClient::new(setup.ca_file.clone()),
             sources,
             embedder: Embedder::new(runtime.clone(), setup.config.embedding.clone()),
             progress: Progress::default(),
@@ -179,10 +200,7 @@ impl ArchiveService {
         let config = &self.0.setup.config;
         let memcached = (!config.memcached.is_empty())
             .then(|| Arc::new(MemcachedTier::new(config.memcached.clone())) as Arc<dyn Tier>);
-        let objects = match &config.s3 {
-            Some(s3) => Some(self.object_tier(s3).await?),
-            None => None,
-        };
+        let objects = config.s3.as_ref().map(|s3| self.object_tier(s3));
         let settings = Settings {
             folder: self.0.setup.state_dir.join(FOLDER),
             limits: Limits {
@@ -204,24 +222,21 @@ impl ArchiveService {
         Ok(archive)
     }
 
-    async fn object_tier(&self, s3: &S3Config) -> Result<Arc<dyn Tier>, ArchiveError> {
-        let (source, credentials) = (s3.secret_key.clone(), self.0.setup.credentials.clone());
-        let secret_key =
-            ReadSecret::new(move || secrets::read(SECRET, &source, credentials.as_deref()));
-        let client = self.0.http.client().await;
-        let client = client.map_err(|fault| ArchiveError::Refused(fault.why))?;
+    fn object_tier(&self, s3: &S3Config) -> Arc<dyn Tier> {
+        let setup = &self.0.setup;
+        let access = Access {
+            http: HttpClient::new(setup.ca_file.clone()),
+            secret_key: s3.secret_key.clone(),
+            credentials: setup.credentials.clone(),
+        };
         let settings = S3Settings {
             endpoints: s3.endpoints.clone(),
             bucket: s3.bucket.clone(),
             region: s3.region.clone(),
             prefix: s3.prefix.clone(),
             access_key: s3.access_key.clone().into(),
-            secret_key,
         };
-        let tier = S3Tier::new(settings, client.clone()).map_err(|error| {
-            ArchiveError::Refused(format!("agent.archive.s3_bucket: {error}; check the name"))
-        })?;
-        Ok(Arc::new(tier))
+        Arc::new(S3Tier::new(settings, Arc::new(access)))
     }
 
     /// Runs a verb.

@@ -39,6 +39,8 @@ pub enum PictureFileError {
     /// The file is damaged, or of another format.
     #[error("not a JPEG or PNG picture: {0}")]
     Unreadable(String),
+    #[error("the picture file ends early; copy it again")]
+    Incomplete,
     #[error(
         "a picture of {width}x{height} has a side of more than {MAX_SIDE} pixels; scale it down"
     )]
@@ -105,7 +107,14 @@ impl<'a> PictureFile<'a> {
                 bytes,
             });
         }
-        Ok(Self { decoder, format })
+        let is_complete = match format {
+            ImageFormat::Jpeg => is_complete_jpeg(file),
+            _ => is_complete_png(file),
+        };
+        match is_complete {
+            true => Ok(Self { decoder, format }),
+            false => Err(PictureFileError::Incomplete),
+        }
     }
 
     /// Returns width and height in pixels.
@@ -128,6 +137,51 @@ impl<'a> PictureFile<'a> {
             .map(DynamicImage::into_rgb8)
             .map_err(|error| PictureFileError::Unreadable(error.to_string()))
     }
+}
+
+/// Whether a JPEG has the mark of its end behind its pixels; one in a thumbnail does not count.
+/// Decoders fill what is missing with grey.
+fn is_complete_jpeg(file: &[u8]) -> bool {
+    const END: u8 = 0xd9;
+    // Marks without a length: stuffed bytes, TEM, restarts, the begin.
+    let is_bare = |mark: u8| matches!(mark, 0x00 | 0x01 | 0xd0..=0xd8);
+    // The usual end, without a look at the rest: pixels don't hold this mark.
+    if file.ends_with(&[0xff, END]) {
+        return true;
+    }
+    let mut rest = file;
+    let is_mark = |two: &[u8]| matches!(two, [0xff, mark] if *mark != 0xff);
+    while let Some(at) = rest.windows(2).position(is_mark) {
+        let mark = rest.get(at + 1).copied();
+        rest = rest.get(at + 2..).unwrap_or_default();
+        match mark {
+            Some(END) => return true,
+            Some(mark) if is_bare(mark) => {}
+            _ => {
+                let Some(&[high, low]) = rest.first_chunk::<2>() else {
+                    return false;
+                };
+                let length = usize::from(u16::from_be_bytes([high, low]));
+                rest = rest.get(length..).unwrap_or_default();
+            }
+        }
+    }
+    false
+}
+
+/// Whether a PNG has its last chunk.
+fn is_complete_png(file: &[u8]) -> bool {
+    const SIGNATURE: usize = 8;
+    let mut rest = file.get(SIGNATURE..).unwrap_or_default();
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        // Type and checksum come beside the data.
+        let length = u32::from_be_bytes(*length) as usize + 8;
+        if after.starts_with(b"IEND") {
+            return after.len() >= length;
+        }
+        rest = after.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 /// Opens the decoder with a limit on what it allocates beside the pixels.
@@ -201,7 +255,7 @@ mod tests {
         file
     }
 
-    /// A PNG without pixel data whose header claims this size and colour type.
+    /// A PNG with empty pixel data whose header claims this size and colour type.
     fn claiming(width: u32, height: u32, depth: u8, color: u8) -> Vec<u8> {
         let mut header = b"IHDR".to_vec();
         header.extend(width.to_be_bytes());
@@ -210,6 +264,7 @@ mod tests {
         let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
         append(&mut file, &header);
         append(&mut file, b"IDAT");
+        append(&mut file, b"IEND");
         file
     }
 
@@ -241,11 +296,11 @@ mod tests {
     #[test]
     fn large_texts_are_refused() {
         let mut file = claiming(1, 1, 8, 2);
-        let idat = file.split_off(file.len() - 12);
+        let rest = file.split_off(file.len() - 24);
         let mut text = b"tEXtComment\0".to_vec();
         text.resize(usize::try_from(MAX_METADATA_BYTES).unwrap() + 5, b'x');
         append(&mut file, &text);
-        file.extend(idat);
+        file.extend(rest);
         assert_eq!(decode(&file), Err(PictureFileError::TooMuchMetadata));
     }
 
@@ -268,6 +323,33 @@ mod tests {
             assert!(refused.contains("scale it down"), "{refused}");
         }
         assert_eq!(open(&claiming(8_000, 6_250, 8, RGB)), Ok((8_000, 6_250)));
+    }
+
+    #[test]
+    fn file_that_ends_early_is_refused_wherever_it_is_cut() {
+        let picture = RgbImage::from_fn(64, 48, |x, y| {
+            let shade = |n: u32| u8::try_from(n % 256).unwrap_or_default();
+            image::Rgb([shade(x * y), shade(x * 5), shade(y * 7)])
+        });
+        let jpeg = crate::jpeg::encode(&picture, 90).unwrap();
+        let mut png = Cursor::new(Vec::new());
+        picture.write_to(&mut png, ImageFormat::Png).unwrap();
+        for whole in [jpeg.clone(), png.into_inner()] {
+            decode(&whole).unwrap();
+            for cut in [1, 2, 3, 13, 50, whole.len() / 2] {
+                assert!(decode(&whole[..whole.len() - cut]).is_err(), "{cut}");
+                assert!(decode_grey(&whole[..whole.len() - cut]).is_err(), "{cut}");
+            }
+            let half = PictureFile::open(&whole[..whole.len() / 2]).unwrap_err();
+            assert_eq!(half, PictureFileError::Incomplete);
+            // What follows the end, such as a film, does not count.
+            decode(&[&whole[..], b"film"].concat()).unwrap();
+        }
+        // An end within a segment does not count either.
+        let thumbnail = [0xff, 0xec, 0, 6, 0xff, 0xd9, 0, 0];
+        let with_thumbnail = [&jpeg[..2], &thumbnail, &jpeg[2..]].concat();
+        decode(&with_thumbnail).unwrap();
+        decode(&with_thumbnail[..with_thumbnail.len() - 2]).unwrap_err();
     }
 
     #[test]

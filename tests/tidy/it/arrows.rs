@@ -138,7 +138,7 @@ const LIBRARIES: [(&str, &[&str]); 15] = [
     ("async-memcached", &["archive"]),
     ("rusty-s3", &["agent", "archive"]),
     ("redb", &["store"]),
-    ("rusqlite", &["evidence"]),
+    ("rusqlite", &["archive", "evidence"]),
     ("figment", &["config"]),
 ];
 

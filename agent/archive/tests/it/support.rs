@@ -7,11 +7,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use s3s::auth::SimpleAuth;
 use s3s::service::S3ServiceBuilder;
 use s3s_fs::FileSystem;
+use secrecy::SecretString;
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::s3::{ReadSecret, S3Settings, S3Tier};
+use watchkeeper_archive::s3::{S3Access, S3Settings, S3Tier};
 use watchkeeper_archive::{Archive, EntryName, Limits, NewEntry, Settings, Tier};
 
 pub(crate) const BUCKET: &str = "archive";
@@ -174,11 +177,15 @@ impl S3Server {
     }
 
     pub(crate) fn tier(servers: &[SocketAddr]) -> Arc<dyn Tier> {
-        let secret = ReadSecret::new(|| Ok("secret-of-the-box".into()));
-        Self::tier_with(servers, secret)
+        Self::tier_with(servers, BUCKET, || Ok(()))
     }
 
-    pub(crate) fn tier_with(servers: &[SocketAddr], secret_key: ReadSecret) -> Arc<dyn Tier> {
+    /// A tier whose requests fail as `access` says.
+    pub(crate) fn tier_with(
+        servers: &[SocketAddr],
+        bucket: &str,
+        access: impl Fn() -> Result<(), String> + Send + Sync + 'static,
+    ) -> Arc<dyn Tier> {
         // A second installation in one process fails, and changes nothing.
         rustls::crypto::ring::default_provider()
             .install_default()
@@ -186,14 +193,31 @@ impl S3Server {
         let endpoint = |address: &SocketAddr| format!("http://{address}").parse().unwrap();
         let settings = S3Settings {
             endpoints: servers.iter().map(endpoint).collect(),
-            bucket: BUCKET.to_owned(),
+            bucket: bucket.to_owned(),
             region: "us-east-1".to_owned(),
             prefix: "box/".to_owned(),
             access_key: "box".into(),
-            secret_key,
         };
+        Arc::new(S3Tier::new(settings, Arc::new(Access(access))))
+    }
+}
+
+struct Access<F>(F);
+
+impl<F> std::fmt::Debug for Access<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Access")
+    }
+}
+
+impl<F: Fn() -> Result<(), String> + Send + Sync> S3Access for Access<F> {
+    fn client(&self) -> BoxFuture<'_, Result<reqwest::Client, String>> {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        Arc::new(S3Tier::new(settings, client).unwrap())
+        async move { (self.0)().map(|()| client) }.boxed()
+    }
+
+    fn secret_key(&self) -> Result<SecretString, String> {
+        Ok("secret-of-the-box".into())
     }
 }
 

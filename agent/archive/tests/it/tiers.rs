@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::s3::ReadSecret;
 use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Settings, Tier};
 
 use crate::support::{BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for};
@@ -316,18 +315,17 @@ async fn task_that_fails_delays_no_other_one() {
 }
 
 #[tokio::test]
-async fn unreadable_secret_stops_the_object_tier_only() {
+async fn missing_access_stops_the_object_tier_only() {
     let (folder, bucket) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = S3Server::start(bucket.path());
-    let file = folder.path().join("s3.key");
+    let file = folder.path().join("ca.pem");
     let wanted = file.clone();
-    let secret = ReadSecret::new(move || {
-        let text = std::fs::read_to_string(&wanted);
-        let text = text.map_err(|error| format!("s3_secret_key_file: {error}"))?;
-        Ok(text.into())
-    });
+    let access = move || {
+        let read = std::fs::read_to_string(&wanted).map(drop);
+        read.map_err(|error| format!("sinks.ca_file: {error}"))
+    };
     let mut settings = settings(&folder.path().join("archive"));
-    settings.objects = Some(S3Server::tier_with(&[server.address], secret));
+    settings.objects = Some(S3Server::tier_with(&[server.address], BUCKET, access));
     let archive = open(settings);
     let serving = serve(&archive);
     ingest(&archive, "yard/a.jpg", b"alpha").await;
@@ -340,10 +338,30 @@ async fn unreadable_secret_stops_the_object_tier_only() {
     wait_for("the status", async || status().await.1.error.is_some()).await;
     let (waiting, endpoint) = status().await;
     assert_eq!((waiting, endpoint.is_up), (1, false));
-    assert!(endpoint.error.unwrap().contains("s3_secret_key_file"));
-    std::fs::write(&file, "secret-of-the-box").unwrap();
+    assert!(endpoint.error.unwrap().contains("sinks.ca_file"));
+    std::fs::write(&file, "authorities").unwrap();
     wait_for("the copy", async || status().await.0 == 0).await;
     assert_eq!(status().await.1.error, None);
+    serving.abort();
+}
+
+#[tokio::test]
+async fn invalid_bucket_stops_the_object_tier_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = settings(folder.path());
+    let address = "127.0.0.1:9".parse().unwrap();
+    settings.objects = Some(S3Server::tier_with(&[address], "//[bad", || Ok(())));
+    let archive = open(settings);
+    let serving = serve(&archive);
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    assert_eq!(read(&archive, "yard/a.jpg").await.1, b"alpha");
+    let why = async || {
+        let stats = archive.stats().await.unwrap();
+        let objects = stats.tiers.into_iter().find(|tier| tier.tier == "s3");
+        objects.unwrap().endpoints.remove(0).error
+    };
+    wait_for("the status", async || why().await.is_some()).await;
+    assert!(why().await.unwrap().contains("s3_bucket //[bad"));
     serving.abort();
 }
 

@@ -26,6 +26,7 @@ use watchkeeper_archive::{EntryName, Query, Selection, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{Config, bounded};
+use watchkeeper_store::chain::Hash;
 
 use super::agent_client::AgentClient;
 use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
@@ -424,12 +425,7 @@ async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Resul
         hasher.update(&chunk);
         bytes += chunk.len() as u64;
     }
-    let found: String = hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    if found != hash {
+    if Hash(hasher.finalize().into()).to_string() != hash {
         return Err(failed(
             "the content did not come whole; try again".to_owned(),
         ));

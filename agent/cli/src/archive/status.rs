@@ -123,6 +123,10 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
     if let Some(note) = objects_note(&stats) {
         out.note(note);
     }
+    if number(&stats, "objects_too_large") > 0 {
+        let large = of("objects_too_large", "content");
+        out.note(format!("{large} of more than 64 MiB without a copy in S3"));
+    }
     Ok(())
 }
 

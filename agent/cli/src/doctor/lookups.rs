@@ -30,12 +30,18 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
             LookupKind::Fields(_) => check_model(name, config),
         }
     });
-    let missing = missing_references(config).into_iter();
-    let missing = missing.map(|what| match what.split_once("; run: ") {
-        Some((what, remedy)) => Finding::problem(what, remedy),
-        None => Finding::advice(what, "run the command as the user of the agent"),
-    });
-    found.chain(missing).collect()
+    let mut found: Vec<Finding> = found.collect();
+    match missing_references(config) {
+        Ok(missing) => {
+            let missing = missing.into_iter();
+            found.extend(missing.map(|(what, command)| Finding::problem(what, command)));
+        }
+        Err(unread) => {
+            let remedy = "run the command as the user of the agent";
+            found.push(Finding::advice(unread, remedy));
+        }
+    }
+    found
 }
 
 fn check_host(name: &str, url: Result<Url, String>) -> Finding {

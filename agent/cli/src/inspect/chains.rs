@@ -35,8 +35,12 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Vec<ConfigErr
     errors
 }
 
-/// Sentences about reference sets that a chain names and the box does not have (yet).
-pub(crate) fn missing_references(config: &Config) -> Vec<String> {
+/// Returns the reference sets that a chain names and the box does not have (yet): what is wrong and
+/// the command that corrects it.
+///
+/// # Errors
+/// A sentence if the sets can't be read.
+pub(crate) fn missing_references(config: &Config) -> Result<Vec<(String, String)>, String> {
     let rules = config.pipelines.iter().flat_map(|spec| {
         let rules = spec.rules.iter().flatten();
         rules.map(move |rule| (&spec.id, rule))
@@ -48,26 +52,22 @@ pub(crate) fn missing_references(config: &Config) -> Vec<String> {
     });
     let mut named = named.peekable();
     if named.peek().is_none() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let folder = config.state_dir.join(FOLDER);
-    let sets = match read_sets(&folder) {
-        Ok(sets) => sets,
-        Err(error) => {
-            let folder = folder.display();
-            return vec![format!(
-                "reference sets were not checked: {folder}: {error}"
-            )];
-        }
-    };
+    let sets = read_sets(&folder).map_err(|error| {
+        let folder = folder.display();
+        format!("reference sets were not checked: {folder}: {error}")
+    })?;
     let missing = named.filter(|(_, _, set)| !sets.contains_key(*set));
     let missing = missing.map(|(pipeline, rule, set)| {
-        format!(
+        let what = format!(
             "the chain of {pipeline}/{rule} compares with the reference set {set}, which has no \
-             pictures; run: watchkeeper reference add {set} FILE"
-        )
+             pictures"
+        );
+        (what, format!("watchkeeper reference add {set} FILE"))
     });
-    missing.collect()
+    Ok(missing.collect())
 }
 
 /// Describes why the source at `place` can never answer.

@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
+use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
@@ -350,7 +350,7 @@ impl JobFolder {
         let path = self.result_file(step);
         let bytes = fs::read(&path).map_err(io_error(&path))?;
         let damaged = |why: String| JobFolderError::Damaged { path, why };
-        if hex(&bytes) != sha256 {
+        if Hash::of(&bytes).to_string() != sha256 {
             return Err(damaged("its SHA-256 is not that of the log".to_owned()));
         }
         serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))
@@ -368,7 +368,7 @@ impl JobFolder {
             why: error.to_string(),
         })?;
         durable::replace(&path, &bytes).map_err(io_error(&path))?;
-        Ok(hex(&bytes))
+        Ok(Hash::of(&bytes).to_string())
     }
 
     /// Locks the job for this process and opens its log.
@@ -467,9 +467,4 @@ pub(crate) fn finished(log: &[LogLine]) -> Vec<(String, StepResult)> {
         _ => None,
     });
     records.collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

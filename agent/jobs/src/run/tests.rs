@@ -692,7 +692,18 @@ fn pictures_of_a_folder_become_an_album() {
         });
         picture.save(photos.join(name)).unwrap();
     }
-    fs::write(photos.join("broken.jpg"), b"no picture").unwrap();
+    // Cut in the middle, and few bytes of too many pixels.
+    for name in ["half.png", "half.jpg"] {
+        let file = photos.join(name);
+        let shades =
+            image::GrayImage::from_fn(128, 128, |x, y| image::Luma([u8::try_from(x ^ y).unwrap()]));
+        shades.save(&file).unwrap();
+        let whole = fs::read(&file).unwrap();
+        fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    }
+    image::GrayImage::new(8_000, 7_000)
+        .save(photos.join("bomb.png"))
+        .unwrap();
     let tools = crate::tools::picture_tools();
     let plan = crate::planner::plan(
         &format!("the 1 best photos in {}", photos.display()),
@@ -708,7 +719,17 @@ fn pictures_of_a_folder_become_an_album() {
     assert_eq!(ended, Ended::Done, "{:?}", job.log());
     assert!(Path::new(&out.join("album/index.html")).is_file());
     let log = serde_json::to_string(&job.log().unwrap()).unwrap();
-    assert!(log.contains("1 can't be read"), "{log}");
+    assert!(log.contains("3 can't be read"), "{log}");
+    for (name, why) in [
+        (
+            "bomb.png",
+            "a picture of 8000x7000 has more than 50000000 pixels",
+        ),
+        ("half.jpg", "the picture file ends early"),
+        ("half.png", "the picture file ends early"),
+    ] {
+        assert!(log.contains(&format!("{name}: {why}")), "{log}");
+    }
     // What others put beside its pictures stays.
     let mine = out.join("album/mine.jpg");
     fs::write(&mine, b"mine").unwrap();

@@ -8,6 +8,8 @@ use image::imageops::{crop_imm, thumbnail};
 use image::{GrayImage, Luma};
 use serde::{Deserialize, Serialize};
 
+use crate::shrink::image_within;
+
 /// Side of a thumbnail in pixels.
 const SIDE: u32 = 64;
 
@@ -44,15 +46,19 @@ impl Thumbnail {
         Self { pixels }
     }
 
+    /// Its pixels. A damaged file of a saved state is a black picture.
+    fn picture(&self) -> GrayImage {
+        let pixels = GrayImage::from_raw(SIDE, SIDE, self.pixels.clone());
+        pixels.unwrap_or_else(|| GrayImage::from_pixel(SIDE, SIDE, Luma([0])))
+    }
+
     /// Prepares the comparison with others.
     #[must_use]
     pub fn views(&self) -> Views {
-        let pixels = GrayImage::from_raw(SIDE, SIDE, self.pixels.clone());
-        // A damaged file of a saved state is a black picture.
-        let pixels = pixels.unwrap_or_else(|| GrayImage::from_pixel(SIDE, SIDE, Luma([0])));
+        let pixels = self.picture();
         let view = |x: u32, y: u32, side: u32| {
             let part = crop_imm(&pixels, x, y, side, side).to_image();
-            edges(&thumbnail(&part, VIEW_SIDE, VIEW_SIDE))
+            edges(&image_within(&part, VIEW_SIDE))
         };
         let rest = SIDE - CROP_SIDE;
         let places = [0, rest / 2, rest];
@@ -75,8 +81,7 @@ pub struct Sketch {
 impl Sketch {
     #[must_use]
     pub fn of(thumbnail: &Thumbnail) -> Self {
-        let coarse = thumbnail_of(&thumbnail.pixels, SKETCH_SIDE);
-        let values = edges(&coarse).into_iter();
+        let values = edges(&image_within(&thumbnail.picture(), SKETCH_SIDE)).into_iter();
         let values = values.map(|v| (v * SKETCH_SCALE).clamp(-127.0, 127.0) as i8);
         Self {
             values: values.collect(),
@@ -91,13 +96,6 @@ impl Sketch {
         let sum: i32 = pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
         f64::from(sum) / f64::from(SKETCH_SCALE * SKETCH_SCALE)
     }
-}
-
-/// The pixels of a thumbnail at another side; a damaged one is black.
-fn thumbnail_of(pixels: &[u8], side: u32) -> GrayImage {
-    let pixels = GrayImage::from_raw(SIDE, SIDE, pixels.to_vec());
-    let pixels = pixels.unwrap_or_else(|| GrayImage::from_pixel(SIDE, SIDE, Luma([0])));
-    thumbnail(&pixels, side, side)
 }
 
 /// The edges of a picture, and those of nine crops of it.

@@ -4,11 +4,12 @@
 //! - A picture without pixels has zeros.
 
 use image::GrayImage;
-use image::imageops::thumbnail;
+
+use crate::shrink;
 
 /// Longer side in pixels of the picture in which sharpness is measured; larger ones are scaled
 /// down, smaller ones are not scaled.
-const MEASURED_SIDE: u32 = 512;
+pub const MEASURED_SIDE: u32 = 512;
 
 /// Least difference over two pixels, in grey levels, that counts as an edge and not as noise. With
 /// 16, noise of 6 levels makes no defocused picture of the test data sharper than a sharp one.
@@ -66,19 +67,10 @@ impl Quality {
 /// the least of four directions counts.
 #[must_use]
 pub fn sharpness(grey: &GrayImage) -> f64 {
-    let (width, height) = grey.dimensions();
-    let side = width.max(height);
-    let small;
-    let measured = if side > MEASURED_SIDE {
-        let scaled = |n: u32| (n * MEASURED_SIDE / side).max(1);
-        small = thumbnail(grey, scaled(width), scaled(height));
-        &small
-    } else {
-        grey
-    };
+    let measured = shrink::image_within(grey, MEASURED_SIDE);
     let each = DIRECTIONS
         .iter()
-        .filter_map(|step| exponent(measured, *step));
+        .filter_map(|step| exponent(&measured, *step));
     let least = each.fold(f64::INFINITY, f64::min);
     if least.is_finite() {
         least.clamp(0.0, 1.0)

@@ -1,0 +1,301 @@
+//! Benchmark of queries over many entries, beside a linear scan in memory and SQLite with indices.
+//!
+//!     cargo run --release -p watchkeeper-archive --example archive-bench [ENTRIES [NUMBERS]]
+//!
+//! - It fills an archive in a temporary folder with ENTRIES (default 100,000, one a minute), each
+//!   with an embedding of NUMBERS (default 640) numbers, and asks each query ten times.
+//! - The scan looks at the same entries in memory: the least that a search without an index does.
+//! - SQLite has the same columns and records, with indices of name and of class, camera and time.
+//!   It has no likeness. All three return the records of the newest 100, and count what matches.
+//! - It prints medians of processor time, which a busy machine does not change much. A query keeps
+//!   one core busy.
+#![allow(clippy::print_stdout, reason = "a command's output")]
+
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, params};
+use rustix::time::{ClockId, clock_gettime};
+use watchkeeper_archive::{
+    Archive, ContentHash, EmbeddingOutcome, Entry, EntryName, Limits, Metadata, NewEntry, Query,
+    Settings,
+};
+
+type Done<T> = Result<T, Box<dyn Error>>;
+
+const CAMERAS: [&str; 8] = [
+    "gate", "yard", "dock-1", "dock-2", "lobby", "fence", "hall", "road",
+];
+const CLASSES: [&str; 5] = ["car", "truck", "person", "bicycle", "dog"];
+const TIMES: usize = 10;
+const PAGE: usize = 1_000;
+/// Entries of an answer.
+const LIMIT: usize = 100;
+
+/// A query in three forms.
+struct Question {
+    name: &'static str,
+    query: Query,
+    matches: Box<dyn Fn(&Entry) -> bool>,
+    /// Condition and its parameters.
+    sql: Option<(&'static str, Vec<String>)>,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Done<()> {
+    let mut arguments = std::env::args().skip(1);
+    let entries = arguments.next().map_or(Ok(100_000), |n| n.parse())?;
+    let numbers = arguments.next().map_or(Ok(640), |n| n.parse())?;
+    let folder = tempfile::tempdir()?;
+    let began = Instant::now();
+    let (archive, vectors) = fill(folder.path(), entries, numbers).await?;
+    let everything = all(&archive).await?;
+    let sqlite = table(&folder.path().join("peer"), &everything)?;
+    let (filled, count) = (began.elapsed(), everything.len());
+    println!("{count} entries with {numbers} numbers each, filled in {filled:.0?}");
+    println!("| query | matched | archive, ms | scan in memory, ms | SQLite, ms |");
+    println!("|---|---|---|---|---|");
+    for question in questions(&everything)? {
+        let found = archive.query(question.query.clone()).await?;
+        let (mut ours, mut scan, mut peer) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..TIMES {
+            let began = processor_time();
+            let again = archive.query(question.query.clone()).await?;
+            ours.push(processor_time() - began);
+            assert_eq!(again.matched, found.matched);
+            let began = processor_time();
+            let names = match &question.query.like {
+                Some(_) => alike(&everything, &vectors, numbers),
+                None => newest(&everything, &question.matches),
+            };
+            scan.push(processor_time() - began);
+            let of_archive = found.entries.iter().map(|entry| &entry.name);
+            assert!(of_archive.eq(names.iter()), "{}", question.name);
+            if let Some((condition, values)) = &question.sql {
+                let began = processor_time();
+                let matched = ask(&sqlite, condition, values)?;
+                peer.push(processor_time() - began);
+                assert_eq!(matched, found.matched, "{}", question.name);
+            }
+        }
+        println!(
+            "| {} | {} | {} | {} | {} |",
+            question.name,
+            found.matched,
+            line(ours),
+            line(scan),
+            line(peer)
+        );
+    }
+    Ok(())
+}
+
+fn questions(all: &[Entry]) -> Done<Vec<Question>> {
+    let middle = all.get(all.len() / 2).ok_or("no entry")?.moment();
+    let until = middle + SignedDuration::from_hours(24);
+    let first = all.first().ok_or("no entry")?;
+    let query = |json| serde_json::from_value::<Query>(json);
+    Ok(vec![
+        Question {
+            name: "pattern `events/*7-clean.jpg`",
+            query: query(serde_json::json!({"pattern": "events/*7-clean.jpg"}))?,
+            matches: Box::new(|entry| entry.name.as_str().ends_with("7-clean.jpg")),
+            sql: Some(("name GLOB ?1", vec!["events/*7-clean.jpg".to_owned()])),
+        },
+        Question {
+            name: "class, camera and one day",
+            query: query(serde_json::json!({"class": "truck", "camera": "gate",
+                "since": middle, "until": until}))?,
+            matches: Box::new(move |entry| {
+                let known = &entry.metadata;
+                known.class.as_deref() == Some("truck")
+                    && known.camera.as_deref() == Some("gate")
+                    && (middle..until).contains(&entry.moment())
+            }),
+            sql: Some((
+                "class = ?1 AND camera = ?2 AND time >= ?3 AND time < ?4",
+                vec![
+                    "truck".to_owned(),
+                    "gate".to_owned(),
+                    middle.to_string(),
+                    until.to_string(),
+                ],
+            )),
+        },
+        Question {
+            name: "text `ab 421`",
+            query: query(serde_json::json!({"text": "ab 421"}))?,
+            matches: Box::new(|entry| {
+                let text = entry.metadata.text.as_deref().unwrap_or_default();
+                text.to_lowercase().contains("ab 421")
+            }),
+            sql: Some(("text LIKE ?1", vec!["%ab 421%".to_owned()])),
+        },
+        Question {
+            name: "likeness",
+            query: query(serde_json::json!({"like": first.name}))?,
+            matches: Box::new(|_| true),
+            sql: None,
+        },
+    ])
+}
+
+/// Opens an archive and fills it with references to pictures. Returns their embeddings too.
+async fn fill(folder: &Path, entries: usize, numbers: usize) -> Done<(Archive, Vec<i8>)> {
+    let (archive, _) = Archive::open(Settings {
+        folder: folder.join("archive"),
+        limits: Limits::default(),
+        memory_bytes: 0,
+        shared: None,
+        objects: None,
+    })?;
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut vectors = Vec::with_capacity(entries * numbers);
+    let start: Timestamp = "2026-01-01T00:00:00Z".parse()?;
+    for from in (0..entries).step_by(PAGE) {
+        let mut page = Vec::new();
+        for n in from..entries.min(from + PAGE) {
+            let mut new = NewEntry::named(EntryName::new("events", &format!("{n:06}-clean.jpg"))?);
+            new.metadata = metadata(n, start, &mut random)?;
+            page.push((new, hash(n), 80_000, format!("media-{n}")));
+        }
+        archive.add_references(page, from as u64).await?;
+        for n in from..entries.min(from + PAGE) {
+            // Whole numbers, the largest 127: kept as they are.
+            let mut vector: Vec<i8> = (0..numbers).map(|_| random.i8(-126..127)).collect();
+            vector.first_mut().into_iter().for_each(|x| *x = 127);
+            let made = EmbeddingOutcome::Vector(vector.iter().map(|x| f32::from(*x)).collect());
+            vectors.extend(vector);
+            let made = (hash(n), "bench".to_owned(), "digest".to_owned(), made);
+            archive.settle_embedding(n as u64 + 1, Some(made)).await?;
+        }
+    }
+    Ok((archive, vectors))
+}
+
+fn hash(n: usize) -> ContentHash {
+    ContentHash::of(&n.to_be_bytes())
+}
+
+fn metadata(n: usize, start: Timestamp, random: &mut fastrand::Rng) -> Done<Metadata> {
+    let some = |from: &[&str], at: usize| from.get(at % from.len()).map(|&text| text.to_owned());
+    let minutes = i64::try_from(n)?;
+    Ok(Metadata {
+        camera: some(&CAMERAS, random.usize(..)),
+        class: some(&CLASSES, random.usize(..)),
+        zone: some(&["bay 1", "bay 2", "lane"], random.usize(..)),
+        time: Some(start + SignedDuration::from_mins(minutes)),
+        tracks: vec![minutes],
+        event: Some(format!("01J{n:023}")),
+        text: Some(format!("HH AB {}", n * 7_919 % 10_000)),
+        ..Metadata::default()
+    })
+}
+
+async fn all(archive: &Archive) -> Done<Vec<Entry>> {
+    let mut query: Query = serde_json::from_str(r#"{"order": "name", "limit": 1000}"#)?;
+    let mut all = Vec::new();
+    loop {
+        let found = archive.query(query.clone()).await?;
+        all.extend(found.entries);
+        query.after = found.next;
+        if query.after.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+fn table(path: &Path, all: &[Entry]) -> Done<Connection> {
+    let mut sqlite = Connection::open(path)?;
+    sqlite.execute_batch(
+        "CREATE TABLE entries (name TEXT PRIMARY KEY, class TEXT, camera TEXT, time TEXT,
+             text TEXT, record TEXT);
+         CREATE INDEX seen ON entries (class, camera, time);",
+    )?;
+    let batch = sqlite.transaction()?;
+    for entry in all {
+        let known = &entry.metadata;
+        let (time, record) = (entry.moment().to_string(), serde_json::to_string(entry)?);
+        batch.execute(
+            "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                entry.name.as_str(),
+                known.class,
+                known.camera,
+                time,
+                known.text,
+                record
+            ],
+        )?;
+    }
+    batch.commit()?;
+    Ok(sqlite)
+}
+
+/// Counts what matches in SQLite, and reads the newest of it.
+fn ask(sqlite: &Connection, condition: &str, values: &[String]) -> Done<u64> {
+    let values = rusqlite::params_from_iter(values);
+    let count = format!("SELECT count(*) FROM entries WHERE {condition}");
+    let matched: i64 = sqlite.query_row(&count, values.clone(), |row| row.get(0))?;
+    let newest = format!(
+        "SELECT record FROM entries WHERE {condition} ORDER BY time DESC, name LIMIT {LIMIT}"
+    );
+    let mut newest = sqlite.prepare(&newest)?;
+    let records = newest.query_map(values, |row| row.get::<_, String>(0))?;
+    for record in records {
+        std::hint::black_box(serde_json::from_str::<Entry>(&record?)?);
+    }
+    Ok(u64::try_from(matched)?)
+}
+
+fn newest(all: &[Entry], matches: &dyn Fn(&Entry) -> bool) -> Vec<EntryName> {
+    let mut found: Vec<&Entry> = all.iter().filter(|entry| matches(entry)).collect();
+    found.sort_by(|a, b| {
+        b.moment()
+            .cmp(&a.moment())
+            .then_with(|| a.name.cmp(&b.name))
+    });
+    let found = found.into_iter().take(LIMIT);
+    found.map(|entry| entry.name.clone()).collect()
+}
+
+/// The most alike to the first entry; names and vectors are in one order.
+fn alike(all: &[Entry], vectors: &[i8], numbers: usize) -> Vec<EntryName> {
+    let first = vectors.get(..numbers).unwrap_or_default();
+    let dot = |a: &[i8], b: &[i8]| -> f64 {
+        let pairs = a.iter().zip(b);
+        f64::from(
+            pairs
+                .map(|(a, b)| i32::from(*a) * i32::from(*b))
+                .sum::<i32>(),
+        )
+    };
+    let own = dot(first, first);
+    let likeness = |other: &[i8]| dot(first, other) / (own * dot(other, other)).sqrt();
+    let mut ranked: Vec<(f64, &Entry)> = (vectors.chunks_exact(numbers).map(likeness))
+        .zip(all)
+        .collect();
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let best = ranked.into_iter().take(LIMIT);
+    best.map(|(_, entry)| entry.name.clone()).collect()
+}
+
+/// Processor time of this process so far.
+fn processor_time() -> Duration {
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(
+        u64::try_from(spent.tv_sec).unwrap_or_default(),
+        u32::try_from(spent.tv_nsec).unwrap_or_default(),
+    )
+}
+
+/// Median in milliseconds.
+fn line(mut times: Vec<Duration>) -> String {
+    times.sort();
+    let median = times.get(times.len() / 2);
+    median.map_or("–".to_owned(), |time| {
+        format!("{:.1}", time.as_secs_f64() * 1e3)
+    })
+}
