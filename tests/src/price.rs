@@ -1,0 +1,147 @@
+//! The price of a watch: what its proposal said, and what was metered after the yes.
+//!
+//! - The box has no other watch. What ran before it only leaves events, whose bytes are the
+//!   prediction.
+//! - Processor time is that of the process `watchkeeper-runtime`, so all pieces are in it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+
+use crate::daemons::{Bench, Process, wait_for, wait_up_to};
+use crate::person::ask_json;
+use crate::scene::LONG;
+
+/// Events of the watch that are metered.
+const EVENTS: usize = 6;
+/// Shortest time that is metered.
+const MIN_TIME: Duration = Duration::from_secs(10);
+
+/// Unit of processor times in `/proc`, on every architecture that this runs on.
+const TICKS_A_SECOND: f64 = 100.0;
+
+/// One number of the price.
+#[derive(Debug)]
+pub struct PriceLine {
+    pub what: &'static str,
+    pub predicted: f64,
+    pub metered: f64,
+}
+
+/// A watch that was proposed, confirmed and metered.
+#[derive(Debug)]
+pub struct PricedWatch {
+    pub lines: Vec<PriceLine>,
+    /// The price of the proposal.
+    pub price: Value,
+    /// The results of the pipeline after the yes.
+    pub results: Value,
+    /// Shares of a core that the pipeline's thread and all other threads took.
+    pub metered: [f64; 2],
+}
+
+/// Proposes a watch by `request`, confirms it, and meters it. `earlier` makes events before.
+///
+/// # Errors
+/// If a step fails, or no event comes in time.
+pub fn meter(
+    bench: &Bench,
+    runtime: &Process,
+    earlier: &Value,
+    request: &str,
+) -> anyhow::Result<PricedWatch> {
+    bench.json("POST", "/v1/pipelines", Some(earlier))?;
+    let name = earlier["id"].as_str().context("an id")?;
+    wait_up_to(LONG, "some events", || ended(bench, name))?;
+    bench.json("DELETE", &format!("/v1/pipelines/{name}"), None)?;
+
+    let (_, objects, errors) = ask_json(bench, &[request])?;
+    let proposal = objects.iter().find(|object| object["type"] == "proposal");
+    let proposal = proposal.context(errors)?;
+    let price = proposal["tried"][0]["price"].clone();
+    let id = proposal["id"].as_str().context("an id")?;
+    let name = proposal["changes"][0]["spec"]["id"]
+        .as_str()
+        .context("a name")?;
+
+    let bytes_before = wait_for("the last bytes", || journal_bytes(bench).ok())?;
+    let (processor_before, began) = (processor_s(runtime)?, Instant::now());
+    ask_json(bench, &["--confirm", id])?;
+    wait_up_to(LONG, "events of the watch", || {
+        ended(bench, name).filter(|_| began.elapsed() >= MIN_TIME)
+    })?;
+    let elapsed_s = began.elapsed().as_secs_f64();
+    let process = (processor_s(runtime)? - processor_before) / elapsed_s;
+    let results = bench.get(&format!("/v1/pipelines/{name}"))?["results"].clone();
+    let pipeline = results["processor_s"].as_f64().context("processor time")? / elapsed_s;
+    bench.json("DELETE", &format!("/v1/pipelines/{name}"), None)?;
+
+    // The end of the watch has ended and stored the last ones.
+    let events = bench.events()?;
+    let own: Vec<&Value> = events.iter().filter(|e| e["pipeline"] == name).collect();
+    let new = own.iter().filter(|event| event["phase"] == "new").count() as f64;
+    let records: usize = own.iter().map(|event| event.to_string().len()).sum();
+    let opinions = own
+        .iter()
+        .filter_map(|e| e["assessment"]["by"]["cost_usd"].as_f64());
+    let line = |what, name: &str, metered| -> anyhow::Result<PriceLine> {
+        let predicted = price[name].as_f64();
+        Ok(PriceLine {
+            what,
+            predicted: predicted.with_context(|| format!("{name}: {price:#}"))?,
+            metered,
+        })
+    };
+    let stored = (journal_bytes(bench)? - bytes_before) / new;
+    let mut lines = vec![
+        line("processor, share of a core", "processor_share", process)?,
+        line("storage, bytes an event", "storage_bytes_an_event", stored)?,
+        line(
+            "uplink, bytes an event",
+            "uplink_bytes_an_event",
+            records as f64 / new,
+        )?,
+    ];
+    // The months of a short history are not known, nor is their money.
+    lines.extend(line("model, dollars", "model_usd_a_month", opinions.sum()).ok());
+    Ok(PricedWatch {
+        lines,
+        price,
+        results,
+        metered: [pipeline, process - pipeline],
+    })
+}
+
+/// All events, once enough of those of a pipeline have ended.
+fn ended(bench: &Bench, pipeline: &str) -> Option<Vec<Value>> {
+    let events = bench.events().ok()?;
+    let of = events.iter().filter(|event| event["pipeline"] == pipeline);
+    let ended = of.filter(|event| event["phase"] == "end").count();
+    (ended >= EVENTS).then_some(events)
+}
+
+fn journal_bytes(bench: &Bench) -> anyhow::Result<f64> {
+    Ok(metric(bench, "watchkeeper_journal_media_bytes")?
+        + metric(bench, "watchkeeper_journal_bytes")?)
+}
+
+/// A number of the runtime's metrics.
+fn metric(bench: &Bench, name: &str) -> anyhow::Result<f64> {
+    let (_, body) = bench.request("GET", "/v1/metrics", None)?;
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(line.with_context(|| format!("no {name}"))?.parse()?)
+}
+
+/// Processor time of a process so far, in seconds.
+fn processor_s(process: &Process) -> anyhow::Result<f64> {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", process.id()))?;
+    let (_, fields) = text.rsplit_once(')').context("a name in brackets")?;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    ensure!(fields.len() > 12, "{text}");
+    let ticks = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
+    Ok(ticks / TICKS_A_SECOND)
+}
