@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use watchkeeper_contract::source::SourceState;
+use watchkeeper_models::Zoo;
 use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Missing, Question};
@@ -20,6 +21,9 @@ use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::pending::{PendingError, PendingProposals};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::wording::quoted;
+
+/// Task of the models that compare a picture with words.
+const COMPARES_WITH_WORDS: &str = "image-text-embedding";
 
 impl Session {
     /// Shows a proposal. `hint` says how to confirm it.
@@ -219,14 +223,33 @@ impl Session {
                     self.show_pictures(&answer.found.events).await;
                 }
             }
-            Look::Classes | Look::Templates | Look::Help => {
-                out.report(ProgressEvent::Text(&looked.text))
+            Look::Classes => {
+                let text = format!("{} {}", looked.text, by_words(here));
+                out.report(ProgressEvent::Text(&text));
             }
+            Look::Templates | Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
         if !looked.not_understood.is_empty() {
             let words = quoted(&looked.not_understood);
             self.report_note(&format!("not understood, ignored: {words}"));
         }
         Ok(())
+    }
+}
+
+/// What watches for things that no model knows as a class, or what would bring it.
+fn by_words(here: &SystemSnapshot) -> String {
+    let mut present = here.present_models();
+    match present.find(|model| model.task == COMPARES_WITH_WORDS) {
+        Some(model) => format!(
+            "For anything else {} compares a picture with words; a language model (`[llm]`) can \
+             propose such a watch.",
+            model.name
+        ),
+        None => format!(
+            "Anything else can't be watched for here: that takes a model that compares pictures \
+             with words, and {}.",
+            Zoo::builtin().absence("clip-vit-b-32")
+        ),
     }
 }
