@@ -2,8 +2,8 @@
 //! events and errors.
 //!
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
-//!   deployment. Nothing is journaled, stored, recorded, drawn or listed; the frames before a clip
-//!   are made, because a deployed pipeline makes them all the time.
+//!   deployment. Nothing is journaled, stored, recorded, drawn or listed. Frames for clips and
+//!   published results are made and dropped: the processor time is that of a deployed pipeline.
 //! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
@@ -30,6 +30,7 @@ use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::plan;
 use crate::pipeline::run::Run;
+use crate::pipeline::worker::PUBLISH_INTERVAL;
 
 /// Maximum duration in seconds of the source.
 const MAX_SECONDS: f64 = 60.0;
@@ -39,6 +40,8 @@ const MAX_WALL: Duration = Duration::from_secs(120);
 const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval of checking the time and the caller.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Why a trial ended that nobody waits for.
+const CALLER_IS_GONE: &str = "the caller of the trial is gone";
 /// Maximum number of listed events.
 const MAX_EVENTS: usize = 200;
 
@@ -145,14 +148,13 @@ fn take_frames(
     report: &mut DryRunReport,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
-    let began = Instant::now();
+    let (began, mut published) = (Instant::now(), Instant::now());
     let others = || clock::process_time().saturating_sub(clock::thread_time());
     let (mut number, mut first, mut others_before) = (0, None, None);
     report.ended = loop {
-        let timeout = if number == 0 {
-            FIRST_FRAME_TIMEOUT
-        } else {
-            MAX_WALL
+        let timeout = match number {
+            0 => FIRST_FRAME_TIMEOUT,
+            _ => MAX_WALL,
         };
         match frames.recv(CHECK_INTERVAL) {
             Recv::Frame(frame) => {
@@ -176,6 +178,7 @@ fn take_frames(
                     let output_began = Instant::now();
                     let kept = pre_roll.as_mut().zip(outcome.picture.as_ref());
                     kept.map(|(pre_roll, of)| pre_roll.take(frame.wall, of, outcome.at));
+                    publish_when_due(run, &mut published);
                     run.finish_frame(output_began.elapsed()).for_each(drop);
                 }
                 if outcome.is_last {
@@ -188,8 +191,7 @@ fn take_frames(
             Recv::Timeout => {}
         }
         if is_gone() {
-            let detail = "the caller of the trial is gone";
-            return Err(Problem::new(503, ProblemCode::NotReady, detail));
+            return Err(Problem::new(503, ProblemCode::NotReady, CALLER_IS_GONE));
         }
         if began.elapsed() >= timeout {
             break Some(format!("no further frame within {} s", timeout.as_secs()));
@@ -197,6 +199,14 @@ fn take_frames(
     };
     report.others_s = others_before.map(|before| others().saturating_sub(before).as_secs_f64());
     Ok(number)
+}
+
+/// Makes the results that a deployed pipeline publishes, at its interval.
+fn publish_when_due(run: &Run, published: &mut Instant) {
+    if published.elapsed() >= PUBLISH_INTERVAL {
+        drop(run.results());
+        *published = Instant::now();
+    }
 }
 
 /// Adds the events that begin.

@@ -171,6 +171,7 @@ fn price_has_the_pieces_that_are_metered_later() -> anyhow::Result<()> {
     // Seconds of history are no rate a day.
     let why = price["unknown"]["storage"].as_str().unwrap_or_default();
     ensure!(why.contains("history covers only"), "{price:#}");
+    ensure!(watch.lines.len() == 3, "{watch:?}");
     for line in &watch.lines {
         ensure!(line.predicted > 0.0 && line.metered > 0.0, "{line:?}");
         // Processor time is compared by the program `price`; here other tests run beside it.

@@ -52,15 +52,16 @@ pub(crate) struct StageTimes {
     frame: [Duration; Stage::ALL.len()],
     sums: [Duration; Stage::ALL.len()],
     frames: u64,
-    /// Processor time of this thread when the current frame began, and on all frames.
-    began: Duration,
+    /// Processor time of the thread when the first frame began.
+    began: Option<Duration>,
+    /// Its processor time from then to the end of the latest frame.
     at_work: Duration,
 }
 
 impl StageTimes {
     /// Begins a frame on the thread that calls [`Self::frame_done`].
     pub(crate) fn begin_frame(&mut self) {
-        self.began = clock::thread_time();
+        self.began.get_or_insert_with(clock::thread_time);
     }
 
     /// Adds time to a stage of the current frame.
@@ -77,11 +78,12 @@ impl StageTimes {
             *sum += *spent;
         }
         self.frames += 1;
-        self.at_work += clock::thread_time().saturating_sub(self.began);
+        let began = self.began.unwrap_or_default();
+        self.at_work = clock::thread_time().saturating_sub(began);
         Stage::ALL.into_iter().zip(frame)
     }
 
-    /// Processor time of the thread on all frames, in seconds.
+    /// Processor time of the thread from the first frame to the latest one, in seconds.
     #[must_use]
     pub(crate) fn processor_s(&self) -> f64 {
         self.at_work.as_secs_f64()
