@@ -247,8 +247,7 @@ fn by_words(here: &SystemSnapshot) -> String {
             model.name
         ),
         None => format!(
-            "Anything else can't be watched for here: that takes a model that compares pictures \
-             with words, and {}.",
+            "What no model has as a class takes one that compares pictures with words, and {}.",
             Zoo::builtin().absence("clip-vit-b-32")
         ),
     }

@@ -2,8 +2,8 @@
 //!
 //! - Nothing is stored beside the note of the confirmation: what runs says whether a watch was
 //!   kept. Without its note (`watchkeeper memory forget`) a watch is no example.
-//! - Kept is a watch that runs as it was confirmed, for [`KEPT_FOR`] at least. One that is replaced,
-//!   paused, stopped, or whose events people rejected more often than approved, is not.
+//! - Kept is a watch that runs as it was confirmed, for [`KEPT_FOR`] at least. It was not replaced,
+//!   paused or stopped, nor were its events rejected more often than approved.
 //! - At most [`MAX_EXAMPLES`]; without the camera's name, coordinates and drawing.
 
 use jiff::{SignedDuration, Timestamp};

@@ -3,8 +3,8 @@
 //!
 //! Invariants:
 //! - It stands in results of tools, as data, and each note says whose words it is.
-//! - It is bounded: preferences by [`MAX_PREFERENCE_CHARS`], the rest by [`recall::MAX_CHARS`]; kept
-//!   watches have what lessons leave of these.
+//! - It is bounded: preferences by [`MAX_PREFERENCE_CHARS`], the rest by [`recall::MAX_CHARS`].
+//!   Kept watches have what lessons leave of these.
 //! - Notes that can't be read fail no tool.
 
 use serde_json::{Value, json};
