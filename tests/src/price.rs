@@ -68,18 +68,7 @@ pub fn meter(
     let bytes_before = wait_for("the last bytes", || journal_bytes(bench).ok())?;
     ask_json(bench, &["--confirm", id])?;
     let path = format!("/v1/pipelines/{name}");
-    let results = || -> anyhow::Result<Value> { Ok(bench.get(&path)?["results"].clone()) };
-    // Its network may have to be loaded first.
-    wait_up_to(LONG, "frames", || {
-        (results().ok()?["frames"].as_u64() > Some(0)).then_some(())
-    })?;
-    let own_s = |results: &Value| results["processor_s"].as_f64().context("processor time");
-    let (own_before, process_before) = (own_s(&results()?)?, processor_s(runtime)?);
-    // No request meanwhile: answering it would be metered too.
-    std::thread::sleep(TIME);
-    let (results, elapsed_s) = (results()?, TIME.as_secs_f64());
-    let process = (processor_s(runtime)? - process_before) / elapsed_s;
-    let pipeline = (own_s(&results)? - own_before) / elapsed_s;
+    let (results, metered) = meter_processor(bench, runtime, &path)?;
     wait_up_to(LONG, "events of the watch", || ended(bench, name))?;
     bench.json("DELETE", &path, None)?;
 
@@ -102,7 +91,11 @@ pub fn meter(
         })
     };
     let lines = [
-        ("processor, share of a core", "processor_share", process),
+        (
+            "processor, share of a core",
+            "processor_share",
+            metered[0] + metered[1],
+        ),
         ("storage, bytes an event", "storage_bytes_an_event", stored),
         (
             "uplink, bytes an event",
@@ -116,8 +109,29 @@ pub fn meter(
         lines,
         price,
         results,
-        metered: [pipeline, process - pipeline],
+        metered,
     })
+}
+
+/// The results of a pipeline, and the shares of a core of its thread and of all other threads.
+fn meter_processor(
+    bench: &Bench,
+    runtime: &Process,
+    path: &str,
+) -> anyhow::Result<(Value, [f64; 2])> {
+    let results = || -> anyhow::Result<Value> { Ok(bench.get(path)?["results"].clone()) };
+    // Its network may have to be loaded first.
+    wait_up_to(LONG, "frames", || {
+        (results().ok()?["frames"].as_u64() > Some(0)).then_some(())
+    })?;
+    let own_s = |results: &Value| results["processor_s"].as_f64().context("processor time");
+    let (own_before, process_before) = (own_s(&results()?)?, processor_s(runtime)?);
+    // No request meanwhile: answering it would be metered too.
+    std::thread::sleep(TIME);
+    let (results, elapsed_s) = (results()?, TIME.as_secs_f64());
+    let process = (processor_s(runtime)? - process_before) / elapsed_s;
+    let pipeline = (own_s(&results)? - own_before) / elapsed_s;
+    Ok((results, [pipeline, process - pipeline]))
 }
 
 /// All events, once enough of those of a pipeline have ended.
