@@ -9,6 +9,7 @@
 //!   pixelated, and the same picture as a whole.
 //! - `bench-parts scale WIDTH HEIGHT RUNS` makes the tensor of YOLOX-nano from an I420 picture, and
 //!   scales its three planes to the same size by the crate `fast_image_resize`, in turns.
+//! - `bench-parts thumbnail CLIP` makes the small pictures of the detection history of each frame.
 //! - `bench-parts light WIDTH HEIGHT RUNS` decides on the night gain of a light I420 picture.
 //! - `bench-parts draw WIDTH HEIGHT BOXES RUNS` draws a zone, a line, and tinted boxes with labels
 //!   on a picture, and only the labels, and only the tints.
@@ -37,6 +38,9 @@ use watchkeeper_detect::preprocess::Preprocessor;
 use watchkeeper_detect::trt::{StopFlag, TrtSettings};
 use watchkeeper_detect::{OrtSettings, Precision};
 use watchkeeper_models::Zoo;
+use watchkeeper_runtime::capture::mailbox::Recv;
+use watchkeeper_runtime::capture::source::{Deps, Source};
+use watchkeeper_runtime::history::thumbnail;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::draw::palette::{COLORS, color_of};
 use watchkeeper_vision::draw::{self, Canvas, Color, ColorBy, Labels};
@@ -59,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         }
         ["mask", width, height, runs] => mask([width.parse()?, height.parse()?], runs.parse()?)?,
         ["scale", width, height, runs] => scale([width.parse()?, height.parse()?], runs.parse()?)?,
+        ["thumbnail", clip] => thumbnails(clip)?,
         ["light", width, height, runs] => light([width.parse()?, height.parse()?], runs.parse()?)?,
         ["draw", width, height, boxes, runs] => draw(
             [width.parse()?, height.parse()?],
@@ -67,7 +72,7 @@ fn main() -> anyhow::Result<()> {
         )?,
         _ => bail!(
             "usage: bench-parts decode CLIP | bench-parts model MODEL BACKEND RUNS [STATE] | \
-             bench-parts mask|scale|light WIDTH HEIGHT RUNS | bench-parts draw WIDTH HEIGHT BOXES RUNS"
+             bench-parts thumbnail CLIP | bench-parts mask|scale|light WIDTH HEIGHT RUNS | bench-parts draw WIDTH HEIGHT BOXES RUNS"
         ),
     };
     #[expect(clippy::print_stdout, reason = "a command-line tool")]
@@ -175,6 +180,55 @@ fn plain_picture(size: [u32; 2]) -> Picture {
             planes: vec![(vec![120; width * height], width), chroma(), chroma()],
         }),
     }
+}
+
+/// Small pictures a day of a source and model, with a detection all day and without any.
+const THUMBNAILS_A_DAY: [(&str, f64); 2] = [("busy", 86_400.0 / 5.0), ("quiet", 86_400.0 / 60.0)];
+
+fn thumbnails(clip: &str) -> anyhow::Result<Value> {
+    let spec = json!({"id": "clip", "uri": clip, "pace": "fast"});
+    let source = Source::spawn(serde_json::from_value(spec)?, Deps::default());
+    let received = source.subscribe();
+    let memory_before = peak_kib()?;
+    let (mut pictures, mut bytes, mut spent) = (0_u32, 0, Duration::ZERO);
+    loop {
+        let frame = match received.recv(Duration::from_secs(60)) {
+            Recv::Frame(frame) => frame,
+            Recv::Ended => break,
+            other => bail!("{clip}: {other:?}"),
+        };
+        let began = thread_time()?;
+        let jpeg = thumbnail(std::hint::black_box(&frame.picture))?;
+        spent += thread_time()?.saturating_sub(began);
+        (pictures, bytes) = (pictures + 1, bytes + jpeg.len());
+    }
+    let (ms, mean) = (
+        spent.as_secs_f64() * 1e3 / f64::from(pictures),
+        bytes as f64 / f64::from(pictures),
+    );
+    let mut report = json!({
+        "pictures": pictures, "cpu_ms": ms, "bytes": mean,
+        "memory_kib_with_decoding": peak_kib()?.saturating_sub(memory_before),
+    });
+    for (name, number) in THUMBNAILS_A_DAY {
+        report[name] = json!({
+            "disk_mb_a_day": mean * number / 1e6,
+            "share_of_a_core": ms / 1e3 * number / 86_400.0,
+        });
+    }
+    Ok(report)
+}
+
+/// Returns the peak memory of this process in KiB.
+fn peak_kib() -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    Ok(number.context("a peak")?.parse()?)
+}
+
+fn thread_time() -> anyhow::Result<Duration> {
+    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).context("time is not negative")
 }
 
 fn light(size: [u32; 2], runs: u32) -> anyhow::Result<Value> {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 use watchkeeper_board::clock::ClockState;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -28,6 +29,22 @@ pub fn wall() -> Wall {
 #[must_use]
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Processor time of the calling thread so far.
+#[must_use]
+pub fn thread_time() -> Duration {
+    processor_time(ClockId::ThreadCPUTime)
+}
+
+/// Processor time of all threads of this process so far.
+#[must_use]
+pub fn process_time() -> Duration {
+    processor_time(ClockId::ProcessCPUTime)
+}
+
+fn processor_time(clock: ClockId) -> Duration {
+    Duration::try_from(clock_gettime(clock)).unwrap_or_default()
 }
 
 /// The current instant, for workflows that need the time of day.

@@ -2,7 +2,8 @@
 //! events and errors.
 //!
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
-//!   deployment. Nothing is journaled, stored, recorded, drawn or listed.
+//!   deployment. Nothing is journaled, stored, recorded, drawn or listed. Frames for clips and
+//!   published results are made and dropped: the processor time is that of a deployed pipeline.
 //! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
@@ -16,17 +17,20 @@ use watchkeeper_contract::event::{Phase, Verdict};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::rule::ClipMaterial;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
 use watchkeeper_engine::rules::Change;
 
 use self::footage::Footage;
 use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
+use crate::pipeline::clips::pre_roll::PreRoll;
 use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::plan;
 use crate::pipeline::run::Run;
+use crate::pipeline::worker::PUBLISH_INTERVAL;
 
 /// Maximum duration in seconds of the source.
 const MAX_SECONDS: f64 = 60.0;
@@ -36,6 +40,8 @@ const MAX_WALL: Duration = Duration::from_secs(120);
 const FIRST_FRAME_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval of checking the time and the caller.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// Why a trial ended that nobody waits for.
+const CALLER_IS_GONE: &str = "the caller of the trial is gone";
 /// Maximum number of listed events.
 const MAX_EVENTS: usize = 200;
 
@@ -48,19 +54,7 @@ pub fn run(
     request: &DryRun,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<DryRunReport, Problem> {
-    let seconds = request.seconds;
-    if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
-        let detail = format!("seconds is {seconds}; use a number over 0 and at most {MAX_SECONDS}");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
-        return Err(problem.at("seconds", seconds.to_string()));
-    }
-    let spec = PipelineSpec {
-        record: false,
-        show: false,
-        paused: false,
-        stop_after_s: Some(seconds),
-        ..request.pipeline.clone()
-    };
+    let spec = bounded_spec(request)?;
     manager.check_channels(&spec)?;
     let plan = plan::plan(&spec)?;
     manager.check_class_mask(&spec, &plan)?;
@@ -84,8 +78,20 @@ pub fn run(
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let frames_taken = take_frames(&mut run, &frames, footage.as_ref(), &mut report, is_gone)?;
+    let is_alone = !manager.is_watching();
+    let mut pre_roll = pre_roll(&run, &spec);
+    let frames_taken = take_frames(
+        &mut run,
+        &frames,
+        footage.as_ref(),
+        pre_roll.as_mut(),
+        &mut report,
+        is_gone,
+    )?;
     drop(frames);
+    report.others_s = report
+        .others_s
+        .filter(|_| is_alone && !manager.is_watching());
     if frames_taken == 0 {
         return Err(no_frame(request, &report.ended.unwrap_or_default()));
     }
@@ -95,6 +101,31 @@ pub fn run(
     report.results.events = report.events.len() as u64 + report.more_events;
     report.warnings = run.warnings().to_vec();
     Ok(report)
+}
+
+/// The pipeline of a request, which ends after its seconds.
+fn bounded_spec(request: &DryRun) -> Result<PipelineSpec, Problem> {
+    let seconds = request.seconds;
+    if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
+        let detail = format!("seconds is {seconds}; use a number over 0 and at most {MAX_SECONDS}");
+        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        return Err(problem.at("seconds", seconds.to_string()));
+    }
+    Ok(PipelineSpec {
+        record: false,
+        show: false,
+        paused: false,
+        stop_after_s: Some(seconds),
+        ..request.pipeline.clone()
+    })
+}
+
+/// The frames that the pipeline would keep for clips of pictures.
+fn pre_roll(run: &Run, spec: &PipelineSpec) -> Option<PreRoll> {
+    let mut clips = spec.rules.iter().flatten().filter_map(|rule| rule.clip);
+    let is_needed = clips.any(|clip| clip.made_of == ClipMaterial::Pictures);
+    let span = Duration::try_from_secs_f64(run.pre_roll_s().filter(|_| is_needed)?);
+    Some(PreRoll::new(span.unwrap_or_default()))
 }
 
 /// The problem of a trial without any frame: of the file where the request names one.
@@ -113,16 +144,17 @@ fn take_frames(
     run: &mut Run,
     frames: &FrameReceiver,
     footage: Option<&Footage>,
+    mut pre_roll: Option<&mut PreRoll>,
     report: &mut DryRunReport,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
-    let began = Instant::now();
-    let (mut number, mut first) = (0, None);
+    let (began, mut published) = (Instant::now(), Instant::now());
+    let others = || clock::process_time().saturating_sub(clock::thread_time());
+    let (mut number, mut first, mut others_before) = (0, None, None);
     report.ended = loop {
-        let timeout = if number == 0 {
-            FIRST_FRAME_TIMEOUT
-        } else {
-            MAX_WALL
+        let timeout = match number {
+            0 => FIRST_FRAME_TIMEOUT,
+            _ => MAX_WALL,
         };
         match frames.recv(CHECK_INTERVAL) {
             Recv::Frame(frame) => {
@@ -135,6 +167,7 @@ fn take_frames(
                     Err(problem) if number == 0 => return Err(problem),
                     Err(problem) => break Some(problem.detail),
                 };
+                others_before.get_or_insert_with(others);
                 number += 1;
                 // Times of events count from the first frame, of a camera too.
                 frame.pts = frame.pts.saturating_sub(*first.get_or_insert(frame.pts));
@@ -142,8 +175,11 @@ fn take_frames(
                 let outcome = run.process(&frame, local, &mut EventId::generate);
                 add_events(report, outcome.changes);
                 if outcome.processed {
-                    // Nothing is put out; this counts the times of the other stages.
-                    run.finish_frame(Duration::ZERO).for_each(drop);
+                    let output_began = Instant::now();
+                    let kept = pre_roll.as_mut().zip(outcome.picture.as_ref());
+                    kept.map(|(pre_roll, of)| pre_roll.take(frame.wall, of, outcome.at));
+                    publish_when_due(run, &mut published);
+                    run.finish_frame(output_began.elapsed()).for_each(drop);
                 }
                 if outcome.is_last {
                     break None;
@@ -155,14 +191,22 @@ fn take_frames(
             Recv::Timeout => {}
         }
         if is_gone() {
-            let detail = "the caller of the trial is gone";
-            return Err(Problem::new(503, ProblemCode::NotReady, detail));
+            return Err(Problem::new(503, ProblemCode::NotReady, CALLER_IS_GONE));
         }
         if began.elapsed() >= timeout {
             break Some(format!("no further frame within {} s", timeout.as_secs()));
         }
     };
+    report.others_s = others_before.map(|before| others().saturating_sub(before).as_secs_f64());
     Ok(number)
+}
+
+/// Makes the results that a deployed pipeline publishes, at its interval.
+fn publish_when_due(run: &Run, published: &mut Instant) {
+    if published.elapsed() >= PUBLISH_INTERVAL {
+        drop(run.results());
+        *published = Instant::now();
+    }
 }
 
 /// Adds the events that begin.

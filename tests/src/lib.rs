@@ -20,6 +20,7 @@ pub mod nl;
 pub mod nvmm;
 pub mod onnx;
 pub mod person;
+pub mod price;
 pub mod rows;
 pub mod rtsp;
 pub mod scene;

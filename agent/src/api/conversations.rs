@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use ulid::Ulid;
 use watchkeeper_assistant::alerts::{self, Alert};
 use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
-use watchkeeper_assistant::proposal::pending::{PendingError, PendingProposal};
+use watchkeeper_assistant::proposal::pending::{PendingError, PendingProposal, PendingProposals};
 use watchkeeper_http::closed;
 
 use self::deps::Shared;
@@ -312,21 +312,18 @@ impl Conversations {
     }
 
     /// Ends a conversation and drops its pending proposal.
-    pub fn end(&self, handle: &Handle) {
+    pub async fn end(&self, handle: &Handle) {
         handle.ending.send_replace(true);
         let waits = handle.state().waits.clone();
         if let Awaiting::Yes {
             proposal: Some(id), ..
         } = waits
         {
-            let socket = self.shared.deps.client.socket();
+            let deps = &self.shared.deps;
+            let socket = deps.client.socket().to_path_buf();
+            let take = move |all: &PendingProposals| all.take(&id, &socket, Timestamp::now());
             // A proposal that is gone was confirmed or rejected by the last message.
-            if let Err(error) = self
-                .shared
-                .deps
-                .waiting()
-                .take(&id, socket, Timestamp::now())
-            {
+            if let Err(error) = deps.waiting().in_background(take).await {
                 tracing::debug!(%error, "no proposal is pending any more");
             }
         }

@@ -21,7 +21,7 @@ mod recorder;
 
 pub use self::chunk::{ChunkHead, Looks, SeenBox, SeenFrame, Thresholds};
 pub use self::files::{FLUSH_INTERVAL, MAX_AGE, MIN_FREE_BYTES, StoredChunk};
-pub use self::pictures::SeenPicture;
+pub use self::pictures::{SeenPicture, thumbnail};
 pub use self::recorder::{DetectionHistory, HistoryWriter, Observed};
 
 /// The reader of chunks, open to the fuzz targets.

@@ -47,7 +47,7 @@ pub(super) fn is_due(last_ms: Option<i64>, now_ms: i64, has_boxes: bool) -> bool
 ///
 /// # Errors
 /// When its pixels cannot be read.
-pub(super) fn thumbnail(picture: &Picture) -> Result<Vec<u8>, JpegError> {
+pub fn thumbnail(picture: &Picture) -> Result<Vec<u8>, JpegError> {
     jpeg::encode(&shrink::within(picture, MAX_SIDE)?, QUALITY)
 }
 

@@ -17,7 +17,7 @@
 
 pub(crate) mod box_event;
 pub mod checkpoint;
-mod clips;
+pub(crate) mod clips;
 pub(crate) mod definition;
 pub mod inference;
 pub mod manager;

@@ -3,8 +3,9 @@
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::json_lines;
+use watchkeeper_tests::daemons::{json_lines, wait_up_to};
 use watchkeeper_tests::person::{ask_json, chat, command};
+use watchkeeper_tests::scene::LONG;
 use watchkeeper_tests::scripted_model::{answers, calls, unless_told};
 use watchkeeper_tests::site::{Site, last, middle, preview, propose, validate};
 
@@ -110,6 +111,54 @@ fn lesson_prevents_the_mistake_of_the_earlier_request() -> anyhow::Result<()> {
         (5, 1),
         "without the note it fails again"
     );
+    site.model.finish()
+}
+
+#[test]
+fn kept_watch_is_offered_for_a_similar_request() -> anyhow::Result<()> {
+    let site = Site::demo(&vec![answers("Nothing to do."); 5])?;
+    let request = "tell me when something moves on the test camera";
+    let (_, objects, errors) = ask_json(&site.bench, &[request])?;
+    let proposal = last(&objects, "proposal").context(errors)?;
+    let id = proposal["id"].as_str().context("an id")?.to_owned();
+    let pipeline = proposal["changes"][0]["spec"]["id"].as_str();
+    let path = format!("/v1/pipelines/{}", pipeline.context("a name")?);
+    ask_json(&site.bench, &["--confirm", &id])?;
+    let events = || -> Option<Value> {
+        let events = site.bench.events().ok()?;
+        events.into_iter().find(|event| event["phase"] == "new")
+    };
+    let event = wait_up_to(LONG, "an event", events)?;
+
+    // Whether the watch is in the first result of the same request some days later.
+    let offers = |days: i64| -> anyhow::Result<bool> {
+        let at = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days);
+        let asked = [
+            "--think",
+            "--at",
+            &at.to_string(),
+            "tell me when anything moves there",
+        ];
+        ask_json(&site.bench, &asked)?;
+        let looks = site.results("look_around")?;
+        let look = looks.last().context("a look")?;
+        // The camera is not named, and the definition is there.
+        Ok(look.contains("moves on the CAMERA camera") && look.contains("watchkeeper/tracker@v1"))
+    };
+    ensure!(!offers(2)?, "two days are too few");
+    ensure!(offers(4)?, "it was kept for four days");
+    let answer = |answer: &str| {
+        let by = json!({"kind": "person", "via": "api"});
+        let body = json!({"assessment": {"by": by, "answer": answer}});
+        let path = format!("/v1/events/{}/assessments", event["seq"]);
+        site.bench.json("POST", &path, Some(&body))
+    };
+    answer("reject")?;
+    ensure!(!offers(4)?, "its only answered event was rejected");
+    answer("approve")?;
+    ensure!(offers(4)?, "approved");
+    site.bench.json("POST", &format!("{path}/pause"), None)?;
+    ensure!(!offers(4)?, "it is paused");
     site.model.finish()
 }
 

@@ -198,6 +198,24 @@ impl PendingProposals {
         Ok(offer.shown)
     }
 
+    /// Does `work` on a blocking thread: other tasks wait neither for the disk nor for the lock.
+    /// Dropping the future does not stop it.
+    ///
+    /// # Errors
+    /// Those of `work`; [`PendingError::Io`] if it panics.
+    pub async fn in_background<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, PendingError> + Send + 'static,
+    ) -> Result<T, PendingError> {
+        let (here, path) = (self.clone(), self.path());
+        let died = |e| PendingError::Io {
+            path,
+            source: io::Error::other(e),
+        };
+        let done = tokio::task::spawn_blocking(move || work(&here)).await;
+        done.unwrap_or_else(|e| Err(died(e)))
+    }
+
     /// Reads the proposals that have not expired. A damaged file, or one of another version, is
     /// renamed: it could hold proposals of an hour at most, and must not block a box without a
     /// keyboard.
@@ -332,6 +350,22 @@ mod tests {
         );
         let again = other.take(&id, socket, later(10)).unwrap_err().to_string();
         assert!(again.contains("ask again"), "{again}");
+    }
+
+    #[test]
+    fn proposal_that_waits_for_the_disk_stops_no_other_task() {
+        let (_dir, waiting) = here();
+        let lock = waiting.lock().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.build().unwrap();
+        runtime.block_on(async {
+            let shown = shown("count cars");
+            let keep = move |all: &PendingProposals| all.keep(Path::new("/a"), &shown, None, NOW);
+            // The only thread runs this while the disk, here the lock, lets the writer wait.
+            let other = async { lock.unlock().unwrap() };
+            let (kept, ()) = tokio::join!(waiting.in_background(keep), other);
+            assert_eq!(waiting.list(NOW).unwrap()[0].id, kept.unwrap());
+        });
     }
 
     #[test]

@@ -2,17 +2,20 @@
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]).
 //! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`].
-//! - The processor share is a lower bound: the time that the trial worked on frames, by
-//!   `stages_ms`. Output is not part of it, nor decoding: that is done once for all pipelines.
+//! - The processor share is the processor time of the trial: of its thread, and of decoding and
+//!   further threads of a network where no other pipeline ran. Else it is a lower bound.
+//! - What an event takes of the processor is not part of it: pictures, encoding of clips, journal.
 //! - The uplink counts the records that MQTT publishes, without pictures and notifications.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use watchkeeper_contract::assessment::Assessor;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, MediaKind, Phase};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::workflow::DryRunReport;
 
 use crate::wording::size;
 
@@ -23,8 +26,8 @@ const VISUALIZATION: &str = "_visualization@";
 /// What a price is computed from; an error is the reason why a number is missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Share of a processor that the trial took.
-    pub processor_share: Result<f64, String>,
+    /// Shares of a processor that the trial took.
+    pub processor: Result<ProcessorShares, String>,
     /// Events a day in the backtest.
     pub events_a_day: Result<f64, String>,
     /// Share of these events that a second opinion is asked for.
@@ -39,6 +42,31 @@ pub struct Measured {
     pub draws: bool,
     /// Whether the annotated video is recorded, whose size is not known before.
     pub is_recorded: bool,
+}
+
+/// Shares of one processor core, 1 is a whole one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ProcessorShares {
+    /// The thread of the pipeline: detection, workflow, rules, frames before a clip.
+    pub pipeline: f64,
+    /// Decoding, and further threads of a network; `None` if other pipelines ran meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<f64>,
+}
+
+impl ProcessorShares {
+    /// The shares at the rate of the frames of a trial; `None` where no frame was measured.
+    #[must_use]
+    pub fn from_report(report: &DryRunReport) -> Option<Self> {
+        let results = &report.results;
+        let shares = Self {
+            // The first frame begins the time, the others fill it.
+            pipeline: results.processor_s * results.frames.saturating_sub(1) as f64
+                / (results.frames as f64 * results.source_s),
+            others: report.others_s.map(|spent| spent / results.source_s),
+        };
+        (results.source_s > 0.0 && results.processor_s > 0.0).then_some(shares)
+    }
 }
 
 /// Mean bytes of earlier events of a camera.
@@ -60,6 +88,10 @@ pub struct PriceTag {
     /// Share of one processor core, 1 is a whole one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_share: Option<f64>,
+    /// Part of it that decoding and further threads of a network take; absent where other pipelines
+    /// ran in the trial, and the share is a lower bound then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_share: Option<f64>,
     /// Bytes of pictures, clip and records of one event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_bytes_an_event: Option<f64>,
@@ -83,7 +115,11 @@ impl PriceTag {
     #[must_use]
     pub fn new(measured: &Measured) -> Self {
         let mut tag = Self::default();
-        tag.processor_share = tag.known("processor", measured.processor_share.clone());
+        let others = |shares: &ProcessorShares| shares.others.filter(|share| share.is_finite());
+        tag.others_share = measured.processor.as_ref().ok().and_then(others);
+        let others = tag.others_share.unwrap_or_default();
+        let shares = measured.processor.clone();
+        tag.processor_share = tag.known("processor", shares.map(|s| s.pipeline + others));
         let storage = measured.storage_an_event();
         tag.storage_bytes_an_event = storage.clone().ok();
         let uplink = measured.event.clone().map(|event| event.records);
@@ -125,8 +161,13 @@ impl PriceTag {
         let parts = [
             part(
                 "processor",
-                self.processor_share
-                    .map(|share| format!("at least {:.1} % of a core", share * 100.0)),
+                self.processor_share.map(|share| match self.others_share {
+                    Some(_) => format!("{:.1} % of a core", share * 100.0),
+                    None => format!(
+                        "at least {:.1} % of a core (decoding is not known: other watches ran)",
+                        share * 100.0
+                    ),
+                }),
             ),
             part("storage", a_day(self.storage_bytes_a_day)),
             part("uplink", a_day(self.uplink_bytes_a_day)),
@@ -171,19 +212,6 @@ impl Measured {
         }
         let opinions = self.events_a_day.clone()? * self.escalated_share * MONTH_DAYS;
         Ok(opinions * self.opinion_usd.clone()?)
-    }
-}
-
-/// Share of a processor that a pipeline takes at the rate of its frames.
-///
-/// # Errors
-/// Where no frame was measured.
-pub fn processor_share(results: &PipelineResults) -> Result<f64, String> {
-    let frame_s = results.stages_ms.values().sum::<f64>() / 1e3;
-    match results.source_s > 0.0 && frame_s > 0.0 {
-        // The first frame begins the time, the others fill it.
-        true => Ok(frame_s * results.frames.saturating_sub(1) as f64 / results.source_s),
-        false => Err("the trial measured no frames".to_owned()),
     }
 }
 
@@ -252,10 +280,14 @@ impl Mean {
 #[must_use]
 pub fn draws(spec: &PipelineSpec) -> bool {
     let mut steps = spec.workflow["steps"].as_array().into_iter().flatten();
-    steps.any(|step| {
-        let block = step["type"].as_str().unwrap_or_default();
-        block.contains(VISUALIZATION)
-    })
+    steps.any(is_drawing)
+}
+
+/// Whether a step of a workflow draws.
+#[must_use]
+pub fn is_drawing(step: &Value) -> bool {
+    let block = step["type"].as_str().unwrap_or_default();
+    block.contains(VISUALIZATION)
 }
 
 /// Mean cost of the second opinions in these records, in US dollars.
@@ -293,13 +325,18 @@ fn in_bytes(bytes: f64) -> String {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
+    use watchkeeper_contract::pipeline::PipelineResults;
 
     use super::*;
 
+    fn shares(pipeline: f64, others: Option<f64>) -> ProcessorShares {
+        ProcessorShares { pipeline, others }
+    }
+
     fn measured() -> Measured {
         Measured {
-            processor_share: Ok(0.08),
+            processor: Ok(shares(0.06, Some(0.02))),
             events_a_day: Ok(20.0),
             escalated_share: 0.1,
             event: Ok(EventBytes {
@@ -320,10 +357,19 @@ mod tests {
         let tag = PriceTag::new(&measured());
         assert_eq!(
             tag.sentence(),
-            "processor at least 8.0 % of a core, storage 33.1 MB a day, uplink 60 kB a day, model \
+            "processor 8.0 % of a core, storage 33.1 MB a day, uplink 60 kB a day, model \
              $0.24 a month"
         );
         assert!(tag.unknown.is_empty());
+        let busy = PriceTag::new(&Measured {
+            processor: Ok(shares(0.06, None)),
+            ..measured()
+        });
+        let told = busy.sentence();
+        assert!(
+            told.starts_with("processor at least 6.0 % of a core (decoding is not known"),
+            "{told}"
+        );
     }
 
     #[test]
@@ -332,7 +378,7 @@ mod tests {
         let tag = PriceTag::new(&Measured {
             event: Err("no event of this camera was kept yet".to_owned()),
             opinion_usd: nothing("no second opinion was asked yet"),
-            processor_share: nothing("not tried"),
+            processor: Err("not tried".to_owned()),
             ..measured()
         });
         assert_eq!(
@@ -426,7 +472,7 @@ mod tests {
             records in any::<f64>(), usd in any::<f64>(),
         ) {
             let tag = PriceTag::new(&Measured {
-                processor_share: Ok(share),
+                processor: Ok(shares(share, (share > 1.0).then_some(usd))),
                 events_a_day: Ok(events),
                 event: Ok(EventBytes { records, clean: 0.0, annotated: None, clip_second: None }),
                 opinion_usd: Ok(usd),
@@ -443,16 +489,25 @@ mod tests {
 
         #[test]
         fn processor_share_is_time_at_work(
-            frames in 2u64..5_000, ms in 0.1f64..200.0, fps in 1.0f64..60.0,
+            frames in 2u32..5_000, ms in 0.1f64..200.0, fps in 1.0f64..60.0,
+            others in proptest::option::of(0.0f64..1.0),
         ) {
-            let results = PipelineResults {
-                frames,
-                source_s: (frames - 1) as f64 / fps,
-                stages_ms: ["infer", "workflow"].map(|stage| (stage.to_owned(), ms / 2.0)).into(),
-                ..PipelineResults::default()
+            let source_s = f64::from(frames - 1) / fps;
+            let report = DryRunReport {
+                results: PipelineResults {
+                    frames: u64::from(frames),
+                    source_s,
+                    processor_s: f64::from(frames) * ms / 1e3,
+                    ..PipelineResults::default()
+                },
+                others_s: others.map(|share| share * source_s),
+                ..DryRunReport::default()
             };
-            let share = processor_share(&results).unwrap();
-            prop_assert!((share - ms * fps / 1e3).abs() < 1e-9 * share.max(1.0));
+            let shares = ProcessorShares::from_report(&report).unwrap();
+            let is_near = |a: f64, b: f64| (a - b).abs() < 1e-9 * a.max(1.0);
+            prop_assert!(is_near(shares.pipeline, ms * fps / 1e3));
+            prop_assert_eq!(shares.others.is_some(), others.is_some());
+            prop_assert!(shares.others.zip(others).is_none_or(|(a, b)| is_near(a, b)));
         }
     }
 }

@@ -16,7 +16,7 @@ use watchkeeper_contract::rule::{Condition, CountBound, RuleSpec};
 use watchkeeper_contract::workflow::DryRunReport;
 
 use super::backtest::BacktestSummary;
-use super::price::{PriceTag, processor_share};
+use super::price::{PriceTag, ProcessorShares};
 use crate::wording::counted;
 
 /// Events of one rule in a trial from which a remark warns of too many.
@@ -70,9 +70,9 @@ pub struct TrialStats {
     /// Why the trial ended early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// Share of one processor core that the pipeline kept busy; `None` if no frame was measured.
+    /// Shares of one processor core that it kept busy; `None` if no frame was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processor_share: Option<f64>,
+    pub processor: Option<ProcessorShares>,
 }
 
 /// Signature as required by serde.
@@ -188,7 +188,7 @@ impl TrialStats {
             more_events: report.more_events,
             failures: results.step_errors.clone(),
             ended: report.ended.clone(),
-            processor_share: processor_share(results).ok(),
+            processor: ProcessorShares::from_report(report),
         }
     }
 

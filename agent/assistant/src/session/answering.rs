@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use watchkeeper_contract::source::SourceState;
+use watchkeeper_models::Zoo;
 use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Missing, Question};
@@ -17,9 +18,12 @@ use crate::failure::Error;
 use crate::past;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
-use crate::proposal::pending::PendingError;
+use crate::proposal::pending::{PendingError, PendingProposals};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::wording::quoted;
+
+/// Task of the models that compare a picture with words.
+const COMPARES_WITH_WORDS: &str = "image-text-embedding";
 
 impl Session {
     /// Shows a proposal. `hint` says how to confirm it.
@@ -49,7 +53,8 @@ impl Session {
         if before.is_some() && is_another && !is_answer {
             self.report_note("the previous proposal is dropped");
         }
-        if is_another && let Err(error) = self.remove_pending(matches!(reply, Reply::Apply(_))) {
+        let is_confirmed = matches!(reply, Reply::Apply(_));
+        if is_another && let Err(error) = self.remove_pending(is_confirmed).await {
             if let Some(before) = before.filter(|_| self.pending_id().is_some()) {
                 self.conversation = SessionState::from_shown(before.clone());
             }
@@ -57,10 +62,10 @@ impl Session {
         }
         let out = Arc::clone(&self.deps.out);
         match reply {
-            Reply::Proposal(offer) => self.store_and_show(&offer, here),
+            Reply::Proposal(offer) => self.store_and_show(&offer, here).await,
             Reply::ChangedProposal(offer) => {
                 self.report_note("the system changed or the proposal expired: nothing was done, here is the new proposal");
-                self.store_and_show(&offer, here)
+                self.store_and_show(&offer, here).await
             }
             Reply::Apply(offer) => self.apply(&offer).await,
             Reply::Invalid(offer, why) => {
@@ -83,7 +88,7 @@ impl Session {
                 out.report(ProgressEvent::Answer(&text));
                 Ok(())
             }
-            Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)),
+            Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)).await,
             Reply::Unknown(unknown) => Err(Self::unknown_error(&unknown)),
             Reply::TooLong(error) => Err(Error::input(error.to_string())),
             Reply::Dropped => {
@@ -102,7 +107,7 @@ impl Session {
     ///
     /// # Errors
     /// For a confirmed one. If it could not be deleted, it keeps its id and still waits.
-    pub(super) fn remove_pending(&mut self, is_confirmed: bool) -> Result<(), Error> {
+    pub(super) async fn remove_pending(&mut self, is_confirmed: bool) -> Result<(), Error> {
         let socket = self.deps.client.socket().to_path_buf();
         let Some(store) = &mut self.store else {
             return Ok(());
@@ -110,7 +115,9 @@ impl Session {
         let Some(id) = store.id.take() else {
             return Ok(());
         };
-        match store.pending.take(&id, &socket, Timestamp::now()) {
+        let wanted = id.clone();
+        let take = move |all: &PendingProposals| all.take(&wanted, &socket, Timestamp::now());
+        match store.pending.in_background(take).await {
             Ok(_) => Ok(()),
             Err(error) if is_confirmed => {
                 store.id = matches!(error, PendingError::Io { .. }).then_some(id);
@@ -125,17 +132,30 @@ impl Session {
         }
     }
 
-    fn store_and_show(
+    /// Stores what is shown, where proposals are stored.
+    pub(super) async fn keep_pending(
+        &mut self,
+        shown: ShownProposal,
+        now: Timestamp,
+    ) -> Result<(), PendingError> {
+        let socket = self.deps.client.socket().to_path_buf();
+        if let Some(store) = &mut self.store {
+            let by = Some(store.requester.clone());
+            let keep = move |all: &PendingProposals| all.keep(&socket, &shown, by, now);
+            store.id = Some(store.pending.in_background(keep).await?);
+        }
+        Ok(())
+    }
+
+    async fn store_and_show(
         &mut self,
         offer: &CheckedProposal,
         here: &SystemSnapshot,
     ) -> Result<(), Error> {
-        let socket = self.deps.client.socket();
-        if let (Some(store), Some(shown)) = (&mut self.store, self.conversation.shown()) {
-            let by = Some(store.requester.clone());
-            let kept = store.pending.keep(socket, shown, by, here.now.timestamp());
+        if let Some(shown) = self.conversation.shown().cloned() {
+            let kept = self.keep_pending(shown, here.now.timestamp()).await;
             // A proposal that could not be stored is not shown, so no yes can concern it.
-            store.id = Some(kept.inspect_err(|_| self.conversation = SessionState::default())?);
+            kept.inspect_err(|_| self.conversation = SessionState::default())?;
         }
         self.show_proposal(offer, self.pending_id(), "Apply? yes or no");
         Ok(())
@@ -203,14 +223,32 @@ impl Session {
                     self.show_pictures(&answer.found.events).await;
                 }
             }
-            Look::Classes | Look::Templates | Look::Help => {
-                out.report(ProgressEvent::Text(&looked.text))
+            Look::Classes => {
+                let text = format!("{} {}", looked.text, by_words(here));
+                out.report(ProgressEvent::Text(&text));
             }
+            Look::Templates | Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
         if !looked.not_understood.is_empty() {
             let words = quoted(&looked.not_understood);
             self.report_note(&format!("not understood, ignored: {words}"));
         }
         Ok(())
+    }
+}
+
+/// What watches for things that no model knows as a class, or what would bring it.
+fn by_words(here: &SystemSnapshot) -> String {
+    let mut present = here.present_models();
+    match present.find(|model| model.task == COMPARES_WITH_WORDS) {
+        Some(model) => format!(
+            "For anything else {} compares a picture with words; a language model (`[llm]`) can \
+             propose such a watch.",
+            model.name
+        ),
+        None => format!(
+            "What no model has as a class takes one that compares pictures with words, and {}.",
+            Zoo::builtin().absence("clip-vit-b-32")
+        ),
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
-use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::Change;
 
@@ -20,6 +21,7 @@ use crate::notes::Notes;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::difference::ProposalDiff;
 use crate::redact;
+use crate::setup_agent::kept_watch;
 use crate::wording::{changed_pipeline, quoted};
 use watchkeeper_client::clock::wall_now;
 
@@ -170,7 +172,7 @@ impl Session {
         let lesson = Lesson {
             request: offer.request.clone(),
             mistake: Mistake::new(RULES, ErrorClass::Corrected),
-            camera: new_camera(offer).cloned(),
+            camera: new_pipeline(offer).map(|spec| spec.source.clone()),
             why: format!("the user corrected it: {}", quoted(&offer.corrections)),
             worked: Some(offer.full_request()),
             said: None,
@@ -185,9 +187,12 @@ impl Session {
 
     /// Saves a note of a confirmed watch.
     fn save_watch_note(&self, offer: &CheckedProposal) {
-        let Some(camera) = new_camera(offer).cloned() else {
+        let Some(new) = new_pipeline(offer) else {
             return;
         };
+        // A name that is no tag makes a note that is never an example.
+        let tags = [kept_watch::TAG, new.id.as_str()];
+        let tags = tags.into_iter().flat_map(Tag::new).collect();
         let Ok(words) = Words::new(&format!(
             "Asked for and confirmed: {}",
             offer.full_request()
@@ -195,8 +200,8 @@ impl Session {
             return;
         };
         let entry = Entry {
-            camera: Some(camera),
-            tags: Tag::new("watch").into_iter().collect(),
+            camera: Some(new.source.clone()),
+            tags,
             ..Entry::new(Kind::Observation, Origin::Person, words)
         };
         if let Err(failure) = self.save_entry(entry) {
@@ -205,11 +210,11 @@ impl Session {
     }
 }
 
-/// Returns the camera of the first new pipeline of a proposal.
-fn new_camera(offer: &CheckedProposal) -> Option<&SourceId> {
+/// Returns the first new pipeline of a proposal.
+fn new_pipeline(offer: &CheckedProposal) -> Option<&PipelineSpec> {
     let mut changes = offer.proposal.changes.iter();
     changes.find_map(|change| match change {
-        Change::Deploy(spec) => Some(&spec.source),
+        Change::Deploy(spec) => Some(&**spec),
         _ => None,
     })
 }

@@ -121,14 +121,15 @@ impl Session {
     /// Runs an operation, or shows it if it needs a yes.
     async fn start_operation(&mut self, operation: Operation) -> Result<(), Error> {
         self.archive()?;
-        self.drop_waiting()?;
+        self.drop_waiting().await?;
         if operation.needs_confirmation() {
             if let Err(refusal) = self.refuse_impossible(&operation).await {
                 let (name, given) = (operation.name(), operation.parameters());
                 self.record_step(name, &given, StepOutcome::Failed, &refusal.to_string());
                 return Err(refusal);
             }
-            return self.offer_actions(vec![ProposedAction::Archive { operation }], None);
+            let actions = vec![ProposedAction::Archive { operation }];
+            return self.offer_actions(actions, None).await;
         }
         self.run_operation(&operation).await
     }
@@ -193,12 +194,12 @@ impl Session {
     }
 
     /// Shows actions, which then wait for a yes. `by`: the model that proposes them.
-    pub(super) fn offer_actions(
+    pub(super) async fn offer_actions(
         &mut self,
         actions: Vec<ProposedAction>,
         by: Option<&str>,
     ) -> Result<(), Error> {
-        self.drop_waiting()?;
+        self.drop_waiting().await?;
         // The answer would come from another process, which knows nothing of this.
         if self.deps.entrypoint == Entrypoint::Ask {
             let sentence = format!(
@@ -212,14 +213,11 @@ impl Session {
             "actions",
             || json!({"sentence": describe_all(&actions), "actions": actions, "model": by}),
         );
-        let (now, socket) = (Timestamp::now(), self.deps.client.socket());
+        let now = Timestamp::now();
         let model = by.map(str::to_owned);
         let made = ProposedActions { actions, model };
         let shown = ShownProposal::from_actions(made.clone(), now);
-        if let Some(store) = &mut self.store {
-            let requester = Some(store.requester.clone());
-            store.id = Some(store.pending.keep(socket, &shown, requester, now)?);
-        }
+        self.keep_pending(shown.clone(), now).await?;
         self.waiting_actions = Some(shown);
         let out = Arc::clone(&self.deps.out);
         out.report(ProgressEvent::Actions(&made, self.pending_id()));
@@ -227,21 +225,21 @@ impl Session {
     }
 
     /// Drops the proposal, question or action that waits.
-    fn drop_waiting(&mut self) -> Result<(), Error> {
+    async fn drop_waiting(&mut self) -> Result<(), Error> {
         if self.conversation.shown().is_some() || self.waiting_actions.take().is_some() {
             self.report_note("the previous proposal is dropped");
         }
         self.conversation = SessionState::default();
-        self.remove_pending(false)
+        self.remove_pending(false).await
     }
 
     /// Drops the actions that wait: a command may show something else that a yes would concern.
-    pub(super) fn drop_actions(&mut self) -> Result<(), Error> {
+    pub(super) async fn drop_actions(&mut self) -> Result<(), Error> {
         if self.waiting_actions.take().is_none() {
             return Ok(());
         }
         self.report_note("the previous proposal is dropped");
-        self.remove_pending(false)
+        self.remove_pending(false).await
     }
 
     async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
@@ -250,7 +248,7 @@ impl Session {
         };
         let is_yes = yes_or_no(text);
         let is_confirmed = is_yes == Some(true) && waiting.is_fresh(Timestamp::now());
-        if let Err(error) = self.remove_pending(is_confirmed) {
+        if let Err(error) = self.remove_pending(is_confirmed).await {
             // One that could not be deleted still waits, so that the yes can be repeated.
             self.waiting_actions = self.pending_id().is_some().then_some(waiting);
             return Err(error);

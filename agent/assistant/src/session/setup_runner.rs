@@ -33,7 +33,7 @@ use crate::setup_agent::job_spec::SetupSpec;
 use crate::setup_agent::reflection;
 use crate::setup_agent::tool_context::ToolContext;
 use crate::setup_agent::turn::TurnCost;
-use crate::setup_agent::turn_log::{TurnKey, TurnLog};
+use crate::setup_agent::turn_log::{TurnKey, TurnLog, TurnLogError};
 use crate::setup_agent::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
 use crate::trace::Trace;
 use crate::wording::{counted, cut};
@@ -62,6 +62,14 @@ pub struct SetupRequest<'r> {
     pub attached: Vec<(String, Bytes)>,
     /// Earlier exchanges as JSON; `null` for none.
     pub earlier: Value,
+}
+
+/// Does `work`, which waits for the disk, on a blocking thread.
+async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, TurnLogError> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
 }
 
 /// Hashes what belongs to a request besides its text, for [`TurnHead::context`].
@@ -144,7 +152,9 @@ impl SetupRunner<'_> {
         let entrypoint = request.permissions.entrypoint;
         let delegates = blueprint.job == BlueprintJob::Coordinator;
         let brief = SetupSpec::new(blueprint, request.permissions);
-        let mut turn_log = self.open_turn(request.text, context, entrypoint, &brief)?;
+        let mut turn_log = self
+            .open_turn(request.text, context, entrypoint, &brief)
+            .await?;
         let blueprint = &brief.blueprint;
         self.trace_event("blueprint", json!({
             "turn": turn_log.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
@@ -235,7 +245,7 @@ impl SetupRunner<'_> {
     }
 
     /// Resumes an interrupted turn of the same request, or begins one.
-    fn open_turn(
+    async fn open_turn(
         &self,
         text: &str,
         context: String,
@@ -248,13 +258,20 @@ impl SetupRunner<'_> {
         });
         let socket = self.runtime.socket().display().to_string();
         let now = Timestamp::now();
-        let wanted = TurnKey {
-            request: text,
-            context: &context,
-            socket: &socket,
-            now,
+        let left = {
+            let (folder, brief) = (folder.clone(), brief.clone());
+            let (request, context, socket) = (text.to_owned(), context.clone(), socket.clone());
+            let find = move || {
+                let wanted = TurnKey {
+                    request: &request,
+                    context: &context,
+                    socket: &socket,
+                    now,
+                };
+                TurnLog::find_unfinished(&folder, &wanted, &brief)
+            };
+            on_blocking_thread(find).await?
         };
-        let left = TurnLog::find_unfinished(&folder, &wanted, brief).map_err(|e| e.to_string())?;
         self.report_closed_turns(&left.closed, entrypoint);
         if let Some(turn_log) = left.resumable {
             self.trace_event(
@@ -283,7 +300,7 @@ impl SetupRunner<'_> {
             head,
             conversation,
         };
-        TurnLog::create(&folder, first).map_err(|e| e.to_string())
+        on_blocking_thread(move || TurnLog::create(&folder, first)).await
     }
 
     /// Reports turns that were interrupted and are closed now, to the user who asked for them.

@@ -152,10 +152,10 @@ impl<'a> TrialRunner<'a> {
             let Some(spec) = deployed.iter().find(|spec| spec.id == trial.pipeline) else {
                 continue;
             };
-            let share = trial.stats.as_ref().and_then(|stats| stats.processor_share);
+            let shares = trial.stats.as_ref().and_then(|stats| stats.processor);
             let backtest = trial.backtest.as_ref();
             let measured = Measured {
-                processor_share: share.ok_or_else(|| "it was not tried".to_owned()),
+                processor: shares.ok_or_else(|| "it was not tried".to_owned()),
                 events_a_day: match backtest {
                     Some(backtest) => backtest.rate(),
                     None => Err("it was not replayed".to_owned()),

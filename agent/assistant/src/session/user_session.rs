@@ -218,7 +218,7 @@ impl Session {
     /// # Errors
     /// If the runtime does not answer, or no LLM can look at attached pictures.
     pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions()?;
+        self.drop_actions().await?;
         let text = &*hide_secrets(text, &*self.deps.out);
         let mut here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text}));
@@ -341,7 +341,7 @@ impl Session {
         if waited {
             self.report_note("the previous proposal is dropped");
         }
-        self.remove_pending(false)?;
+        self.remove_pending(false).await?;
         let sentence = format!(
             "confirmed by {}: {}",
             approval.key(),

@@ -116,7 +116,7 @@ impl TurnDriver<'_> {
                         let record = TurnRecord::Ended {
                             end: Box::new(end.clone()),
                         };
-                        log.append(record)?;
+                        log.append_in_background(record).await?;
                     }
                     return Ok(end);
                 }
@@ -137,7 +137,7 @@ impl TurnDriver<'_> {
         let budget = self.context_budget(log, prompt, max_prompt);
         if budget == ContextBudget::Exhausted {
             let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
-            return Ok(log.append(TurnRecord::Ended { end })?);
+            return Ok(log.append_in_background(TurnRecord::Ended { end }).await?);
         }
         on_progress(TurnProgress::Asking);
         let mut options = CallOptions::new(MAX_OUTPUT);
@@ -159,7 +159,7 @@ impl TurnDriver<'_> {
                 // The provider counts more tokens than the estimate: the turn ends as if by ours.
                 if is_too_long(&error) && log.turn.spent().asks > 0 {
                     let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
-                    return Ok(log.append(TurnRecord::Ended { end })?);
+                    return Ok(log.append_in_background(TurnRecord::Ended { end }).await?);
                 }
                 Err(error.into())
             }
@@ -243,13 +243,14 @@ impl TurnDriver<'_> {
                 }
             }
         }
-        log.append(TurnRecord::Replied {
+        log.append_in_background(TurnRecord::Replied {
             turn: Box::new(reply.turn),
             stop: reply.stop,
             model: reply.model,
             usage: reply.usage,
             cost,
-        })?;
+        })
+        .await?;
         on_progress(TurnProgress::Spent(&log.turn.spent()));
         Ok(())
     }
@@ -282,16 +283,17 @@ impl TurnDriver<'_> {
                     result: Box::new(refusal(call, &why)),
                     facts: Vec::new(),
                 };
-                return Ok(log.append(record)?);
+                return Ok(log.append_in_background(record).await?);
             }
         };
         self.note("tool", || {
             json!({"turn": id, "tool": call.name, "call": call.id,
             "arguments": cut(&without_secrets(call.arguments.text()))})
         });
-        log.append(TurnRecord::ToolStarted {
+        log.append_in_background(TurnRecord::ToolStarted {
             call: call.id.clone(),
-        })?;
+        })
+        .await?;
         on_progress(TurnProgress::Using(call));
         let given = ToolInput {
             context: self.context,
@@ -312,7 +314,7 @@ impl TurnDriver<'_> {
             "parts": parts})
         });
         report_outcome(call, &outcome, on_progress);
-        Ok(log.append(finished(call, outcome))?)
+        Ok(log.append_in_background(finished(call, outcome)).await?)
     }
 
     /// Writes a call of the model to the audit log; an error is only logged.

@@ -21,6 +21,7 @@ pub mod example;
 pub mod facts;
 pub mod geometry;
 pub mod job_spec;
+pub(crate) mod kept_watch;
 pub mod preview_spec;
 pub mod prompt;
 pub mod reflection;

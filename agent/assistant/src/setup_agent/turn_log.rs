@@ -11,8 +11,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::task::spawn_blocking;
 
 use super::job_spec::SetupSpec;
 use super::turn::{QUESTION_RESUME_WINDOW_S, RESUME_WINDOW_S, Turn};
@@ -44,7 +46,7 @@ pub enum TurnLogError {
 #[derive(Debug)]
 pub struct TurnLog {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
     bytes: u64,
     /// The turn; all of it is on disk.
     pub turn: Turn,
@@ -90,11 +92,11 @@ impl TurnLog {
         file.try_lock().map_err(|e| io(e.into()))?;
         let mut log = Self {
             path: path.clone(),
-            file,
+            file: Arc::new(file),
             bytes: 0,
             turn,
         };
-        log.write(&first)?;
+        log.prepare(&first)?().map_err(io)?;
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .map_err(io)?;
@@ -106,23 +108,46 @@ impl TurnLog {
     /// # Errors
     /// If the file can't be written. The record is not applied then.
     pub fn append(&mut self, record: TurnRecord) -> Result<(), TurnLogError> {
-        self.write(&record)?;
-        Ok(self.turn.apply(record)?)
+        let written = self.prepare(&record)?();
+        self.apply(record, written)
     }
 
-    fn write(&mut self, record: &TurnRecord) -> Result<(), TurnLogError> {
-        let io = |source| TurnLogError::Io {
-            path: self.path.clone(),
-            source,
-        };
-        let mut line = serde_json::to_vec(record).map_err(|e| io(e.into()))?;
+    /// Appends like [`Self::append`], on a blocking thread: other tasks do not wait for the disk.
+    ///
+    /// # Errors
+    /// As of [`Self::append`].
+    pub async fn append_in_background(&mut self, record: TurnRecord) -> Result<(), TurnLogError> {
+        let written = spawn_blocking(self.prepare(&record)?).await;
+        self.apply(record, written.unwrap_or_else(|e| Err(io::Error::other(e))))
+    }
+
+    /// The write of a record, which ends once it is on the disk.
+    fn prepare(
+        &mut self,
+        record: &TurnRecord,
+    ) -> Result<impl FnOnce() -> io::Result<()> + Send + use<>, TurnLogError> {
+        let line = serde_json::to_vec(record);
+        let mut line = line.map_err(|e| self.error(e.into()))?;
         line.push(b'\n');
         self.bytes = self.bytes.saturating_add(line.len() as u64);
         if self.bytes > MAX_BYTES {
             return Err(TurnLogError::TooLong);
         }
-        self.file.write_all(&line).map_err(io)?;
-        self.file.sync_data().map_err(io)
+        let file = Arc::clone(&self.file);
+        Ok(move || {
+            (&*file).write_all(&line)?;
+            file.sync_data()
+        })
+    }
+
+    fn apply(&mut self, record: TurnRecord, written: io::Result<()>) -> Result<(), TurnLogError> {
+        written.map_err(|e| self.error(e))?;
+        Ok(self.turn.apply(record)?)
+    }
+
+    fn error(&self, source: io::Error) -> TurnLogError {
+        let path = self.path.clone();
+        TurnLogError::Io { path, source }
     }
 
     /// Removes the file, after the result was handed over. A file that stays is read once more.
@@ -243,7 +268,7 @@ impl TurnLog {
         file.seek(SeekFrom::End(0)).ok()?;
         Some(Self {
             path,
-            file,
+            file: Arc::new(file),
             bytes,
             turn: turn?,
         })

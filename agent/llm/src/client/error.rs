@@ -25,7 +25,8 @@ pub enum SetupError {
     PlainKey(String),
     /// A model of another provider than the configured one.
     #[error(
-        "the provider {wanted} is not configured: llm.provider is {configured}; name a model of that one"
+        "the provider {wanted} is not configured: llm.provider is {configured}, and a box has one; \
+         set provider = \"{configured}\" with one of its models, or a size as model without provider"
     )]
     NotConfigured { wanted: String, configured: String },
     /// The HTTP client fails to start: a fault of this installation.

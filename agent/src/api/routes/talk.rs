@@ -227,7 +227,7 @@ pub(super) async fn end(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
     let handle = find(&app, &id)?;
-    app.shared.conversations.end(&handle);
+    app.shared.conversations.end(&handle).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

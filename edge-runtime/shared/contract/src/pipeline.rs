@@ -299,6 +299,9 @@ pub struct PipelineResults {
     pub step_errors: BTreeMap<String, StepError>,
     /// Mean cost of each stage, in milliseconds a frame.
     pub stages_ms: BTreeMap<String, f64>,
+    /// Processor time of the pipeline's own thread on these frames, in seconds.
+    #[serde(default)]
+    pub processor_s: f64,
     /// Serialised outputs of the workflow for the last frame.
     #[cfg_attr(feature = "openapi", schema(value_type = Object))]
     pub outputs: serde_json::Value,

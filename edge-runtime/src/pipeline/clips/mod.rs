@@ -18,7 +18,7 @@
 mod clip_file;
 mod clip_writer;
 mod frame_queue;
-mod pre_roll;
+pub(crate) mod pre_roll;
 mod stream_tap;
 
 use std::sync::Arc;
@@ -28,7 +28,6 @@ use watchkeeper_contract::event::{Clip, ClipState, Event};
 use watchkeeper_contract::rule::{ClipMaterial, ClipSpec, RuleSpec};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::frame::{Frame, Picture};
-use watchkeeper_vision::{jpeg, shrink};
 
 use self::clip_writer::{ClipWriter, ClipWriterDeps};
 use self::pre_roll::{ClipFrame, Content, MARGIN, PreRoll};
@@ -41,12 +40,6 @@ use crate::media::video::FINISH_TIMEOUT;
 use crate::metrics::Metrics;
 use crate::pipeline::recorder::Recorder;
 use crate::thread::Thread;
-
-/// Longest side of a clip's frames in pixels; the snapshots of an event are larger.
-const MAX_SIDE: u32 = 640;
-
-/// JPEG quality of queued frames, from 1 to 100.
-const FRAME_QUALITY: u8 = 85;
 
 /// Maximum number of clips of a pipeline that are written at once.
 const MAX_ACTIVE: usize = 4;
@@ -171,23 +164,12 @@ impl Clips {
         // A frame behind a gap belongs to no open clip. A frame shortly after the end does: a slow
         // camera has no other frame of the last moments.
         self.close_those(|active| active.span.until + MARGIN < at);
-        if !self.pre_roll.is_due(at) || !self.needs_pictures() {
+        if !self.needs_pictures() {
             return;
         }
-        let small = shrink::within(picture, MAX_SIDE);
-        let jpeg = match small.and_then(|rgb| jpeg::encode(&rgb, FRAME_QUALITY)) {
-            Ok(jpeg) => jpeg,
-            Err(error) => {
-                tracing::debug!(%error, "can't encode a frame for clips");
-                return;
-            }
+        let Some(clip_frame) = self.pre_roll.take(frame.wall, picture, at) else {
+            return;
         };
-        let clip_frame = Arc::new(ClipFrame {
-            at,
-            wall: frame.wall,
-            content: Content::Jpeg(jpeg),
-        });
-        self.pre_roll.push(Arc::clone(&clip_frame));
         let of_pictures = |active: &&ActiveClip| active.material == ClipMaterial::Pictures;
         for active in self.active.iter().filter(of_pictures) {
             active.writer.push(&clip_frame, frame.recorded);

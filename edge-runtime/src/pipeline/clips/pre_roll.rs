@@ -10,6 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_contract::time::Wall;
+use watchkeeper_vision::frame::Picture;
+use watchkeeper_vision::{jpeg, shrink};
 
 use crate::capture::packets::Packet;
 
@@ -26,12 +28,18 @@ pub(super) const MAX_BYTES: usize = 16 << 20;
 /// cameras.
 pub(super) const MARGIN: Duration = Duration::from_secs(1);
 
+/// Longest side of a frame in pixels; the snapshots of an event are larger.
+const MAX_SIDE: u32 = 640;
+
+/// JPEG quality of frames, from 1 to 100.
+const FRAME_QUALITY: u8 = 85;
+
 /// How much too early a frame is accepted: cameras are not exact.
 const EARLY: Duration = Duration::from_millis(5);
 
 /// One frame of a clip.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ClipFrame {
+pub(crate) struct ClipFrame {
     pub(super) at: Duration,
     /// When the frame arrived.
     pub(super) wall: Wall,
@@ -67,7 +75,7 @@ impl ClipFrame {
 
 /// The last frames of one pipeline.
 #[derive(Debug)]
-pub(super) struct PreRoll {
+pub(crate) struct PreRoll {
     span: Duration,
     frames: VecDeque<Arc<ClipFrame>>,
     bytes: usize,
@@ -77,7 +85,7 @@ pub(super) struct PreRoll {
 
 impl PreRoll {
     /// A pre-roll of `span`.
-    pub(super) fn new(span: Duration) -> Self {
+    pub(crate) fn new(span: Duration) -> Self {
         Self {
             span,
             frames: VecDeque::new(),
@@ -87,8 +95,30 @@ impl PreRoll {
     }
 
     /// Whether a frame of this time is taken.
-    pub(super) fn is_due(&self, at: Duration) -> bool {
+    fn is_due(&self, at: Duration) -> bool {
         at + EARLY >= self.due
+    }
+
+    /// Adds the small picture of a frame newer than all others, if one is due.
+    pub(crate) fn take(
+        &mut self,
+        wall: Wall,
+        picture: &Picture,
+        at: Duration,
+    ) -> Option<Arc<ClipFrame>> {
+        if !self.is_due(at) {
+            return None;
+        }
+        let small = shrink::within(picture, MAX_SIDE);
+        let jpeg = small.and_then(|rgb| jpeg::encode(&rgb, FRAME_QUALITY));
+        let jpeg = jpeg.inspect_err(|error| tracing::debug!(%error, "no frame for clips"));
+        let frame = Arc::new(ClipFrame {
+            at,
+            wall,
+            content: Content::Jpeg(jpeg.ok()?),
+        });
+        self.push(Arc::clone(&frame));
+        Some(frame)
     }
 
     /// Adds a frame newer than all others.

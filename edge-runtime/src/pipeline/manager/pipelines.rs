@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{
-    DetectMode, PipelineResults, PipelineSpec, PipelineStatus, Priority,
+    DetectMode, PipelineResults, PipelineSpec, PipelineState, PipelineStatus, Priority,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::PipelineAnswers;
@@ -39,6 +39,15 @@ impl Manager {
         all.iter()
             .map(|deployed| self.annotate(deployed.status()))
             .collect()
+    }
+
+    /// Whether a pipeline takes frames, or is about to.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        self.pipelines.lock().values().any(|deployed| {
+            let state = deployed.status().state;
+            matches!(state, PipelineState::Starting | PipelineState::Running)
+        })
     }
 
     /// The status of one pipeline.

@@ -265,6 +265,7 @@ impl Run {
         if position == StopPosition::Beyond || !self.pace.admit(frame, now) {
             return outcome;
         }
+        self.stages.begin_frame();
         self.clock.processed();
         let clean: Arc<dyn Pixels> = self
             .memory
@@ -437,7 +438,8 @@ impl Run {
         self.rules.finish(&last, new_id)
     }
 
-    /// Adds the time spent on output, and returns what each stage of this frame cost.
+    /// Adds the time spent on output, and returns what each stage of this frame cost. The thread
+    /// that processed the frame calls it.
     pub fn finish_frame(&mut self, spent: Duration) -> impl Iterator<Item = (Stage, Duration)> {
         self.stages.add(Stage::Output, spent);
         self.memory.release_pictures();
@@ -452,6 +454,7 @@ impl Run {
             results.zones.insert(name.to_owned(), visits);
         }
         results.stages_ms = self.stages.means_ms();
+        results.processor_s = self.stages.processor_s();
         results.discarded = self.rules.discarded();
         results.suppressed = self.rules.suppressed();
         results.unwatched = self.rules.unwatched();

@@ -1,7 +1,9 @@
-//! The cost of each stage of a frame: sums and means in fixed memory.
+//! The cost of each stage of a frame in wall time, and of all in processor time, in fixed memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use crate::clock;
 
 /// The stages of one frame, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,9 +52,18 @@ pub(crate) struct StageTimes {
     frame: [Duration; Stage::ALL.len()],
     sums: [Duration; Stage::ALL.len()],
     frames: u64,
+    /// Processor time of the thread when the first frame began.
+    began: Option<Duration>,
+    /// Its processor time from then to the end of the latest frame.
+    at_work: Duration,
 }
 
 impl StageTimes {
+    /// Begins a frame on the thread that calls [`Self::frame_done`].
+    pub(crate) fn begin_frame(&mut self) {
+        self.began.get_or_insert_with(clock::thread_time);
+    }
+
     /// Adds time to a stage of the current frame.
     pub(crate) fn add(&mut self, stage: Stage, spent: Duration) {
         if let Some(sum) = self.frame.get_mut(stage as usize) {
@@ -67,7 +78,15 @@ impl StageTimes {
             *sum += *spent;
         }
         self.frames += 1;
+        let began = self.began.unwrap_or_default();
+        self.at_work = clock::thread_time().saturating_sub(began);
         Stage::ALL.into_iter().zip(frame)
+    }
+
+    /// Processor time of the thread from the first frame to the latest one, in seconds.
+    #[must_use]
+    pub(crate) fn processor_s(&self) -> f64 {
+        self.at_work.as_secs_f64()
     }
 
     /// Mean milliseconds per frame of each stage; empty before the first frame.

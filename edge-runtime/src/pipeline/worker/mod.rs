@@ -30,6 +30,7 @@ mod video;
 
 pub use self::handle::Worker;
 pub use self::services::{STOP_TIMEOUT, Services, Subscribe};
+pub(crate) use self::thread::PUBLISH_INTERVAL;
 
 #[cfg(test)]
 mod tests;

@@ -39,7 +39,7 @@ const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(8);
 const FLUSH_WARNING_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Interval of publishing results, which allocates.
-const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The state of a pipeline that ended before its last events were durable.
 const NOT_STORED: &str =

@@ -12,7 +12,7 @@ use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::{Kind, Query};
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::super::reminder;
+use super::super::{kept_watch, reminder};
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
 use super::{list_cameras, list_streams, memory_search, query_events};
 use crate::past::search_events;
@@ -66,7 +66,9 @@ async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "pictures_of_the_person": pictures(&attached),
     });
     let mut outcome = ToolOutcome::json(&whole);
-    let reminder = reminder::about_request(context.memory.as_ref(), &given.head.request);
+    let request = &given.head.request;
+    let kept = kept_watch::similar(context, request, &here).await;
+    let reminder = reminder::about_request(context.memory.as_ref(), request, kept);
     outcome.parts.extend(reminder);
     // A separate part: a long conversation must not cut the pipelines out of the overview.
     if !context.earlier.is_null() {

@@ -1,0 +1,188 @@
+//! Watches that people confirmed and kept, as examples for similar requests.
+//!
+//! - Nothing is stored beside the note of the confirmation: what runs says whether a watch was
+//!   kept. Without its note (`watchkeeper memory forget`) a watch is no example.
+//! - Kept is a watch that runs as it was confirmed, for [`KEPT_FOR`] at least. It was not replaced,
+//!   paused or stopped, nor were its events rejected more often than approved.
+//! - At most [`MAX_EXAMPLES`]; without the camera's name, coordinates and drawing.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
+use watchkeeper_memory::note::{Kind, Note, Tag};
+use watchkeeper_memory::{Found, Query};
+
+use super::tool_context::ToolContext;
+use crate::lesson::{RELATED, similarity};
+use crate::proposal::price::is_drawing;
+use crate::proposal::snapshot::SystemSnapshot;
+
+/// How long a watch runs unchanged before it is an example.
+pub(super) const KEPT_FOR: SignedDuration = SignedDuration::from_hours(72);
+/// Maximum number of examples.
+const MAX_EXAMPLES: usize = 2;
+/// Longest time between the note of a watch and its first frame; a later start is a replacement.
+const START_TIMEOUT: SignedDuration = SignedDuration::from_hours(1);
+/// Tag of the note of a confirmed watch; the other one is the name of its pipeline.
+pub(crate) const TAG: &str = "watch";
+/// What an example has in place of the camera's name.
+const CAMERA: &str = "CAMERA";
+
+/// The kept watches whose request resembles `request`, the best first.
+pub(super) async fn similar(
+    context: &ToolContext,
+    request: &str,
+    here: &SystemSnapshot,
+) -> Vec<Value> {
+    // A search must not create the folder.
+    let Some(notes) = context.memory.as_ref().filter(|notes| notes.exist()) else {
+        return Vec::new();
+    };
+    let query = Query {
+        kinds: vec![Kind::Observation],
+        tags: Tag::new(TAG).into_iter().collect(),
+        ..Query::new(request)
+    };
+    let found = notes
+        .open()
+        .and_then(|mut memory| memory.search(query).map_err(|e| e.to_string()));
+    let mut examples = Vec::new();
+    for (note, status) in kept(&found.unwrap_or_default(), request, here) {
+        let answers = context.client.answers(&status.spec.id).await;
+        let rules = answers.iter().flat_map(|answers| &answers.rules);
+        let of_rules = rules.flat_map(|rule| &rule.answers);
+        let (approved, rejected): (Vec<_>, Vec<_>) = of_rules.partition(|answer| answer.is_true);
+        if answers.is_ok() && rejected.len() <= approved.len() && examples.len() < MAX_EXAMPLES {
+            examples.push(example(note, &status.spec));
+        }
+    }
+    examples
+}
+
+/// The notes whose watch was kept, each with its pipeline.
+fn kept<'a>(
+    found: &'a [Found],
+    request: &str,
+    here: &'a SystemSnapshot,
+) -> Vec<(&'a Note, &'a PipelineStatus)> {
+    let now = here.now.timestamp();
+    let of_note = |found: &'a Found| {
+        let note = &found.note;
+        let is_its = |id: &str| note.tags.iter().any(|tag| tag.as_str() == id);
+        let mut all = here.pipelines.iter();
+        let status = all.find(|status| is_its(status.spec.id.as_str()))?;
+        let is_similar = similarity(request, note.words.as_str()) >= RELATED;
+        (is_similar && was_kept(note.at?, status, now)).then_some((note, status))
+    };
+    found.iter().filter_map(of_note).collect()
+}
+
+/// Whether a watch that was confirmed at `confirmed` has run unchanged since.
+fn was_kept(confirmed: Timestamp, status: &PipelineStatus, now: Timestamp) -> bool {
+    let since = status.results.counting_since;
+    let since = since.and_then(|since| Timestamp::from_millisecond(since.unix_ms).ok());
+    let starts_with_note =
+        |since: Timestamp| since.duration_since(confirmed).abs() <= START_TIMEOUT;
+    since.is_some_and(starts_with_note)
+        && matches!(status.state, PipelineState::Running)
+        && !status.spec.paused
+        && now.duration_since(confirmed) >= KEPT_FOR
+}
+
+/// The request and the definition of a watch, for any camera.
+fn example(note: &Note, spec: &PipelineSpec) -> Value {
+    let is_camera = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        word.eq_ignore_ascii_case(spec.source.as_str())
+    };
+    let words = note.words.as_str().split_whitespace();
+    let words: Vec<&str> = words
+        .map(|word| if is_camera(word) { CAMERA } else { word })
+        .collect();
+    let steps = spec.workflow["steps"].as_array().into_iter().flatten();
+    let steps = steps.filter(|step| !is_drawing(step)).map(without_places);
+    let rules = serde_json::to_value(&spec.rules).unwrap_or_default();
+    let rules = rules.as_array().into_iter().flatten().map(without_places);
+    json!({
+        "request": words.join(" "), "steps": steps.collect::<Value>(),
+        "rules": rules.collect::<Value>(),
+    })
+}
+
+/// A step or rule without its coordinates, which are lists of lists.
+fn without_places(of: &Value) -> Value {
+    let mut of = of.clone();
+    if let Some(members) = of.as_object_mut() {
+        members.retain(|_, value| !value[0].is_array());
+    }
+    of
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+    use crate::proposal::snapshot::testing::{situation, status};
+
+    fn spec() -> PipelineSpec {
+        serde_json::from_value(json!({
+            "id": "gate-people", "source": "gate",
+            "workflow": {"steps": [
+                {"type": "watchkeeper/line@v1", "name": "door", "line_segment": [[0, 1], [2, 3]]},
+                {"type": "roboflow_core/label_visualization@v1", "name": "labels"},
+            ]},
+            "rules": [{"name": "in", "when": {"kind": "crosses", "line": "door"},
+                "classes": ["person"]}],
+        }))
+        .unwrap()
+    }
+
+    /// A watch that was confirmed some hours before the snapshot.
+    fn confirmed(hours: i64) -> (SystemSnapshot, Timestamp) {
+        let mut here = situation();
+        let at = here.now.timestamp() - SignedDuration::from_hours(hours);
+        let mut status = status(&spec());
+        let since = json!({"unix_ms": at.as_millisecond(), "quality": "synced"});
+        status.results.counting_since = serde_json::from_value(since).unwrap();
+        here.pipelines.push(status);
+        (here, at)
+    }
+
+    #[test]
+    fn watch_is_kept_after_three_days_unless_mended_or_paused() {
+        let was_kept = |(here, at): &(SystemSnapshot, Timestamp)| {
+            was_kept(*at, &here.pipelines[0], here.now.timestamp())
+        };
+        assert!(was_kept(&confirmed(73)) && !was_kept(&confirmed(71)));
+        let mut mended = confirmed(73);
+        let since = mended.0.pipelines[0].results.counting_since.as_mut();
+        since.unwrap().unix_ms += 7_200_000;
+        assert!(!was_kept(&mended));
+        let mut paused = confirmed(73);
+        paused.0.pipelines[0].spec.paused = true;
+        assert!(!was_kept(&paused));
+        let mut stopped = confirmed(73);
+        stopped.0.pipelines[0].state = PipelineState::Ended;
+        assert!(!was_kept(&stopped));
+    }
+
+    #[test]
+    fn example_has_no_camera_no_coordinates_and_no_drawing() {
+        let words = "Asked for and confirmed: count people at the door on camera gate.";
+        let note = Note {
+            at: None,
+            camera: None,
+            tags: Vec::new(),
+            origin: watchkeeper_memory::note::Origin::Person,
+            words: watchkeeper_memory::note::Words::new(words).unwrap(),
+        };
+        let shown = example(&note, &spec());
+        assert_eq!(
+            shown["request"],
+            "Asked for and confirmed: count people at the door on camera CAMERA"
+        );
+        let door = json!([{"type": "watchkeeper/line@v1", "name": "door"}]);
+        assert_eq!(shown["steps"], door);
+        assert_eq!(shown["rules"][0]["classes"], json!(["person"]));
+    }
+}
