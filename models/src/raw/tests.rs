@@ -389,9 +389,9 @@ fn package_of_a_registry_is_checked() {
             "\"cat\", \"dig\"]",
             "`watch[6]` is \"dig\", allowed: a name of `labels`",
         ),
-        ("shift = 0.53", "shift = 99.0", "`decode.shift` is 99.0"),
+        ("shift = 0.75", "shift = 99.0", "`decode.shift` is 99.0"),
         (
-            "shift = 0.53",
+            "shift = 0.75",
             "scales = [0.9, 0.2]",
             "`decode.scales` is [0.9, 0.2]",
         ),

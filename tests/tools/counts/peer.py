@@ -1,8 +1,8 @@
 """The peer of the counting benchmark: what a developer writes with OpenCV, onnxruntime and supervision.
 
 Counts the crossings of a line and prints one JSON object: `corners` and `foot`, each [in, out, tracks], for supervision's LineZone
-with its default anchors and with the foot of the box. Usage: peer.py CLIP MODEL X1,Y1,X2,Y2 CLASS,CLASS...; MODEL is a YOLOX
-network of COCO's classes, or `motion` for a background model (MOG2 with OpenCV's usual clean-up).
+with its default anchors and with the foot of the box. Usage: peer.py CLIP KIND MODEL X1,Y1,X2,Y2 CLASS,CLASS...; KIND is yolox
+(COCO's classes), ssd (as ssd-mobilenet-v2), or motion for a background model (MOG2 with OpenCV's usual clean-up).
 """
 
 import json
@@ -15,7 +15,8 @@ import supervision as sv
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from yolox import Network  # noqa: E402: the path is set above
+import ssd  # noqa: E402: the path is set above
+import yolox  # noqa: E402: the path is set above
 
 COCO = {"person": 0, "bicycle": 1, "car": 2, "motorcycle": 3, "bus": 5, "truck": 7}
 SMALLEST_BLOB = 100
@@ -38,10 +39,18 @@ class Motion:
         return sv.Detections(xyxy=boxes, confidence=np.full(len(rects), 0.9), class_id=np.zeros(len(rects), int))
 
 
+def detector(kind, model, names):
+    if kind == "motion":
+        return Motion()
+    if kind == "ssd":
+        return ssd.Network(model, names)
+    return yolox.Network(model, classes=[COCO[name] for name in names])
+
+
 def main():
-    clip, model, line, classes = sys.argv[1:5]
+    clip, kind, model, line, classes = sys.argv[1:6]
     x1, y1, x2, y2 = [int(v) for v in line.split(",")]
-    detect = Motion() if model == "motion" else Network(model, classes=[COCO[name] for name in classes.split(",")])
+    detect = detector(kind, model, classes.split(","))
     capture = cv2.VideoCapture(clip)
     tracker = sv.ByteTrack(frame_rate=int(round(capture.get(cv2.CAP_PROP_FPS) or 25)))
     ends = sv.Point(x1, y1), sv.Point(x2, y2)

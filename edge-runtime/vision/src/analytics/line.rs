@@ -16,6 +16,9 @@ use crate::geometry::{Anchor, Point};
 
 /// Bound of the remembered tracks.
 const MAX_TRACKS: usize = 4096;
+/// Frames for which the side of an unseen track is remembered: that of Roboflow's block, which
+/// misses objects that vanish on one side and reappear on the other.
+const MEMORY: u64 = 1;
 
 const CORNERS: [Anchor; 4] = [
     Anchor::TopLeft,
@@ -45,7 +48,6 @@ pub struct LineCounter {
     start: Point,
     end: Point,
     anchors: Vec<Anchor>,
-    memory: u64,
     sides: Recent<Side>,
     count_in: u64,
     count_out: u64,
@@ -55,10 +57,6 @@ pub struct LineCounter {
 }
 
 impl LineCounter {
-    /// Frames for which the side of an unseen track is remembered. Roboflow's block uses 1, which
-    /// misses objects that vanish on one side and reappear on the other.
-    pub const DEFAULT_MEMORY: u64 = 1;
-
     /// A line in pixels. All `anchors` must cross; none means all four corners. A line of length 0
     /// counts nothing.
     #[must_use]
@@ -72,20 +70,11 @@ impl LineCounter {
             start,
             end,
             anchors,
-            memory: Self::DEFAULT_MEMORY,
             sides: Recent::new(MAX_TRACKS),
             count_in: 0,
             count_out: 0,
             crossings: Crossings::default(),
         }
-    }
-
-    /// Sets the frames for which the side of an unseen track is remembered. The tracker's buffer
-    /// counts objects that are hidden while they cross, but differs from Roboflow.
-    #[must_use]
-    pub fn with_memory(mut self, frames: u64) -> Self {
-        self.memory = frames;
-        self
     }
 
     /// Number of crossings in.
@@ -108,7 +97,7 @@ impl LineCounter {
 
     /// Processes the tracked boxes of a frame.
     pub fn update(&mut self, detections: &Detections) -> &Crossings {
-        self.sides.next_round(self.memory.saturating_add(1));
+        self.sides.next_round(MEMORY + 1);
         self.crossings.crossed_in.clear();
         self.crossings.crossed_out.clear();
         for (i, detection) in detections.boxes.iter().enumerate() {
@@ -241,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_track_that_comes_back_within_the_memory_still_crosses() {
-        for (gap, expected) in [(5, (1, 0)), (6, (0, 0))] {
-            let mut l = line().with_memory(5);
+        for (gap, expected) in [(1, (1, 0)), (2, (0, 0))] {
+            let mut l = line();
             l.update(&at(1, 50.0, 150.0));
             for _ in 0..gap {
                 l.update(&Detections::default());
