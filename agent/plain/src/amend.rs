@@ -11,17 +11,15 @@ use crate::answer::Missing;
 use crate::asks::Asks;
 use crate::closed;
 use crate::edit::{self, wanted};
-use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
+use crate::intent::{Intent, NamedPlace, WatchFor, What};
 use crate::lexicon::Lexicon;
-use crate::moments;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces;
 use crate::place::{self, Way};
 use crate::reader::{Reader, one_of};
 use crate::request::{
-    DEFAULT_COOLDOWN_S, TOO_FEW_S, direction, drawn, ending, is_for_a_time, named_place,
-    whole_picture,
+    DEFAULT_COOLDOWN_S, TOO_FEW_S, direction, drawn, is_for_a_time, named_place, whole_picture,
 };
 use crate::scene::{Scene, Shape};
 use crate::token::Token;
@@ -62,8 +60,7 @@ pub(crate) fn is_correction(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) 
                     && r.find(&["when|if|whenever"]).is_none()
                     && !names::mentions_class(&r, scene, lexicon)
             }
-            Asks::Stop => pieces::ends_itself(tokens),
-            Asks::Pause | Asks::Resume | Asks::Look => false,
+            Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
         }
     };
     !requests.is_empty() && requests.iter().all(|r| corrects(&r.tokens, r.asks))
@@ -84,24 +81,13 @@ pub(crate) fn amend(
     if r.fits(GOES_ON, 0).is_some() {
         r.mark(0..1);
     }
-    let is_one = intents.len() == 1;
-    let target = intents.iter_mut().find(|intent| match intent {
-        Intent::Watch(_) => true,
-        Intent::Change(_) | Intent::Pause { .. } => is_one,
-        Intent::Stop(_) | Intent::Resume(_) | Intent::Look(_) => false,
+    let watches = intents.iter_mut().find_map(|intent| match intent {
+        Intent::Watch(watches) => Some(watches),
+        _ => None,
     });
-    match target {
-        Some(Intent::Watch(watches)) => of_watches(&mut r, watches, scene, lexicon, notes)?,
-        Some(Intent::Change(before)) => of_edit(&mut r, before, scene, lexicon, notes)?,
-        Some(Intent::Pause { until, .. }) => {
-            // `make it an hour`
-            let minutes = moments::until(&mut r, &scene.now, &mut notes.assumed).or_else(|| {
-                let found = r.take(&["<u>"])?;
-                moments::later(&scene.now, found.value(0))
-            });
-            *until = Some(minutes.ok_or_else(|| not_read(&r))?);
-        }
-        _ => return Err(not_read(&r)),
+    match watches {
+        Some(watches) => of_watches(&mut r, watches, scene, lexicon, notes)?,
+        None => return Err(not_read(&r)),
     }
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
@@ -119,43 +105,6 @@ fn not_read(r: &Reader) -> Need {
          (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel or a clip.",
         vec![words],
     )
-}
-
-/// A correction of a change: what it names takes the place of what was named before.
-fn of_edit(
-    r: &mut Reader,
-    edit: &mut Edit,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<(), Need> {
-    let mut said = wanted(r, scene, lexicon, notes)?;
-    bare_time(r, &mut said);
-    if said.is_nothing() {
-        return Err(not_read(r));
-    }
-    let known: Vec<String> = scene.models.iter().flat_map(|m| m.labels.clone()).collect();
-    let now = edit.objects.as_ref().map(|o| o.labels.clone());
-    let objects = edit::classes(&said, now, &known, edit.pipeline.as_str())?;
-    if objects.is_some() {
-        edit.objects = objects;
-    }
-    edit.confidence = said.confidence.or(edit.confidence);
-    match (said.stays_s, edit.stays_s, edit.cooldown_s) {
-        (Some(seconds), None, Some(_)) if said.cooldown_s.is_none() => {
-            edit.cooldown_s = Some(seconds);
-        }
-        (stays, before, _) => edit.stays_s = stays.or(before),
-    }
-    edit.cooldown_s = said.cooldown_s.or(edit.cooldown_s);
-    if !said.schedules.is_empty() {
-        edit.schedules = said.schedules;
-    }
-    if !said.notify.is_empty() {
-        edit.notify = said.notify;
-    }
-    edit.clip = said.clip.or(edit.clip);
-    Ok(())
 }
 
 /// `make it 30 seconds`: a time that nothing stands with.
@@ -269,10 +218,7 @@ fn of_watches(
     };
     let severity = severity(r);
     let way = place::way(r);
-    let stop_after = match ending(r)? {
-        Some(seconds) => Some(seconds),
-        None => r.take(&["for|during the? next <u>"]).map(|f| f.value(0)),
-    };
+    let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
     let moved = moved_line(r, watches)?;
     let mut said = wanted(r, scene, lexicon, notes)?;
     bare_time(r, &mut said);

@@ -6,7 +6,6 @@
 //! - A watch is named by its id, its name, its camera, or the class that only it watches for.
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
 use crate::asks::{Asks, ENDS_A_PAUSE};
@@ -40,7 +39,14 @@ pub(crate) fn control(
     let mixed = on_and_off(r);
     let verb = Verb::take(r, asks, lexicon);
     let spared = spared(r, scene, lexicon);
-    let (named, by_class) = named_watches(r, spared.is_empty(), scene, lexicon);
+    let mut named = names::pipelines(r, scene);
+    if named.is_empty() && spared.is_empty() {
+        named.extend(names::pipeline_of_class(r, scene, lexicon));
+    }
+    let is_named = !named.is_empty();
+    if is_named {
+        its_camera(r, &named, scene, lexicon);
+    }
     let until = match asks {
         Asks::Stop | Asks::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
@@ -52,10 +58,9 @@ pub(crate) fn control(
     let several =
         r.find(&["both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything"]);
     let all = verb.ends_all_pauses || r.take(&ALL).is_some();
-    let counts = only_counts(r);
-    let cameras = match named.is_empty() && spared.is_empty() {
-        true => names::cameras(r, scene, lexicon),
-        false => Cameras::None,
+    let cameras = match is_named || !spared.is_empty() {
+        true => Cameras::None,
+        false => names::cameras(r, scene, lexicon),
     };
     r.take_all(&[THINGS]);
     let from = if verb.deletes { "" } else { "|from" };
@@ -68,18 +73,14 @@ pub(crate) fn control(
     if !left.is_empty() {
         return Err(verb.not_read(left, scene));
     }
-    let is_named = !named.is_empty();
-    let by_camera = matches!(cameras, Cameras::These(_));
-    let one_on_each = one_on_each(&cameras, scene);
-    let targets = match spared.is_empty() {
+    let by_camera = matches!(cameras, Cameras::These(_)) && !one_on_each(&cameras, scene);
+    let mut targets = match spared.is_empty() {
         true => verb.targets(all, named, cameras, scene, notes)?,
-        false => ids_of(scene)
-            .into_iter()
-            .filter(|id| !spared.contains(id))
-            .collect(),
+        false => ids_of(scene),
     };
-    let targets = verb.fitting(targets, counts.filter(|_| !is_named), scene)?;
-    if (by_camera || by_class) && !one_on_each && !all && several.is_none() && targets.len() > 1 {
+    targets.retain(|id| !spared.contains(id));
+    let targets = verb.fitting(targets, scene)?;
+    if by_camera && !all && several.is_none() && targets.len() > 1 {
         return Err(verb.which(&targets, scene));
     }
     Ok(match asks {
@@ -105,35 +106,6 @@ const ALL: [&str; 4] = [
     "the lot",
 ];
 
-/// Whether only what counts is meant, or only what tells; `None` where neither is said.
-fn only_counts(r: &Reader) -> Option<bool> {
-    match (r.find(&["counting"]), r.find(&["alerts|alert|alerting"])) {
-        (Some(_), None) => Some(true),
-        (None, Some(_)) => Some(false),
-        _ => None,
-    }
-}
-
-/// The watches that are named, and whether by what they watch for. `alone`: none is excepted.
-fn named_watches(
-    r: &mut Reader,
-    alone: bool,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> (Vec<PipelineId>, bool) {
-    let mut named = names::pipelines(r, scene);
-    if named.is_empty() && alone {
-        named.extend(names::pipeline_of_class(r, scene, lexicon));
-    }
-    let of_classes = of_these_classes(r, &named, scene, lexicon);
-    let by_class = !of_classes.is_empty();
-    named.extend(of_classes);
-    if !named.is_empty() {
-        its_camera(r, &named, scene, lexicon);
-    }
-    (named, by_class)
-}
-
 /// Whether several cameras are named and one watch runs on each: then nothing is left to choose.
 fn one_on_each(cameras: &Cameras, scene: &Scene) -> bool {
     let Cameras::These(cameras) = cameras else {
@@ -144,43 +116,6 @@ fn one_on_each(cameras: &Cameras, scene: &Scene) -> bool {
         pipelines.filter(|p| p.spec.source == *id).count()
     };
     cameras.len() > 1 && cameras.iter().all(|id| on(id) == 1)
-}
-
-/// The watches of exactly the classes that are named: `stop watching for people`.
-fn of_these_classes(
-    r: &mut Reader,
-    named: &[PipelineId],
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Vec<PipelineId> {
-    if !named.is_empty()
-        || r.find(&["watching|looking|alerting|telling me? for|about"])
-            .is_none()
-    {
-        return Vec::new();
-    }
-    let mut with = r.clone();
-    let mentions = names::classes(&mut with, scene, lexicon);
-    let labels: Vec<&String> = mentions.iter().flat_map(|m| &m.labels).collect();
-    let is_same = |deployed: &&Deployed| {
-        let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-        !classes.is_empty()
-            && classes.iter().all(|c| labels.contains(&c))
-            && mentions
-                .iter()
-                .all(|m| m.labels.iter().any(|l| classes.contains(l)))
-    };
-    let found: Vec<PipelineId> = scene
-        .pipelines
-        .iter()
-        .filter(is_same)
-        .map(|p| p.spec.id.clone())
-        .collect();
-    if !found.is_empty() {
-        *r = with;
-        r.take_all(&["looking|alerting"]);
-    }
-    found
 }
 
 /// The words of an order that switches something on and something off.
@@ -329,46 +264,24 @@ impl Verb {
         }
     }
 
-    /// Those of the targets that are paused, where a pause is to end, and that count or tell, where
-    /// that was said.
-    fn fitting(
-        &self,
-        targets: Vec<PipelineId>,
-        counts: Option<bool>,
-        scene: &Scene,
-    ) -> Result<Vec<PipelineId>, Need> {
-        let (mut found, one) = (targets.clone(), targets.len() == 1);
-        found.retain(|id| {
-            let deployed = scene.pipelines.iter().find(|p| p.spec.id == *id);
-            deployed.is_some_and(|p| {
-                let only_counts = p.spec.rules.as_ref().is_some_and(Vec::is_empty);
-                (!self.ends_a_pause || p.paused)
-                    && counts.is_none_or(|counts| counts == only_counts)
-            })
-        });
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        let text = match targets.first() {
-            None if self.ends_a_pause => {
-                "Nothing is paused, so there is no pause to end.".to_owned()
-            }
-            None => format!("Nothing runs, so there is nothing to {}.", self.written),
-            Some(id) if self.ends_a_pause && one => format!("{id} is not paused."),
-            Some(_) if self.ends_a_pause => {
-                "Nothing is paused there, so there is no pause to end.".to_owned()
-            }
-            Some(_) => format!(
-                "There is none that only {}. {}",
-                if counts == Some(true) {
-                    "counts"
-                } else {
-                    "tells of events"
-                },
-                listed(scene)
-            ),
+    /// Those of the targets that are paused, where a pause is to end.
+    fn fitting(&self, targets: Vec<PipelineId>, scene: &Scene) -> Result<Vec<PipelineId>, Need> {
+        let paused = |id: &&PipelineId| {
+            let mut deployed = scene.pipelines.iter();
+            deployed.any(|p| p.spec.id == **id && (!self.ends_a_pause || p.paused))
         };
-        Err(Need::new(Missing::Meaning, text))
+        let found: Vec<PipelineId> = targets.iter().filter(paused).cloned().collect();
+        match (found.is_empty(), self.ends_a_pause) {
+            (false, _) => Ok(found),
+            (true, true) => Err(Need::new(
+                Missing::Meaning,
+                "Nothing is paused there, so there is no pause to end.",
+            )),
+            (true, false) => Err(Need::new(
+                Missing::Meaning,
+                format!("Nothing runs, so there is nothing to {}.", self.written),
+            )),
+        }
     }
 
     /// The question which of several is meant.

@@ -8,7 +8,7 @@ use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
 
 /// Words that mean a pipeline and say nothing else.
-pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|streams|stream|cameras|jobs|everything|counting|counter|counters|it|that|detection";
+pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|jobs|everything|counter|counters|it|that|detection";
 
 /// Words that say only that the rest stays as it is.
 pub(crate) const OTHERS: [&str; 2] = [

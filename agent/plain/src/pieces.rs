@@ -9,7 +9,7 @@ use crate::deployed::OTHERS;
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::reader::{Reader, Slot, one_of};
-use crate::request::{end_of_watch, quietly};
+use crate::request::quietly;
 use crate::scene::Scene;
 use crate::token::{Kind, Token};
 
@@ -33,9 +33,6 @@ pub(crate) fn requests(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> Ve
         let heading = names_place || piece.last().is_some_and(|t| t.text == ":");
         let continues = last.is_some_and(|last| match asks {
             Asks::Nothing => !heading,
-            Asks::Stop => {
-                last.asks == Asks::Watch && (ends_itself(&piece) || they_stop(&piece, last))
-            }
             Asks::Watch => {
                 let changes = last.asks == Asks::Change && !begins;
                 (changes && looks_for_too(&piece, scene, lexicon))
@@ -142,38 +139,6 @@ fn looks_for_too(piece: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
     reader.fits("look|watch out? for", start).is_some()
         && !names::mentions_camera(&reader, scene, lexicon)
         && reader.find(&["when|if|whenever"]).is_none()
-}
-
-/// Whether a clause says only that the watch before it ends: `and stop after 10 minutes`.
-pub(crate) fn ends_itself(piece: &[Token]) -> bool {
-    let reader = Reader::new(piece.to_vec());
-    let start = (0..=skip_polite(&reader, 0)).find_map(|at| end_of_watch(&reader, at));
-    let is_said = |i: usize| {
-        let is_mark = reader.tokens.get(i).is_none_or(|t| t.kind == Kind::Mark);
-        !is_mark && !matches!(reader.any_word(i), "please" | "thanks")
-    };
-    start.is_some_and(|found| !(found.at.end..piece.len()).any(is_said))
-}
-
-/// Whether it is what is watched for that stops: `tell me when cars come and stop at the kerb`.
-fn they_stop(piece: &[Token], last: &Request) -> bool {
-    let reader = Reader::new(piece.to_vec());
-    let waits = Reader::new(last.tokens.clone())
-        .find(&["when|if|whenever"])
-        .is_some();
-    let ended = last
-        .tokens
-        .last()
-        .is_some_and(|t| matches!(t.text.as_str(), "." | "!" | "?" | ";" | "\n"));
-    let at = usize::from(matches!(reader.any_word(0), "and" | "then" | ","));
-    waits
-        && !ended
-        && reader
-            .fits(
-                "stop at|in|on|near|by|for|there|here|before|behind|beside|inside|outside",
-                at,
-            )
-            .is_some()
 }
 
 /// Whether a clause is the last of its sentence.

@@ -6,11 +6,11 @@
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_engine::templates::watch;
 
+use crate::DataError;
 use crate::amend;
 use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::asks::Asks;
 use crate::control;
-use crate::data::DataError;
 use crate::edit;
 use crate::intent::{Intent, Look, WatchFor};
 use crate::keeping;
@@ -20,7 +20,6 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
 use crate::propose::propose;
 use crate::reader::{Reader, content_words};
-use crate::receiver;
 use crate::request;
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling::{self, Slip};
@@ -115,7 +114,6 @@ impl Plain {
     fn put_right(&self, text: &str, scene: &Scene) -> (Vec<Token>, Notes) {
         let mut tokens = tokens(text);
         let slips = spelling::put_right(&mut tokens, scene, &self.lexicon);
-        receiver::written_as_channels(&mut tokens, scene, &self.lexicon);
         let mut notes = Notes::default();
         notes.assumed.extend(slips.iter().map(Slip::told));
         (tokens, notes)
@@ -304,15 +302,9 @@ fn replaced(watches: &[WatchFor], scene: &Scene) -> Vec<PipelineId> {
 fn refuse_when_it_happens(requests: &[Request]) -> Result<(), Need> {
     let then = requests.windows(2).find_map(|pair| match pair {
         [first, next] => {
-            let (waits, does) = (
-                Reader::new(first.tokens.clone()),
-                Reader::new(next.tokens.clone()),
-            );
-            let conditional = first.asks == Asks::Watch
-                && waits.find(&["when|if|whenever|once"]).is_some()
-                && !ends_sentence(&first.tokens);
+            let waits = first.asks == Asks::Watch && !ends_sentence(&first.tokens);
             let acts = next.asks.is_control() || next.asks == Asks::Change;
-            (conditional && acts && does.find(&["then|afterwards"]).is_some()).then_some(does)
+            (waits && acts).then(|| Reader::new(next.tokens.clone()))
         }
         _ => None,
     });

@@ -18,9 +18,6 @@ const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|came
 /// Reads the cameras that a request names as one list. A camera that stands apart stays unread,
 /// because other things may be wanted of it.
 pub(super) fn one_list(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Cameras {
-    if let Some(left) = all_except(r, scene, lexicon) {
-        return Cameras::These(left);
-    }
     let spots = names::camera_spots(r, scene, lexicon);
     let apart = spots.windows(2).position(|pair| match pair {
         [(a, _), (b, _)] => !(a.end..b.start).all(|i| one_of(LIST, r.any_word(i))),
@@ -76,30 +73,6 @@ pub(super) fn cameras_of(
         Cameras::Unknown(written) => Err(names::no_such_camera(written, scene)),
         Cameras::None => camera_not_named(r, scene, before, notes),
     }
-}
-
-/// `on all cameras except the yard`
-fn all_except(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<Vec<SourceId>> {
-    let found = r.find(&[
-        "on|for|at|from? all|every of? the? cameras|camera but|except|excluding for|on|at|not?",
-    ])?;
-    let mut later = r.clone();
-    later.mark(0..found.at.end);
-    let Cameras::These(out) = names::cameras(&mut later, scene, lexicon) else {
-        return None;
-    };
-    let ids = scene.cameras.iter().map(|c| &c.id);
-    let left: Vec<SourceId> = ids.filter(|id| !out.contains(id)).cloned().collect();
-    if left.is_empty() {
-        return None;
-    }
-    r.mark(found.at.clone());
-    for i in found.at.end..r.tokens.len() {
-        if later.word(i).is_empty() {
-            r.mark(i..i + 1);
-        }
-    }
-    Some(left)
 }
 
 /// The camera of a request that names none.

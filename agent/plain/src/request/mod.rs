@@ -14,7 +14,6 @@ mod cameras;
 mod channels;
 mod clauses;
 mod conditions;
-mod ending;
 mod ground;
 mod objects;
 mod purpose;
@@ -27,7 +26,6 @@ use watchkeeper_contract::rule::Severity;
 pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds};
 pub(crate) use channels::channels;
 pub(crate) use conditions::TOO_FEW_S;
-pub(crate) use ending::{end_of_watch, ending};
 pub(crate) use objects::{are_only_these, one_list};
 pub(crate) use purpose::DEFAULT_COOLDOWN_S;
 pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
@@ -191,7 +189,7 @@ impl Base {
                 // What is critical is never lowered.
                 second_opinion: purpose.wished.second_opinion
                     && purpose.severity != Severity::Critical,
-                stop_after_s: purpose.ends_after_s.or(self.stop_after_s),
+                stop_after_s: self.stop_after_s,
             })
         };
         ground

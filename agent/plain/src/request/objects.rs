@@ -86,7 +86,7 @@ pub(super) fn objects(
     let Some(first) = scene.models.first() else {
         return Err(no_model());
     };
-    let mentions = narrowed(r, who_parks(mentions.to_vec(), acts, lexicon));
+    let mentions = who_parks(mentions.to_vec(), acts, lexicon);
     notes.assumed.extend(names::substitutions(&mentions));
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
@@ -380,17 +380,4 @@ fn who_parks(mut mentions: Vec<Mention>, acts: &Acts, lexicon: &Lexicon) -> Vec<
         }
     }
     mentions
-}
-
-/// `vehicles, cars only`: what is said to be the only one narrows what has it among others.
-fn narrowed(r: &Reader, mentions: Vec<Mention>) -> Vec<Mention> {
-    let only = |m: &&Mention| m.stand == Stand::Wanted && r.any_word(m.at.end) == "only";
-    let all: Vec<Mention> = mentions.iter().filter(only).cloned().collect();
-    let has_it = |m: &Mention| {
-        m.stand == Stand::Wanted
-            && all.iter().any(|o| {
-                o.labels.len() < m.labels.len() && o.labels.iter().all(|l| m.labels.contains(l))
-            })
-    };
-    mentions.iter().filter(|m| !has_it(m)).cloned().collect()
 }

@@ -7,7 +7,6 @@ use watchkeeper_contract::rule::Severity;
 use super::acts::Acts;
 use super::amounts::{cooldown, seconds};
 use super::channels::channels;
-use super::ending::ending;
 use super::wishes::{Wishes, wishes};
 use crate::answer::Missing;
 use crate::lexicon::Lexicon;
@@ -25,7 +24,6 @@ pub(super) struct Purpose {
     pub(super) wished: Wishes,
     pub(super) notify: Vec<ChannelId>,
     cooldown_s: Option<f64>,
-    pub(super) ends_after_s: Option<f64>,
     /// Whether a verb of watching stands in it, or nothing says that it only counts.
     pub(super) told: bool,
     pub(super) counted: bool,
@@ -43,7 +41,6 @@ pub(super) fn purpose(
     notes: &mut Notes,
 ) -> Result<Purpose, Need> {
     r.slot = Slot::Wish;
-    let ends_after_s = ending(r)?;
     let severity = severity(r);
     let wished = wishes(r, notes)?;
     let (notify, is_sent) = channels(r, scene, notes);
@@ -77,7 +74,6 @@ pub(super) fn purpose(
         wished,
         notify,
         cooldown_s,
-        ends_after_s,
         told,
         counted,
         heads,
