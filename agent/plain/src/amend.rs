@@ -12,17 +12,15 @@ use crate::asks::Asks;
 use crate::closed;
 use crate::edit::{self, wanted};
 use crate::intent::{Intent, NamedPlace, WatchFor, What};
-use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
-use crate::pieces;
+use crate::pieces::{self, Request};
 use crate::place::{self, Way};
 use crate::reader::{Reader, one_of};
 use crate::request::{
     DEFAULT_COOLDOWN_S, TOO_FEW_S, direction, drawn, is_for_a_time, named_place, whole_picture,
 };
 use crate::scene::{Scene, Shape};
-use crate::token::Token;
 use crate::wanted::Wanted;
 
 /// What says only that something is corrected.
@@ -44,61 +42,48 @@ const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|s
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
 
 /// Whether a text says how something that was proposed should be, and is no request of its own.
-pub(crate) fn is_correction(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
-    let requests = pieces::requests(tokens, scene, lexicon);
-    let corrects = |tokens: &[Token], asks: Asks| {
-        let r = Reader::new(tokens.to_vec());
-        let of_a_pipeline = r.find(&[OF_A_PIPELINE]).is_some()
-            || !names::pipelines(&mut r.clone(), scene).is_empty();
-        match asks {
+pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
+    let requests = pieces::requests(text);
+    let corrects = |request: &Request<'_>| {
+        let r = &request.r;
+        match request.asks {
             Asks::Nothing => true,
             Asks::Not | Asks::Change => {
-                !of_a_pipeline && !names::mentions_camera(&r, scene, lexicon)
+                let names_one = !names::pipelines(&mut r.clone()).is_empty();
+                !names_one && !r.says(&[OF_A_PIPELINE]) && !names::mentions_camera(r)
             }
             Asks::Watch => {
-                r.find(&[BESIDES]).is_some()
-                    && r.find(&["when|if|whenever"]).is_none()
-                    && !names::mentions_class(&r, scene, lexicon)
+                r.says(&[BESIDES]) && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
             }
             Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
         }
     };
-    !requests.is_empty() && requests.iter().all(|r| corrects(&r.tokens, r.asks))
+    !requests.is_empty() && requests.iter().all(corrects)
 }
 
 /// What was proposed, as it is after the correction.
-pub(crate) fn amend(
-    mut intents: Vec<Intent>,
-    tokens: Vec<Token>,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Vec<Intent>, Need> {
-    let mut r = Reader::new(tokens);
+pub(crate) fn amend(mut intents: Vec<Intent>, r: &mut Reader<'_>) -> Result<Vec<Intent>, Need> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry";
-    if r.fits(GOES_ON, 0).is_some() {
+    if r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
     let watches = intents.iter_mut().find_map(|intent| match intent {
         Intent::Watch(watches) => Some(watches),
         _ => None,
     });
-    match watches {
-        Some(watches) => of_watches(&mut r, watches, scene, lexicon, notes)?,
-        None => return Err(not_read(&r)),
-    }
+    of_watches(r, watches.ok_or_else(|| not_read(r))?)?;
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
     });
-    match closed::unread_words(&r, SMALL, lexicon).is_empty() {
+    match closed::unread_words(r, SMALL).is_empty() {
         true => Ok(intents),
-        false => Err(not_read(&r)),
+        false => Err(not_read(r)),
     }
 }
 
-fn not_read(r: &Reader) -> Need {
+fn not_read(r: &Reader<'_>) -> Need {
     let words = r.written(0..r.tokens.len());
     Need::not_read(
         "I did not understand how the proposal should be different, so it is put aside. Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
@@ -108,7 +93,7 @@ fn not_read(r: &Reader) -> Need {
 }
 
 /// `make it 30 seconds`: a time that nothing stands with.
-fn bare_time(r: &mut Reader, said: &mut Wanted) {
+fn bare_time(r: &mut Reader<'_>, said: &mut Wanted) {
     if said.stays_s.is_none()
         && let Some(found) = r.find(&["<d>"])
         && is_for_a_time(r, &found)
@@ -143,20 +128,14 @@ impl Correction {
             && self.number.is_none()
     }
 
-    fn apply(
-        &self,
-        watch: &mut WatchFor,
-        r: &Reader,
-        scene: &Scene,
-        notes: &mut Notes,
-    ) -> Result<(), Need> {
+    fn apply(&self, watch: &mut WatchFor, r: &mut Reader<'_>) -> Result<(), Need> {
         if let Some(camera) = &self.another {
             watch.camera = camera.clone();
         }
         if let Some(severity) = self.severity {
             watch.severity = severity;
         }
-        other_classes(watch, &self.said.mentions, self.said.adds, scene)?;
+        other_classes(watch, &self.said.mentions, self.said.adds, r.scene)?;
         if let Some(place) = &self.place {
             let mut place = place.clone();
             if let Some((_, shape)) = self.drawn_on.iter().find(|(on, _)| *on == watch.camera) {
@@ -166,13 +145,14 @@ impl Correction {
         }
         if let Some((words, number)) = &self.number {
             let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;
-            *now = another_bound(words, *number, *now, held_s, notes).ok_or_else(|| not_read(r))?;
+            *now = another_bound(words, *number, *now, held_s, &mut r.notes)
+                .ok_or_else(|| not_read(r))?;
         }
         if let Some(way) = self.way {
-            which_way(watch, way, notes).ok_or_else(|| not_read(r))??;
+            which_way(watch, way, &mut r.notes).ok_or_else(|| not_read(r))??;
         }
         if let Some(seconds) = self.said.stays_s {
-            how_long(watch, seconds, notes).ok_or_else(|| not_read(r))?;
+            how_long(watch, seconds, &mut r.notes).ok_or_else(|| not_read(r))?;
         }
         watch.confidence = self.said.confidence.or(watch.confidence);
         watch.cooldown_s = self.said.cooldown_s.unwrap_or(watch.cooldown_s);
@@ -188,7 +168,7 @@ impl Correction {
     }
 }
 
-fn severity(r: &mut Reader) -> Option<Severity> {
+fn severity(r: &mut Reader<'_>) -> Option<Severity> {
     r.take(&["as? a? critical|urgent|warning|info|warn"])
         .map(|found| match r.written(found.at).to_lowercase() {
             said if said.contains("critical") || said.contains("urgent") => Severity::Critical,
@@ -198,15 +178,10 @@ fn severity(r: &mut Reader) -> Option<Severity> {
 }
 
 /// A correction of what is to be watched. Where several are proposed it is about each of them.
-fn of_watches(
-    r: &mut Reader,
-    watches: &mut [WatchFor],
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<(), Need> {
-    let cameras = names::cameras(r, scene, lexicon);
-    let on: Vec<_> = scene
+fn of_watches(r: &mut Reader<'_>, watches: &mut [WatchFor]) -> Result<(), Need> {
+    let cameras = names::cameras(r);
+    let on: Vec<_> = r
+        .scene
         .cameras
         .iter()
         .filter(|c| watches.iter().any(|w| w.camera == c.id))
@@ -220,7 +195,7 @@ fn of_watches(
     let way = place::way(r);
     let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
     let moved = moved_line(r, watches)?;
-    let mut said = wanted(r, scene, lexicon, notes)?;
+    let mut said = wanted(r)?;
     bare_time(r, &mut said);
     let shape = match named {
         Some(known) => Some(place::Said {
@@ -230,7 +205,7 @@ fn of_watches(
         }),
         None => match moved {
             Some(moved) => Some(moved),
-            None => drawn(r, &on, notes)?,
+            None => drawn(r, &on)?,
         },
     };
     let number = number_of_objects(r);
@@ -238,7 +213,7 @@ fn of_watches(
         let is_line = matches!(said.shape, Shape::Line(..));
         named_place(said, is_line)
     });
-    let another = another_camera(r, &cameras, watches, place.is_some(), scene)?;
+    let another = another_camera(r, &cameras, watches, place.is_some())?;
     let correction = Correction {
         said,
         severity,
@@ -253,13 +228,13 @@ fn of_watches(
         return Err(not_read(r));
     }
     for watch in watches {
-        correction.apply(watch, r, scene, notes)?;
+        correction.apply(watch, r)?;
     }
     Ok(())
 }
 
 /// Reads `make it at 30%` after a line, which is where the line is, and no confidence.
-fn moved_line(r: &mut Reader, watches: &[WatchFor]) -> Result<Option<place::Said>, Need> {
+fn moved_line(r: &mut Reader<'_>, watches: &[WatchFor]) -> Result<Option<place::Said>, Need> {
     const OF_CONFIDENCE: &str =
         "confidence|certainty|threshold|score|sure|certain|confident|probability";
     let moves = "move|shift|put the|that|this|it? line? to|at <p>";
@@ -295,13 +270,13 @@ fn moved_line(r: &mut Reader, watches: &[WatchFor]) -> Result<Option<place::Said
 }
 
 /// Whether a share that begins here is that of a shape that is drawn whole.
-fn is_of_a_shape(r: &Reader, start: usize) -> bool {
+fn is_of_a_shape(r: &Reader<'_>, start: usize) -> bool {
     r.find(&["vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box|from <p>"])
         .is_some_and(|shape| shape.at.start <= start)
 }
 
 /// Takes a number of objects, with the words before it.
-fn number_of_objects(r: &mut Reader) -> Option<(String, f64)> {
+fn number_of_objects(r: &mut Reader<'_>) -> Option<(String, f64)> {
     let found = r.take(&[
         "at? least|over|more? than? <n>",
         "fewer|less|under than? <n>",
@@ -312,11 +287,10 @@ fn number_of_objects(r: &mut Reader) -> Option<(String, f64)> {
 
 /// The camera to which a correction moves the only watch, together with its place.
 fn another_camera(
-    r: &Reader,
+    r: &Reader<'_>,
     cameras: &Cameras,
     watches: &[WatchFor],
     has_place: bool,
-    scene: &Scene,
 ) -> Result<Option<SourceId>, Need> {
     match cameras {
         Cameras::None => Ok(None),
@@ -325,7 +299,7 @@ fn another_camera(
             _ => Err(not_read(r)),
         },
         Cameras::All => Err(not_read(r)),
-        Cameras::Unknown(written) => Err(names::no_such_camera(written, scene)),
+        Cameras::Unknown(written) => Err(names::no_such_camera(written, r.scene)),
     }
 }
 

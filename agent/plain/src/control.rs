@@ -12,7 +12,6 @@ use crate::asks::{Asks, ENDS_A_PAUSE};
 use crate::closed;
 use crate::deployed::{OTHERS, THINGS, ids_of, its_camera, listed, listed_of};
 use crate::intent::Intent;
-use crate::lexicon::Lexicon;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
@@ -27,30 +26,23 @@ const PAUSED_INSTEAD: &str =
     "It is paused, so that it can be resumed; say \"delete\" to remove it for good.";
 
 /// Understands a request to stop, pause or resume.
-pub(crate) fn control(
-    mut r: Reader,
-    asks: Asks,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Intent, Need> {
-    let r = &mut r;
+pub(crate) fn control(r: &mut Reader<'_>, asks: Asks) -> Result<Intent, Need> {
     r.take_all(&OTHERS);
     let mixed = on_and_off(r);
-    let verb = Verb::take(r, asks, lexicon);
-    let spared = spared(r, scene, lexicon);
-    let mut named = names::pipelines(r, scene);
+    let verb = Verb::take(r, asks);
+    let spared = spared(r);
+    let mut named = names::pipelines(r);
     if named.is_empty() && spared.is_empty() {
-        named.extend(names::pipeline_of_class(r, scene, lexicon));
+        named.extend(names::pipeline_of_class(r));
     }
     let is_named = !named.is_empty();
     if is_named {
-        its_camera(r, &named, scene, lexicon);
+        its_camera(r, &named);
     }
     let until = match asks {
         Asks::Stop | Asks::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
-            moments::until(r, &scene.now, &mut notes.assumed)
+            moments::until(r)
         }
         _ => None,
     };
@@ -60,34 +52,34 @@ pub(crate) fn control(
     let all = verb.ends_all_pauses || r.take(&ALL).is_some();
     let cameras = match is_named || !spared.is_empty() {
         true => Cameras::None,
-        false => names::cameras(r, scene, lexicon),
+        false => names::cameras(r),
     };
     r.take_all(&[THINGS]);
     let from = if verb.deletes { "" } else { "|from" };
     let small = format!("{SMALL}{from}");
-    let mut left = closed::unread_words(r, &small, lexicon);
+    let mut left = closed::unread_words(r, &small);
     left.extend(mixed);
     // `remove the gate from the gate watch`
     let from = r.tokens.iter().any(|t| t.text == "from");
     left.extend((verb.deletes && from && !all).then(|| "from".to_owned()));
     if !left.is_empty() {
-        return Err(verb.not_read(left, scene));
+        return Err(verb.not_read(left, r.scene));
     }
-    let by_camera = matches!(cameras, Cameras::These(_)) && !one_on_each(&cameras, scene);
+    let by_camera = matches!(cameras, Cameras::These(_)) && !one_on_each(&cameras, r.scene);
     let mut targets = match spared.is_empty() {
-        true => verb.targets(all, named, cameras, scene, notes)?,
-        false => ids_of(scene),
+        true => verb.targets(all, named, cameras, r.scene, &mut r.notes)?,
+        false => ids_of(r.scene),
     };
     targets.retain(|id| !spared.contains(id));
-    let targets = verb.fitting(targets, scene)?;
+    let targets = verb.fitting(targets, r.scene)?;
     if by_camera && !all && several.is_none() && targets.len() > 1 {
-        return Err(verb.which(&targets, scene));
+        return Err(verb.which(&targets, r.scene));
     }
     Ok(match asks {
         Asks::Stop if verb.deletes => Intent::Stop(targets),
         Asks::Stop | Asks::Pause => {
             if asks == Asks::Stop && until.is_none() {
-                notes.assumed.push(PAUSED_INSTEAD.to_owned());
+                r.assume(PAUSED_INSTEAD.to_owned());
             }
             Intent::Pause {
                 pipelines: targets,
@@ -119,7 +111,7 @@ fn one_on_each(cameras: &Cameras, scene: &Scene) -> bool {
 }
 
 /// The words of an order that switches something on and something off.
-fn on_and_off(r: &Reader) -> Option<String> {
+fn on_and_off(r: &Reader<'_>) -> Option<String> {
     let is_on = |i: usize| {
         r.word(i) == "on"
             && (one_of("|.|,|!|?|;|and|but|again|please|now", r.any_word(i + 1))
@@ -145,15 +137,15 @@ struct Verb {
 
 impl Verb {
     /// Takes the verb, and the words that go with it and say no more.
-    fn take(r: &mut Reader, asks: Asks, lexicon: &Lexicon) -> Self {
+    fn take(r: &mut Reader<'_>, asks: Asks) -> Self {
         let pause = match asks {
             Asks::Resume => r.take(&[&format!("{ENDS_A_PAUSE} of|on|for|in|at?")]),
             _ => None,
         };
         let (verbs, usual) = match asks {
-            Asks::Stop => (&lexicon.verbs.stop, "stop"),
-            Asks::Pause => (&lexicon.verbs.pause, "pause"),
-            _ => (&lexicon.verbs.resume, "resume"),
+            Asks::Stop => (&r.lexicon.verbs.stop, "stop"),
+            Asks::Pause => (&r.lexicon.verbs.pause, "pause"),
+            _ => (&r.lexicon.verbs.resume, "resume"),
         };
         let verb = verbs.iter().find_map(|v| r.take(&[v.as_str()]));
         let deletes = verb
@@ -182,7 +174,7 @@ impl Verb {
     }
 
     /// Refuses to remove the camera itself, and not what runs on it.
-    fn refuse_a_camera_itself(&self, r: &Reader, named: &[PipelineId]) -> Result<(), Need> {
+    fn refuse_a_camera_itself(&self, r: &Reader<'_>, named: &[PipelineId]) -> Result<(), Need> {
         let runs = r
             .find(&[THINGS])
             .is_some_and(|f| !one_of("camera|cameras", r.any_word(f.at.start)));
@@ -313,7 +305,7 @@ impl Verb {
 }
 
 /// The pipelines that are not meant by `all but the yard`; their words are used then.
-fn spared(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<PipelineId> {
+fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
     let Some(found) = r.find(&[
         "all|everything|every of? the? pipelines|pipeline|watches|watch|cameras|camera|alerts? off|down? but|except|excluding for|not?",
     ]) else {
@@ -321,11 +313,12 @@ fn spared(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<PipelineId> {
     };
     let mut later = r.clone();
     later.mark(0..found.at.end);
-    let mut spared = names::pipelines(&mut later, scene);
+    let mut spared = names::pipelines(&mut later);
     if spared.is_empty()
-        && let Cameras::These(on) = names::cameras(&mut later, scene, lexicon)
+        && let Cameras::These(on) = names::cameras(&mut later)
     {
-        let there = scene
+        let there = r
+            .scene
             .pipelines
             .iter()
             .filter(|p| on.contains(&p.spec.source));

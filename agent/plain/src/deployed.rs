@@ -2,7 +2,6 @@
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
@@ -20,12 +19,13 @@ pub(crate) const OTHERS: [&str; 2] = [
 /// `the gate alarm of the gate camera`.
 ///
 /// Another camera stays unread, because no change moves a watch.
-pub(crate) fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {
+pub(crate) fn its_camera(r: &mut Reader<'_>, named: &[PipelineId]) {
     let mut with = r.clone();
-    let Cameras::These(on) = names::cameras(&mut with, scene, lexicon) else {
+    let Cameras::These(on) = names::cameras(&mut with) else {
         return;
     };
-    let mut watches = scene
+    let mut watches = r
+        .scene
         .pipelines
         .iter()
         .filter(|p| named.contains(&p.spec.id));

@@ -12,9 +12,8 @@ use crate::closed;
 use crate::deployed::{OTHERS, THINGS, ids_of, its_camera, listed, listed_of};
 use crate::hours;
 use crate::intent::{Edit, Intent, Objects};
-use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras, Mention, Stand};
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{
     are_only_these, channels, confidence, cooldown, is_for_a_time, one_list, wishes,
@@ -28,15 +27,10 @@ pub(crate) const SMALL: &str = "to|of|for|on|at|and|with|about|only|just|less|mo
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
 /// Reads the settings that a sentence names; their words are used then.
-pub(crate) fn wanted(
-    r: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Wanted, Need> {
+pub(crate) fn wanted(r: &mut Reader<'_>) -> Result<Wanted, Need> {
     r.slot = Slot::Other;
-    let (notify, _) = channels(r, scene, notes);
-    let wished = wishes(r, notes)?;
+    let (notify, _) = channels(r);
+    let wished = wishes(r)?;
     if wished.quiet || wished.second_opinion {
         return Err(Need::new(
             Missing::Meaning,
@@ -47,12 +41,12 @@ pub(crate) fn wanted(
     let quiet = ["cooldown|cool-down time|period?", "cool down time|period?"];
     let cooldown_s = set_to(r, &quiet, "<d>").or_else(|| cooldown(r));
     let stays_s = set_to(r, &["duration|delay|dwell time?", "time"], "<d>").or_else(|| stays(r));
-    let score = confidence(r, notes)?
+    let score = confidence(r)?
         .or_else(|| set_to(r, &["confidence|threshold|score|certainty"], "<p>"))
         .or_else(|| bare_share(r))
         .filter(|v| (0.0..=1.0).contains(v));
-    let schedules = hours::schedules(r, &mut notes.assumed);
-    let mentions = one_list(r, false, false, scene, lexicon);
+    let schedules = hours::schedules(r);
+    let mentions = one_list(r, false, false);
     // Whom a watch tells is no class: `should notify staff`.
     let is_told = |m: &&Mention| {
         let article = |i: &usize| one_of("the|our|my|all", r.any_word(*i));
@@ -63,7 +57,7 @@ pub(crate) fn wanted(
     if let Some(at) = wrong.map(|m| m.at.clone()) {
         r.set(at, Slot::Free);
     }
-    notes.assumed.extend(names::substitutions(&mentions));
+    r.notes.assumed.extend(names::substitutions(&mentions));
     r.slot = Slot::Other;
     let adds = r.take_all(&[
         "add|also|too|additionally|include|includes|including",
@@ -84,7 +78,7 @@ pub(crate) fn wanted(
 }
 
 /// The time for which somebody stays.
-fn stays(r: &mut Reader) -> Option<f64> {
+fn stays(r: &mut Reader<'_>) -> Option<f64> {
     let found = r.find(&[
         "for|after at|more|longer? least|than? <d>",
         "wait|waits of|to|is? <d>",
@@ -100,7 +94,7 @@ fn stays(r: &mut Reader) -> Option<f64> {
 }
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
-fn refuse_for_a_part(r: &Reader, wanted: &Wanted) -> Result<(), Need> {
+fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     let numbers =
         wanted.stays_s.is_some() || wanted.confidence.is_some() || wanted.cooldown_s.is_some();
     let of_one = wanted.mentions.iter().any(|m| {
@@ -129,7 +123,7 @@ fn refuse_for_a_part(r: &Reader, wanted: &Wanted) -> Result<(), Need> {
 
 /// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`.
 /// Between the two stand only words that are used already, or that say nothing.
-fn set_to(r: &mut Reader, names: &[&str], hole: &str) -> Option<f64> {
+fn set_to(r: &mut Reader<'_>, names: &[&str], hole: &str) -> Option<f64> {
     let name = r.find(names)?;
     let value = format!("of|to|at|is|be|=|:? {hole}");
     let says_nothing = |i: usize| {
@@ -146,7 +140,7 @@ fn set_to(r: &mut Reader, names: &[&str], hole: &str) -> Option<f64> {
 }
 
 /// A share without a name, which is a confidence where something is set: `to cars at 0.6`.
-fn bare_share(r: &mut Reader) -> Option<f64> {
+fn bare_share(r: &mut Reader<'_>) -> Option<f64> {
     let placed =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
     let found = r.find(&["at|to|is <p>"])?;
@@ -237,31 +231,27 @@ fn add_classes(
 }
 
 /// Understands a request to change a pipeline.
-pub(crate) fn change(
-    mut r: Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Intent, Need> {
-    let verb = lexicon
+pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
+    let verb = r
+        .lexicon
         .verbs
         .change
         .iter()
         .find_map(|verb| r.take(&[verb.as_str()]));
     drop(verb);
-    let more = direction(&mut r);
+    let more = direction(r);
     r.take_all(&[OTHERS[0], OTHERS[1]]);
-    let target = target(&mut r, scene, lexicon)?;
-    let wanted = wanted(&mut r, scene, lexicon, notes)?;
+    let target = target(r)?;
+    let wanted = wanted(r)?;
     r.take_all(&["too? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
-    let mut left = closed::unread_words(&r, SMALL, lexicon);
+    let mut left = closed::unread_words(r, SMALL);
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
     if !left.is_empty() {
         return Err(not_read(left, target));
     }
-    let known = known_labels(target, scene);
+    let known = known_labels(target, r.scene);
     let now = watch::named_classes(&target.spec.workflow);
     let objects = classes(&wanted, now, known, target.spec.id.as_str())?;
     if objects.is_none() && wanted.sets_nothing() {
@@ -289,7 +279,7 @@ pub(crate) fn change(
 }
 
 /// Takes the verbs that say that a setting is to be more or less than it is.
-fn direction(r: &mut Reader) -> Option<bool> {
+fn direction(r: &mut Reader<'_>) -> Option<bool> {
     let more = r.take_all(&["raise|increase|lengthen|extend|prolong"]);
     let less = r.take_all(&["lower|decrease|reduce|shorten|cut"]);
     (more != less).then_some(more)
@@ -332,27 +322,29 @@ fn refuse_the_other_way(more: bool, wanted: &Wanted, target: &Deployed) -> Resul
 }
 
 /// The one pipeline that is to be changed.
-fn target<'s>(r: &mut Reader, scene: &'s Scene, lexicon: &Lexicon) -> Result<&'s Deployed, Need> {
-    let mut named = names::pipelines(r, scene);
+fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
+    let mut named = names::pipelines(r);
     if named.is_empty() {
-        named.extend(names::pipeline_of_class(r, scene, lexicon));
+        named.extend(names::pipeline_of_class(r));
     }
     let cameras = match named.is_empty() {
-        true => names::cameras(r, scene, lexicon),
+        true => names::cameras(r),
         false => {
-            its_camera(r, &named, scene, lexicon);
+            its_camera(r, &named);
             Cameras::None
         }
     };
     let candidates: Vec<&Deployed> = match (&named[..], &cameras) {
-        ([], Cameras::These(on)) => scene
+        ([], Cameras::These(on)) => r
+            .scene
             .pipelines
             .iter()
             .filter(|p| on.contains(&p.spec.source))
             .collect(),
         ([], Cameras::Unknown(_)) => Vec::new(),
-        ([], _) => scene.pipelines.iter().collect(),
-        (named, _) => scene
+        ([], _) => r.scene.pipelines.iter().collect(),
+        (named, _) => r
+            .scene
             .pipelines
             .iter()
             .filter(|p| named.contains(&p.spec.id))
@@ -373,7 +365,7 @@ fn target<'s>(r: &mut Reader, scene: &'s Scene, lexicon: &Lexicon) -> Result<&'s
     }
     // Of those that were meant one is asked for, else of all.
     let (text, meant) = match candidates.as_slice() {
-        [] => (listed(scene), ids_of(scene)),
+        [] => (listed(r.scene), ids_of(r.scene)),
         some => (
             listed_of(some),
             some.iter().map(|p| p.spec.id.clone()).collect(),

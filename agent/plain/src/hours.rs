@@ -63,21 +63,21 @@ fn span(days: &[usize], from: f64, to: f64) -> Schedule {
 /// Hours that are left out (`but not on weekends`) are turned round. Where that makes more than one
 /// span of other hours that were said, the words stay unused: who asks must not take them for
 /// understood.
-pub(crate) fn schedules(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
+pub(crate) fn schedules(r: &mut Reader<'_>) -> Vec<Schedule> {
     let Some(left_out) = left_out(r) else {
-        return said(r, assumed);
+        return said(r);
     };
-    let mut told = Vec::new();
+    let before = r.notes.assumed.len();
     // What is left out, alone.
     let mut out = r.clone();
     out.mark(0..left_out.times);
     out.mark(left_out.end..r.tokens.len());
-    let spans = said(&mut out, &mut told);
+    let spans = said(&mut out);
     let mut rest = r.clone();
     rest.mark(left_out.at..left_out.end);
-    let kept = said(&mut rest, &mut told);
+    let kept = said(&mut rest);
     let Some(turned) = without(&kept, &spans) else {
-        return kept_only(r, left_out, assumed);
+        return kept_only(r, left_out);
     };
     for i in left_out.times..left_out.end {
         if out.word(i).is_empty() {
@@ -85,8 +85,14 @@ pub(crate) fn schedules(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedu
         }
     }
     r.mark(left_out.at..left_out.times);
-    drop(said(r, &mut Vec::new()));
-    assumed.extend(told);
+    let notes = std::mem::take(&mut r.notes);
+    drop(said(r));
+    r.notes = notes;
+    for view in [out, rest] {
+        r.notes
+            .assumed
+            .extend(view.notes.assumed.into_iter().skip(before));
+    }
     turned
 }
 
@@ -98,7 +104,7 @@ struct LeftOut {
 }
 
 /// The hours that are left out in a request.
-fn left_out(r: &Reader) -> Option<LeftOut> {
+fn left_out(r: &Reader<'_>) -> Option<LeftOut> {
     (0..r.tokens.len()).find_map(|at| {
         let (mut times, bare) = match (r.word(at), r.word(at + 1)) {
             ("except" | "excluding" | "not" | "never", _) => (at + 1, false),
@@ -155,16 +161,16 @@ fn left_out(r: &Reader) -> Option<LeftOut> {
 }
 
 /// Whether a comma stands between two days.
-fn weekday_list(r: &Reader, at: usize) -> bool {
+fn weekday_list(r: &Reader<'_>, at: usize) -> bool {
     r.any_word(at) == "," && weekday(r.any_word(at + 1)).is_some()
 }
 
 /// Where what is left out can't be turned round, only the rest is read; the words that leave it out
 /// stay unused.
-fn kept_only(r: &mut Reader, left_out: LeftOut, assumed: &mut Vec<String>) -> Vec<Schedule> {
+fn kept_only(r: &mut Reader<'_>, left_out: LeftOut) -> Vec<Schedule> {
     let mut rest = r.clone();
     rest.mark(left_out.at..left_out.end);
-    let kept = said(&mut rest, assumed);
+    let kept = said(&mut rest);
     for i in (0..left_out.at).chain(left_out.end..r.tokens.len()) {
         if rest.word(i).is_empty() {
             r.mark(i..i + 1);
@@ -219,7 +225,7 @@ fn without(kept: &[Schedule], out: &[Schedule]) -> Option<Vec<Schedule>> {
 }
 
 /// The hours that stand in a text, as if none were left out.
-fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
+fn said(r: &mut Reader<'_>) -> Vec<Schedule> {
     if r.take(&[
         "outside|out of? the? our? office|business|working|opening|work hours",
         "after hours|office-hours|closing|close|work",
@@ -228,7 +234,7 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
     ])
     .is_some()
     {
-        assumed.push("Working hours are taken as Monday to Friday, 08:00 to 18:00.".to_owned());
+        r.assume("Working hours are taken as Monday to Friday, 08:00 to 18:00.".to_owned());
         return vec![
             span(&[0, 1, 2, 3, 4], 1080.0, 480.0),
             span(&[5, 6], 480.0, 480.0),
@@ -238,14 +244,14 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
     if let Some(found) = r.take(&[
         "during|in|within? the? our? office|business|working|opening|work hours ,|(|:|of? from? <h> to|-|–|until|till <h> )?",
     ]) {
-        let (from, to) = ends(r, &found, assumed);
+        let (from, to) = ends(r, &found);
         let days = days(r);
         return vec![span(&days, from, to)];
     }
     if r.take(&["during|in|within? the? our? office|business|working|opening|work hours"])
         .is_some()
     {
-        assumed.push("Working hours are taken as Monday to Friday, 08:00 to 18:00.".to_owned());
+        r.assume("Working hours are taken as Monday to Friday, 08:00 to 18:00.".to_owned());
         return vec![span(&[0, 1, 2, 3, 4], 480.0, 1080.0)];
     }
     let days = days(r);
@@ -253,10 +259,10 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
     if !days.is_empty()
         && let Some(found) = r.take(&["<h> -|– <h>"])
     {
-        let (from, to) = ends(r, &found, assumed);
+        let (from, to) = ends(r, &found);
         return vec![span(&days, from, to)];
     }
-    let hours = hours(r, assumed);
+    let hours = hours(r);
     // `at night, weekends all day` is no one span.
     if hours.is_none() {
         r.take_all(&["all day"]);
@@ -268,7 +274,7 @@ fn said(r: &mut Reader, assumed: &mut Vec<String>) -> Vec<Schedule> {
     }
 }
 
-fn days(r: &mut Reader) -> Vec<usize> {
+fn days(r: &mut Reader<'_>) -> Vec<usize> {
     let mut days = Vec::new();
     if r.take_all(&[
         "on|during|every|each? the? weekdays|workdays|weekday",
@@ -353,8 +359,8 @@ const PARTS: [Part; 5] = [
     (&["in the? evenings|evening"], "Evening", 1080.0, 1320.0),
 ];
 
-fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
-    let hours = bare_or_marked(r, assumed);
+fn hours(r: &mut Reader<'_>) -> Option<(f64, f64)> {
+    let hours = bare_or_marked(r);
     if let Some((from, to)) = hours {
         // `at night from 22:00 to 6:00` says it twice.
         for (patterns, _, begin, end) in &PARTS {
@@ -375,18 +381,18 @@ fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
         (Some(after), None) => {
             let from = after.value(0);
             let to = if from >= 1020.0 { 360.0 } else { 0.0 };
-            assumed.push(format!("No end was said: until {}.", clock(to)));
+            r.assume(format!("No end was said: until {}.", clock(to)));
             return Some((from, to));
         }
         (None, Some(before)) => {
-            assumed.push("No beginning was said: from 00:00.".to_owned());
+            r.assume("No beginning was said: from 00:00.".to_owned());
             return Some((0.0, before.value(0)));
         }
         (None, None) => {}
     }
     PARTS.iter().find_map(|(patterns, name, from, to)| {
         r.take(patterns)?;
-        assumed.push(format!(
+        r.assume(format!(
             "{name} is taken as {} to {}.",
             clock(*from),
             clock(*to)
@@ -396,7 +402,7 @@ fn hours(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
 }
 
 /// From when to when, where both ends were said.
-fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64)> {
+fn bare_or_marked(r: &mut Reader<'_>) -> Option<(f64, f64)> {
     const SPANS: [&str; 9] = [
         "( <h> -|–|to|until <h> )",
         "between <t> and|- <h>",
@@ -409,7 +415,7 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
         "<h> -|– <h> h|hours|o'clock",
     ];
     if let Some(found) = r.take(&SPANS) {
-        return Some(ends(r, &found, assumed));
+        return Some(ends(r, &found));
     }
     // Two bare numbers are hours only where they can't be a number of things or a place.
     for pattern in ["between <h> and <h>", "from <h> to <h>"] {
@@ -421,7 +427,7 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
             ) && next != ","
             {
                 r.mark(found.at.clone());
-                return Some(ends(r, &found, assumed));
+                return Some(ends(r, &found));
             }
         }
     }
@@ -432,10 +438,10 @@ fn bare_or_marked(r: &mut Reader, assumed: &mut Vec<String>) -> Option<(f64, f64
 /// Where only one end says its half of the day, the other is in that half which makes the span
 /// shorter: `6 to 8 pm` is in the evening, `9 to 5 pm` begins in the morning, and
 /// `10 to 6 at night` ends in the morning.
-pub(crate) fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64, f64) {
+pub(crate) fn ends(r: &mut Reader<'_>, found: &Found) -> (f64, f64) {
     let (from, to) = (found.value(0), found.value(1));
     let tokens = r.tokens.get(found.at.clone()).unwrap_or_default();
-    let (half_from, half_to) = halves(&Reader::new(tokens.to_vec()));
+    let (half_from, half_to) = halves(&r.part(found.at.clone()));
     let taken = match (half_from, half_to) {
         (Half::Said | Half::Night, Half::Open) | (Half::Open, Half::Said | Half::Night) => {
             // What is at night at one end is so at the other.
@@ -461,7 +467,7 @@ pub(crate) fn ends(r: &Reader, found: &Found, assumed: &mut Vec<String>) -> (f64
     let taken = taken.unwrap_or((from, to));
     for (end, before, after) in [("beginning", from, taken.0), ("end", to, taken.1)] {
         if before != after {
-            assumed.push(format!("The {end} is taken as {}.", clock(after)));
+            r.assume(format!("The {end} is taken as {}.", clock(after)));
         }
     }
     taken
@@ -481,7 +487,7 @@ enum Half {
 }
 
 /// How the two ends of a span do.
-fn halves(span: &Reader) -> (Half, Half) {
+fn halves(span: &Reader<'_>) -> (Half, Half) {
     let end = |from: usize| {
         (from..span.tokens.len())
             .find_map(|i| span.fits("<h>", i))
@@ -493,7 +499,7 @@ fn halves(span: &Reader) -> (Half, Half) {
     (first, end(next).map_or(Half::Open, |(second, _)| second))
 }
 
-fn half(span: &Reader, found: &Found) -> Half {
+fn half(span: &Reader<'_>, found: &Found) -> Half {
     const WORDS: [&str; 9] = [
         "am",
         "pm",

@@ -49,7 +49,7 @@ const GONE: &str = "came|come|went|go|going|walked|drove|ran|gone|coming";
 
 /// The kinds that a question names; their words are used then. That something was seen counts as
 /// one only where a number is asked for.
-pub(crate) fn asked(r: &mut Reader, number: bool) -> Vec<EventKind> {
+pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Vec<EventKind> {
     let over = format!("{GONE} over|across");
     let inside = format!("{GONE} in|into|inside");
     let out = format!("{GONE} out|away");
@@ -94,7 +94,7 @@ pub(crate) fn asked(r: &mut Reader, number: bool) -> Vec<EventKind> {
 }
 
 /// Whether `left` is what somebody did, and no side.
-fn is_verb_left(r: &Reader, at: usize) -> bool {
+fn is_verb_left(r: &Reader<'_>, at: usize) -> bool {
     let before = at.checked_sub(1).map_or("", |i| r.any_word(i));
     r.word(at) == "left"
         && !matches!(

@@ -36,7 +36,7 @@ struct Classes {
     labels: Vec<String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Words {
     anything: Vec<String>,
@@ -52,7 +52,7 @@ struct Words {
 }
 
 /// How words are written by those who write in a hurry.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spelling {
     /// What is often written for a word.
@@ -64,7 +64,7 @@ pub(crate) struct Spelling {
 }
 
 /// Words that ask for something, by what they ask for.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Verbs {
     pub(crate) watch: Vec<String>,
@@ -101,7 +101,7 @@ impl Verbs {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Lexicon {
     /// Labels that a word stands for.
     classes: BTreeMap<String, Vec<String>>,

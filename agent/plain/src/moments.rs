@@ -36,7 +36,8 @@ fn monday_based(date: Date) -> usize {
 }
 
 /// Reads the moment until which something pauses.
-pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Zoned> {
+pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
+    let now = &r.scene.now;
     if let Some(found) = r.take(&["for the? next? <d>", "for an? <u>", "next <d>"]) {
         return later(now, found.value(0));
     }
@@ -55,7 +56,7 @@ pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> O
         return at(now, tomorrow, minutes);
     }
     if r.take(&["until|till|til tomorrow morning?"]).is_some() {
-        assumed.push("Tomorrow is taken as 08:00.".to_owned());
+        r.assume("Tomorrow is taken as 08:00.".to_owned());
         return at(now, tomorrow, 480.0);
     }
     if let Some(day) = (0..r.tokens.len()).find_map(|i| {
@@ -71,7 +72,7 @@ pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> O
         let minutes = match r.take(&["at? <h>"]) {
             Some(found) => found.value(0),
             None => {
-                assumed.push("The hour is taken as 08:00.".to_owned());
+                r.assume("The hour is taken as 08:00.".to_owned());
                 480.0
             }
         };
@@ -95,7 +96,8 @@ pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> O
 pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 
 /// Reads the span of time that a question is about.
-pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Range> {
+pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
+    let now = &r.scene.now;
     let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
     if let Some(found) = r.take(&["in|during|within|over|for? the? last|past <u>", "<d> ago"]) {
         return Some((stamp(earlier(now, found.value(0))), None));
@@ -107,7 +109,7 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
     ])
     .is_some()
     {
-        assumed.push("The night is taken as 22:00 to 06:00.".to_owned());
+        r.assume("The night is taken as 22:00 to 06:00.".to_owned());
         return Some((
             stamp(at(now, yesterday, 1320.0)),
             stamp(at(now, today, 360.0)),
@@ -115,7 +117,7 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
     }
     let day = past_day(r, today, yesterday);
     let date = day.unwrap_or(today);
-    if let Some((from, to)) = past_hours(r, day.is_some(), assumed) {
+    if let Some((from, to)) = past_hours(r, day.is_some()) {
         let from = stamp(at(now, date, from));
         return Some((from, to.and_then(|to| stamp(at(now, date, to)))));
     }
@@ -134,8 +136,9 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
 }
 
 /// The current day until now, for a question that names no time.
-pub(crate) fn today(now: &Zoned, assumed: &mut Vec<String>) -> Range {
-    assumed.push("No time was named: today is taken.".to_owned());
+pub(crate) fn today(r: &mut Reader<'_>) -> Range {
+    r.assume("No time was named: today is taken.");
+    let now = &r.scene.now;
     (stamp(at(now, now.date(), 0.0)), None)
 }
 
@@ -145,11 +148,7 @@ const AGAINST: [&str; 4] = ["against", "than", "versus", "vs"];
 const BETWEEN_DAYS: [&str; 4] = ["and", "or", "with", "to"];
 
 /// Reads the two spans that a question compares: `today than yesterday`, `monday and tuesday`.
-pub(crate) fn compared(
-    r: &mut Reader,
-    now: &Zoned,
-    assumed: &mut Vec<String>,
-) -> Option<(Range, Range)> {
+pub(crate) fn compared(r: &mut Reader<'_>) -> Option<(Range, Range)> {
     let is_span = r.find(&["between|from|since|until"]).is_some();
     let is_between = |i: &usize| {
         let word = r.word(*i);
@@ -158,10 +157,8 @@ pub(crate) fn compared(
     let separators: Vec<usize> = (1..r.tokens.len()).filter(is_between).collect();
     for at in separators {
         let mut both = r.clone();
-        let mut said = Vec::new();
-        let end = r.tokens.len();
-        let first = past_within(&mut both, 0..at, now, &mut said);
-        let second = past_within(&mut both, at + 1..end, now, &mut said);
+        let first = past_within(&mut both, 0..at);
+        let second = past_within(&mut both, at + 1..r.tokens.len());
         if let (Some(first), Some(second)) = (first, second) {
             both.mark(at..at + 1);
             both.take_all(&[
@@ -169,7 +166,6 @@ pub(crate) fn compared(
                 "more|fewer|less|busier|quieter|difference",
             ]);
             *r = both;
-            assumed.extend(said);
             return Some((first, second));
         }
     }
@@ -177,16 +173,12 @@ pub(crate) fn compared(
 }
 
 /// Reads a span of the past in a part of the tokens.
-fn past_within(
-    r: &mut Reader,
-    part: std::ops::Range<usize>,
-    now: &Zoned,
-    assumed: &mut Vec<String>,
-) -> Option<Range> {
+fn past_within(r: &mut Reader<'_>, part: std::ops::Range<usize>) -> Option<Range> {
     let mut view = r.clone();
     view.mark(0..part.start);
     view.mark(part.end..r.tokens.len());
-    let range = past(&mut view, now, assumed)?;
+    let range = past(&mut view)?;
+    r.notes = std::mem::take(&mut view.notes);
     for at in part.filter(|at| view.word(*at).is_empty()) {
         r.mark(at..at + 1);
     }
@@ -198,7 +190,7 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
 }
 
 /// Reads `yesterday`, `today` or the last day of that name.
-fn past_day(r: &mut Reader, today: Date, yesterday: Date) -> Option<Date> {
+fn past_day(r: &mut Reader<'_>, today: Date, yesterday: Date) -> Option<Date> {
     if r.take(&["yesterday"]).is_some() {
         return Some(yesterday);
     }
@@ -217,18 +209,14 @@ fn past_day(r: &mut Reader, today: Date, yesterday: Date) -> Option<Date> {
 }
 
 /// Reads hours of one day in minutes since midnight; without an end they last until now.
-fn past_hours(
-    r: &mut Reader,
-    has_day: bool,
-    assumed: &mut Vec<String>,
-) -> Option<(f64, Option<f64>)> {
+fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
     if let Some(found) = r.take(&[
         "between <h> and|- <h>",
         "from <h> to|until|till|- <h>",
         "<t> to|- <t>",
         "<h> to|-|– <t>",
     ]) {
-        let (begin, end) = ends(r, &found, assumed);
+        let (begin, end) = ends(r, &found);
         let later = r
             .take(&["this|in|yesterday? the? afternoon|evening"])
             .is_some();
@@ -255,7 +243,7 @@ fn past_hours(
         .map(|_| (1080.0, Some(1439.0)))
 }
 
-fn weekday_in(r: &mut Reader) -> Option<usize> {
+fn weekday_in(r: &mut Reader<'_>) -> Option<usize> {
     let (i, day) = (0..r.tokens.len()).find_map(|i| weekday(r.word(i)).map(|day| (i, day)))?;
     r.mark(i..i + 1);
     Some(day)

@@ -30,23 +30,19 @@ fn rectangle([x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) -> Shape {
 }
 
 /// The place that a request names by geometry. `size` is that of the picture in pixels.
-pub(crate) fn place(
-    r: &mut Reader,
-    size: Option<[u32; 2]>,
-    assumed: &mut Vec<String>,
-) -> Result<Option<Said>, Wrong> {
+pub(crate) fn place(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said>, Wrong> {
     let way = sideways(r);
     if let Some(said) = line(r, way)? {
         return Ok(Some(said));
     }
-    if let Some(said) = coordinates(r, size, assumed)? {
+    if let Some(said) = coordinates(r, size)? {
         return Ok(Some(said));
     }
-    Ok(part(r, assumed))
+    Ok(part(r))
 }
 
 /// Whether a movement was said that goes from side to side, or from top to bottom.
-fn sideways(r: &Reader) -> Option<bool> {
+fn sideways(r: &Reader<'_>) -> Option<bool> {
     let said = |words: [&str; 2]| {
         let all = (0..r.tokens.len()).map(|i| r.any_word(i));
         let found: Vec<&str> = all.filter(|w| words.contains(w)).collect();
@@ -69,7 +65,7 @@ struct Drawn {
 }
 
 /// Finds the first word for a shape that numbers follow.
-fn find_drawn(r: &Reader) -> Option<Drawn> {
+fn find_drawn(r: &Reader<'_>) -> Option<Drawn> {
     const WORDS: [&str; 8] = [
         "rectangle",
         "rect",
@@ -124,7 +120,7 @@ struct Numbers {
     end: usize,
 }
 
-fn numbers(r: &Reader, mut at: usize) -> Numbers {
+fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
     let mut found = Numbers {
         end: at,
         ..Numbers::default()
@@ -181,11 +177,7 @@ impl Numbers {
     }
 }
 
-fn coordinates(
-    r: &mut Reader,
-    size: Option<[u32; 2]>,
-    assumed: &mut Vec<String>,
-) -> Result<Option<Said>, Wrong> {
+fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said>, Wrong> {
     let Some(drawn) = find_drawn(r) else {
         return Ok(None);
     };
@@ -208,7 +200,7 @@ fn coordinates(
              three corners"
         )));
     }
-    let scale = found.scale(size, assumed)?;
+    let scale = found.scale(size, &mut r.notes.assumed)?;
     let (pairs, _) = found.numbers.as_chunks::<2>();
     let points: Vec<[f64; 2]> = pairs
         .iter()
@@ -257,13 +249,13 @@ fn has_extent(shape: &Shape) -> bool {
 
 /// Whether something passes the middle of the picture, and if so whether it does from side to side.
 /// Which way a line there lies is told by how they move; where that was not said it is none.
-fn middle(r: &mut Reader, sideways: Option<bool>) -> Option<bool> {
+fn middle(r: &mut Reader<'_>, sideways: Option<bool>) -> Option<bool> {
     let sideways = sideways?;
     r.take(&["past|over|across|through the? middle|centre|center of? the? picture|image|frame|view|screen|scene|street|road?"])?;
     Some(sideways)
 }
 
-fn line(r: &mut Reader, way: Option<bool>) -> Result<Option<Said>, Wrong> {
+fn line(r: &mut Reader<'_>, way: Option<bool>) -> Result<Option<Said>, Wrong> {
     let found = if let Some(found) =
         r.take(&["vertical line at <p> of? the? width|picture|image|frame? from? the? left?"])
     {
@@ -334,7 +326,7 @@ fn line_at(way: &str, at: f64) -> Result<Said, Wrong> {
 
 /// What may follow a part: `of the picture`, or nothing. `left side of the building` is another
 /// place.
-fn of_picture(r: &mut Reader, end: usize) -> bool {
+fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
     match r.fits(
         "of|in the? camera? picture|image|frame|view|screen|scene|camera",
         end,
@@ -356,16 +348,16 @@ fn of_picture(r: &mut Reader, end: usize) -> bool {
 }
 
 /// Takes a part of the picture, such as `the left half`.
-fn part(r: &mut Reader, assumed: &mut Vec<String>) -> Option<Said> {
+fn part(r: &mut Reader<'_>) -> Option<Said> {
     const WHOLE: [&str; 3] = [
         "in|on? the? whole|entire|full|complete picture|image|frame|view|scene|screen",
         "anywhere|everywhere in|on? the? picture|image|frame|view|scene|screen?",
         "in|on the picture|image|frame|view|scene|screen",
     ];
     let found = (0..r.tokens.len()).find_map(|at| {
-        corner(r, at, assumed)
-            .or_else(|| side(r, at, assumed))
-            .or_else(|| middle_part(r, at, assumed))
+        corner(r, at)
+            .or_else(|| side(r, at))
+            .or_else(|| middle_part(r, at))
     });
     if found.is_some() {
         return found;
@@ -386,7 +378,7 @@ fn unnamed(shape: Shape, text: String) -> Said {
 }
 
 /// Takes a corner, such as `top left corner`, as a quarter of the picture.
-fn corner(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
+fn corner(r: &mut Reader<'_>, at: usize) -> Option<Said> {
     const CORNERS: [(&str, &str, [f64; 2]); 4] = [
         ("top|upper", "left|left-hand", [0.0, 0.0]),
         ("top|upper", "right|right-hand", [0.5, 0.0]),
@@ -406,12 +398,12 @@ fn corner(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> 
         if y > 0.0 { "bottom" } else { "top" },
         if x > 0.0 { "right" } else { "left" }
     );
-    assumed.push(format!("A corner is taken as a quarter: {text}."));
+    r.assume(format!("A corner is taken as a quarter: {text}."));
     Some(unnamed(rectangle([x, y], [x + 0.5, y + 0.5]), text))
 }
 
 /// Takes a strip along an edge, such as `left third` or `right side`.
-fn side(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
+fn side(r: &mut Reader<'_>, at: usize) -> Option<Said> {
     for (words, name, edge) in [
         ("left|left-hand", "left", [0.0, 0.0, 1.0, 0.0]),
         ("right|right-hand", "right", [1.0, 0.0, -1.0, 0.0]),
@@ -434,7 +426,7 @@ fn side(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
             r.mark(found.at);
             let text = format!("the {name} {noun} of the picture");
             if nouns == "side|part" {
-                assumed.push(format!("A side is taken as a half: {text}."));
+                r.assume(format!("A side is taken as a half: {text}."));
             }
             // From the edge with this name inwards by the share.
             let inner = [x0 + x1 * share, y0 + y1 * share];
@@ -450,7 +442,7 @@ fn side(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
 }
 
 /// Takes `middle third` or `middle of the picture`.
-fn middle_part(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
+fn middle_part(r: &mut Reader<'_>, at: usize) -> Option<Said> {
     if let Some(found) = r.fits("middle|centre|center|central third", at)
         && of_picture(r, found.at.end)
     {
@@ -464,7 +456,7 @@ fn middle_part(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<S
     )?;
     r.mark(found.at);
     let text = "the middle of the picture".to_owned();
-    assumed.push("The middle is taken as half of its width and height.".to_owned());
+    r.assume("The middle is taken as half of its width and height.".to_owned());
     Some(unnamed(rectangle([0.25, 0.25], [0.75, 0.75]), text))
 }
 
@@ -480,7 +472,7 @@ pub(crate) enum Way {
 }
 
 /// The direction that a request names; two that differ are both.
-pub(crate) fn way(r: &mut Reader) -> Option<Way> {
+pub(crate) fn way(r: &mut Reader<'_>) -> Option<Way> {
     match ways(r).as_slice() {
         [] => None,
         [one] => Some(*one),
@@ -568,7 +560,7 @@ const WAYS: [(&[&str], Way); 7] = [
 ];
 
 /// The directions that a request names, each once.
-pub(crate) fn ways(r: &mut Reader) -> Vec<Way> {
+pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
     let mut said: Vec<Way> = Vec::new();
     for (patterns, way) in WAYS {
         for pattern in patterns {
@@ -597,11 +589,19 @@ pub(crate) fn ways(r: &mut Reader) -> Vec<Way> {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+    use crate::lexicon::Lexicon;
+    use crate::scene::Scene;
     use crate::token::tokens;
 
+    fn read<T>(text: &str, by: impl Fn(&mut Reader<'_>) -> T) -> T {
+        let (scene, lexicon) = (Scene::default(), Lexicon::default());
+        by(&mut Reader::new(tokens(text), &scene, &lexicon))
+    }
+
     fn said(text: &str) -> Result<Option<Shape>, Wrong> {
-        let mut reader = Reader::new(tokens(text));
-        place(&mut reader, Some([1000, 500]), &mut Vec::new()).map(|s| s.map(|s| s.shape))
+        read(text, |r| {
+            place(r, Some([1000, 500])).map(|s| s.map(|s| s.shape))
+        })
     }
 
     fn bounds(text: &str) -> [f64; 4] {
@@ -655,11 +655,8 @@ mod tests {
                 other => panic!("{text}: {other:?}"),
             }
         }
-        let mut reader = Reader::new(tokens("rectangle 10,10 to 20,20"));
-        assert_eq!(
-            place(&mut reader, None, &mut Vec::new()),
-            Err(Wrong::NoSize)
-        );
+        let no_size = read("rectangle 10,10 to 20,20", |r| place(r, None));
+        assert_eq!(no_size, Err(Wrong::NoSize));
     }
 
     #[test]
@@ -680,7 +677,7 @@ mod tests {
 
     #[test]
     fn directions_are_vectors_of_the_picture() {
-        let of = |text: &str| way(&mut Reader::new(tokens(text)));
+        let of = |text: &str| read(text, way);
         assert_eq!(of("from left to right"), Some(Way::Along([1.0, 0.0])));
         assert_eq!(of("upwards"), Some(Way::Along([0.0, -1.0])));
         assert_eq!(of("in either direction"), Some(Way::Any));

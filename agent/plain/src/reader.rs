@@ -11,6 +11,8 @@
 use std::ops::Range;
 
 use crate::lexicon::Lexicon;
+use crate::need::Notes;
+use crate::scene::Scene;
 pub(crate) use crate::token::one_of;
 use crate::token::{Kind, Token, number_word};
 
@@ -38,9 +40,13 @@ pub(crate) enum Slot {
     Act,
 }
 
-/// Tokens with a note of which ones are used.
+/// A clause as it is read: its tokens with a note of which ones are used, what the box is, what
+/// words mean, and what is to be told besides.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader {
+pub(crate) struct Reader<'s> {
+    pub(crate) scene: &'s Scene,
+    pub(crate) lexicon: &'s Lexicon,
+    pub(crate) notes: Notes,
     pub(crate) tokens: Vec<Token>,
     pub(crate) used: Vec<Slot>,
     /// Slot of the words that are used from now on.
@@ -83,11 +89,42 @@ fn items(pattern: &str) -> Vec<Item<'_>> {
         .collect()
 }
 
-impl Reader {
-    pub(crate) fn new(tokens: Vec<Token>) -> Self {
-        let used = vec![Slot::Free; tokens.len()];
-        let slot = Slot::Other;
-        Self { tokens, used, slot }
+impl<'s> Reader<'s> {
+    pub(crate) fn new(tokens: Vec<Token>, scene: &'s Scene, lexicon: &'s Lexicon) -> Self {
+        Self {
+            scene,
+            lexicon,
+            notes: Notes::default(),
+            used: vec![Slot::Free; tokens.len()],
+            tokens,
+            slot: Slot::Other,
+        }
+    }
+
+    /// Reads other tokens, or these again, on the same box.
+    pub(crate) fn over(&self, tokens: &[Token]) -> Self {
+        Self::new(tokens.to_vec(), self.scene, self.lexicon)
+    }
+
+    /// Reads a part of these tokens.
+    pub(crate) fn part(&self, at: Range<usize>) -> Self {
+        self.over(self.tokens.get(at).unwrap_or_default())
+    }
+
+    /// Reads the tokens of another clause behind these.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.tokens.extend(other.tokens);
+        self.used.extend(other.used);
+    }
+
+    /// The text of the last token.
+    pub(crate) fn last_word(&self) -> &str {
+        self.tokens.last().map_or("", |t| t.text.as_str())
+    }
+
+    /// Notes a sentence about what was not said and is taken so.
+    pub(crate) fn assume(&mut self, sentence: impl Into<String>) {
+        self.notes.assumed.push(sentence.into());
     }
 
     /// The text of a token that is still free; empty where there is none.
@@ -161,6 +198,18 @@ impl Reader {
     /// Whether a pattern fits here.
     pub(crate) fn fits(&self, pattern: &str, at: usize) -> Option<Found> {
         self.all_fit(&items(pattern), at)
+    }
+
+    /// Whether one of the patterns fits anywhere.
+    pub(crate) fn says(&self, patterns: &[&str]) -> bool {
+        self.find(patterns).is_some()
+    }
+
+    /// Whether one of the patterns fits here.
+    pub(crate) fn begins(&self, at: usize, patterns: &[&str]) -> bool {
+        patterns
+            .iter()
+            .any(|pattern| self.fits(pattern, at).is_some())
     }
 
     fn all_fit(&self, items: &[Item<'_>], at: usize) -> Option<Found> {
@@ -472,7 +521,7 @@ fn unit(word: &str) -> Option<f64> {
 }
 
 /// Words of a question that no phrase used and that mean something.
-pub(crate) fn content_words(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
+pub(crate) fn content_words(r: &Reader<'_>) -> Vec<String> {
     let mut found = Vec::new();
     let mut start = None;
     for i in 0..=r.tokens.len() {
@@ -483,7 +532,7 @@ pub(crate) fn content_words(r: &Reader, lexicon: &Lexicon) -> Vec<String> {
                     .all(|c| c.is_ascii_digit() || c == '.' || c == ':')
                     && t.text != "."
                     && t.text != ":";
-            counts && !r.word(i).is_empty() && !lexicon.is_asked(&t.text)
+            counts && !r.word(i).is_empty() && !r.lexicon.is_asked(&t.text)
         });
         match (content, start) {
             (true, None) => start = Some(i),
@@ -504,7 +553,12 @@ mod tests {
     use crate::token::tokens;
 
     fn held(text: &str, pattern: &str) -> Option<Vec<f64>> {
-        Reader::new(tokens(text)).take(&[pattern]).map(|f| f.held)
+        let (scene, lexicon) = (Scene::default(), Lexicon::default());
+        let mut reader = Reader::new(tokens(text), &scene, &lexicon);
+        let first = reader.take(&[pattern]).map(|f| f.held);
+        // A word is used once.
+        assert!(first.is_none() || !reader.says(&[pattern]), "{text}");
+        first
     }
 
     #[test]
@@ -560,13 +614,6 @@ mod tests {
         }
         assert_eq!(held("8", "<t>"), None);
         assert_eq!(held("8", "<h>"), Some(vec![480.0]));
-    }
-
-    #[test]
-    fn a_word_is_used_once() {
-        let mut reader = Reader::new(tokens("for two minutes"));
-        assert!(reader.take(&["for <d>"]).is_some());
-        assert!(reader.take(&["<d>"]).is_none());
     }
 
     #[test]

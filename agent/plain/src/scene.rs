@@ -8,7 +8,7 @@ use watchkeeper_contract::id::{ChannelId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 
 /// The box as far as a request can be about it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scene {
     pub cameras: Vec<Camera>,
     /// What is deployed.

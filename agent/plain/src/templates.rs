@@ -12,9 +12,10 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::DataError;
+use crate::lexicon::Lexicon;
 use crate::place::{place, way};
 use crate::reader::Reader;
-use crate::scene::Shape;
+use crate::scene::{Scene, Shape};
 use crate::token::{Token, tokens};
 
 const BUILTIN: &str = include_str!("templates.toml");
@@ -231,7 +232,8 @@ fn cut(text: &str) -> String {
 /// Whether a value is of a kind and nothing else. Names are checked when the request is understood;
 /// here they must not hold a mark, which could end the sentence.
 fn is(kind: ParameterKind, value: &str) -> bool {
-    let mut r = Reader::new(tokens(value));
+    let (scene, lexicon) = (Scene::default(), Lexicon::default());
+    let mut r = Reader::new(tokens(value), &scene, &lexicon);
     let whole = |r: &Reader| {
         let plain = |(i, t): (usize, &Token)| {
             !r.word(i).is_empty() && !matches!(t.text.as_str(), "in" | "the" | "a" | ",")
@@ -245,14 +247,14 @@ fn is(kind: ParameterKind, value: &str) -> bool {
     match kind {
         ParameterKind::Camera | ParameterKind::Class => words(&r) && !value.contains(','),
         ParameterKind::Place => {
-            let drawn = place(&mut r, Some([10_000, 10_000]), &mut Vec::new());
+            let drawn = place(&mut r, Some([10_000, 10_000]));
             match drawn {
                 Ok(Some(said)) => matches!(said.shape, Shape::Zone(_)) && whole(&r),
                 Ok(None) => words(&r),
                 Err(_) => false,
             }
         }
-        ParameterKind::Line => match place(&mut r, Some([10_000, 10_000]), &mut Vec::new()) {
+        ParameterKind::Line => match place(&mut r, Some([10_000, 10_000])) {
             Ok(Some(said)) => matches!(said.shape, Shape::Line(..)) && whole(&r),
             _ => false,
         },
@@ -260,7 +262,7 @@ fn is(kind: ParameterKind, value: &str) -> bool {
         ParameterKind::Duration => r.take(&["<d>"]).is_some() && whole(&r),
         ParameterKind::Number => r.take(&["<n>"]).is_some() && whole(&r),
         ParameterKind::Hours => {
-            let hours = crate::hours::schedules(&mut r, &mut Vec::new());
+            let hours = crate::hours::schedules(&mut r);
             !hours.is_empty() && whole(&r)
         }
     }

@@ -33,7 +33,6 @@ pub(crate) use wishes::{quietly, wishes};
 
 use crate::closed;
 use crate::intent::{NamedPlace, Objects, WatchFor, What};
-use crate::lexicon::Lexicon;
 use crate::names::Mention;
 use crate::need::{Need, Notes};
 use crate::place::Way;
@@ -50,26 +49,19 @@ use purpose::{Purpose, purpose};
 use spot::{direction_of, unknown_place, where_is};
 
 /// Understands one request to watch. `before` is the camera of the request before it.
-pub(crate) fn watch(
-    mut r: Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    before: Option<&SourceId>,
-    notes: &mut Notes,
-) -> Result<Vec<WatchFor>, Need> {
-    let r = &mut r;
-    let purpose = purpose(r, scene, lexicon, notes)?;
-    let mut ground = ground(r, purpose.counted, scene, lexicon, notes)?;
-    let bound = bound(r, scene, lexicon);
+pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec<WatchFor>, Need> {
+    let purpose = purpose(r)?;
+    let mut ground = ground(r, purpose.counted)?;
+    let bound = bound(r);
     let required = take_required(r);
     let waits = !required && r.find(&["when|if|whenever"]).is_some();
-    let mentions = one_list(r, bound.is_some(), waits, scene, lexicon);
-    let mentions = equipment(r, mentions, required, scene);
+    let mentions = one_list(r, bound.is_some(), waits);
+    let mentions = equipment(r, mentions, required);
     let moves = !ground.ways.is_empty() || ground.has_line();
     let held = ground.spans.hold_s.is_some();
     let mut acts = acts(r, &mentions, moves, held)?;
     purpose.add_to(&mut acts);
-    let unknown = unknown_place(r, lexicon);
+    let unknown = unknown_place(r);
     let (place, ways) = (ground.place.take(), std::mem::take(&mut ground.ways));
     let spans = std::mem::take(&mut ground.spans);
     let none = mentions.iter().any(Mention::is_none);
@@ -85,24 +77,24 @@ pub(crate) fn watch(
         ways,
         place,
     };
-    refuse_unread(r, &facts, &ground, &mentions, scene, lexicon)?;
+    refuse_unread(r, &facts, &ground, &mentions)?;
     facts.refuse_contradictions(&mentions)?;
-    let (model, objects) = objects(r, &mentions, scene, lexicon, notes, &facts.acts)?;
+    let (model, objects) = objects(r, &mentions, &facts.acts)?;
     if none && facts.acts.stirs {
-        note_stillness(&model, scene, notes);
+        note_stillness(&model, r.scene, &mut r.notes);
     }
-    let cameras = cameras_of(r, &ground.cameras, scene, before, notes)?;
-    ground.on(&cameras, scene, &mut facts)?;
+    let cameras = cameras_of(r, &ground.cameras, before)?;
+    ground.on(&cameras, r.scene, &mut facts)?;
     if let Some(written) = unknown {
         if facts.place.is_none() {
-            return Err(where_is(&written, &ground.known, &facts.acts, scene));
+            return Err(where_is(&written, &ground.known, &facts.acts, r.scene));
         }
         facts.name_place(written);
     }
     facts.complete_bound();
-    facts.complete_ways(notes);
-    let mut conditions = facts.conditions(notes)?;
-    facts.complete_place(&mut conditions, notes);
+    facts.complete_ways(&mut r.notes);
+    let mut conditions = facts.conditions(&mut r.notes)?;
+    facts.complete_place(&mut conditions, &mut r.notes);
     facts.refuse_way_without_line()?;
     let is_line = facts.is_line();
     let base = Base {
@@ -113,25 +105,23 @@ pub(crate) fn watch(
         objects,
         conditions,
     };
-    base.on_each(&ground, &purpose, notes)
+    base.on_each(&ground, &purpose, &mut r.notes)
 }
 
 /// Refuses a request with words that no phrase has read.
 fn refuse_unread(
-    r: &Reader,
+    r: &Reader<'_>,
     facts: &Facts,
     ground: &Ground<'_>,
     mentions: &[Mention],
-    scene: &Scene,
-    lexicon: &Lexicon,
 ) -> Result<(), Need> {
-    objects::refuse_vague(r, lexicon)?;
+    objects::refuse_vague(r)?;
     let nearest = closed::Nearest {
         template: facts.nearest_template(&ground.schedules),
-        camera: ground.named_camera().or_else(|| only_camera(scene)),
+        camera: ground.named_camera().or_else(|| only_camera(r.scene)),
         class: mentions.first().and_then(|m| m.labels.first()).cloned(),
     };
-    closed::refuse(r, scene, lexicon, &nearest)
+    closed::refuse(r, &nearest)
 }
 
 /// Notes that a model of classes does not tell whether something moves.

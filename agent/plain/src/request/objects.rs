@@ -16,18 +16,12 @@ use crate::scene::{Model, Scene, quoted};
 ///
 /// - `numbered`: a number of them was said, which is one of all of them: `3 cars or trucks`.
 /// - `waits`: they are part of a condition, where `and` and `all` say more than a list.
-pub(crate) fn one_list(
-    r: &mut Reader,
-    numbered: bool,
-    waits: bool,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Vec<Mention> {
+pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<Mention> {
     const LINKS: &str = "and|or|nor|,|/|&";
     const ARTICLES: &str = "a|an|any|the|some|no|not|other";
     let mut kept: Vec<Mention> = Vec::new();
     let mut last: Option<usize> = None;
-    for mention in names::find_classes(r, scene, lexicon) {
+    for mention in names::find_classes(r) {
         if matches!(mention.stand, Stand::Excluded | Stand::Missing) {
             // `except cats and dogs`
             if let Some(before) = kept.last().filter(|m| m.stand == mention.stand) {
@@ -76,22 +70,19 @@ pub(crate) fn one_list(
 
 /// The objects, and the model that knows them.
 pub(super) fn objects(
-    r: &Reader,
+    r: &mut Reader<'_>,
     mentions: &[Mention],
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
     acts: &Acts,
 ) -> Result<(String, Objects), Need> {
-    let Some(first) = scene.models.first() else {
+    let Some(first) = r.scene.models.first() else {
         return Err(no_model());
     };
-    let mentions = who_parks(mentions.to_vec(), acts, lexicon);
-    notes.assumed.extend(names::substitutions(&mentions));
+    let mentions = who_parks(mentions.to_vec(), acts, r.lexicon);
+    r.notes.assumed.extend(names::substitutions(&mentions));
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
     if wanted.is_empty() && excluded.is_empty() {
-        return unnamed(r, scene, lexicon, notes, acts);
+        return unnamed(r, acts);
     }
     let name = |m: &&Mention| match m.stand == Stand::None && m.labels.is_empty() {
         // None of anything.
@@ -99,8 +90,8 @@ pub(super) fn objects(
         false => m.said.to_lowercase(),
     };
     let said = dedup(wanted.iter().map(name).collect()).join(" or ");
-    if first.labels.is_empty() && scene.models.len() == 1 {
-        notes.assumed.push(tells_none_apart(first));
+    if first.labels.is_empty() && r.scene.models.len() == 1 {
+        r.assume(tells_none_apart(first));
         return Ok((
             first.name.clone(),
             Objects {
@@ -114,14 +105,14 @@ pub(super) fn objects(
         true => "anything".to_owned(),
         false => said,
     };
-    let model = model_for(&mentions, scene)?;
+    let model = model_for(&mentions, r.scene)?;
     let mut objects = chosen(model, &wanted, &excluded, or_anything, said)?;
     objects.only = are_only_these(r, &mentions);
     Ok((model.name.clone(), objects))
 }
 
 /// Whether classes are said to be the only ones: `only cars`, `cars only`.
-pub(crate) fn are_only_these(r: &Reader, mentions: &[Mention]) -> bool {
+pub(crate) fn are_only_these(r: &Reader<'_>, mentions: &[Mention]) -> bool {
     mentions.iter().any(|m| {
         let little = |i: &usize| {
             one_of(
@@ -182,8 +173,8 @@ fn no_model() -> Need {
 }
 
 /// Refuses a word that says too little.
-pub(super) fn refuse_vague(r: &Reader, lexicon: &Lexicon) -> Result<(), Need> {
-    let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) else {
+pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Need> {
+    let Some(vague) = (0..r.tokens.len()).find(|i| r.lexicon.is_vague(r.word(*i))) else {
         return Ok(());
     };
     let text = format!(
@@ -194,14 +185,8 @@ pub(super) fn refuse_vague(r: &Reader, lexicon: &Lexicon) -> Result<(), Need> {
 }
 
 /// The objects of a request that names none: those that a place usually holds, or people.
-fn unnamed(
-    r: &Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-    acts: &Acts,
-) -> Result<(String, Objects), Need> {
-    let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
+fn unnamed(r: &mut Reader<'_>, acts: &Acts) -> Result<(String, Objects), Need> {
+    let usual = (0..r.tokens.len()).find_map(|i| r.lexicon.occupants(r.any_word(i)));
     let person = ["person".to_owned()];
     // Loitering and queueing is what people do; so is being in a place without usual occupants.
     let labels = match usual {
@@ -209,7 +194,7 @@ fn unnamed(
         _ => &person[..],
     };
     if acts.empty || acts.occupied || acts.people {
-        return occupants(labels, scene, notes);
+        return occupants(labels, r.scene, &mut r.notes);
     }
     Err(Need::new(
         Missing::Class,
@@ -296,7 +281,7 @@ fn dedup(words: Vec<String>) -> Vec<String> {
 
 /// Takes the words that say what everybody has to wear, and whether they stand there:
 /// `everybody needs helmet and vest … somebody is missing one`.
-pub(super) fn take_required(r: &mut Reader) -> bool {
+pub(super) fn take_required(r: &mut Reader<'_>) -> bool {
     r.slot = Slot::Act;
     let required = r.take_all(&[
         "everybody|everyone|people|workers|visitors|staff needs|need|must|should wear|have?",
@@ -310,10 +295,9 @@ pub(super) fn take_required(r: &mut Reader) -> bool {
 /// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence,
 /// where a model has them; the words for it are used then.
 pub(super) fn equipment(
-    r: &mut Reader,
+    r: &mut Reader<'_>,
     mentions: Vec<Mention>,
     required: bool,
-    scene: &Scene,
 ) -> Vec<Mention> {
     const REQUIRED: [&str; 1] =
         ["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"];
@@ -321,7 +305,7 @@ pub(super) fn equipment(
     if !required && r.find(&REQUIRED).is_none() && !mentions.iter().any(missing) {
         return mentions;
     }
-    let labels: Vec<&String> = scene.models.iter().flat_map(|m| &m.labels).collect();
+    let labels: Vec<&String> = r.scene.models.iter().flat_map(|m| &m.labels).collect();
     let absence = |mention: &Mention| -> Option<Mention> {
         let is_absence = |label: &&&String| {
             let label = folded(label);

@@ -9,7 +9,6 @@ use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
 use super::acts::Acts;
 use crate::answer::Missing;
 use crate::intent::NamedPlace;
-use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way, Wrong};
@@ -21,15 +20,11 @@ const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", 
 pub(super) const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
 
 /// The part of the picture that the request draws. `None`: it draws none.
-pub(crate) fn geometry(
-    r: &mut Reader,
-    cameras: &[&Camera],
-    notes: &mut Notes,
-) -> Result<Option<Said>, Need> {
+pub(crate) fn geometry(r: &mut Reader<'_>, cameras: &[&Camera]) -> Result<Option<Said>, Need> {
     let size = cameras.first().and_then(|c| c.size);
     if cameras.iter().any(|c| c.size != size) {
         // Pixels mean another place on each.
-        return place::place(r, None, &mut notes.assumed).map_err(|wrong| match wrong {
+        return place::place(r, None).map_err(|wrong| match wrong {
             Wrong::Text(text) => place_wrong(text),
             Wrong::NoSize => place_wrong(
                 "these cameras have pictures of different sizes, so pixels don't fit all of them"
@@ -37,7 +32,7 @@ pub(crate) fn geometry(
             ),
         });
     }
-    place::place(r, size, &mut notes.assumed).map_err(|wrong| match wrong {
+    place::place(r, size).map_err(|wrong| match wrong {
         Wrong::Text(text) => place_wrong(text),
         Wrong::NoSize => place_wrong(
             "the size of the picture isn't known yet, so pixels can't be used".to_owned(),
@@ -66,21 +61,21 @@ const DESCRIBES: usize = 3;
 
 /// Takes words that end in a noun of place which nobody has drawn: they stand behind a preposition
 /// or an article, begin a note, or have a state (`the canteen is empty`).
-pub(super) fn unknown_place(r: &mut Reader, lexicon: &Lexicon) -> Option<String> {
-    let content = |r: &Reader, i: usize| {
+pub(super) fn unknown_place(r: &mut Reader<'_>) -> Option<String> {
+    let content = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
         let is_word = r.tokens.get(i).is_some_and(|t| t.is_word());
-        is_word && !word.is_empty() && !lexicon.is_everyday(word)
+        is_word && !word.is_empty() && !r.lexicon.is_everyday(word)
     };
-    let noun = |r: &Reader, i: usize| {
+    let noun = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
-        let noun = lexicon.is_place(word) || has_state(r, i);
+        let noun = r.lexicon.is_place(word) || has_state(r, i);
         !word.is_empty() && noun && r.tokens.get(i).is_some_and(|t| t.is_word())
     };
     let at = (0..r.tokens.len()).find_map(|last| {
         if !noun(r, last)
             || noun(r, last + 1)
-            || lexicon.is_everyday(r.word(last)) && !lexicon.is_place(r.word(last))
+            || r.lexicon.is_everyday(r.word(last)) && !r.lexicon.is_place(r.word(last))
         {
             return None;
         }
@@ -118,7 +113,7 @@ pub(super) fn unknown_place(r: &mut Reader, lexicon: &Lexicon) -> Option<String>
 }
 
 /// Whether a state is said of what stands here: `canteen is empty`.
-fn has_state(r: &Reader, at: usize) -> bool {
+fn has_state(r: &Reader<'_>, at: usize) -> bool {
     let next = at + 1 + usize::from(one_of("is|becomes|gets|was", r.word(at + 1)));
     let state = "empty|free|vacant|occupied|unoccupied|unattended|unmanned|deserted|busy|full|blocked|obstructed";
     one_of(state, r.any_word(next)) && r.slot_of(next) == Slot::Act

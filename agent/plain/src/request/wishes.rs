@@ -4,7 +4,7 @@ use watchkeeper_contract::rule::ClipSpec;
 
 use super::amounts::seconds;
 use crate::answer::Missing;
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Found, Reader};
 
 /// What is wanted of an event.
@@ -32,7 +32,7 @@ const QUIETLY: [&str; 6] = [
 
 /// Takes what says that nobody is to be told, and whether anything did. What goes on
 /// (`no alerts at night`) says something else.
-pub(crate) fn quietly(r: &mut Reader) -> bool {
+pub(crate) fn quietly(r: &mut Reader<'_>) -> bool {
     let mut any = false;
     for at in 0..r.tokens.len() {
         let fits = QUIETLY.iter().filter_map(|pattern| r.fits(pattern, at));
@@ -62,8 +62,8 @@ const SECOND_OPINION: [&str; 4] = [
 ];
 
 /// What is wanted of an event. A picture is kept anyway.
-pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> {
-    let clip = clip(r, notes)?;
+pub(crate) fn wishes(r: &mut Reader<'_>) -> Result<Wishes, Need> {
+    let clip = clip(r)?;
     let kept = r.take_all(&[
         "and? keep|save|log|store|put it|them|that|one in|to|into the? journal|log|history|archive",
         "save|take|keep|store|with|plus|and? a|the? snapshot|still|picture|photo to|in|into the? journal|log|history|archive",
@@ -77,7 +77,7 @@ pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> 
     let quiet = quietly(r);
     let second_opinion = r.take_all(&SECOND_OPINION);
     if second_opinion {
-        notes.assumed.push(
+        r.assume(
             "A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds."
                 .to_owned(),
         );
@@ -91,7 +91,7 @@ pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> 
 }
 
 /// Reads the clip that is asked for.
-fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
+fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Need> {
     let Some((clip, assumed)) = clip_span(r) else {
         return Ok(None);
     };
@@ -105,7 +105,7 @@ fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
         );
         return Err(Need::new(Missing::Meaning, text));
     }
-    notes.assumed.extend(assumed);
+    r.notes.assumed.extend(assumed);
     // Further words for the same clip.
     while r.take(&["a|the? clip|clips"]).is_some() {}
     Ok(Some(clip))
@@ -114,7 +114,7 @@ fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
 const CLIP: &str = "clip|clips|video|recording";
 
 /// Takes a clip by one of the patterns, in which `CLIP` stands for its words.
-fn take_clip(r: &mut Reader, patterns: &[&str]) -> Option<Found> {
+fn take_clip(r: &mut Reader<'_>, patterns: &[&str]) -> Option<Found> {
     const KEEP: &str = "save|record|keep|store|take|send?";
     const EVENT: &str = "it|that|this|the? event|happens?";
     let patterns: Vec<String> = patterns
@@ -130,7 +130,7 @@ fn take_clip(r: &mut Reader, patterns: &[&str]) -> Option<Found> {
 
 /// Takes the words for a clip: its length before and after the beginning of the event, and what was
 /// assumed of it.
-fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
+fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
     const BOTH: [&str; 2] = [
         "CLIP from|of|with? <d> before EVENT and|to|until|till <d> after|afterwards EVENT",
         "CLIP that|which? starts|begins|starting|beginning <d> before|earlier and|to|until ends|ending|goes? <d> after|afterwards|later it?",
