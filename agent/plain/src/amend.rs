@@ -5,7 +5,7 @@
 //! - What a correction does not name stays as it was proposed.
 
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::{CountBound, Severity};
+use watchkeeper_contract::rule::CountBound;
 
 use crate::answer::Missing;
 use crate::asks::Asks;
@@ -15,10 +15,10 @@ use crate::intent::{Intent, NamedPlace, WatchFor, What};
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
-use crate::place::{self, Way};
+use crate::place;
 use crate::reader::{Reader, one_of};
 use crate::request::{
-    DEFAULT_COOLDOWN_S, TOO_FEW_S, direction, drawn, is_for_a_time, named_place, whole_picture,
+    DEFAULT_COOLDOWN_S, TOO_FEW_S, drawn, is_for_a_time, named_place, whole_picture,
 };
 use crate::scene::{Scene, Shape};
 use crate::wanted::Wanted;
@@ -106,8 +106,6 @@ fn bare_time(r: &mut Reader<'_>, said: &mut Wanted) {
 /// What a correction sets.
 struct Correction {
     said: Wanted,
-    severity: Option<Severity>,
-    way: Option<Way>,
     stop_after: Option<f64>,
     place: Option<NamedPlace>,
     /// The shape of a place with a name, on each camera that has it.
@@ -122,8 +120,6 @@ impl Correction {
         self.said.is_nothing()
             && self.another.is_none()
             && self.place.is_none()
-            && self.way.is_none()
-            && self.severity.is_none()
             && self.stop_after.is_none()
             && self.number.is_none()
     }
@@ -131,9 +127,6 @@ impl Correction {
     fn apply(&self, watch: &mut WatchFor, r: &mut Reader<'_>) -> Result<(), Need> {
         if let Some(camera) = &self.another {
             watch.camera = camera.clone();
-        }
-        if let Some(severity) = self.severity {
-            watch.severity = severity;
         }
         other_classes(watch, &self.said.mentions, self.said.adds, r.scene)?;
         if let Some(place) = &self.place {
@@ -147,9 +140,6 @@ impl Correction {
             let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;
             *now = another_bound(words, *number, *now, held_s, &mut r.notes)
                 .ok_or_else(|| not_read(r))?;
-        }
-        if let Some(way) = self.way {
-            which_way(watch, way, &mut r.notes).ok_or_else(|| not_read(r))??;
         }
         if let Some(seconds) = self.said.stays_s {
             how_long(watch, seconds, &mut r.notes).ok_or_else(|| not_read(r))?;
@@ -168,15 +158,6 @@ impl Correction {
     }
 }
 
-fn severity(r: &mut Reader<'_>) -> Option<Severity> {
-    r.take(&["as? a? critical|urgent|warning|info|warn"])
-        .map(|found| match r.written(found.at).to_lowercase() {
-            said if said.contains("critical") || said.contains("urgent") => Severity::Critical,
-            said if said.contains("info") => Severity::Info,
-            _ => Severity::Warning,
-        })
-}
-
 /// A correction of what is to be watched. Where several are proposed it is about each of them.
 fn of_watches(r: &mut Reader<'_>, watches: &mut [WatchFor]) -> Result<(), Need> {
     let cameras = names::cameras(r);
@@ -191,8 +172,6 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [WatchFor]) -> Result<(), Need> 
         Some(place) => names::place_on_each(&place.name, &on)?,
         None => Vec::new(),
     };
-    let severity = severity(r);
-    let way = place::way(r);
     let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
     let moved = moved_line(r, watches)?;
     let mut said = wanted(r)?;
@@ -216,8 +195,6 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [WatchFor]) -> Result<(), Need> 
     let another = another_camera(r, &cameras, watches, place.is_some())?;
     let correction = Correction {
         said,
-        severity,
-        way,
         stop_after,
         place,
         drawn_on,
@@ -423,20 +400,6 @@ fn bound(words: &str, number: f64) -> Option<CountBound> {
         w if w.starts_with("over") || w.starts_with("more") => CountBound::Over(number),
         _ => CountBound::Over(number.checked_sub(1)?),
     })
-}
-
-/// Another way over the line.
-fn which_way(watch: &mut WatchFor, way: Way, notes: &mut Notes) -> Option<Result<(), Need>> {
-    let line = match watch.place.as_ref()?.shape {
-        Shape::Line(a, b) => (a, b),
-        Shape::Zone(_) => return None,
-    };
-    let mut crosses = watch.conditions.iter_mut().filter_map(|what| match what {
-        What::Crosses(direction) => Some(direction),
-        _ => None,
-    });
-    let before = crosses.next()?;
-    Some(direction(Some(way), line, notes).map(|found| *before = found))
 }
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said.

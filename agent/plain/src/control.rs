@@ -16,7 +16,7 @@ use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Scene, quoted};
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|off|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
@@ -100,14 +100,10 @@ const ALL: [&str; 4] = [
 
 /// Whether several cameras are named and one watch runs on each: then nothing is left to choose.
 fn one_on_each(cameras: &Cameras, scene: &Scene) -> bool {
-    let Cameras::These(cameras) = cameras else {
-        return false;
-    };
-    let on = |id: &SourceId| {
-        let pipelines = scene.pipelines.iter();
-        pipelines.filter(|p| p.spec.source == *id).count()
-    };
-    cameras.len() > 1 && cameras.iter().all(|id| on(id) == 1)
+    match cameras {
+        Cameras::These(on) => on.len() > 1 && on.iter().all(|id| scene.on(id).count() == 1),
+        Cameras::None | Cameras::All | Cameras::Unknown(_) => false,
+    }
 }
 
 /// The words of an order that switches something on and something off.
@@ -179,8 +175,7 @@ impl Verb {
             .find(&[THINGS])
             .is_some_and(|f| !one_of("camera|cameras", r.any_word(f.at.start)));
         if self.deletes && named.is_empty() && !runs && r.find(&["camera|cam|cameras"]).is_some() {
-            return Err(Need::new(
-                Missing::Meaning,
+            return Err(Need::meaning(
                 "A camera itself is taken away with `watchkeeper sources remove NAME`. I can end what runs on it: say for example \"delete everything on the gate camera\".",
             ));
         }
@@ -212,13 +207,12 @@ impl Verb {
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<PipelineId>, Need> {
-        let on = |id: &SourceId| -> Vec<PipelineId> {
-            let on = scene.pipelines.iter().filter(|p| p.spec.source == *id);
-            on.map(|p| p.spec.id.clone()).collect()
-        };
-        let targets: Vec<PipelineId> = cameras.iter().flat_map(on).collect();
+        let on = cameras.iter().flat_map(|camera| scene.on(camera));
+        let targets: Vec<PipelineId> = on.map(|p| p.spec.id.clone()).collect();
         if !targets.is_empty() {
-            let idle = cameras.iter().filter(|camera| on(camera).is_empty());
+            let idle = cameras
+                .iter()
+                .filter(|camera| scene.on(camera).next().is_none());
             let idle = idle.map(|camera| format!("Nothing runs on {camera}."));
             notes.assumed.extend(idle);
             return Ok(targets);
@@ -236,53 +230,41 @@ impl Verb {
 
     /// The only pipeline that may be meant where none is named.
     fn the_only_one(&self, scene: &Scene, notes: &mut Notes) -> Result<Vec<PipelineId>, Need> {
-        let may_be: Vec<&Deployed> = scene
+        let may_be = scene
             .pipelines
             .iter()
-            .filter(|p| !self.ends_a_pause || p.paused)
-            .collect();
+            .filter(|p| !self.ends_a_pause || p.paused);
+        let may_be: Vec<PipelineId> = may_be.map(|p| p.spec.id.clone()).collect();
         match may_be.as_slice() {
-            [] => Ok(Vec::new()),
-            [only] => {
-                notes
-                    .assumed
-                    .push(format!("The pipeline is {}, the only one.", only.spec.id));
-                Ok(vec![only.spec.id.clone()])
-            }
-            several => {
-                let ids: Vec<PipelineId> = several.iter().map(|p| p.spec.id.clone()).collect();
-                Err(self.which(&ids, scene))
-            }
+            [only] => notes
+                .assumed
+                .push(format!("The pipeline is {only}, the only one.")),
+            [] => {}
+            several => return Err(self.which(several, scene)),
         }
+        Ok(may_be)
     }
 
     /// Those of the targets that are paused, where a pause is to end.
     fn fitting(&self, targets: Vec<PipelineId>, scene: &Scene) -> Result<Vec<PipelineId>, Need> {
-        let paused = |id: &&PipelineId| {
-            let mut deployed = scene.pipelines.iter();
-            deployed.any(|p| p.spec.id == **id && (!self.ends_a_pause || p.paused))
-        };
+        let paused =
+            |id: &&PipelineId| !self.ends_a_pause || scene.pipeline(id).is_some_and(|p| p.paused);
         let found: Vec<PipelineId> = targets.iter().filter(paused).cloned().collect();
         match (found.is_empty(), self.ends_a_pause) {
             (false, _) => Ok(found),
-            (true, true) => Err(Need::new(
-                Missing::Meaning,
+            (true, true) => Err(Need::meaning(
                 "Nothing is paused there, so there is no pause to end.",
             )),
-            (true, false) => Err(Need::new(
-                Missing::Meaning,
-                format!("Nothing runs, so there is nothing to {}.", self.written),
-            )),
+            (true, false) => Err(Need::meaning(format!(
+                "Nothing runs, so there is nothing to {}.",
+                self.written
+            ))),
         }
     }
 
     /// The question which of several is meant.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Need {
-        let some: Vec<&Deployed> = scene
-            .pipelines
-            .iter()
-            .filter(|p| targets.contains(&p.spec.id))
-            .collect();
+        let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
         let choices = targets.iter().map(ToString::to_string).collect();
         let text = format!("Which one shall I {}? {}", self.written, listed_of(&some));
         Need::new(Missing::Pipeline, text).with(choices)

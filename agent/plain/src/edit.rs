@@ -32,8 +32,7 @@ pub(crate) fn wanted(r: &mut Reader<'_>) -> Result<Wanted, Need> {
     let (notify, _) = channels(r);
     let wished = wishes(r)?;
     if wished.quiet || wished.second_opinion {
-        return Err(Need::new(
-            Missing::Meaning,
+        return Err(Need::meaning(
             "A change takes no channel away and sets no second opinion. Ask for a new watch with \"no notifications\" or \"with a second opinion\", or pause this one.",
         ));
     }
@@ -114,8 +113,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     if !(of_hours || numbers && of_one) {
         return Ok(());
     }
-    Err(Need::new(
-        Missing::Meaning,
+    Err(Need::meaning(
         "A watch has the same classes and settings at all of its hours, and the same settings for all of its classes. Say one thing at a time, or ask for a new watch of that class with \
          hours of its own.",
     ))
@@ -171,7 +169,7 @@ pub(crate) fn classes(
         let text = format!(
             "The classes that {of} shall have are not clear from that. Say them all, such as \"change {of} to only cars and trucks\"."
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     // Present classes stay where one is added or left out, and go where classes are named.
     let keeps = wanted.adds || (named.is_empty() && !left_out.is_empty());
@@ -287,38 +285,34 @@ fn direction(r: &mut Reader<'_>) -> Option<bool> {
 
 /// Refuses `lower the confidence to 80%` where it is 10 %.
 fn refuse_the_other_way(more: bool, wanted: &Wanted, target: &Deployed) -> Result<(), Need> {
-    let rules = || target.spec.rules.iter().flatten();
+    let rules = target.spec.rules.iter().flatten();
     let steps = target.spec.workflow["steps"].as_array();
     let scores = steps
         .into_iter()
         .flatten()
-        .filter_map(|s| s["confidence"].as_f64());
-    let times = rules().filter_map(|rule| match rule.when {
-        Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
-        _ => None,
+        .map(|s| (wanted.confidence, s["confidence"].as_f64()));
+    let of_rules = rules.flat_map(|rule| {
+        let for_s = match rule.when {
+            Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
+            _ => None,
+        };
+        [
+            (wanted.stays_s, for_s),
+            (wanted.cooldown_s, Some(rule.cooldown_s)),
+        ]
     });
-    let quiet = rules().map(|rule| rule.cooldown_s);
-    let settings: [(Option<f64>, Vec<f64>); 3] = [
-        (wanted.confidence, scores.collect()),
-        (wanted.stays_s, times.collect()),
-        (wanted.cooldown_s, quiet.collect()),
-    ];
-    let found = settings.into_iter().find_map(|(wanted, now)| {
-        let wanted = wanted?;
-        let is_other_way = |now: &f64| if more { wanted <= *now } else { wanted >= *now };
-        now.into_iter().find(is_other_way)
-    });
-    let Some(now) = found else {
+    let mut settings = scores
+        .chain(of_rules)
+        .filter_map(|(wanted, now)| Some((wanted?, now?)));
+    let other = settings.find(|(wanted, now)| if more { wanted <= now } else { wanted >= now });
+    let Some((_, now)) = other else {
         return Ok(());
     };
-    Err(Need::new(
-        Missing::Meaning,
-        format!(
-            "{} has {now} now, and what you say is not {} than that, so nothing is done. Say what it shall be with \"set\".",
-            target.spec.id,
-            if more { "more" } else { "less" }
-        ),
-    ))
+    Err(Need::meaning(format!(
+        "{} has {now} now, and what you say is not {} than that, so nothing is done. Say what it shall be with \"set\".",
+        target.spec.id,
+        if more { "more" } else { "less" }
+    )))
 }
 
 /// The one pipeline that is to be changed.
@@ -334,25 +328,15 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
             Cameras::None
         }
     };
-    let candidates: Vec<&Deployed> = match (&named[..], &cameras) {
-        ([], Cameras::These(on)) => r
-            .scene
-            .pipelines
-            .iter()
-            .filter(|p| on.contains(&p.spec.source))
-            .collect(),
-        ([], Cameras::Unknown(_)) => Vec::new(),
-        ([], _) => r.scene.pipelines.iter().collect(),
-        (named, _) => r
-            .scene
-            .pipelines
-            .iter()
-            .filter(|p| named.contains(&p.spec.id))
-            .collect(),
-    };
-    let several = match (&named[..], &cameras) {
-        ([], Cameras::These(on)) => on.len(),
-        (named, _) => named.len(),
+    let scene = r.scene;
+    let (several, candidates): (usize, Vec<&Deployed>) = match (named.as_slice(), &cameras) {
+        ([], Cameras::These(on)) => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
+        ([], Cameras::Unknown(_)) => (0, Vec::new()),
+        ([], _) => (0, scene.pipelines.iter().collect()),
+        (named, _) => (
+            named.len(),
+            named.iter().filter_map(|id| scene.pipeline(id)).collect(),
+        ),
     };
     if several > 1 {
         return Err(Need::not_read(

@@ -319,7 +319,7 @@ fn another_time(r: &Reader<'_>) -> Result<(), String> {
         let number = r.tokens.get(*i).is_some_and(|t| {
             matches!(t.kind, Kind::Number(_) | Kind::Clock(_)) && !r.word(*i).is_empty()
         });
-        number || hours::is_time(r.word(*i)) || matches!(r.word(*i), "between" | "ago")
+        number || hours::is_time(r.word(*i)) || one_of("between|ago", r.word(*i))
     });
     let Some(at) = time else {
         return Ok(());

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
 
 use crate::hours::{ends, weekday, whole};
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
     let minutes = whole(minutes);
@@ -56,12 +56,12 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         return at(now, tomorrow, minutes);
     }
     if r.take(&["until|till|til tomorrow morning?"]).is_some() {
-        r.assume("Tomorrow is taken as 08:00.".to_owned());
+        r.assume("Tomorrow is taken as 08:00.");
         return at(now, tomorrow, 480.0);
     }
     if let Some(day) = (0..r.tokens.len()).find_map(|i| {
-        let until = matches!(r.word(i), "until" | "till" | "til");
-        let skip = i + 1 + usize::from(matches!(r.word(i + 1), "next" | "on"));
+        let until = one_of("until|till|til", r.word(i));
+        let skip = i + 1 + usize::from(one_of("next|on", r.word(i + 1)));
         weekday(r.word(skip))
             .filter(|_| until)
             .map(|day| (i, skip, day))
@@ -72,7 +72,7 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         let minutes = match r.take(&["at? <h>"]) {
             Some(found) => found.value(0),
             None => {
-                r.assume("The hour is taken as 08:00.".to_owned());
+                r.assume("The hour is taken as 08:00.");
                 480.0
             }
         };
@@ -109,7 +109,7 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     ])
     .is_some()
     {
-        r.assume("The night is taken as 22:00 to 06:00.".to_owned());
+        r.assume("The night is taken as 22:00 to 06:00.");
         return Some((
             stamp(at(now, yesterday, 1320.0)),
             stamp(at(now, today, 360.0)),

@@ -84,8 +84,7 @@ struct Named {
 }
 
 fn camera_names(reader: &Reader<'_>, at: usize) -> Option<Named> {
-    let beside =
-        |i: Option<usize>| i.is_some_and(|i| matches!(reader.any_word(i), "camera" | "cam"));
+    let beside = |i: Option<usize>| i.is_some_and(|i| one_of("camera|cam", reader.any_word(i)));
     let mut best: Option<Named> = None;
     for camera in &reader.scene.cameras {
         for name in [camera.id.as_str(), &camera.name] {
@@ -117,7 +116,7 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<Named> {
 
 /// Whether a camera's name begins here, perhaps after an article.
 pub(crate) fn camera_at(reader: &Reader<'_>, at: usize) -> bool {
-    let skip = at + usize::from(matches!(reader.word(at), "the" | "my" | "our" | "camera"));
+    let skip = at + usize::from(one_of("the|my|our|camera", reader.word(at)));
     [at, skip]
         .iter()
         .any(|i| camera_names(reader, *i).is_some())
@@ -196,7 +195,7 @@ fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
         .iter()
         .find_map(|pattern| reader.find(&[pattern]));
     if let Some(all) = all
-        && matches!(reader.any_word(all.at.end), "" | "." | "!" | "," | "\n")
+        && one_of("|.|!|,|\n", reader.any_word(all.at.end))
     {
         reader.mark(all.at);
         return true;
@@ -223,9 +222,9 @@ fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
             end += 1;
         }
         while start > 0
-            && matches!(
+            && one_of(
+                "camera|cam|the|on|at|my|our|from|in",
                 reader.word(start - 1),
-                "camera" | "cam" | "the" | "on" | "at" | "my" | "our" | "from" | "in"
             )
         {
             start -= 1;
@@ -248,7 +247,7 @@ fn unknown_camera(reader: &Reader<'_>) -> Option<(Range<usize>, Range<usize>)> {
         })
     };
     (0..reader.tokens.len()).find_map(|i| {
-        if !matches!(reader.word(i), "camera" | "cam") {
+        if !one_of("camera|cam", reader.word(i)) {
             return None;
         }
         if let Some(before) = i.checked_sub(1).filter(|b| foreign(*b)) {
@@ -293,7 +292,7 @@ pub(crate) fn known_place<'s>(
         Some((at, camera, place))
     });
     let (at, camera, place) = found.max_by_key(|(at, ..)| at.len())?;
-    let start = at.start - usize::from(at.start > 0 && matches!(reader.word(at.start - 1), "the"));
+    let start = at.start - usize::from(at.start > 0 && one_of("the", reader.word(at.start - 1)));
     reader.mark(start..at.end);
     Some((camera, place))
 }
@@ -328,7 +327,7 @@ pub(crate) fn place_on_each(
              \"the left half\".",
             quoted(name)
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     let is_line = |shape: &Shape| matches!(shape, Shape::Line(..));
     if drawn.iter().any(|(_, shape)| is_line(shape)) && !drawn.iter().all(|(_, s)| is_line(s)) {
@@ -336,7 +335,7 @@ pub(crate) fn place_on_each(
             "The place {} is a line on some of these cameras and an area on others. Please ask for them one at a time.",
             quoted(name)
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     Ok(drawn)
 }
@@ -582,7 +581,7 @@ fn stand(reader: &Reader<'_>, class: Range<usize>) -> Stand {
             "but" => return Stand::Excluded,
             "than" | "from"
                 if i.checked_sub(1)
-                    .is_some_and(|b| matches!(reader.any_word(b), "other" | "apart" | "aside")) =>
+                    .is_some_and(|b| one_of("other|apart|aside", reader.any_word(b))) =>
             {
                 return Stand::Excluded;
             }
@@ -598,7 +597,7 @@ fn stand(reader: &Reader<'_>, class: Range<usize>) -> Stand {
             "not"
                 if is_any(reader, i + 1, &class)
                     && i.checked_sub(1)
-                        .is_none_or(|b| !matches!(reader.any_word(b), "but" | "and" | ",")) =>
+                        .is_none_or(|b| !one_of("but|and|,", reader.any_word(b))) =>
             {
                 return Stand::None;
             }
@@ -647,7 +646,7 @@ pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
             && (left_out.stand, mention.stand) == (Stand::Excluded, Stand::Wanted)
         {
             let mut between = left_out.at.end..mention.at.start;
-            if between.all(|i| matches!(reader.any_word(i), "and" | "or" | "," | "the" | "any")) {
+            if between.all(|i| one_of("and|or|,|the|any", reader.any_word(i))) {
                 mention.stand = Stand::Excluded;
             }
         }

@@ -102,8 +102,7 @@ fn without_class_names<'s>(r: &Reader<'s>) -> Reader<'s> {
     let mentions = names::find_classes(r);
     for mention in mentions {
         let (start, end) = (mention.at.start, mention.at.end);
-        let article =
-            usize::from(start > 0 && matches!(r.any_word(start - 1), "the" | "my" | "our"));
+        let article = usize::from(start > 0 && one_of("the|my|our", r.any_word(start - 1)));
         let before = start
             .checked_sub(1 + article)
             .map_or("", |at| r.any_word(at));
@@ -202,8 +201,8 @@ fn stands_before_camera(r: &Reader<'_>, written: &str) -> bool {
     let count = written.split(' ').count();
     (1..r.tokens.len()).any(|i| {
         r.written(i..i + count) == written
-            && matches!(r.any_word(i - 1), "the" | "my" | "our" | "on" | "in" | "at")
-            && matches!(r.any_word(i + count), "camera" | "cam")
+            && one_of("the|my|our|on|in|at", r.any_word(i - 1))
+            && one_of("camera|cam", r.any_word(i + count))
     })
 }
 

@@ -290,7 +290,7 @@ impl<'s> Reader<'s> {
         while let Some((more, after, unit)) = {
             let next = end + usize::from(self.word(end) == "and");
             // `5 minutes a day` are no day and five minutes.
-            match next == end && matches!(self.word(end), "a" | "an") {
+            match next == end && one_of("a|an", self.word(end)) {
                 true => None,
                 false => self.one_duration(next),
             }
@@ -314,16 +314,9 @@ impl<'s> Reader<'s> {
     fn is_a_share_of(&self, at: usize) -> bool {
         let before = |back: usize| at.checked_sub(back).map_or("", |i| self.any_word(i));
         let is_part = |word: &str| {
-            matches!(
+            one_of(
+                "half|halves|third|thirds|quarter|quarters|part|fraction",
                 word,
-                "half"
-                    | "halves"
-                    | "third"
-                    | "thirds"
-                    | "quarter"
-                    | "quarters"
-                    | "part"
-                    | "fraction"
             )
         };
         match before(1) {
@@ -351,7 +344,7 @@ impl<'s> Reader<'s> {
 
     /// `a half`, `half`, `a quarter`, `three quarters`.
     fn fraction(&self, at: usize) -> Option<(f64, usize)> {
-        let article = usize::from(matches!(self.word(at), "a" | "one"));
+        let article = usize::from(one_of("a|one", self.word(at)));
         match self.word(at + article) {
             "half" => Some((0.5, at + article + 1)),
             "quarter" => Some((0.25, at + article + 1)),
@@ -368,7 +361,7 @@ impl<'s> Reader<'s> {
         // `half an hour`, `a quarter of an hour`, `three quarters of an hour`
         let share = self.fraction(at).and_then(|(share, end)| {
             let of = end + usize::from(self.word(end) == "of");
-            let skip = of + usize::from(matches!(self.word(of), "a" | "an"));
+            let skip = of + usize::from(one_of("a|an", self.word(of)));
             Some((share, skip, unit(self.word(skip))?))
         });
         if let Some((share, end, unit)) = share {
@@ -390,7 +383,7 @@ impl<'s> Reader<'s> {
             (count, end) = (count + share, after);
         }
         // A second opinion is no time, and no second person is.
-        if end == at + 1 && matches!(self.word(at), "a" | "an") && self.is_ordinal(end) {
+        if end == at + 1 && one_of("a|an", self.word(at)) && self.is_ordinal(end) {
             return None;
         }
         // `5+ min`
@@ -450,15 +443,13 @@ impl<'s> Reader<'s> {
             "quarter" => (15.0, quarter + 1),
             _ => {
                 let (n, end) = self.number(at)?;
-                let end = end + usize::from(matches!(self.word(end), "minutes" | "min"));
+                let end = end + usize::from(one_of("minutes|min", self.word(end)));
                 (n, end)
             }
         };
         if let Some(sign) = past(end).filter(|_| [5.0, 10.0, 15.0, 20.0, 25.0].contains(&minutes)) {
             // `from 10 to 6` are two hours; only a quarter of one is no hour itself.
-            if minutes <= 24.0
-                && self.word(quarter) != "quarter"
-                && !matches!(self.word(end), "past")
+            if minutes <= 24.0 && self.word(quarter) != "quarter" && !one_of("past", self.word(end))
             {
                 return None;
             }
@@ -500,7 +491,7 @@ impl<'s> Reader<'s> {
     /// `0.6`, `60 %`, `60 percent`: 0 to 1. A number over 1 without a sign is taken as percent.
     fn proportion(&self, at: usize) -> Option<(f64, usize)> {
         let (n, end) = self.number(at)?;
-        let percent = matches!(self.word(end), "%" | "percent");
+        let percent = one_of("%|percent", self.word(end));
         if percent || n > 1.0 {
             return Some((n / 100.0, end + usize::from(percent)));
         }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::DataError;
 use crate::lexicon::Lexicon;
 use crate::place::{place, way};
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::scene::{Scene, Shape};
 use crate::token::{Token, tokens};
 
@@ -236,7 +236,7 @@ fn is(kind: ParameterKind, value: &str) -> bool {
     let mut r = Reader::new(tokens(value), &scene, &lexicon);
     let whole = |r: &Reader| {
         let plain = |(i, t): (usize, &Token)| {
-            !r.word(i).is_empty() && !matches!(t.text.as_str(), "in" | "the" | "a" | ",")
+            !r.word(i).is_empty() && !one_of("in|the|a|,", t.text.as_str())
         };
         !r.tokens.iter().enumerate().any(plain)
     };

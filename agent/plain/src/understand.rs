@@ -8,7 +8,7 @@ use watchkeeper_engine::templates::watch;
 
 use crate::DataError;
 use crate::amend;
-use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::answer::{Answer, Looked, Question, Unknown};
 use crate::asks::Asks;
 use crate::control;
 use crate::edit;
@@ -130,8 +130,7 @@ impl Plain {
             _ if first.asks == Asks::Nothing => {
                 return unknown(content_words(&first.r), String::new());
             }
-            (_, Some(_)) if requests.iter().any(|r| r.asks != Asks::Look) => Err(Need::new(
-                Missing::Meaning,
+            (_, Some(_)) if requests.iter().any(|r| r.asks != Asks::Look) => Err(Need::meaning(
                 "That is a question and a request. Please say them one at a time.",
             )),
             (_, Some(looks)) => {
@@ -275,8 +274,7 @@ fn refuse_when_it_happens(requests: &[Request<'_>]) -> Result<(), Need> {
 }
 
 fn not_wanted() -> Need {
-    Need::new(
-        Missing::Meaning,
+    Need::meaning(
         "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
     )
 }

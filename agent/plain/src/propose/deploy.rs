@@ -33,7 +33,7 @@ pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>
         }
         taken.push(name.clone());
         let id = PipelineId::new(name)
-            .map_err(|e| Need::new(Missing::Meaning, format!("{e}. Say it with another name.")))?;
+            .map_err(|e| Need::meaning(format!("{e}. Say it with another name.")))?;
         changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
         texts.push(sentence(watch));
     }
@@ -77,7 +77,7 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
         counts: counts.into_iter().collect(),
         ..Watch::default()
     };
-    watch::unique_names(&built).map_err(|e| Need::new(Missing::Meaning, e.to_string()))?;
+    watch::unique_names(&built).map_err(|e| Need::meaning(e.to_string()))?;
     watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;
     Ok(PipelineSpec {
         id,

@@ -73,7 +73,7 @@ fn edit_steps(spec: &mut PipelineSpec, edit: &Edit) -> Result<(), Need> {
             "The workflow of {} has no detection step whose classes or confidence I could change; edit its workflow instead.",
             edit.pipeline
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
             "{} has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.",
             edit.pipeline
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     let any_stays = rules.iter().any(stays);
     if edit.stays_s.is_some() && !rules.iter().any(|rule| has_duration(rule, any_stays)) {
@@ -98,7 +98,7 @@ fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
             "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
             edit.pipeline
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ fn describe(edit: &Edit) -> Result<Vec<String>, Need> {
         [_] => parts.push(hours(&edit.schedules).trim_start_matches(", ").to_owned()),
         _ => {
             let text = "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.";
-            return Err(Need::new(Missing::Meaning, text));
+            return Err(Need::meaning(text));
         }
     }
     if !edit.notify.is_empty() {

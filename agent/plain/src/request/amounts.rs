@@ -5,7 +5,6 @@
 
 use watchkeeper_contract::rule::CountBound;
 
-use crate::answer::Missing;
 use crate::names;
 use crate::need::Need;
 use crate::reader::{Found, Reader, Slot, one_of};
@@ -48,7 +47,7 @@ pub(crate) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
     if let Some(found) = r.find(&COOLDOWN) {
         // `at least one alert per hour` is more, and not fewer.
         let before = found.at.start.checked_sub(1).map_or("", |i| r.any_word(i));
-        if matches!(before, "least" | "minimum" | "than") {
+        if one_of("least|minimum|than", before) {
             return None;
         }
         let suffix = r.fits("at? most|max|maximum", found.at.end);
@@ -248,10 +247,10 @@ pub(crate) fn confidence(r: &mut Reader<'_>) -> Result<Option<f64>, Need> {
             "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
             quoted(&r.written(found.at))
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     if value == 0.0 {
-        r.assume("A confidence of 0 lets everything through.".to_owned());
+        r.assume("A confidence of 0 lets everything through.");
     }
     Ok(Some(value))
 }

@@ -43,7 +43,7 @@ pub(super) fn ground<'s>(r: &mut Reader<'s>, counts: bool) -> Result<Ground<'s>,
     r.slot = Slot::Place;
     let named = names::known_place(r, &known).map(|(_, place)| place.clone());
     if near_used(r) {
-        r.assume("Near a place is taken as in it.".to_owned());
+        r.assume("Near a place is taken as in it.");
     }
     r.slot = Slot::Way;
     let ways = place::ways(r);

@@ -28,7 +28,7 @@ pub(crate) use channels::channels;
 pub(crate) use conditions::TOO_FEW_S;
 pub(crate) use objects::{are_only_these, one_list};
 pub(crate) use purpose::DEFAULT_COOLDOWN_S;
-pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
+pub(crate) use spot::{geometry as drawn, named_place, slug, whole_picture};
 pub(crate) use wishes::{quietly, wishes};
 
 use crate::closed;

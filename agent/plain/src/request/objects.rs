@@ -181,7 +181,7 @@ pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Need> {
         "\"{}\" says too little: what shall be looked for, and what does it do? Say for example \"a person enters at night\".",
         r.written(vague..vague + 1)
     );
-    Err(Need::new(Missing::Meaning, text))
+    Err(Need::meaning(text))
 }
 
 /// The objects of a request that names none: those that a place usually holds, or people.

@@ -8,10 +8,9 @@ use super::acts::Acts;
 use super::amounts::{cooldown, seconds};
 use super::channels::channels;
 use super::wishes::{Wishes, wishes};
-use crate::answer::Missing;
 use crate::names;
 use crate::need::{Need, Notes};
-use crate::reader::{Reader, Slot};
+use crate::reader::{Reader, Slot, one_of};
 
 /// Seconds of quiet after an event where a request says nothing about it.
 pub(crate) const DEFAULT_COOLDOWN_S: f64 = 60.0;
@@ -49,15 +48,12 @@ pub(super) fn purpose(r: &mut Reader<'_>) -> Result<Purpose, Need> {
     // It was asked to watch, even where another phrase took the verb.
     let told = told || wished.any || is_sent || !counted;
     if wished.quiet && severity == Severity::Critical {
-        return Err(Need::new(
-            Missing::Meaning,
+        return Err(Need::meaning(
             "It is to be urgent, and nobody is to be told: what is critical is always told. Say it without one of the two.",
         ));
     }
     if told && wished.quiet {
-        r.assume(
-            "Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.".to_owned(),
-        );
+        r.assume("Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.");
     }
     Ok(Purpose {
         severity: match wished.quiet {
@@ -143,9 +139,7 @@ fn take_courtesies(r: &mut Reader<'_>) {
 /// Marks `abandoned` before a class, and says whether it stands there.
 fn take_abandoned(r: &mut Reader<'_>) -> bool {
     let abandoned: Vec<usize> = (0..r.tokens.len())
-        .filter(|i| {
-            matches!(r.word(*i), "unattended" | "abandoned") && names::class_begins(r, i + 1)
-        })
+        .filter(|i| one_of("unattended|abandoned", r.word(*i)) && names::class_begins(r, i + 1))
         .collect();
     for at in &abandoned {
         r.mark(*at..at + 1);
@@ -159,8 +153,8 @@ fn verbs(r: &mut Reader<'_>) -> (bool, bool) {
     // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is
     // one.
     let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
-        "counter" => matches!(r.before(*i), "the" | "our" | "my" | "at"),
-        "spot" => matches!(r.before(*i), "the" | "my" | "our" | "parking"),
+        "counter" => one_of("the|our|my|at", r.before(*i)),
+        "spot" => one_of("the|my|our|parking", r.before(*i)),
         _ => false,
     });
     let names: Vec<usize> = nouns.chain(names::camera_words(r)).collect();

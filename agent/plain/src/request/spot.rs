@@ -47,13 +47,10 @@ fn place_wrong(text: String) -> Need {
         .into_iter()
         .flat_map(char::to_uppercase)
         .collect();
-    Need::new(
-        Missing::Meaning,
-        format!(
-            "{first}{}. Please say all of it again. {PLACE_REMEDY}",
-            chars.as_str()
-        ),
-    )
+    Need::meaning(format!(
+        "{first}{}. Please say all of it again. {PLACE_REMEDY}",
+        chars.as_str()
+    ))
 }
 
 /// Most words that describe a noun of place: `the left parking bay`.

@@ -3,9 +3,8 @@
 use watchkeeper_contract::rule::ClipSpec;
 
 use super::amounts::seconds;
-use crate::answer::Missing;
 use crate::need::Need;
-use crate::reader::{Found, Reader};
+use crate::reader::{Found, Reader, one_of};
 
 /// What is wanted of an event.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,10 +39,7 @@ pub(crate) fn quietly(r: &mut Reader<'_>) -> bool {
             continue;
         };
         let next = r.any_word(found.at.end);
-        if matches!(
-            next,
-            "" | "." | "," | ";" | "!" | "\n" | ")" | "and" | "but" | "just" | "only"
-        ) {
+        if one_of("|.|,|;|!|\n|)|and|but|just|only", next) {
             r.mark(found.at);
             any = true;
         }
@@ -77,10 +73,7 @@ pub(crate) fn wishes(r: &mut Reader<'_>) -> Result<Wishes, Need> {
     let quiet = quietly(r);
     let second_opinion = r.take_all(&SECOND_OPINION);
     if second_opinion {
-        r.assume(
-            "A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds."
-                .to_owned(),
-        );
+        r.assume("A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds.");
     }
     Ok(Wishes {
         any: clip.is_some() || still || kept,
@@ -103,7 +96,7 @@ fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Need> {
             seconds(ClipSpec::MIN_CLIP_S),
             seconds(most)
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     r.notes.assumed.extend(assumed);
     // Further words for the same clip.
