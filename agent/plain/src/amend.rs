@@ -11,7 +11,7 @@ use crate::answer::Missing;
 use crate::asks::Asks;
 use crate::closed;
 use crate::edit::{self, wanted};
-use crate::intent::{Intent, NamedPlace, WatchFor, What};
+use crate::intent::{Intent, NamedPlace, Objects, WatchFor, What};
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
@@ -305,10 +305,7 @@ fn other_classes(
             .iter()
             .all(|m| m.labels.is_empty() && m.stand == Stand::Wanted)
         {
-            watch.objects = crate::intent::Objects {
-                said: "anything".to_owned(),
-                ..Default::default()
-            };
+            watch.objects = Objects::anything();
             return Ok(());
         }
         let fits = |labels: &[String]| labels.iter().all(|l| model.labels.contains(l));

@@ -5,19 +5,15 @@ use watchkeeper_contract::rule::{Schedule, Weekday};
 use crate::reader::{Found, Reader, one_of};
 use crate::token::{Kind, number_word};
 
-const WEEK: [(Weekday, [&str; 3]); 7] = [
-    (Weekday::Mon, ["monday", "mondays", "mon"]),
-    (Weekday::Tue, ["tuesday", "tuesdays", "tue"]),
-    (Weekday::Wed, ["wednesday", "wednesdays", "wed"]),
-    (Weekday::Thu, ["thursday", "thursdays", "thu"]),
-    (Weekday::Fri, ["friday", "fridays", "fri"]),
-    (Weekday::Sat, ["saturday", "saturdays", "sat"]),
-    (Weekday::Sun, ["sunday", "sundays", "sun"]),
+const WEEK: [Weekday; 7] = [
+    Weekday::Mon,
+    Weekday::Tue,
+    Weekday::Wed,
+    Weekday::Thu,
+    Weekday::Fri,
+    Weekday::Sat,
+    Weekday::Sun,
 ];
-
-pub(crate) fn weekday(word: &str) -> Option<usize> {
-    WEEK.iter().position(|(_, names)| names.contains(&word))
-}
 
 /// Words about time, which are no places and no things.
 const TIMES: &str = "am|pm|o'clock|noon|midday|midnight|dawn|dusk|sunset|sunrise|dark|darkness|daylight|daytime|nighttime|morning|mornings|afternoon|afternoons|evening|evenings|night|nights|tonight|today|tomorrow|yesterday|weekend|weekends|weekday|weekdays|monday|mondays|tuesday|tuesdays|wednesday|wednesdays|thursday|thursdays|friday|fridays|saturday|saturdays|sunday|sundays|january|february|april|june|july|august|september|october|november|december|christmas|holiday|holidays|since|until|before|after";
@@ -28,11 +24,8 @@ pub(crate) fn is_time(word: &str) -> bool {
 }
 
 fn day_names(days: &[usize]) -> Vec<Weekday> {
-    WEEK.iter()
-        .enumerate()
-        .filter(|(i, _)| days.contains(i))
-        .map(|(_, (day, _))| *day)
-        .collect()
+    let days = (0..7).filter(|day| days.contains(day));
+    days.filter_map(|day| WEEK.get(day).copied()).collect()
 }
 
 /// `HH:MM` of minutes since midnight.
@@ -89,9 +82,8 @@ pub(crate) fn schedules(r: &mut Reader<'_>) -> Vec<Schedule> {
         },
         // On some days never: on the others, at the hours that were said.
         [] | [_] if !days.is_empty() && from == to => {
-            let every = WEEK.map(|(day, _)| day);
             let of = if kept_days.is_empty() {
-                &every
+                &WEEK[..]
             } else {
                 kept_days
             };
@@ -156,13 +148,13 @@ fn left_out(r: &Reader<'_>) -> Option<LeftOut> {
         };
         let small = |i: &usize| one_of("for|on|at|in|during|the|every|by|any", r.word(*i));
         let times = (begin..r.tokens.len()).find(|i| !small(i))?;
-        let is_day = weekday(r.word(times)).is_some();
+        let is_day = r.begins(times, &["<w>"]);
         if !(is_day || r.begins(times, &TIMES)) || (bare && !(is_day && times == begin)) {
             return None;
         }
         let ends = |i: &usize| {
             one_of(",|.|;|:|!|?|when|if|tell|alert|warn", r.any_word(*i))
-                && !(r.any_word(*i) == "," && weekday(r.any_word(*i + 1)).is_some())
+                && !r.begins(*i, &[", <w>"])
         };
         let end = (times..r.tokens.len()).find(ends).unwrap_or(r.tokens.len());
         // The preposition belongs to the hours.
@@ -241,37 +233,33 @@ fn days(r: &mut Reader<'_>) -> Vec<usize> {
         "round|around the clock",
         "day and night",
     ]);
-    let mut at = 0;
-    while at < r.tokens.len() {
-        let Some(first) = weekday(r.word(at)) else {
-            at += 1;
-            continue;
-        };
-        let before = at.saturating_sub(1);
-        let list = &mut days;
-        let until = one_of("to|through|until|till|-|–", r.word(at + 1))
-            .then(|| weekday(r.word(at + 2)))
-            .flatten();
-        match until {
-            Some(last) => {
-                let count = (last + 7 - first) % 7 + 1;
-                list.extend((first..first + count).map(|d| d % 7));
-                r.mark(at..at + 3);
-                at += 3;
-            }
-            None => {
-                list.push(first);
-                r.mark(at..at + 1);
-                at += 1;
-            }
-        }
-        let day_before = before > 0 && weekday(r.any_word(before - 1)).is_some();
-        if one_of("on|every|from", r.word(before)) || day_before && one_of("and|,", r.word(before))
-        {
-            r.mark(before..before + 1);
+    const DAYS: [&str; 4] = [
+        "on|every|from? <w> to|through|until|till|-|– <w>",
+        "on|every|from? <w>",
+        "and <w>",
+        ", <w>",
+    ];
+    while let Some(found) = r.take(&DAYS[..2]) {
+        days.extend(range(&found));
+        // What stands in a list with it.
+        let mut end = found.at.end;
+        while let Some(next) = DAYS[2..].iter().find_map(|next| r.fits(next, end)) {
+            days.extend(range(&next));
+            end = next.at.end;
+            r.mark(next.at);
         }
     }
     days
+}
+
+/// The days from the first to the last that was said.
+fn range(found: &Found) -> impl Iterator<Item = usize> + use<> {
+    let first = usize::from(whole(found.value(0)));
+    let last = found
+        .held
+        .get(1)
+        .map_or(first, |last| usize::from(whole(*last)));
+    (first..=first + (last + 7 - first) % 7).map(|day| day % 7)
 }
 
 /// Parts of the day: how they are said, their name, and from when to when they are.

@@ -77,6 +77,16 @@ pub struct Objects {
     pub only: bool,
 }
 
+impl Objects {
+    /// Whatever the model sees.
+    pub(crate) fn anything() -> Self {
+        Self {
+            said: "anything".to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What has to happen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum What {

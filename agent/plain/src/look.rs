@@ -46,10 +46,7 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     // `which cameras do you have`
     let of_cameras = (all || has(r, "cameras|sources")) && cameras.is_empty();
     if of_cameras && range.is_none() && only_cameras(r) {
-        return Ok((
-            Look::Cameras,
-            format!("The cameras are: {}.", names::listed(r.scene)),
-        ));
+        return Ok(all_cameras(r.scene));
     }
     if range.is_some() || (past && !is_about_watches(r)) {
         if cameras.len() > 1 {
@@ -87,11 +84,6 @@ fn wants_classes(r: &Reader<'_>, many: bool, past: bool) -> bool {
 fn is_about_watches(r: &Reader<'_>) -> bool {
     let states = "running|runs|deployed|watching|watches|watched|active|paused|setup|configured";
     has(r, states) || r.find(&["set up"]).is_some()
-}
-
-/// Takes the words of a topic, and whether one stood there.
-fn topic(r: &mut Reader<'_>, words: &str) -> bool {
-    r.take_all(&[words])
 }
 
 /// Refuses questions for pictures, notes, spans and reasons: nothing that can be looked up.
@@ -132,10 +124,10 @@ fn refuse_what_no_table_answers(r: &Reader<'_>) -> Result<(), String> {
 
 /// A question for what can be said, or for what the models know.
 fn itself(r: &mut Reader<'_>, able: bool) -> Option<(Look, String)> {
-    if topic(r, "templates|template") {
+    if r.take_all(&["templates|template"]) {
         return Some((Look::Templates, String::new()));
     }
-    if topic(r, "help|commands") || r.take(&["what can i say|ask|do"]).is_some() {
+    if r.take_all(&["help|commands"]) || r.take(&["what can i say|ask|do"]).is_some() {
         return Some((Look::Help, HELP.to_owned()));
     }
     able.then(|| (Look::Classes, classes(r.scene)))
@@ -226,17 +218,12 @@ fn refuse_other_comparisons(r: &Reader<'_>, wanted: &EventsWanted) -> Result<(),
 /// `cars but no trucks`, `people with dogs`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
     let joins = |i: usize| one_of("and|or|,|&|a|an|the|any", r.any_word(i));
-    let apart = mentions
-        .windows(2)
-        .find(|pair| match pair {
-            [first, next] => !(first.at.end..next.at.start).all(joins),
-            _ => false,
-        })
-        .and_then(|pair| pair.last());
-    let left_out = mentions
+    let pairs = mentions.iter().zip(mentions.iter().skip(1));
+    let mut apart = pairs.filter(|(a, b)| !(a.at.end..b.at.start).all(joins));
+    let mut left_out = mentions
         .iter()
-        .find(|m| m.stand != Stand::Wanted && !m.is_nobody());
-    let Some(mention) = left_out.or(apart) else {
+        .filter(|m| m.stand != Stand::Wanted && !m.is_nobody());
+    let Some(mention) = left_out.next().or_else(|| Some(apart.next()?.1)) else {
         return Ok(());
     };
     let from = mention.at.start.saturating_sub(1);
@@ -273,15 +260,12 @@ fn now(
     let status = || (Look::Status(camera.cloned()), deployed::listed(r.scene));
     if has(r, states) || many && names::mentions_class(r) || has(r, "there") {
         r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
-        let mentions = names::classes(r);
-        refuse_classes_apart(r, &mentions)?;
-        nothing_else(r)?;
+        only_classes_else(r)?;
         return Ok(status());
     }
-    if topic(
-        r,
+    if r.take_all(&[
         "pipelines|pipeline|watches|watch|running|runs|watching|watched|rules|alarms|jobs|deployed|streams|active|paused|set",
-    ) {
+    ]) {
         r.take_all(&["everything|anything"]);
         nothing_else(r)?;
         let text = match camera {
@@ -292,21 +276,31 @@ fn now(
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || is_any {
         r.take_all(&["sources", "happening"]);
-        let mentions = names::classes(r);
-        refuse_classes_apart(r, &mentions)?;
-        nothing_else(r)?;
+        only_classes_else(r)?;
         if camera.is_some() {
             return Ok(status());
         }
-        return Ok((
-            Look::Cameras,
-            format!("The cameras are: {}.", names::listed(r.scene)),
-        ));
+        return Ok(all_cameras(r.scene));
     }
-    if topic(r, "models|model") {
+    if r.take_all(&["models|model"]) {
         return Ok((Look::Classes, classes(r.scene)));
     }
     Err(String::new())
+}
+
+/// Refuses a question about the present that says more than classes.
+fn only_classes_else(r: &mut Reader<'_>) -> Result<(), String> {
+    let mentions = names::classes(r);
+    refuse_classes_apart(r, &mentions)?;
+    nothing_else(r)
+}
+
+/// The cameras, as they are listed.
+fn all_cameras(scene: &Scene) -> (Look, String) {
+    (
+        Look::Cameras,
+        format!("The cameras are: {}.", names::listed(scene)),
+    )
 }
 
 /// Words that ask to be shown something, and for when.

@@ -3,10 +3,10 @@
 //! Invariant: they are computed on the calendar of the box's time zone, so that `eight tomorrow` is
 //! eight o'clock after a clock change too.
 
-use jiff::civil::Date;
+use jiff::civil::{Date, Weekday};
 use jiff::{Timestamp, Zoned};
 
-use crate::hours::{ends, weekday, whole};
+use crate::hours::{ends, whole};
 use crate::reader::{Reader, one_of};
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
@@ -21,7 +21,7 @@ fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
         .ok()
 }
 
-pub(crate) fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
+fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
     let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
     now.checked_add(seconds).ok()
 }
@@ -31,8 +31,11 @@ fn earlier(now: &Zoned, seconds: f64) -> Option<Zoned> {
     now.checked_sub(seconds).ok()
 }
 
-fn monday_based(date: Date) -> usize {
-    usize::try_from(date.weekday().to_monday_zero_offset()).unwrap_or(0)
+/// The first day of this number of the week after `date`, or the last one before it.
+fn next_day(date: Date, day: f64, before: bool) -> Option<Date> {
+    let day = i8::try_from(whole(day)).ok()?;
+    let day = Weekday::from_monday_zero_offset(day).ok()?;
+    date.nth_weekday(if before { -1 } else { 1 }, day).ok()
 }
 
 /// Reads the moment until which something pauses.
@@ -59,28 +62,15 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         r.assume("Tomorrow is taken as 08:00.");
         return at(now, tomorrow, 480.0);
     }
-    if let Some(day) = (0..r.tokens.len()).find_map(|i| {
-        let until = one_of("until|till|til", r.word(i));
-        let skip = i + 1 + usize::from(one_of("next|on", r.word(i + 1)));
-        weekday(r.word(skip))
-            .filter(|_| until)
-            .map(|day| (i, skip, day))
-    }) {
-        let (from, to, day) = day;
-        r.mark(from..to + 1);
-        r.take(&["morning"]);
-        let minutes = match r.take(&["at? <h>"]) {
-            Some(found) => found.value(0),
-            None => {
-                r.assume("The hour is taken as 08:00.");
-                480.0
-            }
-        };
-        let mut date = tomorrow;
-        while monday_based(date) != day {
-            date = date.tomorrow().ok()?;
-        }
-        return at(now, date, minutes);
+    if let Some(found) = r.take(&[
+        "until|till|til next|on? <w> morning? at? <h>",
+        "until|till|til next|on? <w> morning?",
+    ]) {
+        let minutes = found.held.get(1).copied().unwrap_or_else(|| {
+            r.assume("The hour is taken as 08:00.");
+            480.0
+        });
+        return at(now, next_day(now.date(), found.value(0), false)?, minutes);
     }
     let found = r.take(&["until|till|til at? <h>"])?;
     let minutes = evening(found.value(0), r);
@@ -115,18 +105,22 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
             stamp(at(now, today, 360.0)),
         ));
     }
-    let day = past_day(r, today, yesterday);
+    let day = match r.take(&["yesterday", "today", "<w>"]) {
+        Some(found) => Some(match (r.any_word(found.at.start), found.held.first()) {
+            (_, Some(day)) => next_day(today, *day, true)?,
+            ("today", None) => today,
+            _ => yesterday,
+        }),
+        None => None,
+    };
     let date = day.unwrap_or(today);
     if let Some((from, to)) = past_hours(r, day.is_some()) {
         let from = stamp(at(now, date, from));
         return Some((from, to.and_then(|to| stamp(at(now, date, to)))));
     }
     if r.take(&["this week"]).is_some() {
-        let mut date = today;
-        while monday_based(date) != 0 {
-            date = date.yesterday().ok()?;
-        }
-        return Some((stamp(at(now, date, 0.0)), None));
+        let monday = next_day(today.tomorrow().ok()?, 0.0, true)?;
+        return Some((stamp(at(now, monday, 0.0)), None));
     }
     let date = day?;
     let end = (date != today)
@@ -142,17 +136,12 @@ pub(crate) fn today(r: &mut Reader<'_>) -> Range {
     (stamp(at(now, now.date(), 0.0)), None)
 }
 
-/// Words between two spans that are compared.
-const AGAINST: [&str; 4] = ["against", "than", "versus", "vs"];
-/// Words between two days that are compared.
-const BETWEEN_DAYS: [&str; 4] = ["and", "or", "with", "to"];
-
 /// Reads the two spans that a question compares: `today than yesterday`, `monday and tuesday`.
 pub(crate) fn compared(r: &mut Reader<'_>) -> Option<(Range, Range)> {
     let is_span = r.find(&["between|from|since|until"]).is_some();
     let is_between = |i: &usize| {
-        let word = r.word(*i);
-        AGAINST.contains(&word) || !is_span && BETWEEN_DAYS.contains(&word)
+        one_of("against|than|versus|vs", r.word(*i))
+            || !is_span && one_of("and|or|with|to", r.word(*i))
     };
     let separators: Vec<usize> = (1..r.tokens.len()).filter(is_between).collect();
     for at in separators {
@@ -189,25 +178,6 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
 }
 
-/// Reads `yesterday`, `today` or the last day of that name.
-fn past_day(r: &mut Reader<'_>, today: Date, yesterday: Date) -> Option<Date> {
-    if r.take(&["yesterday"]).is_some() {
-        return Some(yesterday);
-    }
-    if r.take(&["today"]).is_some() {
-        return Some(today);
-    }
-    let day = weekday_in(r)?;
-    let mut date = yesterday;
-    while monday_based(date) != day {
-        match date.yesterday() {
-            Ok(before) => date = before,
-            Err(_) => break,
-        }
-    }
-    Some(date)
-}
-
 /// Reads hours of one day in minutes since midnight; without an end they last until now.
 fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
     if let Some(found) = r.take(&[
@@ -233,18 +203,14 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
     if let Some(found) = r.take(&["before|until at? <h>"]) {
         return Some((0.0, Some(found.value(0))));
     }
-    if r.take(&["this|in|the morning"]).is_some() || (has_day && r.take(&["morning"]).is_some()) {
+    let parts: [(&[&str], f64, f64); 3] = [
+        (&["this|in|the morning"], 360.0, 720.0),
+        (&["this|in? the? afternoon"], 720.0, 1080.0),
+        (&["this|in? the? evening", "tonight"], 1080.0, 1439.0),
+    ];
+    if has_day && r.take(&["morning"]).is_some() {
         return Some((360.0, Some(720.0)));
     }
-    if r.take(&["this|in? the? afternoon"]).is_some() {
-        return Some((720.0, Some(1080.0)));
-    }
-    r.take(&["this|in? the? evening", "tonight"])
-        .map(|_| (1080.0, Some(1439.0)))
-}
-
-fn weekday_in(r: &mut Reader<'_>) -> Option<usize> {
-    let (i, day) = (0..r.tokens.len()).find_map(|i| weekday(r.word(i)).map(|day| (i, day)))?;
-    r.mark(i..i + 1);
-    Some(day)
+    let mut parts = parts.into_iter();
+    parts.find_map(|(said, from, to)| r.take(said).map(|_| (from, Some(to))))
 }

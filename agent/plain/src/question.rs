@@ -7,7 +7,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::lexicon::folded;
 use crate::moments::{self, Range};
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, Mention};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::Camera;
 use crate::span;
@@ -64,31 +64,32 @@ fn take_as_in(r: &mut Reader<'_>, before: &Reader<'_>, after: &Reader<'_>) {
     }
 }
 
+/// Words before the name of a place, and behind it.
+const BEFORE_PLACES: &str =
+    "in|at|on|inside|into|onto|within|through|across|over|near|around|from|to";
+const PLACES: &str = "zone|area|line|region|place";
+
+/// The word before a class and its article.
+fn before_class<'r>(r: &'r Reader<'_>, mention: &Mention) -> &'r str {
+    let start = mention.at.start;
+    r.before(start - usize::from(one_of("the|my|our", r.before(start))))
+}
+
 /// Hides the names of cameras that stand as classes: `how many cars today`, where a camera is
 /// called `cars`. Returns the reader without them.
 fn without_counted_names<'s>(r: &Reader<'s>) -> Reader<'s> {
-    let is_counted = r.find(&["how many", "number of"]).is_some() || has(r, WAS);
-    let is_counted = is_counted || has(r, HAPPENED) || has(r, "any|more|fewer");
     let mut view = r.clone();
-    if !is_counted {
+    if !r.says(&["how many", "number of", WAS, HAPPENED, "any|more|fewer"]) {
         return view;
     }
     for mention in names::find_classes(r) {
-        let start = mention.at.start;
         let written = folded(&r.written(mention.at.clone()));
-        let names_camera = |camera: &Camera| {
-            [camera.id.as_str(), &camera.name]
-                .map(folded)
-                .contains(&written)
-        };
-        let article = usize::from(start > 0 && one_of("the|my|our", r.any_word(start - 1)));
-        let before = start
-            .checked_sub(1 + article)
-            .map_or("", |at| r.any_word(at));
-        let is_place = BEFORE_PLACES.contains(&before)
+        let is_called = |c: &Camera| [c.id.as_str(), &c.name].map(folded).contains(&written);
+        let before = before_class(r, &mention);
+        let is_place = one_of(BEFORE_PLACES, before)
             || one_of("camera|cam", before)
             || one_of("camera|cam", r.any_word(mention.at.end));
-        if !is_place && r.scene.cameras.iter().any(names_camera) {
+        if !is_place && r.scene.cameras.iter().any(is_called) {
             view.mark(mention.at);
         }
     }
@@ -99,27 +100,15 @@ fn without_counted_names<'s>(r: &Reader<'s>) -> Reader<'s> {
 /// car zone`. Returns the reader without them.
 fn without_class_names<'s>(r: &Reader<'s>) -> Reader<'s> {
     let mut view = r.clone();
-    let mentions = names::find_classes(r);
-    for mention in mentions {
-        let (start, end) = (mention.at.start, mention.at.end);
-        let article = usize::from(start > 0 && one_of("the|my|our", r.any_word(start - 1)));
-        let before = start
-            .checked_sub(1 + article)
-            .map_or("", |at| r.any_word(at));
-        if !BEFORE_PLACES.contains(&before) && !PLACES.contains(&r.any_word(end)) {
-            view.mark(start..end);
+    for mention in names::find_classes(r) {
+        let is_place = one_of(BEFORE_PLACES, before_class(r, &mention))
+            || one_of(PLACES, r.any_word(mention.at.end));
+        if !is_place {
+            view.mark(mention.at);
         }
     }
     view
 }
-
-/// Words before the name of a place.
-const BEFORE_PLACES: [&str; 14] = [
-    "in", "at", "on", "inside", "into", "onto", "within", "through", "across", "over", "near",
-    "around", "from", "to",
-];
-/// Words behind the name of a place.
-const PLACES: [&str; 5] = ["zone", "area", "line", "region", "place"];
 
 /// The named place that a question is about, with its camera.
 pub(crate) fn its_place(
@@ -135,8 +124,7 @@ pub(crate) fn its_place(
     let (camera, place) = names::known_place(&mut view, &cameras)?;
     let named = |at: usize| before.slot_of(at) == Slot::Free && view.slot_of(at) != Slot::Free;
     take_as_in(r, &before, &view);
-    if let Some(at) = (1..r.tokens.len()).find(|at| named(at - 1) && PLACES.contains(&r.word(*at)))
-    {
+    if let Some(at) = (1..r.tokens.len()).find(|at| named(at - 1) && one_of(PLACES, r.word(*at))) {
         r.mark(at..at + 1);
     }
     Some((camera.id.clone(), place.name.clone()))
@@ -184,10 +172,10 @@ pub(crate) fn its_pipelines(r: &mut Reader<'_>) -> Vec<PipelineId> {
     let mut with = r.clone();
     let named = names::pipelines(&mut with);
     let is_camera = |id: &PipelineId| {
-        let pipeline = r.scene.pipelines.iter().find(|p| p.spec.id == *id);
-        let called = pipeline.map_or("", |p| p.name.as_str());
+        let called = r.scene.pipeline(id).map_or("", |p| p.name.as_str());
+        let is_called = |c: &Camera| [c.id.as_str(), &c.name].contains(&called);
         let mut cameras = r.scene.cameras.iter();
-        cameras.any(|c| [c.id.as_str(), &c.name].contains(&called) || c.id.as_str() == id.as_str())
+        cameras.any(|c| is_called(c) || c.id.as_str() == id.as_str())
     };
     if named.is_empty() || named.iter().any(is_camera) {
         return Vec::new();

@@ -3,7 +3,7 @@
 //! A phrase is a pattern of elements that follow each other: a word, alternatives (`at|over`), or a
 //! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
 //! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
-//! minutes, `<h>` the same or a bare hour, `<p>` proportion.
+//! minutes, `<h>` the same or a bare hour, `<p>` proportion, `<w>` a day of the week (0: Monday).
 //!
 //! - One phrase uses a word; what no phrase used was not understood.
 //! - A used word has the [`Slot`] of its phrase.
@@ -245,6 +245,7 @@ impl<'s> Reader<'s> {
             "<t>" => hole(self.time(at)),
             "<h>" => hole(self.time(at).or_else(|| self.bare_hour(at))),
             "<p>" => hole(self.proportion(at)),
+            "<w>" => hole(weekday(self.word(at)).map(|day| (day, at + 1))),
             words => {
                 let word = self.word(at);
                 let fits = !word.is_empty() && one_of(words, word);
@@ -497,6 +498,22 @@ impl<'s> Reader<'s> {
         }
         Some((n, end))
     }
+}
+
+/// Number of a day of the week, from Monday on.
+fn weekday(word: &str) -> Option<f64> {
+    const WEEK: [&str; 7] = [
+        "monday|mondays|mon",
+        "tuesday|tuesdays|tue",
+        "wednesday|wednesdays|wed",
+        "thursday|thursdays|thu",
+        "friday|fridays|fri",
+        "saturday|saturdays|sat",
+        "sunday|sundays|sun",
+    ];
+    let days = WEEK.iter().zip(0_u8..);
+    let mut named = days.filter(|(names, _)| one_of(names, word));
+    named.next().map(|(_, day)| f64::from(day))
 }
 
 /// Seconds of a unit of time.

@@ -3,12 +3,14 @@
 //! - The model knows every class.
 //! - The classes are one list; one that stands apart stays unread, because a watch has one list.
 
+use std::collections::BTreeSet;
+
 use super::acts::Acts;
 use crate::answer::Missing;
 use crate::intent::Objects;
 use crate::lexicon::{Lexicon, folded};
 use crate::names::{self, Mention, Stand};
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Model, Scene, quoted};
 
@@ -92,18 +94,13 @@ pub(super) fn objects(
     let said = dedup(wanted.iter().map(name).collect()).join(" or ");
     if first.labels.is_empty() && r.scene.models.len() == 1 {
         r.assume(tells_none_apart(first));
-        return Ok((
-            first.name.clone(),
-            Objects {
-                said: "anything".to_owned(),
-                ..Objects::default()
-            },
-        ));
+        return Ok((first.name.clone(), Objects::anything()));
     }
     let or_anything = excluded.is_empty() && anything_besides(&wanted);
-    let said = match or_anything {
-        true => "anything".to_owned(),
-        false => said,
+    let said = if or_anything {
+        "anything".to_owned()
+    } else {
+        said
     };
     let model = model_for(&mentions, r.scene)?;
     let mut objects = chosen(model, &wanted, &excluded, or_anything, said)?;
@@ -193,39 +190,31 @@ fn unnamed(r: &mut Reader<'_>, acts: &Acts) -> Result<(String, Objects), Need> {
         Some(usual) if !acts.people => usual,
         _ => &person[..],
     };
-    if acts.empty || acts.occupied || acts.people {
-        return occupants(labels, r.scene, &mut r.notes);
+    if !(acts.empty || acts.occupied || acts.people) {
+        return Err(Need::new(
+            Missing::Class,
+            "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
+        ));
     }
-    Err(Need::new(
-        Missing::Class,
-        "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
-    ))
-}
-
-/// Returns the first model that knows one of the usual occupants, and those that it knows.
-fn occupants(
-    labels: &[String],
-    scene: &Scene,
-    notes: &mut Notes,
-) -> Result<(String, Objects), Need> {
+    // The first model that knows one of them, and those that it knows.
+    let models = &r.scene.models;
     let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
-    let model = scene.models.iter().find(known).or(scene.models.first());
-    let model = model.ok_or_else(no_model)?;
-    let labels: Vec<String> = labels
+    let model = models
         .iter()
-        .filter(|l| model.labels.contains(l))
-        .cloned()
-        .collect();
-    let said = match labels.as_slice() {
-        [] => "anything".to_owned(),
-        labels => labels.join(" or "),
-    };
-    notes.assumed.push(match model.labels.is_empty() {
+        .find(known)
+        .or(models.first())
+        .ok_or_else(no_model)?;
+    let mut labels = labels.to_vec();
+    labels.retain(|l| model.labels.contains(l));
+    let mut objects = Objects::anything();
+    if !labels.is_empty() {
+        (objects.said, objects.labels) = (labels.join(" or "), labels);
+    }
+    r.assume(match model.labels.is_empty() {
         true => tells_none_apart(model),
-        false => format!("Who or what was not said: {said}."),
+        false => format!("Who or what was not said: {}.", objects.said),
     });
-    let only = false;
-    Ok((model.name.clone(), Objects { labels, said, only }))
+    Ok((model.name.clone(), objects))
 }
 
 /// The labels of a model that are meant.
@@ -269,14 +258,10 @@ fn tells_none_apart(model: &Model) -> String {
     )
 }
 
-fn dedup(words: Vec<String>) -> Vec<String> {
-    let mut seen = Vec::new();
-    for word in words {
-        if !seen.contains(&word) {
-            seen.push(word);
-        }
-    }
-    seen
+fn dedup(mut words: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    words.retain(|word| seen.insert(word.clone()));
+    words
 }
 
 /// Takes the words that say what everybody has to wear, and whether they stand there:
@@ -306,19 +291,15 @@ pub(super) fn equipment(
         return mentions;
     }
     let labels: Vec<&String> = r.scene.models.iter().flat_map(|m| &m.labels).collect();
-    let absence = |mention: &Mention| -> Option<Mention> {
-        let is_absence = |label: &&&String| {
+    let absence = |mention: &Mention| {
+        let of = |label: &String| {
             let label = folded(label);
-            let of = label
-                .strip_prefix("no ")
-                .or_else(|| label.strip_prefix("without "));
+            let of = ["no ", "without "]
+                .iter()
+                .find_map(|no| label.strip_prefix(no));
             of.is_some_and(|of| mention.labels.iter().any(|l| folded(l) == of))
         };
-        let absent: Vec<String> = labels
-            .iter()
-            .filter(is_absence)
-            .map(|l| (*l).clone())
-            .collect();
+        let absent: Vec<String> = labels.iter().filter(|l| of(l)).copied().cloned().collect();
         (!absent.is_empty()).then(|| Mention {
             said: format!("no {}", mention.said),
             labels: absent,
