@@ -10,8 +10,8 @@ use watchkeeper_contract::rule::CountBound;
 use crate::answer::Missing;
 use crate::asks::Asks;
 use crate::closed;
-use crate::edit::{self, wanted};
-use crate::intent::{Intent, NamedPlace, Objects, WatchFor, What};
+use crate::edit::{self, Wanted, wanted};
+use crate::intent::{Intent, NamedPlace, Objects, Settings, WatchFor, What};
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
@@ -21,7 +21,6 @@ use crate::request::{
     DEFAULT_COOLDOWN_S, TOO_FEW_S, drawn, is_for_a_time, named_place, whole_picture,
 };
 use crate::scene::{Scene, Shape};
-use crate::wanted::Wanted;
 
 /// What says only that something is corrected.
 const LEADS: [&str; 7] = [
@@ -94,12 +93,12 @@ fn not_read(r: &Reader<'_>) -> Need {
 
 /// `make it 30 seconds`: a time that nothing stands with.
 fn bare_time(r: &mut Reader<'_>, said: &mut Wanted) {
-    if said.stays_s.is_none()
+    if said.settings.stays_s.is_none()
         && let Some(found) = r.find(&["<d>"])
         && is_for_a_time(r, &found)
     {
         r.mark(found.at.clone());
-        said.stays_s = Some(found.value(0));
+        said.settings.stays_s = Some(found.value(0));
     }
 }
 
@@ -117,7 +116,8 @@ struct Correction {
 
 impl Correction {
     fn is_nothing(&self) -> bool {
-        self.said.is_nothing()
+        self.said.mentions.is_empty()
+            && self.said.settings == Settings::default()
             && self.another.is_none()
             && self.place.is_none()
             && self.stop_after.is_none()
@@ -128,7 +128,7 @@ impl Correction {
         if let Some(camera) = &self.another {
             watch.camera = camera.clone();
         }
-        other_classes(watch, &self.said.mentions, self.said.adds, r.scene)?;
+        other_classes(watch, &self.said, r.scene)?;
         if let Some(place) = &self.place {
             let mut place = place.clone();
             if let Some((_, shape)) = self.drawn_on.iter().find(|(on, _)| *on == watch.camera) {
@@ -141,18 +141,18 @@ impl Correction {
             *now = another_bound(words, *number, *now, held_s, &mut r.notes)
                 .ok_or_else(|| not_read(r))?;
         }
-        if let Some(seconds) = self.said.stays_s {
+        if let Some(seconds) = self.said.settings.stays_s {
             how_long(watch, seconds, &mut r.notes).ok_or_else(|| not_read(r))?;
         }
-        watch.confidence = self.said.confidence.or(watch.confidence);
-        watch.cooldown_s = self.said.cooldown_s.unwrap_or(watch.cooldown_s);
-        if !self.said.schedules.is_empty() {
-            watch.schedules.clone_from(&self.said.schedules);
+        watch.confidence = self.said.settings.confidence.or(watch.confidence);
+        watch.cooldown_s = self.said.settings.cooldown_s.unwrap_or(watch.cooldown_s);
+        if !self.said.settings.schedules.is_empty() {
+            watch.schedules.clone_from(&self.said.settings.schedules);
         }
-        if !self.said.notify.is_empty() {
-            watch.notify.clone_from(&self.said.notify);
+        if !self.said.settings.notify.is_empty() {
+            watch.notify.clone_from(&self.said.settings.notify);
         }
-        watch.clip = self.said.clip.or(watch.clip);
+        watch.clip = self.said.settings.clip.or(watch.clip);
         watch.stop_after_s = self.stop_after.or(watch.stop_after_s);
         Ok(())
     }
@@ -281,35 +281,24 @@ fn another_camera(
 }
 
 /// Other classes, of the same model or of one that knows all of them.
-fn other_classes(
-    watch: &mut WatchFor,
-    mentions: &[Mention],
-    adds: bool,
-    scene: &Scene,
-) -> Result<(), Need> {
+fn other_classes(watch: &mut WatchFor, wanted: &Wanted, scene: &Scene) -> Result<(), Need> {
+    let mentions = &wanted.mentions;
     if mentions.is_empty() {
         return Ok(());
     }
-    let wanted = Wanted {
-        mentions: mentions.to_vec(),
-        adds,
-        ..Wanted::default()
-    };
+    // Whatever moves is no class: it can be said, and takes the classes away.
+    let anything = |m: &Mention| m.labels.is_empty() && m.stand == Stand::Wanted;
+    if mentions.iter().all(anything) && !scene.models.is_empty() {
+        watch.objects = Objects::anything();
+        return Ok(());
+    }
     let now = (!watch.objects.labels.is_empty()).then(|| watch.objects.labels.clone());
     let own = scene.models.iter().filter(|m| m.name == watch.model);
     let others = scene.models.iter().filter(|m| m.name != watch.model);
     let mut refused = None;
     for model in own.chain(others) {
-        // Whatever moves is no class: it can be said, and takes the classes away.
-        if mentions
-            .iter()
-            .all(|m| m.labels.is_empty() && m.stand == Stand::Wanted)
-        {
-            watch.objects = Objects::anything();
-            return Ok(());
-        }
         let fits = |labels: &[String]| labels.iter().all(|l| model.labels.contains(l));
-        match edit::classes(&wanted, now.clone(), &model.labels, &watch.model) {
+        match edit::classes(wanted, now.clone(), &model.labels, &watch.model) {
             Ok(Some(objects)) if fits(&objects.labels) => {
                 watch.objects = objects;
                 watch.model.clone_from(&model.name);

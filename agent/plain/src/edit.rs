@@ -11,7 +11,7 @@ use crate::answer::Missing;
 use crate::closed;
 use crate::deployed::{OTHERS, THINGS, ids_of, its_camera, listed, listed_of};
 use crate::hours;
-use crate::intent::{Edit, Intent, Objects};
+use crate::intent::{Edit, Intent, Objects, Settings};
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
@@ -19,12 +19,21 @@ use crate::request::{
     are_only_these, channels, confidence, cooldown, is_for_a_time, one_list, wishes,
 };
 use crate::scene::{Deployed, Scene, quoted};
-use crate::wanted::Wanted;
 
 /// Words that say nothing in a change.
 pub(crate) const SMALL: &str = "to|of|for|on|at|and|with|about|only|just|less|more|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|instead|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum";
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
+
+/// What a sentence names, of a pipeline to change or of a proposal to correct ([`crate::amend`]).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Classes that it names, and how.
+    pub(crate) mentions: Vec<Mention>,
+    /// Whether they come to those that there are.
+    pub(crate) adds: bool,
+    pub(crate) settings: Settings,
+}
 
 /// Reads the settings that a sentence names; their words are used then.
 pub(crate) fn wanted(r: &mut Reader<'_>) -> Result<Wanted, Need> {
@@ -62,15 +71,18 @@ pub(crate) fn wanted(r: &mut Reader<'_>) -> Result<Wanted, Need> {
         "add|also|too|additionally|include|includes|including",
         "as well",
     ]) && !are_only_these(r, &mentions);
-    let wanted = Wanted {
-        mentions,
-        adds,
+    let settings = Settings {
         confidence: score,
         cooldown_s,
         stays_s,
         schedules,
         notify,
         clip: wished.clip,
+    };
+    let wanted = Wanted {
+        mentions,
+        adds,
+        settings,
     };
     refuse_for_a_part(r, &wanted)?;
     Ok(wanted)
@@ -94,8 +106,9 @@ fn stays(r: &mut Reader<'_>) -> Option<f64> {
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
 fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
-    let numbers =
-        wanted.stays_s.is_some() || wanted.confidence.is_some() || wanted.cooldown_s.is_some();
+    let numbers = wanted.settings.stays_s.is_some()
+        || wanted.settings.confidence.is_some()
+        || wanted.settings.cooldown_s.is_some();
     let of_one = wanted.mentions.iter().any(|m| {
         let article = |i: &usize| one_of("the|a|an|any|all", r.any_word(*i));
         let before = (0..m.at.start).rev().find(|i| !article(i));
@@ -105,8 +118,8 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     });
     let is_left_out = |m: &Mention| m.stand != Stand::Wanted;
     let said_when = r.find(&["only|just|hours|schedule|active"]).is_some();
-    let sets = numbers || wanted.clip.is_some() || !wanted.notify.is_empty();
-    let of_hours = !wanted.schedules.is_empty()
+    let sets = numbers || wanted.settings.clip.is_some() || !wanted.settings.notify.is_empty();
+    let of_hours = !wanted.settings.schedules.is_empty()
         && (wanted.mentions.iter().any(is_left_out)
             || (wanted.adds && !wanted.mentions.is_empty())
             || (sets && !said_when));
@@ -252,7 +265,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     let known = known_labels(target, r.scene);
     let now = watch::named_classes(&target.spec.workflow);
     let objects = classes(&wanted, now, known, target.spec.id.as_str())?;
-    if objects.is_none() && wanted.sets_nothing() {
+    if objects.is_none() && wanted.settings == Settings::default() {
         return Err(Need::new(
             Missing::Class,
             format!(
@@ -267,12 +280,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     Ok(Intent::Change(Box::new(Edit {
         pipeline: target.spec.id.clone(),
         objects,
-        confidence: wanted.confidence,
-        cooldown_s: wanted.cooldown_s,
-        stays_s: wanted.stays_s,
-        schedules: wanted.schedules,
-        notify: wanted.notify,
-        clip: wanted.clip,
+        settings: wanted.settings,
     })))
 }
 
@@ -290,15 +298,15 @@ fn refuse_the_other_way(more: bool, wanted: &Wanted, target: &Deployed) -> Resul
     let scores = steps
         .into_iter()
         .flatten()
-        .map(|s| (wanted.confidence, s["confidence"].as_f64()));
+        .map(|s| (wanted.settings.confidence, s["confidence"].as_f64()));
     let of_rules = rules.flat_map(|rule| {
         let for_s = match rule.when {
             Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
             _ => None,
         };
         [
-            (wanted.stays_s, for_s),
-            (wanted.cooldown_s, Some(rule.cooldown_s)),
+            (wanted.settings.stays_s, for_s),
+            (wanted.settings.cooldown_s, Some(rule.cooldown_s)),
         ]
     });
     let mut settings = scores

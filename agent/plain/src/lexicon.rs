@@ -76,7 +76,7 @@ pub(crate) struct Verbs {
 }
 
 impl Verbs {
-    fn all(&self) -> [&Vec<String>; 6] {
+    pub(crate) fn all(&self) -> [&Vec<String>; 6] {
         let Self {
             watch,
             count,

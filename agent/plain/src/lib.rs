@@ -43,7 +43,6 @@ mod spelling;
 pub mod templates;
 mod token;
 mod understand;
-mod wanted;
 
 pub use answer::{Answer, Change, Missing, Proposal, Question};
 pub use scene::Scene;

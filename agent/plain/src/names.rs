@@ -52,17 +52,7 @@ pub(crate) enum Cameras {
 /// Whether a word means something by itself, so that a name made of it needs the word `camera`
 /// beside it.
 fn everyday(name: &str, lexicon: &Lexicon) -> bool {
-    let verbs = &lexicon.verbs;
-    let mut verbs = [
-        &verbs.watch,
-        &verbs.count,
-        &verbs.stop,
-        &verbs.pause,
-        &verbs.resume,
-        &verbs.change,
-    ]
-    .into_iter()
-    .flatten();
+    let mut verbs = lexicon.verbs.all().into_iter().flatten();
     let has_verb = |word: &str| verbs.any(|v| v.split(' ').next() == Some(word));
     let words: Vec<&str> = name.split(' ').collect();
     let one = words.len() == 1;
@@ -84,7 +74,7 @@ struct Named {
 }
 
 fn camera_names(reader: &Reader<'_>, at: usize) -> Option<Named> {
-    let beside = |i: Option<usize>| i.is_some_and(|i| one_of("camera|cam", reader.any_word(i)));
+    let beside = |word: &str| one_of("camera|cam", word);
     let mut best: Option<Named> = None;
     for camera in &reader.scene.cameras {
         for name in [camera.id.as_str(), &camera.name] {
@@ -93,8 +83,8 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<Named> {
                 continue;
             };
             // An article before the word is none of a camera's name: `a camera` is any.
-            let article = matches!(name.as_str(), "a" | "an" | "the" | "my");
-            let named = beside(at.checked_sub(1)) || (beside(Some(end)) && !article);
+            let article = one_of("a|an|the|my", &name);
+            let named = beside(reader.before(at)) || (beside(reader.any_word(end)) && !article);
             // `the parking bay` is a place of its own where a camera is called Parking.
             let next = reader.word(end);
             let of_place = reader.lexicon.is_place(next)
@@ -136,12 +126,6 @@ pub(crate) fn no_such_camera(written: &str, scene: &Scene) -> Need {
     Need::new(Missing::Camera, text).with(choices(scene))
 }
 
-/// The words of the cameras that are named, free as they are.
-pub(crate) fn camera_words(reader: &Reader<'_>) -> Vec<usize> {
-    let named = (0..reader.tokens.len()).filter_map(|i| camera_names(reader, i));
-    named.flat_map(|named| named.at).collect()
-}
-
 /// The cameras that are named, in the order in which they are, and where.
 pub(crate) fn camera_spots(reader: &Reader<'_>) -> Vec<(Range<usize>, SourceId)> {
     let mut found = Vec::new();
@@ -160,7 +144,7 @@ pub(crate) fn camera_spots(reader: &Reader<'_>) -> Vec<(Range<usize>, SourceId)>
 
 /// Whether a camera is named anywhere.
 pub(crate) fn mentions_camera(reader: &Reader<'_>) -> bool {
-    (0..reader.tokens.len()).any(|i| camera_names(reader, i).is_some())
+    !camera_spots(reader).is_empty()
 }
 
 /// All cameras, as they are said where one is asked for.
@@ -309,33 +293,34 @@ pub(crate) fn place_on_each(
     name: &str,
     cameras: &[&Camera],
 ) -> Result<Vec<(SourceId, Shape)>, Need> {
-    let drawn: Vec<(SourceId, Shape)> = cameras
-        .iter()
-        .filter_map(|c| Some((c.id.clone(), place_on(c, name)?.shape.clone())))
-        .collect();
-    let on = |wanted: &dyn Fn(&Camera) -> bool| {
-        let ids = cameras.iter().filter(|c| wanted(c)).map(|c| c.id.as_str());
-        ids.collect::<Vec<_>>().join(" and ")
+    let (there, missing): (Vec<&Camera>, Vec<&Camera>) =
+        cameras.iter().partition(|c| place_on(c, name).is_some());
+    let ids = |of: &[&Camera]| {
+        let ids: Vec<&str> = of.iter().map(|c| c.id.as_str()).collect();
+        ids.join(" and ")
     };
-    if drawn.len() < cameras.len() {
-        let (there, missing) = (
-            on(&|c| place_on(c, name).is_some()),
-            on(&|c| place_on(c, name).is_none()),
-        );
-        let text = format!(
+    if !missing.is_empty() {
+        let (there, missing) = (ids(&there), ids(&missing));
+        return Err(Need::meaning(format!(
             "The place {} is drawn on {there}, and not on {missing}. Say it for {there} alone, draw a place of that name on {missing} too, or say a part of the picture, such as \
              \"the left half\".",
             quoted(name)
-        );
-        return Err(Need::meaning(text));
+        )));
     }
-    let is_line = |shape: &Shape| matches!(shape, Shape::Line(..));
-    if drawn.iter().any(|(_, shape)| is_line(shape)) && !drawn.iter().all(|(_, s)| is_line(s)) {
-        let text = format!(
+    let drawn = there
+        .into_iter()
+        .filter_map(|c| Some((c.id.clone(), place_on(c, name)?)));
+    let drawn: Vec<(SourceId, Shape)> =
+        drawn.map(|(id, place)| (id, place.shape.clone())).collect();
+    let lines = drawn
+        .iter()
+        .filter(|(_, shape)| matches!(shape, Shape::Line(..)))
+        .count();
+    if lines > 0 && lines < drawn.len() {
+        return Err(Need::meaning(format!(
             "The place {} is a line on some of these cameras and an area on others. Please ask for them one at a time.",
             quoted(name)
-        );
-        return Err(Need::meaning(text));
+        )));
     }
     Ok(drawn)
 }
@@ -344,14 +329,9 @@ pub(crate) fn place_on_each(
 pub(crate) fn pipelines(reader: &mut Reader<'_>) -> Vec<PipelineId> {
     let mut found = Vec::new();
     for deployed in &reader.scene.pipelines {
-        for name in [deployed.spec.id.as_str(), &deployed.name] {
-            let name = folded(name);
-            if name.chars().count() < 2 {
-                continue;
-            }
-            let at =
-                (0..reader.tokens.len()).find_map(|i| reader.name_at(&name, i).map(|end| i..end));
-            if let Some(at) = at {
+        for name in [deployed.spec.id.as_str(), &deployed.name].map(folded) {
+            let at = (0..reader.tokens.len()).find_map(|i| Some(i..reader.name_at(&name, i)?));
+            if let Some(at) = at.filter(|_| name.chars().count() > 1) {
                 reader.mark(at);
                 if !found.contains(&deployed.spec.id) {
                     found.push(deployed.spec.id.clone());

@@ -7,34 +7,16 @@
 use watchkeeper_contract::id::ChannelId;
 
 use crate::lexicon::folded;
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::scene::{Scene, quoted};
 
 /// Words in front of a channel that say nothing but that something goes there, from the right to
 /// the left.
-const IN_FRONT: [&[&str]; 4] = [
-    &["the", "our", "my"],
-    &["to", "in", "into", "on", "over", "via", "through", "by"],
-    &[
-        "it",
-        "this",
-        "that",
-        "both",
-        "them",
-        "these",
-        "all",
-        "everything",
-        "word",
-        "message",
-        "messages",
-        "notification",
-        "notifications",
-    ],
-    &[
-        "send", "post", "report", "forward", "push", "write", "tell", "notify", "alert", "warn",
-        "inform", "message", "ping", "text", "email", "e-mail", "mail", "call", "phone", "page",
-        "ring", "sms", "buzz",
-    ],
+const IN_FRONT: [&str; 4] = [
+    "the|our|my",
+    "to|in|into|on|over|via|through|by",
+    "it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications",
+    "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz",
 ];
 /// Ways on which nothing is told by their name alone.
 const BY_NAME: [&str; 3] = [
@@ -134,11 +116,7 @@ fn listed(scene: &Scene) -> String {
 fn take(r: &mut Reader<'_>, start: usize, end: usize) {
     let mut start = start;
     for words in IN_FRONT {
-        if let Some(before) = start.checked_sub(1)
-            && words.contains(&r.word(before))
-        {
-            start = before;
-        }
+        start -= usize::from(start > 0 && one_of(words, r.word(start - 1)));
     }
     r.mark(start..end);
 }

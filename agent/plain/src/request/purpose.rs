@@ -157,7 +157,9 @@ fn verbs(r: &mut Reader<'_>) -> (bool, bool) {
         "spot" => one_of("the|my|our|parking", r.before(*i)),
         _ => false,
     });
-    let names: Vec<usize> = nouns.chain(names::camera_words(r)).collect();
+    let names: Vec<usize> = nouns
+        .chain(names::camera_spots(r).into_iter().flat_map(|(at, _)| at))
+        .collect();
     for i in &names {
         r.mark(*i..i + 1);
     }
