@@ -54,14 +54,8 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks) -> Result<Intent, Need> {
         true => Cameras::None,
         false => names::cameras(r),
     };
-    r.take_all(&[THINGS]);
-    let from = if verb.deletes { "" } else { "|from" };
-    let small = format!("{SMALL}{from}");
-    let mut left = closed::unread_words(r, &small);
+    let mut left = verb.unread(r, all);
     left.extend(mixed);
-    // `remove the gate from the gate watch`
-    let from = r.tokens.iter().any(|t| t.text == "from");
-    left.extend((verb.deletes && from && !all).then(|| "from".to_owned()));
     if !left.is_empty() {
         return Err(verb.not_read(left, r.scene));
     }
@@ -79,7 +73,7 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks) -> Result<Intent, Need> {
         Asks::Stop if verb.deletes => Intent::Stop(targets),
         Asks::Stop | Asks::Pause => {
             if asks == Asks::Stop && until.is_none() {
-                r.assume(PAUSED_INSTEAD.to_owned());
+                r.assume(PAUSED_INSTEAD);
             }
             Intent::Pause {
                 pipelines: targets,
@@ -167,6 +161,17 @@ impl Verb {
                 .any(|i| one_of("all|pauses", r.any_word(i))),
             ends_a_pause: pause.is_some(),
         }
+    }
+
+    /// The words of the order that nothing has read.
+    fn unread(&self, r: &mut Reader<'_>, all: bool) -> Vec<String> {
+        r.take_all(&[THINGS]);
+        let from = if self.deletes { "" } else { "|from" };
+        let mut left = closed::unread_words(r, &format!("{SMALL}{from}"));
+        // `remove the gate from the gate watch`
+        let from = r.tokens.iter().any(|t| t.text == "from");
+        left.extend((self.deletes && from && !all).then(|| "from".to_owned()));
+        left
     }
 
     /// Refuses to remove the camera itself, and not what runs on it.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::DataError;
 use crate::token::tokens;
@@ -67,38 +67,38 @@ pub(crate) struct Spelling {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Verbs {
+    #[serde(deserialize_with = "longest_first")]
     pub(crate) watch: Vec<String>,
+    #[serde(deserialize_with = "longest_first")]
     pub(crate) count: Vec<String>,
+    #[serde(deserialize_with = "longest_first")]
     pub(crate) stop: Vec<String>,
+    #[serde(deserialize_with = "longest_first")]
     pub(crate) pause: Vec<String>,
+    #[serde(deserialize_with = "longest_first")]
     pub(crate) resume: Vec<String>,
+    #[serde(deserialize_with = "longest_first")]
     pub(crate) change: Vec<String>,
 }
 
 impl Verbs {
     pub(crate) fn all(&self) -> [&Vec<String>; 6] {
-        let Self {
-            watch,
-            count,
-            stop,
-            pause,
-            resume,
-            change,
-        } = self;
-        [watch, count, stop, pause, resume, change]
+        [
+            &self.watch,
+            &self.count,
+            &self.stop,
+            &self.pause,
+            &self.resume,
+            &self.change,
+        ]
     }
+}
 
-    fn all_mut(&mut self) -> [&mut Vec<String>; 6] {
-        let Self {
-            watch,
-            count,
-            stop,
-            pause,
-            resume,
-            change,
-        } = self;
-        [watch, count, stop, pause, resume, change]
-    }
+/// Verbs, the longest phrase first: it is the one that is meant.
+fn longest_first<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let mut verbs = Vec::<String>::deserialize(from)?;
+    verbs.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
+    Ok(verbs)
 }
 
 #[derive(Debug, Clone, Default)]
@@ -133,11 +133,6 @@ impl Lexicon {
             let words = entry.words.into_iter();
             words.map(move |word| (word, labels.clone()))
         });
-        let mut verbs = file.verbs;
-        for list in verbs.all_mut() {
-            // The longest phrase is the one that is meant.
-            list.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
-        }
         Ok(Self {
             occupants: occupants.collect(),
             classes,
@@ -145,7 +140,7 @@ impl Lexicon {
             anything: file.words.anything.iter().map(|w| folded(w)).collect(),
             words: file.words,
             spelling: file.spelling,
-            verbs,
+            verbs: file.verbs,
         })
     }
 

@@ -53,12 +53,11 @@ pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec
     let purpose = purpose(r)?;
     let mut ground = ground(r, purpose.counted)?;
     let (mut facts, mentions) = facts(r, &purpose, &mut ground)?;
-    let none = facts.none;
     let unknown = unknown_place(r);
     refuse_unread(r, &facts, &ground, &mentions)?;
     facts.refuse_contradictions(&mentions)?;
     let (model, objects) = objects(r, &mentions, &facts.acts)?;
-    if none && facts.acts.stirs {
+    if facts.none && facts.acts.stirs {
         note_stillness(&model, r.scene, &mut r.notes);
     }
     let cameras = cameras_of(r, &ground.cameras, before)?;

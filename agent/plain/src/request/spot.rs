@@ -21,36 +21,25 @@ pub(super) const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"hori
 
 /// The part of the picture that the request draws. `None`: it draws none.
 pub(crate) fn geometry(r: &mut Reader<'_>, cameras: &[&Camera]) -> Result<Option<Said>, Need> {
-    let size = cameras.first().and_then(|c| c.size);
-    if cameras.iter().any(|c| c.size != size) {
-        // Pixels mean another place on each.
-        return place::place(r, None).map_err(|wrong| match wrong {
-            Wrong::Text(text) => place_wrong(text),
-            Wrong::NoSize => place_wrong(
-                "these cameras have pictures of different sizes, so pixels don't fit all of them"
-                    .to_owned(),
-            ),
-        });
-    }
+    let first = cameras.first().and_then(|c| c.size);
+    let differ = cameras.iter().any(|c| c.size != first);
+    // Pixels mean another place on each.
+    let size = first.filter(|_| !differ);
     place::place(r, size).map_err(|wrong| match wrong {
-        Wrong::Text(text) => place_wrong(text),
-        Wrong::NoSize => place_wrong(
-            "the size of the picture isn't known yet, so pixels can't be used".to_owned(),
+        Wrong::Text(text) => place_wrong(&text),
+        Wrong::NoSize if differ => place_wrong(
+            "these cameras have pictures of different sizes, so pixels don't fit all of them",
         ),
+        Wrong::NoSize => {
+            place_wrong("the size of the picture isn't known yet, so pixels can't be used")
+        }
     })
 }
 
-fn place_wrong(text: String) -> Need {
-    let mut chars = text.chars();
-    let first: String = chars
-        .next()
-        .into_iter()
-        .flat_map(char::to_uppercase)
-        .collect();
-    Need::meaning(format!(
-        "{first}{}. Please say all of it again. {PLACE_REMEDY}",
-        chars.as_str()
-    ))
+fn place_wrong(text: &str) -> Need {
+    let text = format!("{text}. Please say all of it again. {PLACE_REMEDY}");
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    Need::meaning(format!("{}{rest}", first.to_uppercase()))
 }
 
 /// Most words that describe a noun of place: `the left parking bay`.
@@ -166,65 +155,48 @@ fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
     }
 }
 
-/// The direction of a crossing where several ways were said. One that runs along the line is told
-/// and does not count beside others: the answer to the question of [`direction`] is one that
-/// crosses it.
+/// The direction of a crossing, of which a line knows in and out. Of several ways one that runs along
+/// the line is told and does not count: the answer to the question which way is one that crosses it.
 pub(super) fn direction_of(
     ways: &[Way],
     line: ([f64; 2], [f64; 2]),
     notes: &mut Notes,
 ) -> Result<CrossDirection, Need> {
     let (crossing, along): (Vec<Way>, Vec<Way>) = ways.iter().partition(|w| can_cross(w, line));
-    let mut found: Option<CrossDirection> = None;
-    for way in &crossing {
-        let this = direction(Some(*way), line, notes)?;
-        found = Some(match found {
-            Some(before) if before != this => CrossDirection::Any,
-            _ => this,
-        });
+    if crossing.is_empty() && !along.is_empty() {
+        return Err(which_way(line));
     }
-    let Some(found) = found else {
-        return direction(along.first().copied(), line, notes);
-    };
+    let mut found: Vec<CrossDirection> = crossing.iter().map(|way| direction(*way, line)).collect();
+    for (way, side) in [
+        (Way::In, "In is to the left hand"),
+        (Way::Out, "Out is to the right hand"),
+    ] {
+        if crossing.contains(&way) {
+            let text = format!("{side}, looking from the line's start to its end.");
+            notes.assumed.push(text);
+        }
+    }
     for way in along {
         let said = ALONG.iter().find(|(_, along)| way == Way::Along(*along));
-        if let Some((said, _)) = said {
-            notes.assumed.push(format!(
-                "Nothing crosses that line {said}, so the other way that was said counts."
-            ));
-        }
+        notes.assumed.extend(said.map(|(said, _)| {
+            format!("Nothing crosses that line {said}, so the other way that was said counts.")
+        }));
     }
-    Ok(found)
+    found.dedup();
+    Ok(match found.as_slice() {
+        [one] => *one,
+        _ => CrossDirection::Any,
+    })
 }
 
-/// The direction of a crossing, of which a line knows in and out.
-pub(crate) fn direction(
-    way: Option<Way>,
-    line: ([f64; 2], [f64; 2]),
-    notes: &mut Notes,
-) -> Result<CrossDirection, Need> {
-    let way = match way {
-        None | Some(Way::Any) => return Ok(CrossDirection::Any),
-        Some(Way::In) => {
-            notes.assumed.push(
-                "In is to the left hand, looking from the line's start to its end.".to_owned(),
-            );
-            return Ok(CrossDirection::In);
-        }
-        Some(Way::Out) => {
-            notes.assumed.push(
-                "Out is to the right hand, looking from the line's start to its end.".to_owned(),
-            );
-            return Ok(CrossDirection::Out);
-        }
-        Some(way @ Way::Along(_)) if !can_cross(&way, line) => return Err(which_way(line)),
-        Some(Way::Along(way)) => way,
-    };
-    Ok(if inwards(way, line) > 0.0 {
-        CrossDirection::In
-    } else {
-        CrossDirection::Out
-    })
+fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> CrossDirection {
+    match way {
+        Way::Any => CrossDirection::Any,
+        Way::In => CrossDirection::In,
+        Way::Out => CrossDirection::Out,
+        Way::Along(way) if inwards(way, line) > 0.0 => CrossDirection::In,
+        Way::Along(_) => CrossDirection::Out,
+    }
 }
 
 /// The question which way counts, with those that cross the line.
