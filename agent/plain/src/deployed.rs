@@ -24,11 +24,7 @@ pub(crate) fn its_camera(r: &mut Reader<'_>, named: &[PipelineId]) {
     let Cameras::These(on) = names::cameras(&mut with) else {
         return;
     };
-    let mut watches = r
-        .scene
-        .pipelines
-        .iter()
-        .filter(|p| named.contains(&p.spec.id));
+    let mut watches = named.iter().filter_map(|id| r.scene.pipeline(id));
     if on.len() == 1 && watches.all(|p| on.contains(&p.spec.source)) {
         *r = with;
     }
@@ -54,14 +50,9 @@ pub(crate) fn listed_of(pipelines: &[&Deployed]) -> String {
 
 /// Lists the pipelines of one camera in a sentence.
 pub(crate) fn listed_on(scene: &Scene, camera: &SourceId) -> String {
-    let mut on_it = scene
-        .pipelines
-        .iter()
-        .filter(|p| p.spec.source == *camera)
-        .peekable();
-    match on_it.peek() {
+    match scene.on(camera).next() {
         None => format!("Nothing is deployed on {camera}."),
-        Some(_) => sentence(on_it),
+        Some(_) => sentence(scene.on(camera)),
     }
 }
 

@@ -68,14 +68,10 @@ fn everyday(name: &str, lexicon: &Lexicon) -> bool {
         || words.into_iter().any(has_verb)
 }
 
-struct Named {
-    at: Range<usize>,
-    camera: SourceId,
-}
-
-fn camera_names(reader: &Reader<'_>, at: usize) -> Option<Named> {
+/// The known camera whose name begins here, the longest name first.
+fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceId)> {
     let beside = |word: &str| one_of("camera|cam", word);
-    let mut best: Option<Named> = None;
+    let mut best: Option<(Range<usize>, SourceId)> = None;
     for camera in &reader.scene.cameras {
         for name in [camera.id.as_str(), &camera.name] {
             let name = folded(name);
@@ -93,11 +89,8 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<Named> {
             if (everyday(&name, reader.lexicon) || of_place) && !named {
                 continue;
             }
-            if best.as_ref().is_none_or(|b| end > b.at.end) {
-                best = Some(Named {
-                    at: at..end,
-                    camera: camera.id.clone(),
-                });
+            if best.as_ref().is_none_or(|(longest, _)| end > longest.end) {
+                best = Some((at..end, camera.id.clone()));
             }
         }
     }
@@ -132,9 +125,9 @@ pub(crate) fn camera_spots(reader: &Reader<'_>) -> Vec<(Range<usize>, SourceId)>
     let mut at = 0;
     while at < reader.tokens.len() {
         match camera_names(reader, at) {
-            Some(named) => {
-                at = named.at.end;
-                found.push((named.at, named.camera));
+            Some((words, camera)) => {
+                at = words.end;
+                found.push((words, camera));
             }
             None => at += 1,
         }
@@ -191,18 +184,10 @@ fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
 
 /// Takes the names of known cameras, in the order in which they stand.
 fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
+    const BEHIND: &str = "camera|cam|cameras|video|recording|footage|feed|stream";
     let mut found: Vec<SourceId> = Vec::new();
-    let mut at = 0;
-    while at < reader.tokens.len() {
-        let Some(named) = camera_names(reader, at) else {
-            at += 1;
-            continue;
-        };
-        let Range { mut start, mut end } = named.at;
-        while one_of(
-            "camera|cam|cameras|video|recording|footage|feed|stream",
-            reader.word(end),
-        ) {
+    for (Range { mut start, mut end }, camera) in camera_spots(reader) {
+        while one_of(BEHIND, reader.word(end)) {
             end += 1;
         }
         while start > 0
@@ -214,10 +199,9 @@ fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
             start -= 1;
         }
         reader.mark(start..end);
-        if !found.contains(&named.camera) {
-            found.push(named.camera);
+        if !found.contains(&camera) {
+            found.push(camera);
         }
-        at = end;
     }
     found
 }

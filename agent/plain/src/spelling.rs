@@ -66,28 +66,24 @@ pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexico
 
 /// Every word of a name on this box.
 fn names(scene: &Scene) -> Vec<String> {
-    let cameras = scene.cameras.iter().flat_map(|camera| {
-        let places = camera.places.iter().map(|place| place.name.as_str());
-        [camera.id.as_str(), camera.name.as_str()]
-            .into_iter()
-            .chain(places)
-    });
-    let pipelines = scene
-        .pipelines
-        .iter()
-        .flat_map(|p| [p.spec.id.as_str(), p.name.as_str()]);
-    let channels = scene.channels.iter().map(|channel| channel.as_str());
-    let labels = scene
-        .models
-        .iter()
-        .flat_map(|m| &m.labels)
-        .map(String::as_str);
-    let all = cameras.chain(pipelines).chain(channels).chain(labels);
-    all.flat_map(|name| {
-        let words = folded(name);
-        words.split(' ').map(str::to_owned).collect::<Vec<_>>()
-    })
-    .collect()
+    let mut names: Vec<&str> = Vec::new();
+    for camera in &scene.cameras {
+        names.extend([camera.id.as_str(), &camera.name]);
+        names.extend(camera.places.iter().map(|place| place.name.as_str()));
+    }
+    for pipeline in &scene.pipelines {
+        names.extend([pipeline.spec.id.as_str(), &pipeline.name]);
+    }
+    names.extend(scene.channels.iter().map(|channel| channel.as_str()));
+    names.extend(
+        scene
+            .models
+            .iter()
+            .flat_map(|m| &m.labels)
+            .map(String::as_str),
+    );
+    let folded: Vec<String> = names.into_iter().map(folded).collect();
+    folded.join(" ").split(' ').map(str::to_owned).collect()
 }
 
 /// The word that was meant by one that means nothing.

@@ -134,37 +134,25 @@ fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
         "CLIP from|of|with <d> before|earlier EVENT",
     ];
     let usual = ClipSpec::default();
+    let clip = |before_s: f64, after_s: f64| ClipSpec {
+        before_s,
+        after_s,
+        ..usual
+    };
     if let Some(found) = take_clip(r, &BOTH) {
-        let clip = ClipSpec {
-            before_s: found.value(0),
-            after_s: found.value(1),
-            ..ClipSpec::default()
-        };
-        return Some((clip, None));
+        return Some((clip(found.value(0), found.value(1)), None));
     }
     if let Some(found) = take_clip(r, &BEFORE) {
-        let assumed = format!(
-            "How long the clip goes on was not said: {} after it began.",
-            seconds(usual.after_s)
-        );
-        let clip = ClipSpec {
-            before_s: found.value(0),
-            ..usual
-        };
-        return Some((clip, Some(assumed)));
+        let after = seconds(usual.after_s);
+        let assumed = format!("How long the clip goes on was not said: {after} after it began.");
+        return Some((clip(found.value(0), usual.after_s), Some(assumed)));
     }
     if let Some(found) = take_clip(r, &["<d> long? CLIP", "CLIP of|with <d>"]) {
-        let before_s = usual.before_s.min(found.value(0) / 2.0);
-        let assumed = format!(
-            "The clip begins {} before, as that was not said.",
-            seconds(before_s)
-        );
-        let clip = ClipSpec {
-            before_s,
-            after_s: found.value(0) - before_s,
-            ..ClipSpec::default()
-        };
-        return Some((clip, Some(assumed)));
+        let length_s = found.value(0);
+        let before_s = usual.before_s.min(length_s / 2.0);
+        let before = seconds(before_s);
+        let assumed = format!("The clip begins {before} before, as that was not said.");
+        return Some((clip(before_s, length_s - before_s), Some(assumed)));
     }
     // `in the video of the gate` and `the gate recording` ask for none.
     r.take(&[
