@@ -53,8 +53,8 @@ fn span(days: &[usize], from: f64, to: f64) -> Schedule {
 
 /// The hours that a request names; empty where it names none.
 ///
-/// Hours or days that are left out (`but not on weekends`) are turned round. Where one span does not
-/// say what stays, the words are unused: who asks must not take them for understood.
+/// Hours or days that are left out (`but not on weekends`) are turned round. Where one span does
+/// not say what stays, the words are unused: who asks must not take them for understood.
 pub(crate) fn schedules(r: &mut Reader<'_>) -> Vec<Schedule> {
     let Some(left_out) = left_out(r) else {
         return said(r);

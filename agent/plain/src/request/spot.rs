@@ -155,8 +155,9 @@ fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
     }
 }
 
-/// The direction of a crossing, of which a line knows in and out. Of several ways one that runs along
-/// the line is told and does not count: the answer to the question which way is one that crosses it.
+/// The direction of a crossing, of which a line knows in and out. Of several ways one that runs
+/// along the line is told and does not count: the answer to the question which way is one that
+/// crosses it.
 pub(super) fn direction_of(
     ways: &[Way],
     line: ([f64; 2], [f64; 2]),
