@@ -5,27 +5,22 @@
 //! - What a correction does not name stays as it was proposed.
 
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::{CountBound, Severity};
+use watchkeeper_contract::rule::CountBound;
 
 use crate::answer::Missing;
 use crate::asks::Asks;
 use crate::closed;
-use crate::edit::{self, wanted};
-use crate::intent::{Edit, Intent, NamedPlace, WatchFor, What};
-use crate::lexicon::Lexicon;
-use crate::moments;
+use crate::edit::{self, Wanted, wanted};
+use crate::intent::{Intent, NamedPlace, Objects, Settings, WatchFor, What};
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::{Need, Notes};
-use crate::pieces;
-use crate::place::{self, Way};
+use crate::pieces::{self, Request};
+use crate::place;
 use crate::reader::{Reader, one_of};
 use crate::request::{
-    DEFAULT_COOLDOWN_S, TOO_FEW_S, direction, drawn, ending, is_for_a_time, named_place,
-    whole_picture,
+    DEFAULT_COOLDOWN_S, TOO_FEW_S, drawn, is_for_a_time, named_place, whole_picture,
 };
 use crate::scene::{Scene, Shape};
-use crate::token::Token;
-use crate::wanted::Wanted;
 
 /// What says only that something is corrected.
 const LEADS: [&str; 7] = [
@@ -46,73 +41,48 @@ const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|s
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
 
 /// Whether a text says how something that was proposed should be, and is no request of its own.
-pub(crate) fn is_correction(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
-    let requests = pieces::requests(tokens, scene, lexicon);
-    let corrects = |tokens: &[Token], asks: Asks| {
-        let r = Reader::new(tokens.to_vec());
-        let of_a_pipeline = r.find(&[OF_A_PIPELINE]).is_some()
-            || !names::pipelines(&mut r.clone(), scene).is_empty();
-        match asks {
+pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
+    let requests = pieces::requests(text);
+    let corrects = |request: &Request<'_>| {
+        let r = &request.r;
+        match request.asks {
             Asks::Nothing => true,
             Asks::Not | Asks::Change => {
-                !of_a_pipeline && !names::mentions_camera(&r, scene, lexicon)
+                let names_one = !names::pipelines(&mut r.clone()).is_empty();
+                !names_one && !r.says(&[OF_A_PIPELINE]) && !names::mentions_camera(r)
             }
             Asks::Watch => {
-                r.find(&[BESIDES]).is_some()
-                    && r.find(&["when|if|whenever"]).is_none()
-                    && !names::mentions_class(&r, scene, lexicon)
+                r.says(&[BESIDES]) && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
             }
-            Asks::Stop => pieces::ends_itself(tokens),
-            Asks::Pause | Asks::Resume | Asks::Look => false,
+            Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
         }
     };
-    !requests.is_empty() && requests.iter().all(|r| corrects(&r.tokens, r.asks))
+    !requests.is_empty() && requests.iter().all(corrects)
 }
 
 /// What was proposed, as it is after the correction.
-pub(crate) fn amend(
-    mut intents: Vec<Intent>,
-    tokens: Vec<Token>,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Vec<Intent>, Need> {
-    let mut r = Reader::new(tokens);
+pub(crate) fn amend(mut intents: Vec<Intent>, r: &mut Reader<'_>) -> Result<Vec<Intent>, Need> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry";
-    if r.fits(GOES_ON, 0).is_some() {
+    if r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
-    let is_one = intents.len() == 1;
-    let target = intents.iter_mut().find(|intent| match intent {
-        Intent::Watch(_) => true,
-        Intent::Change(_) | Intent::Pause { .. } => is_one,
-        Intent::Stop(_) | Intent::Resume(_) | Intent::Look(_) => false,
+    let watches = intents.iter_mut().find_map(|intent| match intent {
+        Intent::Watch(watches) => Some(watches),
+        _ => None,
     });
-    match target {
-        Some(Intent::Watch(watches)) => of_watches(&mut r, watches, scene, lexicon, notes)?,
-        Some(Intent::Change(before)) => of_edit(&mut r, before, scene, lexicon, notes)?,
-        Some(Intent::Pause { until, .. }) => {
-            // `make it an hour`
-            let minutes = moments::until(&mut r, &scene.now, &mut notes.assumed).or_else(|| {
-                let found = r.take(&["<u>"])?;
-                moments::later(&scene.now, found.value(0))
-            });
-            *until = Some(minutes.ok_or_else(|| not_read(&r))?);
-        }
-        _ => return Err(not_read(&r)),
-    }
+    of_watches(r, watches.ok_or_else(|| not_read(r))?)?;
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
     });
-    match closed::unread_words(&r, SMALL, lexicon).is_empty() {
+    match closed::unread_words(r, SMALL).is_empty() {
         true => Ok(intents),
-        false => Err(not_read(&r)),
+        false => Err(not_read(r)),
     }
 }
 
-fn not_read(r: &Reader) -> Need {
+fn not_read(r: &Reader<'_>) -> Need {
     let words = r.written(0..r.tokens.len());
     Need::not_read(
         "I did not understand how the proposal should be different, so it is put aside. Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
@@ -121,59 +91,20 @@ fn not_read(r: &Reader) -> Need {
     )
 }
 
-/// A correction of a change: what it names takes the place of what was named before.
-fn of_edit(
-    r: &mut Reader,
-    edit: &mut Edit,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<(), Need> {
-    let mut said = wanted(r, scene, lexicon, notes)?;
-    bare_time(r, &mut said);
-    if said.is_nothing() {
-        return Err(not_read(r));
-    }
-    let known: Vec<String> = scene.models.iter().flat_map(|m| m.labels.clone()).collect();
-    let now = edit.objects.as_ref().map(|o| o.labels.clone());
-    let objects = edit::classes(&said, now, &known, edit.pipeline.as_str())?;
-    if objects.is_some() {
-        edit.objects = objects;
-    }
-    edit.confidence = said.confidence.or(edit.confidence);
-    match (said.stays_s, edit.stays_s, edit.cooldown_s) {
-        (Some(seconds), None, Some(_)) if said.cooldown_s.is_none() => {
-            edit.cooldown_s = Some(seconds);
-        }
-        (stays, before, _) => edit.stays_s = stays.or(before),
-    }
-    edit.cooldown_s = said.cooldown_s.or(edit.cooldown_s);
-    if !said.schedules.is_empty() {
-        edit.schedules = said.schedules;
-    }
-    if !said.notify.is_empty() {
-        edit.notify = said.notify;
-    }
-    edit.clip = said.clip.or(edit.clip);
-    Ok(())
-}
-
 /// `make it 30 seconds`: a time that nothing stands with.
-fn bare_time(r: &mut Reader, said: &mut Wanted) {
-    if said.stays_s.is_none()
+fn bare_time(r: &mut Reader<'_>, said: &mut Wanted) {
+    if said.settings.stays_s.is_none()
         && let Some(found) = r.find(&["<d>"])
         && is_for_a_time(r, &found)
     {
         r.mark(found.at.clone());
-        said.stays_s = Some(found.value(0));
+        said.settings.stays_s = Some(found.value(0));
     }
 }
 
 /// What a correction sets.
 struct Correction {
     said: Wanted,
-    severity: Option<Severity>,
-    way: Option<Way>,
     stop_after: Option<f64>,
     place: Option<NamedPlace>,
     /// The shape of a place with a name, on each camera that has it.
@@ -185,29 +116,19 @@ struct Correction {
 
 impl Correction {
     fn is_nothing(&self) -> bool {
-        self.said.is_nothing()
+        self.said.mentions.is_empty()
+            && self.said.settings == Settings::default()
             && self.another.is_none()
             && self.place.is_none()
-            && self.way.is_none()
-            && self.severity.is_none()
             && self.stop_after.is_none()
             && self.number.is_none()
     }
 
-    fn apply(
-        &self,
-        watch: &mut WatchFor,
-        r: &Reader,
-        scene: &Scene,
-        notes: &mut Notes,
-    ) -> Result<(), Need> {
+    fn apply(&self, watch: &mut WatchFor, r: &mut Reader<'_>) -> Result<(), Need> {
         if let Some(camera) = &self.another {
             watch.camera = camera.clone();
         }
-        if let Some(severity) = self.severity {
-            watch.severity = severity;
-        }
-        other_classes(watch, &self.said.mentions, self.said.adds, scene)?;
+        other_classes(watch, &self.said, r.scene)?;
         if let Some(place) = &self.place {
             let mut place = place.clone();
             if let Some((_, shape)) = self.drawn_on.iter().find(|(on, _)| *on == watch.camera) {
@@ -217,47 +138,31 @@ impl Correction {
         }
         if let Some((words, number)) = &self.number {
             let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;
-            *now = another_bound(words, *number, *now, held_s, notes).ok_or_else(|| not_read(r))?;
+            *now = another_bound(words, *number, *now, held_s, &mut r.notes)
+                .ok_or_else(|| not_read(r))?;
         }
-        if let Some(way) = self.way {
-            which_way(watch, way, notes).ok_or_else(|| not_read(r))??;
+        if let Some(seconds) = self.said.settings.stays_s {
+            how_long(watch, seconds, &mut r.notes).ok_or_else(|| not_read(r))?;
         }
-        if let Some(seconds) = self.said.stays_s {
-            how_long(watch, seconds, notes).ok_or_else(|| not_read(r))?;
+        watch.confidence = self.said.settings.confidence.or(watch.confidence);
+        watch.cooldown_s = self.said.settings.cooldown_s.unwrap_or(watch.cooldown_s);
+        if !self.said.settings.schedules.is_empty() {
+            watch.schedules.clone_from(&self.said.settings.schedules);
         }
-        watch.confidence = self.said.confidence.or(watch.confidence);
-        watch.cooldown_s = self.said.cooldown_s.unwrap_or(watch.cooldown_s);
-        if !self.said.schedules.is_empty() {
-            watch.schedules.clone_from(&self.said.schedules);
+        if !self.said.settings.notify.is_empty() {
+            watch.notify.clone_from(&self.said.settings.notify);
         }
-        if !self.said.notify.is_empty() {
-            watch.notify.clone_from(&self.said.notify);
-        }
-        watch.clip = self.said.clip.or(watch.clip);
+        watch.clip = self.said.settings.clip.or(watch.clip);
         watch.stop_after_s = self.stop_after.or(watch.stop_after_s);
         Ok(())
     }
 }
 
-fn severity(r: &mut Reader) -> Option<Severity> {
-    r.take(&["as? a? critical|urgent|warning|info|warn"])
-        .map(|found| match r.written(found.at).to_lowercase() {
-            said if said.contains("critical") || said.contains("urgent") => Severity::Critical,
-            said if said.contains("info") => Severity::Info,
-            _ => Severity::Warning,
-        })
-}
-
 /// A correction of what is to be watched. Where several are proposed it is about each of them.
-fn of_watches(
-    r: &mut Reader,
-    watches: &mut [WatchFor],
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<(), Need> {
-    let cameras = names::cameras(r, scene, lexicon);
-    let on: Vec<_> = scene
+fn of_watches(r: &mut Reader<'_>, watches: &mut [WatchFor]) -> Result<(), Need> {
+    let cameras = names::cameras(r);
+    let on: Vec<_> = r
+        .scene
         .cameras
         .iter()
         .filter(|c| watches.iter().any(|w| w.camera == c.id))
@@ -267,14 +172,9 @@ fn of_watches(
         Some(place) => names::place_on_each(&place.name, &on)?,
         None => Vec::new(),
     };
-    let severity = severity(r);
-    let way = place::way(r);
-    let stop_after = match ending(r)? {
-        Some(seconds) => Some(seconds),
-        None => r.take(&["for|during the? next <u>"]).map(|f| f.value(0)),
-    };
+    let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
     let moved = moved_line(r, watches)?;
-    let mut said = wanted(r, scene, lexicon, notes)?;
+    let mut said = wanted(r)?;
     bare_time(r, &mut said);
     let shape = match named {
         Some(known) => Some(place::Said {
@@ -284,7 +184,7 @@ fn of_watches(
         }),
         None => match moved {
             Some(moved) => Some(moved),
-            None => drawn(r, &on, notes)?,
+            None => drawn(r, &on)?,
         },
     };
     let number = number_of_objects(r);
@@ -292,11 +192,9 @@ fn of_watches(
         let is_line = matches!(said.shape, Shape::Line(..));
         named_place(said, is_line)
     });
-    let another = another_camera(r, &cameras, watches, place.is_some(), scene)?;
+    let another = another_camera(r, &cameras, watches, place.is_some())?;
     let correction = Correction {
         said,
-        severity,
-        way,
         stop_after,
         place,
         drawn_on,
@@ -307,13 +205,13 @@ fn of_watches(
         return Err(not_read(r));
     }
     for watch in watches {
-        correction.apply(watch, r, scene, notes)?;
+        correction.apply(watch, r)?;
     }
     Ok(())
 }
 
 /// Reads `make it at 30%` after a line, which is where the line is, and no confidence.
-fn moved_line(r: &mut Reader, watches: &[WatchFor]) -> Result<Option<place::Said>, Need> {
+fn moved_line(r: &mut Reader<'_>, watches: &[WatchFor]) -> Result<Option<place::Said>, Need> {
     const OF_CONFIDENCE: &str =
         "confidence|certainty|threshold|score|sure|certain|confident|probability";
     let moves = "move|shift|put the|that|this|it? line? to|at <p>";
@@ -349,13 +247,13 @@ fn moved_line(r: &mut Reader, watches: &[WatchFor]) -> Result<Option<place::Said
 }
 
 /// Whether a share that begins here is that of a shape that is drawn whole.
-fn is_of_a_shape(r: &Reader, start: usize) -> bool {
+fn is_of_a_shape(r: &Reader<'_>, start: usize) -> bool {
     r.find(&["vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box|from <p>"])
         .is_some_and(|shape| shape.at.start <= start)
 }
 
 /// Takes a number of objects, with the words before it.
-fn number_of_objects(r: &mut Reader) -> Option<(String, f64)> {
+fn number_of_objects(r: &mut Reader<'_>) -> Option<(String, f64)> {
     let found = r.take(&[
         "at? least|over|more? than? <n>",
         "fewer|less|under than? <n>",
@@ -366,11 +264,10 @@ fn number_of_objects(r: &mut Reader) -> Option<(String, f64)> {
 
 /// The camera to which a correction moves the only watch, together with its place.
 fn another_camera(
-    r: &Reader,
+    r: &Reader<'_>,
     cameras: &Cameras,
     watches: &[WatchFor],
     has_place: bool,
-    scene: &Scene,
 ) -> Result<Option<SourceId>, Need> {
     match cameras {
         Cameras::None => Ok(None),
@@ -379,43 +276,29 @@ fn another_camera(
             _ => Err(not_read(r)),
         },
         Cameras::All => Err(not_read(r)),
-        Cameras::Unknown(written) => Err(names::no_such_camera(written, scene)),
+        Cameras::Unknown(written) => Err(names::no_such_camera(written, r.scene)),
     }
 }
 
 /// Other classes, of the same model or of one that knows all of them.
-fn other_classes(
-    watch: &mut WatchFor,
-    mentions: &[Mention],
-    adds: bool,
-    scene: &Scene,
-) -> Result<(), Need> {
+fn other_classes(watch: &mut WatchFor, wanted: &Wanted, scene: &Scene) -> Result<(), Need> {
+    let mentions = &wanted.mentions;
     if mentions.is_empty() {
         return Ok(());
     }
-    let wanted = Wanted {
-        mentions: mentions.to_vec(),
-        adds,
-        ..Wanted::default()
-    };
+    // Whatever moves is no class: it can be said, and takes the classes away.
+    let anything = |m: &Mention| m.labels.is_empty() && m.stand == Stand::Wanted;
+    if mentions.iter().all(anything) && !scene.models.is_empty() {
+        watch.objects = Objects::anything();
+        return Ok(());
+    }
     let now = (!watch.objects.labels.is_empty()).then(|| watch.objects.labels.clone());
     let own = scene.models.iter().filter(|m| m.name == watch.model);
     let others = scene.models.iter().filter(|m| m.name != watch.model);
     let mut refused = None;
     for model in own.chain(others) {
-        // Whatever moves is no class: it can be said, and takes the classes away.
-        if mentions
-            .iter()
-            .all(|m| m.labels.is_empty() && m.stand == Stand::Wanted)
-        {
-            watch.objects = crate::intent::Objects {
-                said: "anything".to_owned(),
-                ..Default::default()
-            };
-            return Ok(());
-        }
         let fits = |labels: &[String]| labels.iter().all(|l| model.labels.contains(l));
-        match edit::classes(&wanted, now.clone(), &model.labels, &watch.model) {
+        match edit::classes(wanted, now.clone(), &model.labels, &watch.model) {
             Ok(Some(objects)) if fits(&objects.labels) => {
                 watch.objects = objects;
                 watch.model.clone_from(&model.name);
@@ -503,20 +386,6 @@ fn bound(words: &str, number: f64) -> Option<CountBound> {
         w if w.starts_with("over") || w.starts_with("more") => CountBound::Over(number),
         _ => CountBound::Over(number.checked_sub(1)?),
     })
-}
-
-/// Another way over the line.
-fn which_way(watch: &mut WatchFor, way: Way, notes: &mut Notes) -> Option<Result<(), Need>> {
-    let line = match watch.place.as_ref()?.shape {
-        Shape::Line(a, b) => (a, b),
-        Shape::Zone(_) => return None,
-    };
-    let mut crosses = watch.conditions.iter_mut().filter_map(|what| match what {
-        What::Crosses(direction) => Some(direction),
-        _ => None,
-    });
-    let before = crosses.next()?;
-    Some(direction(Some(way), line, notes).map(|found| *before = found))
 }
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said.

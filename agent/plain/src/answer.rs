@@ -8,6 +8,7 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 
 use crate::intent::{Intent, Look};
+use crate::token::one_of;
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,8 +143,7 @@ impl Question {
         }
         let given = link.split(' ').next().unwrap_or("");
         let first = reply.split(' ').next().unwrap_or("").to_lowercase();
-        let said =
-            matches!(first.as_str(), "on" | "in" | "at" | "for" | "camera") || first == given;
+        let said = one_of("on|in|at|for|camera", first.as_str()) || first == given;
         // A sentence of its own: the request may end with what it is not about.
         format!("{request}. {}{reply}", if said { "" } else { link })
     }

@@ -23,8 +23,8 @@ const OF_ORDERS: &str =
     "again|always|could|should|would|may|must|was|were|been|constantly|continuously";
 
 /// Words that no phrase has read, together where they stand together.
-pub(crate) fn unread(r: &Reader, lexicon: &Lexicon) -> Vec<Range<usize>> {
-    let check = Check { r, lexicon };
+pub(crate) fn unread(r: &Reader<'_>) -> Vec<Range<usize>> {
+    let check = Check { r };
     grouped((0..r.tokens.len()).filter(|at| !check.is_read(*at)))
 }
 
@@ -41,15 +41,14 @@ fn grouped(words: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
 }
 
 struct Check<'r> {
-    r: &'r Reader,
-    lexicon: &'r Lexicon,
+    r: &'r Reader<'r>,
 }
 
 impl Check<'_> {
     fn is_read(&self, at: usize) -> bool {
         let r = self.r;
         let word = r.word(at);
-        if word.is_empty() || self.lexicon.is_function(word) {
+        if word.is_empty() || self.r.lexicon.is_function(word) {
             return true;
         }
         if r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark) {
@@ -94,7 +93,7 @@ impl Check<'_> {
                 return Some(r.slot_of(i));
             }
             let word = r.any_word(i);
-            let skips = self.lexicon.is_function(word)
+            let skips = self.r.lexicon.is_function(word)
                 || one_of(WHERE, word)
                 || one_of(",|:|-|–|only|just|every|each|all|and|then|(|)|>", word);
             if !skips || one_of(SENTENCE_END, word) {
@@ -171,7 +170,7 @@ impl Check<'_> {
 }
 
 /// Whether a word begins the clause of a condition.
-fn is_when(r: &Reader, at: usize) -> bool {
+fn is_when(r: &Reader<'_>, at: usize) -> bool {
     one_of("when|if|whenever", r.any_word(at))
 }
 
@@ -199,25 +198,18 @@ impl Nearest {
 }
 
 /// Refuses a request to watch with words that no phrase has read.
-pub(crate) fn refuse(
-    r: &Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    nearest: &Nearest,
-) -> Result<(), Need> {
-    let left = unread(r, lexicon);
+pub(crate) fn refuse(r: &Reader<'_>, nearest: &Nearest) -> Result<(), Need> {
+    let left = unread(r);
     if left.is_empty() {
         return Ok(());
     }
     let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
     let template = format!("The nearest template: `{}`.", nearest.command());
-    let known = |i: usize| {
-        names::class_begins(r, i, scene, lexicon) || names::camera_at(r, i, scene, lexicon)
-    };
+    let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
-    let unknown = left.iter().find_map(|at| unknown_class(r, at, lexicon));
+    let unknown = left.iter().find_map(|at| unknown_class(r, at));
     let text = match unknown.filter(|_| !is_known) {
-        Some(class) => format!("{} {template}", cannot_be_seen(&class, scene, lexicon)),
+        Some(class) => format!("{} {template}", cannot_be_seen(&class, r.scene, r.lexicon)),
         None => {
             let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
             format!(
@@ -251,13 +243,13 @@ fn cannot_be_seen(written: &str, scene: &Scene, lexicon: &Lexicon) -> String {
 const NO_CLASS: &str = "no|not|never|fewer|less|more|exactly|several|few|second|third|last|next|same|remember|without|than";
 
 /// The first words left over that stand where a class would.
-fn unknown_class(r: &Reader, at: &Range<usize>, lexicon: &Lexicon) -> Option<String> {
+fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
     let content = |i: &usize| {
         let word = r.word(*i);
         r.tokens.get(*i).is_some_and(|t| t.is_word())
             && !word.is_empty()
-            && !lexicon.is_everyday(word)
-            && !lexicon.is_place(word)
+            && !r.lexicon.is_everyday(word)
+            && !r.lexicon.is_place(word)
             && !one_of(NO_CLASS, word)
             && !word.ends_with("ing")
     };
@@ -284,13 +276,13 @@ fn unknown_class(r: &Reader, at: &Range<usize>, lexicon: &Lexicon) -> Option<Str
 
 /// Words that no phrase has read of an order about what runs. `small`: words that say nothing
 /// there.
-pub(crate) fn unread_words(r: &Reader, small: &str, lexicon: &Lexicon) -> Vec<String> {
+pub(crate) fn unread_words(r: &Reader<'_>, small: &str) -> Vec<String> {
     let is_read = |at: &usize| {
         let word = r.word(*at);
         let is_mark = r.tokens.get(*at).is_some_and(|t| t.kind == Kind::Mark);
         word.is_empty()
             || (is_mark && one_of(MARKS, word))
-            || lexicon.is_function(word)
+            || r.lexicon.is_function(word)
             || one_of(OF_ORDERS, word)
             || one_of(small, word)
     };

@@ -6,19 +6,17 @@
 //! - A watch is named by its id, its name, its camera, or the class that only it watches for.
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
 use crate::asks::{Asks, ENDS_A_PAUSE};
 use crate::closed;
 use crate::deployed::{OTHERS, THINGS, ids_of, its_camera, listed, listed_of};
 use crate::intent::Intent;
-use crate::lexicon::Lexicon;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Scene, quoted};
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|off|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
@@ -28,23 +26,23 @@ const PAUSED_INSTEAD: &str =
     "It is paused, so that it can be resumed; say \"delete\" to remove it for good.";
 
 /// Understands a request to stop, pause or resume.
-pub(crate) fn control(
-    mut r: Reader,
-    asks: Asks,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Intent, Need> {
-    let r = &mut r;
+pub(crate) fn control(r: &mut Reader<'_>, asks: Asks) -> Result<Intent, Need> {
     r.take_all(&OTHERS);
     let mixed = on_and_off(r);
-    let verb = Verb::take(r, asks, lexicon);
-    let spared = spared(r, scene, lexicon);
-    let (named, by_class) = named_watches(r, spared.is_empty(), scene, lexicon);
+    let verb = Verb::take(r, asks);
+    let spared = spared(r);
+    let mut named = names::pipelines(r);
+    if named.is_empty() && spared.is_empty() {
+        named.extend(names::pipeline_of_class(r));
+    }
+    let is_named = !named.is_empty();
+    if is_named {
+        its_camera(r, &named);
+    }
     let until = match asks {
         Asks::Stop | Asks::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
-            moments::until(r, &scene.now, &mut notes.assumed)
+            moments::until(r)
         }
         _ => None,
     };
@@ -52,41 +50,30 @@ pub(crate) fn control(
     let several =
         r.find(&["both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything"]);
     let all = verb.ends_all_pauses || r.take(&ALL).is_some();
-    let counts = only_counts(r);
-    let cameras = match named.is_empty() && spared.is_empty() {
-        true => names::cameras(r, scene, lexicon),
-        false => Cameras::None,
+    let cameras = match is_named || !spared.is_empty() {
+        true => Cameras::None,
+        false => names::cameras(r),
     };
-    r.take_all(&[THINGS]);
-    let from = if verb.deletes { "" } else { "|from" };
-    let small = format!("{SMALL}{from}");
-    let mut left = closed::unread_words(r, &small, lexicon);
+    let mut left = verb.unread(r, all);
     left.extend(mixed);
-    // `remove the gate from the gate watch`
-    let from = r.tokens.iter().any(|t| t.text == "from");
-    left.extend((verb.deletes && from && !all).then(|| "from".to_owned()));
     if !left.is_empty() {
-        return Err(verb.not_read(left, scene));
+        return Err(verb.not_read(left, r.scene));
     }
-    let is_named = !named.is_empty();
-    let by_camera = matches!(cameras, Cameras::These(_));
-    let one_on_each = one_on_each(&cameras, scene);
-    let targets = match spared.is_empty() {
-        true => verb.targets(all, named, cameras, scene, notes)?,
-        false => ids_of(scene)
-            .into_iter()
-            .filter(|id| !spared.contains(id))
-            .collect(),
+    let by_camera = matches!(cameras, Cameras::These(_)) && !one_on_each(&cameras, r.scene);
+    let mut targets = match spared.is_empty() {
+        true => verb.targets(all, named, cameras, r.scene, &mut r.notes)?,
+        false => ids_of(r.scene),
     };
-    let targets = verb.fitting(targets, counts.filter(|_| !is_named), scene)?;
-    if (by_camera || by_class) && !one_on_each && !all && several.is_none() && targets.len() > 1 {
-        return Err(verb.which(&targets, scene));
+    targets.retain(|id| !spared.contains(id));
+    let targets = verb.fitting(targets, r.scene)?;
+    if by_camera && !all && several.is_none() && targets.len() > 1 {
+        return Err(verb.which(&targets, r.scene));
     }
     Ok(match asks {
         Asks::Stop if verb.deletes => Intent::Stop(targets),
         Asks::Stop | Asks::Pause => {
             if asks == Asks::Stop && until.is_none() {
-                notes.assumed.push(PAUSED_INSTEAD.to_owned());
+                r.assume(PAUSED_INSTEAD);
             }
             Intent::Pause {
                 pipelines: targets,
@@ -105,86 +92,16 @@ const ALL: [&str; 4] = [
     "the lot",
 ];
 
-/// Whether only what counts is meant, or only what tells; `None` where neither is said.
-fn only_counts(r: &Reader) -> Option<bool> {
-    match (r.find(&["counting"]), r.find(&["alerts|alert|alerting"])) {
-        (Some(_), None) => Some(true),
-        (None, Some(_)) => Some(false),
-        _ => None,
-    }
-}
-
-/// The watches that are named, and whether by what they watch for. `alone`: none is excepted.
-fn named_watches(
-    r: &mut Reader,
-    alone: bool,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> (Vec<PipelineId>, bool) {
-    let mut named = names::pipelines(r, scene);
-    if named.is_empty() && alone {
-        named.extend(names::pipeline_of_class(r, scene, lexicon));
-    }
-    let of_classes = of_these_classes(r, &named, scene, lexicon);
-    let by_class = !of_classes.is_empty();
-    named.extend(of_classes);
-    if !named.is_empty() {
-        its_camera(r, &named, scene, lexicon);
-    }
-    (named, by_class)
-}
-
 /// Whether several cameras are named and one watch runs on each: then nothing is left to choose.
 fn one_on_each(cameras: &Cameras, scene: &Scene) -> bool {
-    let Cameras::These(cameras) = cameras else {
-        return false;
-    };
-    let on = |id: &SourceId| {
-        let pipelines = scene.pipelines.iter();
-        pipelines.filter(|p| p.spec.source == *id).count()
-    };
-    cameras.len() > 1 && cameras.iter().all(|id| on(id) == 1)
-}
-
-/// The watches of exactly the classes that are named: `stop watching for people`.
-fn of_these_classes(
-    r: &mut Reader,
-    named: &[PipelineId],
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Vec<PipelineId> {
-    if !named.is_empty()
-        || r.find(&["watching|looking|alerting|telling me? for|about"])
-            .is_none()
-    {
-        return Vec::new();
+    match cameras {
+        Cameras::These(on) => on.len() > 1 && on.iter().all(|id| scene.on(id).count() == 1),
+        Cameras::None | Cameras::All | Cameras::Unknown(_) => false,
     }
-    let mut with = r.clone();
-    let mentions = names::classes(&mut with, scene, lexicon);
-    let labels: Vec<&String> = mentions.iter().flat_map(|m| &m.labels).collect();
-    let is_same = |deployed: &&Deployed| {
-        let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-        !classes.is_empty()
-            && classes.iter().all(|c| labels.contains(&c))
-            && mentions
-                .iter()
-                .all(|m| m.labels.iter().any(|l| classes.contains(l)))
-    };
-    let found: Vec<PipelineId> = scene
-        .pipelines
-        .iter()
-        .filter(is_same)
-        .map(|p| p.spec.id.clone())
-        .collect();
-    if !found.is_empty() {
-        *r = with;
-        r.take_all(&["looking|alerting"]);
-    }
-    found
 }
 
 /// The words of an order that switches something on and something off.
-fn on_and_off(r: &Reader) -> Option<String> {
+fn on_and_off(r: &Reader<'_>) -> Option<String> {
     let is_on = |i: usize| {
         r.word(i) == "on"
             && (one_of("|.|,|!|?|;|and|but|again|please|now", r.any_word(i + 1))
@@ -210,15 +127,15 @@ struct Verb {
 
 impl Verb {
     /// Takes the verb, and the words that go with it and say no more.
-    fn take(r: &mut Reader, asks: Asks, lexicon: &Lexicon) -> Self {
+    fn take(r: &mut Reader<'_>, asks: Asks) -> Self {
         let pause = match asks {
             Asks::Resume => r.take(&[&format!("{ENDS_A_PAUSE} of|on|for|in|at?")]),
             _ => None,
         };
         let (verbs, usual) = match asks {
-            Asks::Stop => (&lexicon.verbs.stop, "stop"),
-            Asks::Pause => (&lexicon.verbs.pause, "pause"),
-            _ => (&lexicon.verbs.resume, "resume"),
+            Asks::Stop => (&r.lexicon.verbs.stop, "stop"),
+            Asks::Pause => (&r.lexicon.verbs.pause, "pause"),
+            _ => (&r.lexicon.verbs.resume, "resume"),
         };
         let verb = verbs.iter().find_map(|v| r.take(&[v.as_str()]));
         let deletes = verb
@@ -246,14 +163,24 @@ impl Verb {
         }
     }
 
+    /// The words of the order that nothing has read.
+    fn unread(&self, r: &mut Reader<'_>, all: bool) -> Vec<String> {
+        r.take_all(&[THINGS]);
+        let from = if self.deletes { "" } else { "|from" };
+        let mut left = closed::unread_words(r, &format!("{SMALL}{from}"));
+        // `remove the gate from the gate watch`
+        let from = r.tokens.iter().any(|t| t.text == "from");
+        left.extend((self.deletes && from && !all).then(|| "from".to_owned()));
+        left
+    }
+
     /// Refuses to remove the camera itself, and not what runs on it.
-    fn refuse_a_camera_itself(&self, r: &Reader, named: &[PipelineId]) -> Result<(), Need> {
+    fn refuse_a_camera_itself(&self, r: &Reader<'_>, named: &[PipelineId]) -> Result<(), Need> {
         let runs = r
             .find(&[THINGS])
             .is_some_and(|f| !one_of("camera|cameras", r.any_word(f.at.start)));
         if self.deletes && named.is_empty() && !runs && r.find(&["camera|cam|cameras"]).is_some() {
-            return Err(Need::new(
-                Missing::Meaning,
+            return Err(Need::meaning(
                 "A camera itself is taken away with `watchkeeper sources remove NAME`. I can end what runs on it: say for example \"delete everything on the gate camera\".",
             ));
         }
@@ -285,13 +212,12 @@ impl Verb {
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<PipelineId>, Need> {
-        let on = |id: &SourceId| -> Vec<PipelineId> {
-            let on = scene.pipelines.iter().filter(|p| p.spec.source == *id);
-            on.map(|p| p.spec.id.clone()).collect()
-        };
-        let targets: Vec<PipelineId> = cameras.iter().flat_map(on).collect();
+        let on = cameras.iter().flat_map(|camera| scene.on(camera));
+        let targets: Vec<PipelineId> = on.map(|p| p.spec.id.clone()).collect();
         if !targets.is_empty() {
-            let idle = cameras.iter().filter(|camera| on(camera).is_empty());
+            let idle = cameras
+                .iter()
+                .filter(|camera| scene.on(camera).next().is_none());
             let idle = idle.map(|camera| format!("Nothing runs on {camera}."));
             notes.assumed.extend(idle);
             return Ok(targets);
@@ -309,75 +235,41 @@ impl Verb {
 
     /// The only pipeline that may be meant where none is named.
     fn the_only_one(&self, scene: &Scene, notes: &mut Notes) -> Result<Vec<PipelineId>, Need> {
-        let may_be: Vec<&Deployed> = scene
+        let may_be = scene
             .pipelines
             .iter()
-            .filter(|p| !self.ends_a_pause || p.paused)
-            .collect();
+            .filter(|p| !self.ends_a_pause || p.paused);
+        let may_be: Vec<PipelineId> = may_be.map(|p| p.spec.id.clone()).collect();
         match may_be.as_slice() {
-            [] => Ok(Vec::new()),
-            [only] => {
-                notes
-                    .assumed
-                    .push(format!("The pipeline is {}, the only one.", only.spec.id));
-                Ok(vec![only.spec.id.clone()])
-            }
-            several => {
-                let ids: Vec<PipelineId> = several.iter().map(|p| p.spec.id.clone()).collect();
-                Err(self.which(&ids, scene))
-            }
+            [only] => notes
+                .assumed
+                .push(format!("The pipeline is {only}, the only one.")),
+            [] => {}
+            several => return Err(self.which(several, scene)),
         }
+        Ok(may_be)
     }
 
-    /// Those of the targets that are paused, where a pause is to end, and that count or tell, where
-    /// that was said.
-    fn fitting(
-        &self,
-        targets: Vec<PipelineId>,
-        counts: Option<bool>,
-        scene: &Scene,
-    ) -> Result<Vec<PipelineId>, Need> {
-        let (mut found, one) = (targets.clone(), targets.len() == 1);
-        found.retain(|id| {
-            let deployed = scene.pipelines.iter().find(|p| p.spec.id == *id);
-            deployed.is_some_and(|p| {
-                let only_counts = p.spec.rules.as_ref().is_some_and(Vec::is_empty);
-                (!self.ends_a_pause || p.paused)
-                    && counts.is_none_or(|counts| counts == only_counts)
-            })
-        });
-        if !found.is_empty() {
-            return Ok(found);
+    /// Those of the targets that are paused, where a pause is to end.
+    fn fitting(&self, targets: Vec<PipelineId>, scene: &Scene) -> Result<Vec<PipelineId>, Need> {
+        let paused =
+            |id: &&PipelineId| !self.ends_a_pause || scene.pipeline(id).is_some_and(|p| p.paused);
+        let found: Vec<PipelineId> = targets.iter().filter(paused).cloned().collect();
+        match (found.is_empty(), self.ends_a_pause) {
+            (false, _) => Ok(found),
+            (true, true) => Err(Need::meaning(
+                "Nothing is paused there, so there is no pause to end.",
+            )),
+            (true, false) => Err(Need::meaning(format!(
+                "Nothing runs, so there is nothing to {}.",
+                self.written
+            ))),
         }
-        let text = match targets.first() {
-            None if self.ends_a_pause => {
-                "Nothing is paused, so there is no pause to end.".to_owned()
-            }
-            None => format!("Nothing runs, so there is nothing to {}.", self.written),
-            Some(id) if self.ends_a_pause && one => format!("{id} is not paused."),
-            Some(_) if self.ends_a_pause => {
-                "Nothing is paused there, so there is no pause to end.".to_owned()
-            }
-            Some(_) => format!(
-                "There is none that only {}. {}",
-                if counts == Some(true) {
-                    "counts"
-                } else {
-                    "tells of events"
-                },
-                listed(scene)
-            ),
-        };
-        Err(Need::new(Missing::Meaning, text))
     }
 
     /// The question which of several is meant.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Need {
-        let some: Vec<&Deployed> = scene
-            .pipelines
-            .iter()
-            .filter(|p| targets.contains(&p.spec.id))
-            .collect();
+        let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
         let choices = targets.iter().map(ToString::to_string).collect();
         let text = format!("Which one shall I {}? {}", self.written, listed_of(&some));
         Need::new(Missing::Pipeline, text).with(choices)
@@ -400,7 +292,7 @@ impl Verb {
 }
 
 /// The pipelines that are not meant by `all but the yard`; their words are used then.
-fn spared(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<PipelineId> {
+fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
     let Some(found) = r.find(&[
         "all|everything|every of? the? pipelines|pipeline|watches|watch|cameras|camera|alerts? off|down? but|except|excluding for|not?",
     ]) else {
@@ -408,11 +300,12 @@ fn spared(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<PipelineId> {
     };
     let mut later = r.clone();
     later.mark(0..found.at.end);
-    let mut spared = names::pipelines(&mut later, scene);
+    let mut spared = names::pipelines(&mut later);
     if spared.is_empty()
-        && let Cameras::These(on) = names::cameras(&mut later, scene, lexicon)
+        && let Cameras::These(on) = names::cameras(&mut later)
     {
-        let there = scene
+        let there = r
+            .scene
             .pipelines
             .iter()
             .filter(|p| on.contains(&p.spec.source));

@@ -2,13 +2,12 @@
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
 use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
 
 /// Words that mean a pipeline and say nothing else.
-pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|alerting|streams|stream|cameras|jobs|everything|counting|counter|counters|it|that|detection";
+pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|jobs|everything|counter|counters|it|that|detection";
 
 /// Words that say only that the rest stays as it is.
 pub(crate) const OTHERS: [&str; 2] = [
@@ -20,15 +19,12 @@ pub(crate) const OTHERS: [&str; 2] = [
 /// `the gate alarm of the gate camera`.
 ///
 /// Another camera stays unread, because no change moves a watch.
-pub(crate) fn its_camera(r: &mut Reader, named: &[PipelineId], scene: &Scene, lexicon: &Lexicon) {
+pub(crate) fn its_camera(r: &mut Reader<'_>, named: &[PipelineId]) {
     let mut with = r.clone();
-    let Cameras::These(on) = names::cameras(&mut with, scene, lexicon) else {
+    let Cameras::These(on) = names::cameras(&mut with) else {
         return;
     };
-    let mut watches = scene
-        .pipelines
-        .iter()
-        .filter(|p| named.contains(&p.spec.id));
+    let mut watches = named.iter().filter_map(|id| r.scene.pipeline(id));
     if on.len() == 1 && watches.all(|p| on.contains(&p.spec.source)) {
         *r = with;
     }
@@ -54,14 +50,9 @@ pub(crate) fn listed_of(pipelines: &[&Deployed]) -> String {
 
 /// Lists the pipelines of one camera in a sentence.
 pub(crate) fn listed_on(scene: &Scene, camera: &SourceId) -> String {
-    let mut on_it = scene
-        .pipelines
-        .iter()
-        .filter(|p| p.spec.source == *camera)
-        .peekable();
-    match on_it.peek() {
+    match scene.on(camera).next() {
         None => format!("Nothing is deployed on {camera}."),
-        Some(_) => sentence(on_it),
+        Some(_) => sentence(scene.on(camera)),
     }
 }
 

@@ -11,35 +11,37 @@ use crate::answer::Missing;
 use crate::closed;
 use crate::deployed::{OTHERS, THINGS, ids_of, its_camera, listed, listed_of};
 use crate::hours;
-use crate::intent::{Edit, Intent, Objects};
-use crate::lexicon::Lexicon;
+use crate::intent::{Edit, Intent, Objects, Settings};
 use crate::names::{self, Cameras, Mention, Stand};
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{
     are_only_these, channels, confidence, cooldown, is_for_a_time, one_list, wishes,
 };
 use crate::scene::{Deployed, Scene, quoted};
-use crate::wanted::Wanted;
 
 /// Words that say nothing in a change.
 pub(crate) const SMALL: &str = "to|of|for|on|at|and|with|about|only|just|less|more|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|instead|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum";
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
+/// What a sentence names, of a pipeline to change or of a proposal to correct ([`crate::amend`]).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted {
+    /// Classes that it names, and how.
+    pub(crate) mentions: Vec<Mention>,
+    /// Whether they come to those that there are.
+    pub(crate) adds: bool,
+    pub(crate) settings: Settings,
+}
+
 /// Reads the settings that a sentence names; their words are used then.
-pub(crate) fn wanted(
-    r: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Wanted, Need> {
+pub(crate) fn wanted(r: &mut Reader<'_>) -> Result<Wanted, Need> {
     r.slot = Slot::Other;
-    let (notify, _) = channels(r, scene, notes);
-    let wished = wishes(r, notes)?;
+    let (notify, _) = channels(r);
+    let wished = wishes(r)?;
     if wished.quiet || wished.second_opinion {
-        return Err(Need::new(
-            Missing::Meaning,
+        return Err(Need::meaning(
             "A change takes no channel away and sets no second opinion. Ask for a new watch with \"no notifications\" or \"with a second opinion\", or pause this one.",
         ));
     }
@@ -47,12 +49,12 @@ pub(crate) fn wanted(
     let quiet = ["cooldown|cool-down time|period?", "cool down time|period?"];
     let cooldown_s = set_to(r, &quiet, "<d>").or_else(|| cooldown(r));
     let stays_s = set_to(r, &["duration|delay|dwell time?", "time"], "<d>").or_else(|| stays(r));
-    let score = confidence(r, notes)?
+    let score = confidence(r)?
         .or_else(|| set_to(r, &["confidence|threshold|score|certainty"], "<p>"))
         .or_else(|| bare_share(r))
         .filter(|v| (0.0..=1.0).contains(v));
-    let schedules = hours::schedules(r, &mut notes.assumed);
-    let mentions = one_list(r, false, false, scene, lexicon);
+    let schedules = hours::schedules(r);
+    let mentions = one_list(r, false, false);
     // Whom a watch tells is no class: `should notify staff`.
     let is_told = |m: &&Mention| {
         let article = |i: &usize| one_of("the|our|my|all", r.any_word(*i));
@@ -63,15 +65,13 @@ pub(crate) fn wanted(
     if let Some(at) = wrong.map(|m| m.at.clone()) {
         r.set(at, Slot::Free);
     }
-    notes.assumed.extend(names::substitutions(&mentions));
+    r.notes.assumed.extend(names::substitutions(&mentions));
     r.slot = Slot::Other;
     let adds = r.take_all(&[
         "add|also|too|additionally|include|includes|including",
         "as well",
     ]) && !are_only_these(r, &mentions);
-    let wanted = Wanted {
-        mentions,
-        adds,
+    let settings = Settings {
         confidence: score,
         cooldown_s,
         stays_s,
@@ -79,12 +79,17 @@ pub(crate) fn wanted(
         notify,
         clip: wished.clip,
     };
+    let wanted = Wanted {
+        mentions,
+        adds,
+        settings,
+    };
     refuse_for_a_part(r, &wanted)?;
     Ok(wanted)
 }
 
 /// The time for which somebody stays.
-fn stays(r: &mut Reader) -> Option<f64> {
+fn stays(r: &mut Reader<'_>) -> Option<f64> {
     let found = r.find(&[
         "for|after at|more|longer? least|than? <d>",
         "wait|waits of|to|is? <d>",
@@ -100,9 +105,10 @@ fn stays(r: &mut Reader) -> Option<f64> {
 }
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
-fn refuse_for_a_part(r: &Reader, wanted: &Wanted) -> Result<(), Need> {
-    let numbers =
-        wanted.stays_s.is_some() || wanted.confidence.is_some() || wanted.cooldown_s.is_some();
+fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
+    let numbers = wanted.settings.stays_s.is_some()
+        || wanted.settings.confidence.is_some()
+        || wanted.settings.cooldown_s.is_some();
     let of_one = wanted.mentions.iter().any(|m| {
         let article = |i: &usize| one_of("the|a|an|any|all", r.any_word(*i));
         let before = (0..m.at.start).rev().find(|i| !article(i));
@@ -112,16 +118,15 @@ fn refuse_for_a_part(r: &Reader, wanted: &Wanted) -> Result<(), Need> {
     });
     let is_left_out = |m: &Mention| m.stand != Stand::Wanted;
     let said_when = r.find(&["only|just|hours|schedule|active"]).is_some();
-    let sets = numbers || wanted.clip.is_some() || !wanted.notify.is_empty();
-    let of_hours = !wanted.schedules.is_empty()
+    let sets = numbers || wanted.settings.clip.is_some() || !wanted.settings.notify.is_empty();
+    let of_hours = !wanted.settings.schedules.is_empty()
         && (wanted.mentions.iter().any(is_left_out)
             || (wanted.adds && !wanted.mentions.is_empty())
             || (sets && !said_when));
     if !(of_hours || numbers && of_one) {
         return Ok(());
     }
-    Err(Need::new(
-        Missing::Meaning,
+    Err(Need::meaning(
         "A watch has the same classes and settings at all of its hours, and the same settings for all of its classes. Say one thing at a time, or ask for a new watch of that class with \
          hours of its own.",
     ))
@@ -129,7 +134,7 @@ fn refuse_for_a_part(r: &Reader, wanted: &Wanted) -> Result<(), Need> {
 
 /// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`.
 /// Between the two stand only words that are used already, or that say nothing.
-fn set_to(r: &mut Reader, names: &[&str], hole: &str) -> Option<f64> {
+fn set_to(r: &mut Reader<'_>, names: &[&str], hole: &str) -> Option<f64> {
     let name = r.find(names)?;
     let value = format!("of|to|at|is|be|=|:? {hole}");
     let says_nothing = |i: usize| {
@@ -146,7 +151,7 @@ fn set_to(r: &mut Reader, names: &[&str], hole: &str) -> Option<f64> {
 }
 
 /// A share without a name, which is a confidence where something is set: `to cars at 0.6`.
-fn bare_share(r: &mut Reader) -> Option<f64> {
+fn bare_share(r: &mut Reader<'_>) -> Option<f64> {
     let placed =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
     let found = r.find(&["at|to|is <p>"])?;
@@ -177,7 +182,7 @@ pub(crate) fn classes(
         let text = format!(
             "The classes that {of} shall have are not clear from that. Say them all, such as \"change {of} to only cars and trucks\"."
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     // Present classes stay where one is added or left out, and go where classes are named.
     let keeps = wanted.adds || (named.is_empty() && !left_out.is_empty());
@@ -237,34 +242,30 @@ fn add_classes(
 }
 
 /// Understands a request to change a pipeline.
-pub(crate) fn change(
-    mut r: Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Intent, Need> {
-    let verb = lexicon
+pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
+    let verb = r
+        .lexicon
         .verbs
         .change
         .iter()
         .find_map(|verb| r.take(&[verb.as_str()]));
     drop(verb);
-    let more = direction(&mut r);
+    let more = direction(r);
     r.take_all(&[OTHERS[0], OTHERS[1]]);
-    let target = target(&mut r, scene, lexicon)?;
-    let wanted = wanted(&mut r, scene, lexicon, notes)?;
+    let target = target(r)?;
+    let wanted = wanted(r)?;
     r.take_all(&["too? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
-    let mut left = closed::unread_words(&r, SMALL, lexicon);
+    let mut left = closed::unread_words(r, SMALL);
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
     if !left.is_empty() {
         return Err(not_read(left, target));
     }
-    let known = known_labels(target, scene);
+    let known = known_labels(target, r.scene);
     let now = watch::named_classes(&target.spec.workflow);
     let objects = classes(&wanted, now, known, target.spec.id.as_str())?;
-    if objects.is_none() && wanted.sets_nothing() {
+    if objects.is_none() && wanted.settings == Settings::default() {
         return Err(Need::new(
             Missing::Class,
             format!(
@@ -279,17 +280,12 @@ pub(crate) fn change(
     Ok(Intent::Change(Box::new(Edit {
         pipeline: target.spec.id.clone(),
         objects,
-        confidence: wanted.confidence,
-        cooldown_s: wanted.cooldown_s,
-        stays_s: wanted.stays_s,
-        schedules: wanted.schedules,
-        notify: wanted.notify,
-        clip: wanted.clip,
+        settings: wanted.settings,
     })))
 }
 
 /// Takes the verbs that say that a setting is to be more or less than it is.
-fn direction(r: &mut Reader) -> Option<bool> {
+fn direction(r: &mut Reader<'_>) -> Option<bool> {
     let more = r.take_all(&["raise|increase|lengthen|extend|prolong"]);
     let less = r.take_all(&["lower|decrease|reduce|shorten|cut"]);
     (more != less).then_some(more)
@@ -297,70 +293,58 @@ fn direction(r: &mut Reader) -> Option<bool> {
 
 /// Refuses `lower the confidence to 80%` where it is 10 %.
 fn refuse_the_other_way(more: bool, wanted: &Wanted, target: &Deployed) -> Result<(), Need> {
-    let rules = || target.spec.rules.iter().flatten();
+    let rules = target.spec.rules.iter().flatten();
     let steps = target.spec.workflow["steps"].as_array();
     let scores = steps
         .into_iter()
         .flatten()
-        .filter_map(|s| s["confidence"].as_f64());
-    let times = rules().filter_map(|rule| match rule.when {
-        Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
-        _ => None,
+        .map(|s| (wanted.settings.confidence, s["confidence"].as_f64()));
+    let of_rules = rules.flat_map(|rule| {
+        let for_s = match rule.when {
+            Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
+            _ => None,
+        };
+        [
+            (wanted.settings.stays_s, for_s),
+            (wanted.settings.cooldown_s, Some(rule.cooldown_s)),
+        ]
     });
-    let quiet = rules().map(|rule| rule.cooldown_s);
-    let settings: [(Option<f64>, Vec<f64>); 3] = [
-        (wanted.confidence, scores.collect()),
-        (wanted.stays_s, times.collect()),
-        (wanted.cooldown_s, quiet.collect()),
-    ];
-    let found = settings.into_iter().find_map(|(wanted, now)| {
-        let wanted = wanted?;
-        let is_other_way = |now: &f64| if more { wanted <= *now } else { wanted >= *now };
-        now.into_iter().find(is_other_way)
-    });
-    let Some(now) = found else {
+    let mut settings = scores
+        .chain(of_rules)
+        .filter_map(|(wanted, now)| Some((wanted?, now?)));
+    let other = settings.find(|(wanted, now)| if more { wanted <= now } else { wanted >= now });
+    let Some((_, now)) = other else {
         return Ok(());
     };
-    Err(Need::new(
-        Missing::Meaning,
-        format!(
-            "{} has {now} now, and what you say is not {} than that, so nothing is done. Say what it shall be with \"set\".",
-            target.spec.id,
-            if more { "more" } else { "less" }
-        ),
-    ))
+    Err(Need::meaning(format!(
+        "{} has {now} now, and what you say is not {} than that, so nothing is done. Say what it shall be with \"set\".",
+        target.spec.id,
+        if more { "more" } else { "less" }
+    )))
 }
 
 /// The one pipeline that is to be changed.
-fn target<'s>(r: &mut Reader, scene: &'s Scene, lexicon: &Lexicon) -> Result<&'s Deployed, Need> {
-    let mut named = names::pipelines(r, scene);
+fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
+    let mut named = names::pipelines(r);
     if named.is_empty() {
-        named.extend(names::pipeline_of_class(r, scene, lexicon));
+        named.extend(names::pipeline_of_class(r));
     }
     let cameras = match named.is_empty() {
-        true => names::cameras(r, scene, lexicon),
+        true => names::cameras(r),
         false => {
-            its_camera(r, &named, scene, lexicon);
+            its_camera(r, &named);
             Cameras::None
         }
     };
-    let candidates: Vec<&Deployed> = match (&named[..], &cameras) {
-        ([], Cameras::These(on)) => scene
-            .pipelines
-            .iter()
-            .filter(|p| on.contains(&p.spec.source))
-            .collect(),
-        ([], Cameras::Unknown(_)) => Vec::new(),
-        ([], _) => scene.pipelines.iter().collect(),
-        (named, _) => scene
-            .pipelines
-            .iter()
-            .filter(|p| named.contains(&p.spec.id))
-            .collect(),
-    };
-    let several = match (&named[..], &cameras) {
-        ([], Cameras::These(on)) => on.len(),
-        (named, _) => named.len(),
+    let scene = r.scene;
+    let (several, candidates): (usize, Vec<&Deployed>) = match (named.as_slice(), &cameras) {
+        ([], Cameras::These(on)) => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
+        ([], Cameras::Unknown(_)) => (0, Vec::new()),
+        ([], _) => (0, scene.pipelines.iter().collect()),
+        (named, _) => (
+            named.len(),
+            named.iter().filter_map(|id| scene.pipeline(id)).collect(),
+        ),
     };
     if several > 1 {
         return Err(Need::not_read(
@@ -373,7 +357,7 @@ fn target<'s>(r: &mut Reader, scene: &'s Scene, lexicon: &Lexicon) -> Result<&'s
     }
     // Of those that were meant one is asked for, else of all.
     let (text, meant) = match candidates.as_slice() {
-        [] => (listed(scene), ids_of(scene)),
+        [] => (listed(r.scene), ids_of(r.scene)),
         some => (
             listed_of(some),
             some.iter().map(|p| p.spec.id.clone()).collect(),

@@ -31,26 +31,12 @@ const WITHOUT_ARTICLE: &str = "somebody|someone|anybody|anyone|everybody|everyon
 
 /// Several of what was said: `person or bus` is `people or buses`.
 pub(crate) fn several(said: &str) -> String {
-    let (wanted, but) = match said.split_once(" but not ") {
-        Some((wanted, but)) => (wanted, Some(but)),
-        None => (said, None),
-    };
-    let all: Vec<String> = wanted.split(" or ").map(plural).collect();
-    let mut text = all.join(" or ");
-    if let Some(but) = but {
-        text.push_str(" but not ");
-        text.push_str(but);
-    }
-    text
+    each(said, plural)
 }
 
 /// One of what was said, as a sentence has it: `person or bus` is `a person or a bus`.
 pub(crate) fn one(said: &str) -> String {
-    let (wanted, but) = match said.split_once(" but not ") {
-        Some((wanted, but)) => (wanted, Some(but)),
-        None => (said, None),
-    };
-    let each = |one: &str| {
+    each(said, |one| {
         let first = one.split(' ').next().unwrap_or(one);
         let last = one.rsplit(' ').next().unwrap_or(one);
         let has_none = one_of(WITHOUT_ARTICLE, first)
@@ -62,14 +48,15 @@ pub(crate) fn one(said: &str) -> String {
             (false, true) => format!("an {one}"),
             (false, false) => format!("a {one}"),
         }
-    };
-    let all: Vec<String> = wanted.split(" or ").map(each).collect();
-    let mut text = all.join(" or ");
-    if let Some(but) = but {
-        text.push_str(" but not ");
-        text.push_str(but);
-    }
-    text
+    })
+}
+
+/// Puts each of what is wanted in another form, and not what is left out.
+fn each(said: &str, form: impl Fn(&str) -> String) -> String {
+    let end = said.find(" but not ").unwrap_or(said.len());
+    let (wanted, but) = said.split_at(end);
+    let all: Vec<String> = wanted.split(" or ").map(form).collect();
+    format!("{}{but}", all.join(" or "))
 }
 
 /// Whether what was said is of several by its words.

@@ -77,6 +77,16 @@ pub struct Objects {
     pub only: bool,
 }
 
+impl Objects {
+    /// Whatever the model sees.
+    pub(crate) fn anything() -> Self {
+        Self {
+            said: "anything".to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
 /// What has to happen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum What {
@@ -109,11 +119,17 @@ pub struct NamedPlace {
 pub struct Edit {
     pub pipeline: PipelineId,
     pub objects: Option<Objects>,
-    /// Another lowest score.
+    pub settings: Settings,
+}
+
+/// Settings that a sentence names; what is absent or empty stays as it is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Settings {
+    /// Lowest score of a detection.
     pub confidence: Option<f64>,
-    /// Another time of quiet.
+    /// Seconds of quiet after an event.
     pub cooldown_s: Option<f64>,
-    /// Another time to stay.
+    /// Seconds for which it has to be so.
     pub stays_s: Option<f64>,
     pub schedules: Vec<Schedule>,
     /// Channels by which people are told too.

@@ -3,69 +3,52 @@
 //! Invariant: an order behind a note is no part of the note, and the note is no part of the order.
 
 use crate::asks::{Asks, asks, skip_polite};
-use crate::lexicon::Lexicon;
 use crate::pieces::pieces;
 use crate::reader::Reader;
-use crate::scene::Scene;
-use crate::token::Token;
+
+/// What begins a note.
+const NOTES: [&str; 4] = [
+    "remember|memorize|memorise",
+    "note that|down|for|:",
+    "keep in mind",
+    "bear in mind",
+];
 
 /// The words of a note, where an order stands behind it.
-pub(crate) fn before_an_order(
-    tokens: &[Token],
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Option<String> {
-    let r = Reader::new(tokens.to_vec());
-    let start = skip_polite(&r, 0);
+pub(crate) fn before_an_order(r: &Reader<'_>) -> Option<String> {
+    let start = skip_polite(r, 0);
     if r.fits("remember to", start).is_some() {
         return None;
     }
-    r.fits("remember|memorize|memorise", start)
-        .or_else(|| r.fits("note that|down|:", start))
-        .or_else(|| r.fits("note for", start))
-        .or_else(|| r.fits("keep in mind", start))
-        .or_else(|| r.fits("bear in mind", start))?;
-    let mut pieces = pieces(tokens, scene, lexicon).into_iter();
+    NOTES.iter().find_map(|note| r.fits(note, start))?;
+    let mut pieces = pieces(r).into_iter();
     let mut note = pieces.next()?;
     // `Remember: …`
-    if note.last().is_some_and(|t| t.text == ":") {
-        note.extend(pieces.next()?);
+    if note.last_word() == ":" {
+        note.join(pieces.next()?);
     }
-    pieces.any(|piece| acts(&piece, lexicon)).then(|| {
-        let words: Vec<&str> = note.iter().map(|t| t.written.as_str()).collect();
-        words.join(" ")
-    })
+    let whole = 0..note.tokens.len();
+    pieces
+        .any(|piece| acts(&piece))
+        .then(|| note.written(whole))
 }
 
 /// Whether what begins like a note asks for something to be done: behind the note, or by it
 /// (`remember to warn me about dogs`).
-pub(crate) fn holds_an_order(tokens: &[Token], scene: &Scene, lexicon: &Lexicon) -> bool {
-    let r = Reader::new(tokens.to_vec());
-    let start = skip_polite(&r, 0);
-    let is_order = || {
-        let rest = tokens.get(start + 2..).unwrap_or_default();
-        let mut pieces = pieces(rest, scene, lexicon).into_iter();
-        pieces.any(|piece| acts(&piece, lexicon))
-    };
-    (r.fits("remember to", start).is_some() && is_order())
-        || before_an_order(tokens, scene, lexicon).is_some()
+pub(crate) fn holds_an_order(r: &Reader<'_>) -> bool {
+    let order = without_reminder(r);
+    (order.tokens.len() < r.tokens.len() && pieces(&order).iter().any(acts))
+        || before_an_order(r).is_some()
 }
 
 /// A request without `remember to`, which says no more than that it is one.
-pub(crate) fn without_reminder(tokens: &[Token]) -> &[Token] {
-    let r = Reader::new(tokens.to_vec());
-    let start = skip_polite(&r, 0);
-    match r.fits("remember to", start) {
-        Some(found) => tokens.get(found.at.end..).unwrap_or_default(),
-        None => tokens,
-    }
+pub(crate) fn without_reminder<'s>(r: &Reader<'s>) -> Reader<'s> {
+    let found = r.fits("remember to", skip_polite(r, 0));
+    r.part(found.map_or(0, |found| found.at.end)..r.tokens.len())
 }
 
-fn acts(piece: &[Token], lexicon: &Lexicon) -> bool {
-    matches!(
-        asks(piece, lexicon),
-        Asks::Watch | Asks::Stop | Asks::Pause | Asks::Resume | Asks::Change
-    )
+fn acts(piece: &Reader<'_>) -> bool {
+    !matches!(asks(piece), Asks::Look | Asks::Not | Asks::Nothing)
 }
 
 /// What is said to a note and an order in one.

@@ -8,7 +8,7 @@ use watchkeeper_contract::rule::Condition;
 use watchkeeper_engine::templates::watch;
 
 use crate::english;
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::scene::{Deployed, quoted};
 
 /// A kind of event, by the name of its condition in the journal.
@@ -21,100 +21,104 @@ pub(crate) enum EventKind {
     Appears,
 }
 
+/// Kinds, the names of their conditions in the journal, what happened as a sentence goes on behind
+/// `something`, and how it is asked about.
+const KINDS: [(EventKind, &str, &str, [&str; 3]); 5] = [
+    (
+        EventKind::Crosses,
+        "crosses",
+        "crossed a line",
+        [
+            "cross|crosses|crossed|crossing|crossings|passed|went|walked|drove over|across? the|a|my? line|tripwire",
+            "cross|crosses|crossed|crossing|crossings over?",
+            "came|come|went|go|going|walked|drove|ran|gone|coming over|across",
+        ],
+    ),
+    (
+        EventKind::Enters,
+        "enters",
+        "entered a place",
+        [
+            "enter|enters|entered|entering|entries",
+            "arrive|arrived|arrivals",
+            "came|come|went|go|going|walked|drove|ran|gone|coming in|into|inside",
+        ],
+    ),
+    (
+        EventKind::Leaves,
+        "leaves",
+        "left a place",
+        [
+            "leave|leaves|leaving|exit|exited",
+            "depart|departed|departures",
+            "came|come|went|go|going|walked|drove|ran|gone|coming out|away",
+        ],
+    ),
+    (
+        EventKind::Stays,
+        "stays",
+        "stayed for the time of its rule",
+        [
+            "stay|stays|stayed|staying|wait|waits|waited|waiting around?",
+            "loiter|loitered|loitering|linger|lingered around?",
+            "stood|queued around?",
+        ],
+    ),
+    (
+        EventKind::Appears,
+        "appears",
+        "was seen for the first time",
+        [
+            "appear|appears|appeared",
+            "seen|spotted|detected",
+            "see|spot|detect",
+        ],
+    ),
+];
+
 impl EventKind {
+    fn told(self) -> (&'static str, &'static str) {
+        let mut kinds = KINDS.iter();
+        let kind = kinds.find(|(kind, ..)| *kind == self);
+        kind.map_or(("", ""), |(_, name, said, _)| (*name, *said))
+    }
+
     /// The name of its condition, as the journal has it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Crosses => "crosses",
-            Self::Enters => "enters",
-            Self::Leaves => "leaves",
-            Self::Stays => "stays",
-            Self::Appears => "appears",
-        }
+        self.told().0
     }
 
     /// What happened, as a sentence goes on behind `something`.
     pub(crate) fn said(self) -> &'static str {
-        match self {
-            Self::Crosses => "crossed a line",
-            Self::Enters => "entered a place",
-            Self::Leaves => "left a place",
-            Self::Stays => "stayed for the time of its rule",
-            Self::Appears => "was seen for the first time",
-        }
+        self.told().1
     }
 }
 
-const GONE: &str = "came|come|went|go|going|walked|drove|ran|gone|coming";
-
 /// The kinds that a question names; their words are used then. That something was seen counts as
 /// one only where a number is asked for.
-pub(crate) fn asked(r: &mut Reader, number: bool) -> Vec<EventKind> {
-    let over = format!("{GONE} over|across");
-    let inside = format!("{GONE} in|into|inside");
-    let out = format!("{GONE} out|away");
-    let crosses = [
-        "cross|crosses|crossed|crossing|crossings|passed over? the|a|my? line|tripwire",
-        "cross|crosses|crossed|crossing|crossings over?",
-        "went|walked|drove over|across the|a|my? line|tripwire",
-        &over,
-    ];
-    let enters = [
-        "enter|enters|entered|entering|entries|arrive|arrived|arrivals",
-        &inside,
-    ];
-    let leaves = [
-        "leave|leaves|leaving|exit|exited|depart|departed|departures",
-        &out,
-    ];
-    const STAYS: [&str; 1] = [
-        "stay|stays|stayed|staying|wait|waits|waited|waiting|loiter|loitered|loitering|linger|lingered|stood|queued around?",
-    ];
-    const SEEN: [&str; 1] = ["appear|appears|appeared|seen|spotted|detected|see|spot|detect"];
-    let words: [(&[&str], EventKind); 5] = [
-        (&crosses, EventKind::Crosses),
-        (&enters, EventKind::Enters),
-        (&leaves, EventKind::Leaves),
-        (&STAYS, EventKind::Stays),
-        (&SEEN, EventKind::Appears),
-    ];
+pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Vec<EventKind> {
     let mut found = Vec::new();
-    for (patterns, kind) in words {
-        let mut said = (kind != EventKind::Appears || number) && r.take_all(patterns);
+    for (kind, _, _, patterns) in &KINDS {
+        let mut said = (*kind != EventKind::Appears || number) && r.take_all(patterns);
         let left = (0..r.tokens.len()).find(|i| is_verb_left(r, *i));
-        if let Some(at) = left.filter(|_| kind == EventKind::Leaves) {
+        if let Some(at) = left.filter(|_| *kind == EventKind::Leaves) {
             r.mark(at..at + 1);
             said = true;
         }
         if said {
-            found.push(kind);
+            found.push(*kind);
         }
     }
     found
 }
 
 /// Whether `left` is what somebody did, and no side.
-fn is_verb_left(r: &Reader, at: usize) -> bool {
-    let before = at.checked_sub(1).map_or("", |i| r.any_word(i));
+fn is_verb_left(r: &Reader<'_>, at: usize) -> bool {
+    const BEFORE_SIDE: &str = "from|to|the|top|bottom|upper|lower|is|are|was|were";
+    const OF_SIDE: &str = "half|third|quarter|side|corner|to|hand|bay|part";
     r.word(at) == "left"
-        && !matches!(
-            before,
-            "from"
-                | "to"
-                | "the"
-                | "top"
-                | "bottom"
-                | "upper"
-                | "lower"
-                | "is"
-                | "are"
-                | "was"
-                | "were"
-        )
-        && !matches!(
-            r.any_word(at + 1),
-            "half" | "third" | "quarter" | "side" | "corner" | "to" | "hand" | "bay" | "part"
-        )
+        && !one_of(BEFORE_SIDE, r.before(at))
+        && !one_of(OF_SIDE, r.any_word(at + 1))
 }
 
 /// Whether a watch tells events of this kind about one of these labels; about any where there are
@@ -214,19 +218,9 @@ pub(crate) fn events_of(watches: &[&Deployed], labels: &[String]) -> String {
         [] => String::new(),
         labels => format!(" about {}", english::several(&labels.join(" or "))),
     };
-    let every = [
-        EventKind::Crosses,
-        EventKind::Enters,
-        EventKind::Leaves,
-        EventKind::Stays,
-        EventKind::Appears,
-    ];
     let one = |watch: &&Deployed| {
-        let mut told: Vec<&str> = every
-            .iter()
-            .filter(|kind| tells(watch, **kind, labels))
-            .map(|kind| kind.said())
-            .collect();
+        let told = KINDS.iter().filter(|kind| tells(watch, kind.0, labels));
+        let mut told: Vec<&str> = told.map(|kind| kind.2).collect();
         let rules = watch.spec.rules.iter().flatten();
         let of_number =
             |when: &Condition| matches!(when, Condition::Count { .. } | Condition::Value { .. });

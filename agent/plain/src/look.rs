@@ -10,13 +10,11 @@ use crate::deployed;
 use crate::hours;
 use crate::intent::{EventsWanted, Look};
 use crate::kinds;
-use crate::lexicon::Lexicon;
 use crate::moments::{self, Range};
 use crate::names::{self, Mention, Stand};
-use crate::need::Notes;
 use crate::question::{
     HAPPENED, WAS, has, its_cameras, its_pictures, its_pipelines, its_place, its_spans, latest,
-    wants_hours, with_all_classes,
+    wants_hours,
 };
 use crate::reader::{Reader, content_words, one_of};
 use crate::scene::{Scene, quoted};
@@ -24,22 +22,17 @@ use crate::span;
 use crate::token::Kind;
 
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.
-pub(crate) fn look(
-    r: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<(Look, String), String> {
+pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     let pictures = its_pictures(r);
     refuse_what_no_table_answers(r)?;
-    let pipelines = its_pipelines(r, scene);
-    let (cameras, all) = its_cameras(r, scene, lexicon)?;
+    let pipelines = its_pipelines(r);
+    let (cameras, all) = its_cameras(r)?;
     let camera = match cameras.as_slice() {
         [one] => Some(one.clone()),
         _ => None,
     };
     let most = latest(r).or(pictures.filter(|one| *one).map(|_| 1));
-    let (range, compared_with) = its_spans(r, &scene.now, &mut notes.assumed);
+    let (range, compared_with) = its_spans(r);
     let by_hour = wants_hours(r);
     let many = r.take(&["how many", "how often", "number of"]).is_some();
     if many && has(r, "how many|often") {
@@ -47,16 +40,13 @@ pub(crate) fn look(
     }
     let past = has(r, HAPPENED) || has(r, WAS) || most.is_some() || pictures.is_some() || by_hour;
     let able = wants_classes(r, many, past);
-    if let Some(found) = itself(r, able && range.is_none(), scene) {
+    if let Some(found) = itself(r, able && range.is_none()) {
         return Ok(found);
     }
     // `which cameras do you have`
     let of_cameras = (all || has(r, "cameras|sources")) && cameras.is_empty();
-    if of_cameras && range.is_none() && only_cameras(r, lexicon) {
-        return Ok((
-            Look::Cameras,
-            format!("The cameras are: {}.", names::listed(scene)),
-        ));
+    if of_cameras && range.is_none() && only_cameras(r) {
+        return Ok(all_cameras(r.scene));
     }
     if range.is_some() || (past && !is_about_watches(r)) {
         if cameras.len() > 1 {
@@ -75,18 +65,15 @@ pub(crate) fn look(
             compared_with,
             ..EventsWanted::default()
         };
-        let range = range.or_else(|| {
-            let today = || moments::today(&scene.now, &mut notes.assumed);
-            by_hour.then(today)
-        });
-        return events(r, wanted, range, scene, lexicon);
+        let range = range.or_else(|| by_hour.then(|| moments::today(r)));
+        return events(r, wanted, range);
     }
     let is_any = !cameras.is_empty();
-    now(r, camera.as_ref(), is_any, many, scene, lexicon)
+    now(r, camera.as_ref(), is_any, many)
 }
 
 /// Whether a question is for the classes that can be told.
-fn wants_classes(r: &Reader, many: bool, past: bool) -> bool {
+fn wants_classes(r: &Reader<'_>, many: bool, past: bool) -> bool {
     let asks = "detect|recognise|recognize|recognised|recognized|classes|class|labels|distinguish";
     let able = has(r, asks) || (!many && has(r, "objects|things"));
     // `how many things crossed` is about what happened.
@@ -94,18 +81,13 @@ fn wants_classes(r: &Reader, many: bool, past: bool) -> bool {
 }
 
 /// Whether a question is for what runs.
-fn is_about_watches(r: &Reader) -> bool {
+fn is_about_watches(r: &Reader<'_>) -> bool {
     let states = "running|runs|deployed|watching|watches|watched|active|paused|setup|configured";
     has(r, states) || r.find(&["set up"]).is_some()
 }
 
-/// Takes the words of a topic, and whether one stood there.
-fn topic(r: &mut Reader, words: &str) -> bool {
-    r.take_all(&[words])
-}
-
 /// Refuses questions for pictures, notes, spans and reasons: nothing that can be looked up.
-fn refuse_what_no_table_answers(r: &Reader) -> Result<(), String> {
+fn refuse_what_no_table_answers(r: &Reader<'_>) -> Result<(), String> {
     if has(r, "picture|photo|image|snapshot|describe")
         && (has(r, "in|describe|on|what|what's"))
         && !has(r, "classes|labels")
@@ -141,40 +123,38 @@ fn refuse_what_no_table_answers(r: &Reader) -> Result<(), String> {
 }
 
 /// A question for what can be said, or for what the models know.
-fn itself(r: &mut Reader, able: bool, scene: &Scene) -> Option<(Look, String)> {
-    if topic(r, "templates|template") {
+fn itself(r: &mut Reader<'_>, able: bool) -> Option<(Look, String)> {
+    if r.take_all(&["templates|template"]) {
         return Some((Look::Templates, String::new()));
     }
-    if topic(r, "help|commands") || r.take(&["what can i say|ask|do"]).is_some() {
+    if r.take_all(&["help|commands"]) || r.take(&["what can i say|ask|do"]).is_some() {
         return Some((Look::Help, HELP.to_owned()));
     }
-    able.then(|| (Look::Classes, classes(scene)))
+    able.then(|| (Look::Classes, classes(r.scene)))
 }
 
 /// Whether a question that names cameras says nothing else.
-fn only_cameras(r: &Reader, lexicon: &Lexicon) -> bool {
+fn only_cameras(r: &Reader<'_>) -> bool {
     let mut rest = r.clone();
     rest.take_all(&[
         "cameras|sources",
         SHOWN,
         "known|connected|available|configured|added|installed",
     ]);
-    content_words(&rest, lexicon).is_empty() && !has(&rest, "status|health")
+    content_words(&rest).is_empty() && !has(&rest, "status|health")
 }
 
 /// A question for what happened. `wanted` says on which camera, of which pipelines and how many.
 fn events(
-    r: &mut Reader,
+    r: &mut Reader<'_>,
     mut wanted: EventsWanted,
     range: Option<Range>,
-    scene: &Scene,
-    lexicon: &Lexicon,
 ) -> Result<(Look, String), String> {
     let many = wanted.only_number;
     refuse_other_comparisons(r, &wanted)?;
     let of_events = has(r, "events|event|alerts|alarms|warnings|incidents");
     // Before classes: a place may be named like one.
-    if let Some((camera, place)) = its_place(r, wanted.camera.as_ref(), scene, lexicon) {
+    if let Some((camera, place)) = its_place(r, wanted.camera.as_ref()) {
         wanted.camera = Some(camera);
         wanted.place = Some(place);
     }
@@ -183,9 +163,9 @@ fn events(
         // `came or left`
         return Err("Those are two questions. Please ask them one at a time.".to_owned());
     }
-    let mentions = names::classes(r, &with_all_classes(scene), lexicon);
+    let mentions = names::classes(r);
     refuse_classes_apart(r, &mentions)?;
-    let labels = labels_of(&mentions, scene);
+    let labels = labels_of(&mentions, r.scene);
     r.take_all(&[
         "happened|happen|events|event|alerts|alarms|warnings|incidents|came|come|comes|seen|passed|appeared",
         "went|anything|counted|recorded|altogether|total",
@@ -194,8 +174,9 @@ fn events(
     ]);
     // A number of something else, and events of something else, are no answers.
     another_time(r)?;
-    nothing_else(r, lexicon)?;
-    let watches: Vec<_> = scene
+    nothing_else(r)?;
+    let watches: Vec<_> = r
+        .scene
         .pipelines
         .iter()
         .filter(|p| wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
@@ -209,7 +190,7 @@ fn events(
     told.extend(names::substitutions(&mentions));
     // The answer names the spans of a comparison itself.
     if wanted.compared_with.is_none() {
-        told.push(span::told((from, to), &scene.now));
+        told.push(span::told((from, to), &r.scene.now));
     }
     told.retain(|sentence| !sentence.is_empty());
     wanted.labels = labels;
@@ -220,7 +201,7 @@ fn events(
 }
 
 /// Refuses to compare anything but two spans of time.
-fn refuse_other_comparisons(r: &Reader, wanted: &EventsWanted) -> Result<(), String> {
+fn refuse_other_comparisons(r: &Reader<'_>, wanted: &EventsWanted) -> Result<(), String> {
     let compares = has(r, "compare|compared|busier|quieter")
         || has(r, "more|fewer|less") && r.find(&["than <n>"]).is_none() && has(r, "than|or");
     if wanted.compared_with.is_none() && compares {
@@ -235,19 +216,14 @@ fn refuse_other_comparisons(r: &Reader, wanted: &EventsWanted) -> Result<(), Str
 
 /// Refuses classes that do not add up: one that is left out or absent, or one beside another:
 /// `cars but no trucks`, `people with dogs`.
-fn refuse_classes_apart(r: &Reader, mentions: &[Mention]) -> Result<(), String> {
+fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
     let joins = |i: usize| one_of("and|or|,|&|a|an|the|any", r.any_word(i));
-    let apart = mentions
-        .windows(2)
-        .find(|pair| match pair {
-            [first, next] => !(first.at.end..next.at.start).all(joins),
-            _ => false,
-        })
-        .and_then(|pair| pair.last());
-    let left_out = mentions
+    let pairs = mentions.iter().zip(mentions.iter().skip(1));
+    let mut apart = pairs.filter(|(a, b)| !(a.at.end..b.at.start).all(joins));
+    let mut left_out = mentions
         .iter()
-        .find(|m| m.stand != Stand::Wanted && !m.is_nobody());
-    let Some(mention) = left_out.or(apart) else {
+        .filter(|m| m.stand != Stand::Wanted && !m.is_nobody());
+    let Some(mention) = left_out.next().or_else(|| Some(apart.next()?.1)) else {
         return Ok(());
     };
     let from = mention.at.start.saturating_sub(1);
@@ -275,51 +251,56 @@ fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
 
 /// A question for the present: status, pipelines, cameras, models. `is_any`: a camera is named.
 fn now(
-    r: &mut Reader,
+    r: &mut Reader<'_>,
     camera: Option<&SourceId>,
     is_any: bool,
     many: bool,
-    scene: &Scene,
-    lexicon: &Lexicon,
 ) -> Result<(Look, String), String> {
     let states = "status|health|online|offline|working|ok|okay|alive|fps|connected";
-    let status = || (Look::Status(camera.cloned()), deployed::listed(scene));
-    if has(r, states) || many && names::mentions_class(r, scene, lexicon) || has(r, "there") {
+    let status = || (Look::Status(camera.cloned()), deployed::listed(r.scene));
+    if has(r, states) || many && names::mentions_class(r) || has(r, "there") {
         r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
-        let mentions = names::classes(r, scene, lexicon);
-        refuse_classes_apart(r, &mentions)?;
-        nothing_else(r, lexicon)?;
+        only_classes_else(r)?;
         return Ok(status());
     }
-    if topic(
-        r,
+    if r.take_all(&[
         "pipelines|pipeline|watches|watch|running|runs|watching|watched|rules|alarms|jobs|deployed|streams|active|paused|set",
-    ) {
+    ]) {
         r.take_all(&["everything|anything"]);
-        nothing_else(r, lexicon)?;
+        nothing_else(r)?;
         let text = match camera {
-            Some(camera) => deployed::listed_on(scene, camera),
-            None => deployed::listed(scene),
+            Some(camera) => deployed::listed_on(r.scene, camera),
+            None => deployed::listed(r.scene),
         };
         return Ok((Look::Pipelines(camera.cloned()), text));
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || is_any {
         r.take_all(&["sources", "happening"]);
-        let mentions = names::classes(r, scene, lexicon);
-        refuse_classes_apart(r, &mentions)?;
-        nothing_else(r, lexicon)?;
+        only_classes_else(r)?;
         if camera.is_some() {
             return Ok(status());
         }
-        return Ok((
-            Look::Cameras,
-            format!("The cameras are: {}.", names::listed(scene)),
-        ));
+        return Ok(all_cameras(r.scene));
     }
-    if topic(r, "models|model") {
-        return Ok((Look::Classes, classes(scene)));
+    if r.take_all(&["models|model"]) {
+        return Ok((Look::Classes, classes(r.scene)));
     }
     Err(String::new())
+}
+
+/// Refuses a question about the present that says more than classes.
+fn only_classes_else(r: &mut Reader<'_>) -> Result<(), String> {
+    let mentions = names::classes(r);
+    refuse_classes_apart(r, &mentions)?;
+    nothing_else(r)
+}
+
+/// The cameras, as they are listed.
+fn all_cameras(scene: &Scene) -> (Look, String) {
+    (
+        Look::Cameras,
+        format!("The cameras are: {}.", names::listed(scene)),
+    )
 }
 
 /// Words that ask to be shown something, and for when.
@@ -327,12 +308,12 @@ const SHOWN: &str = "tell|show|shows|list|display|see|currently|moment|present|t
 
 /// Refuses a question of which words about a time are left over: what happened in another one is no
 /// answer.
-fn another_time(r: &Reader) -> Result<(), String> {
+fn another_time(r: &Reader<'_>) -> Result<(), String> {
     let time = (0..r.tokens.len()).find(|i| {
         let number = r.tokens.get(*i).is_some_and(|t| {
             matches!(t.kind, Kind::Number(_) | Kind::Clock(_)) && !r.word(*i).is_empty()
         });
-        number || hours::is_time(r.word(*i)) || matches!(r.word(*i), "between" | "ago")
+        number || hours::is_time(r.word(*i)) || one_of("between|ago", r.word(*i))
     });
     let Some(at) = time else {
         return Ok(());
@@ -348,9 +329,9 @@ fn another_time(r: &Reader) -> Result<(), String> {
 
 /// Refuses to show the present where something else was asked: a table is no answer to `what colour
 /// is the sky`.
-fn nothing_else(r: &mut Reader, lexicon: &Lexicon) -> Result<(), String> {
+fn nothing_else(r: &mut Reader<'_>) -> Result<(), String> {
     r.take_all(&[SHOWN, "no changes|change"]);
-    match content_words(r, lexicon).as_slice() {
+    match content_words(r).as_slice() {
         [] => Ok(()),
         rest => {
             let rest: Vec<String> = rest.iter().map(|w| quoted(w)).collect();

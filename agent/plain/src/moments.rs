@@ -3,11 +3,11 @@
 //! Invariant: they are computed on the calendar of the box's time zone, so that `eight tomorrow` is
 //! eight o'clock after a clock change too.
 
-use jiff::civil::Date;
+use jiff::civil::{Date, Weekday};
 use jiff::{Timestamp, Zoned};
 
-use crate::hours::{ends, weekday, whole};
-use crate::reader::Reader;
+use crate::hours::{ends, whole};
+use crate::reader::{Reader, one_of};
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
     let minutes = whole(minutes);
@@ -21,7 +21,7 @@ fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
         .ok()
 }
 
-pub(crate) fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
+fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
     let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
     now.checked_add(seconds).ok()
 }
@@ -31,12 +31,16 @@ fn earlier(now: &Zoned, seconds: f64) -> Option<Zoned> {
     now.checked_sub(seconds).ok()
 }
 
-fn monday_based(date: Date) -> usize {
-    usize::try_from(date.weekday().to_monday_zero_offset()).unwrap_or(0)
+/// The first day of this number of the week after `date`, or the last one before it.
+fn next_day(date: Date, day: f64, before: bool) -> Option<Date> {
+    let day = i8::try_from(whole(day)).ok()?;
+    let day = Weekday::from_monday_zero_offset(day).ok()?;
+    date.nth_weekday(if before { -1 } else { 1 }, day).ok()
 }
 
 /// Reads the moment until which something pauses.
-pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Zoned> {
+pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
+    let now = &r.scene.now;
     if let Some(found) = r.take(&["for the? next? <d>", "for an? <u>", "next <d>"]) {
         return later(now, found.value(0));
     }
@@ -55,31 +59,18 @@ pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> O
         return at(now, tomorrow, minutes);
     }
     if r.take(&["until|till|til tomorrow morning?"]).is_some() {
-        assumed.push("Tomorrow is taken as 08:00.".to_owned());
+        r.assume("Tomorrow is taken as 08:00.");
         return at(now, tomorrow, 480.0);
     }
-    if let Some(day) = (0..r.tokens.len()).find_map(|i| {
-        let until = matches!(r.word(i), "until" | "till" | "til");
-        let skip = i + 1 + usize::from(matches!(r.word(i + 1), "next" | "on"));
-        weekday(r.word(skip))
-            .filter(|_| until)
-            .map(|day| (i, skip, day))
-    }) {
-        let (from, to, day) = day;
-        r.mark(from..to + 1);
-        r.take(&["morning"]);
-        let minutes = match r.take(&["at? <h>"]) {
-            Some(found) => found.value(0),
-            None => {
-                assumed.push("The hour is taken as 08:00.".to_owned());
-                480.0
-            }
-        };
-        let mut date = tomorrow;
-        while monday_based(date) != day {
-            date = date.tomorrow().ok()?;
-        }
-        return at(now, date, minutes);
+    if let Some(found) = r.take(&[
+        "until|till|til next|on? <w> morning? at? <h>",
+        "until|till|til next|on? <w> morning?",
+    ]) {
+        let minutes = found.held.get(1).copied().unwrap_or_else(|| {
+            r.assume("The hour is taken as 08:00.");
+            480.0
+        });
+        return at(now, next_day(now.date(), found.value(0), false)?, minutes);
     }
     let found = r.take(&["until|till|til at? <h>"])?;
     let minutes = evening(found.value(0), r);
@@ -95,7 +86,8 @@ pub(crate) fn until(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> O
 pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 
 /// Reads the span of time that a question is about.
-pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Option<Range> {
+pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
+    let now = &r.scene.now;
     let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
     if let Some(found) = r.take(&["in|during|within|over|for? the? last|past <u>", "<d> ago"]) {
         return Some((stamp(earlier(now, found.value(0))), None));
@@ -107,24 +99,28 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
     ])
     .is_some()
     {
-        assumed.push("The night is taken as 22:00 to 06:00.".to_owned());
+        r.assume("The night is taken as 22:00 to 06:00.");
         return Some((
             stamp(at(now, yesterday, 1320.0)),
             stamp(at(now, today, 360.0)),
         ));
     }
-    let day = past_day(r, today, yesterday);
+    let day = match r.take(&["yesterday", "today", "<w>"]) {
+        Some(found) => Some(match (r.any_word(found.at.start), found.held.first()) {
+            (_, Some(day)) => next_day(today, *day, true)?,
+            ("today", None) => today,
+            _ => yesterday,
+        }),
+        None => None,
+    };
     let date = day.unwrap_or(today);
-    if let Some((from, to)) = past_hours(r, day.is_some(), assumed) {
+    if let Some((from, to)) = past_hours(r, day.is_some()) {
         let from = stamp(at(now, date, from));
         return Some((from, to.and_then(|to| stamp(at(now, date, to)))));
     }
     if r.take(&["this week"]).is_some() {
-        let mut date = today;
-        while monday_based(date) != 0 {
-            date = date.yesterday().ok()?;
-        }
-        return Some((stamp(at(now, date, 0.0)), None));
+        let monday = next_day(today.tomorrow().ok()?, 0.0, true)?;
+        return Some((stamp(at(now, monday, 0.0)), None));
     }
     let date = day?;
     let end = (date != today)
@@ -134,34 +130,24 @@ pub(crate) fn past(r: &mut Reader, now: &Zoned, assumed: &mut Vec<String>) -> Op
 }
 
 /// The current day until now, for a question that names no time.
-pub(crate) fn today(now: &Zoned, assumed: &mut Vec<String>) -> Range {
-    assumed.push("No time was named: today is taken.".to_owned());
+pub(crate) fn today(r: &mut Reader<'_>) -> Range {
+    r.assume("No time was named: today is taken.");
+    let now = &r.scene.now;
     (stamp(at(now, now.date(), 0.0)), None)
 }
 
-/// Words between two spans that are compared.
-const AGAINST: [&str; 4] = ["against", "than", "versus", "vs"];
-/// Words between two days that are compared.
-const BETWEEN_DAYS: [&str; 4] = ["and", "or", "with", "to"];
-
 /// Reads the two spans that a question compares: `today than yesterday`, `monday and tuesday`.
-pub(crate) fn compared(
-    r: &mut Reader,
-    now: &Zoned,
-    assumed: &mut Vec<String>,
-) -> Option<(Range, Range)> {
+pub(crate) fn compared(r: &mut Reader<'_>) -> Option<(Range, Range)> {
     let is_span = r.find(&["between|from|since|until"]).is_some();
     let is_between = |i: &usize| {
-        let word = r.word(*i);
-        AGAINST.contains(&word) || !is_span && BETWEEN_DAYS.contains(&word)
+        one_of("against|than|versus|vs", r.word(*i))
+            || !is_span && one_of("and|or|with|to", r.word(*i))
     };
     let separators: Vec<usize> = (1..r.tokens.len()).filter(is_between).collect();
     for at in separators {
         let mut both = r.clone();
-        let mut said = Vec::new();
-        let end = r.tokens.len();
-        let first = past_within(&mut both, 0..at, now, &mut said);
-        let second = past_within(&mut both, at + 1..end, now, &mut said);
+        let first = past_within(&mut both, 0..at);
+        let second = past_within(&mut both, at + 1..r.tokens.len());
         if let (Some(first), Some(second)) = (first, second) {
             both.mark(at..at + 1);
             both.take_all(&[
@@ -169,7 +155,6 @@ pub(crate) fn compared(
                 "more|fewer|less|busier|quieter|difference",
             ]);
             *r = both;
-            assumed.extend(said);
             return Some((first, second));
         }
     }
@@ -177,16 +162,12 @@ pub(crate) fn compared(
 }
 
 /// Reads a span of the past in a part of the tokens.
-fn past_within(
-    r: &mut Reader,
-    part: std::ops::Range<usize>,
-    now: &Zoned,
-    assumed: &mut Vec<String>,
-) -> Option<Range> {
+fn past_within(r: &mut Reader<'_>, part: std::ops::Range<usize>) -> Option<Range> {
     let mut view = r.clone();
     view.mark(0..part.start);
     view.mark(part.end..r.tokens.len());
-    let range = past(&mut view, now, assumed)?;
+    let range = past(&mut view)?;
+    r.notes = std::mem::take(&mut view.notes);
     for at in part.filter(|at| view.word(*at).is_empty()) {
         r.mark(at..at + 1);
     }
@@ -197,38 +178,15 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
 }
 
-/// Reads `yesterday`, `today` or the last day of that name.
-fn past_day(r: &mut Reader, today: Date, yesterday: Date) -> Option<Date> {
-    if r.take(&["yesterday"]).is_some() {
-        return Some(yesterday);
-    }
-    if r.take(&["today"]).is_some() {
-        return Some(today);
-    }
-    let day = weekday_in(r)?;
-    let mut date = yesterday;
-    while monday_based(date) != day {
-        match date.yesterday() {
-            Ok(before) => date = before,
-            Err(_) => break,
-        }
-    }
-    Some(date)
-}
-
 /// Reads hours of one day in minutes since midnight; without an end they last until now.
-fn past_hours(
-    r: &mut Reader,
-    has_day: bool,
-    assumed: &mut Vec<String>,
-) -> Option<(f64, Option<f64>)> {
+fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
     if let Some(found) = r.take(&[
         "between <h> and|- <h>",
         "from <h> to|until|till|- <h>",
         "<t> to|- <t>",
         "<h> to|-|– <t>",
     ]) {
-        let (begin, end) = ends(r, &found, assumed);
+        let (begin, end) = ends(r, &found);
         let later = r
             .take(&["this|in|yesterday? the? afternoon|evening"])
             .is_some();
@@ -245,18 +203,14 @@ fn past_hours(
     if let Some(found) = r.take(&["before|until at? <h>"]) {
         return Some((0.0, Some(found.value(0))));
     }
-    if r.take(&["this|in|the morning"]).is_some() || (has_day && r.take(&["morning"]).is_some()) {
+    let parts: [(&[&str], f64, f64); 3] = [
+        (&["this|in|the morning"], 360.0, 720.0),
+        (&["this|in? the? afternoon"], 720.0, 1080.0),
+        (&["this|in? the? evening", "tonight"], 1080.0, 1439.0),
+    ];
+    if has_day && r.take(&["morning"]).is_some() {
         return Some((360.0, Some(720.0)));
     }
-    if r.take(&["this|in? the? afternoon"]).is_some() {
-        return Some((720.0, Some(1080.0)));
-    }
-    r.take(&["this|in? the? evening", "tonight"])
-        .map(|_| (1080.0, Some(1439.0)))
-}
-
-fn weekday_in(r: &mut Reader) -> Option<usize> {
-    let (i, day) = (0..r.tokens.len()).find_map(|i| weekday(r.word(i)).map(|day| (i, day)))?;
-    r.mark(i..i + 1);
-    Some(day)
+    let mut parts = parts.into_iter();
+    parts.find_map(|(said, from, to)| r.take(said).map(|_| (from, Some(to))))
 }

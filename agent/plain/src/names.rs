@@ -18,7 +18,7 @@ use crate::reader::{Reader, one_of};
 use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
 use crate::token::{Kind, number_word};
 
-impl Reader {
+impl Reader<'_> {
     /// Where a folded name that begins here ends, if it does.
     pub(crate) fn name_at(&self, name: &str, at: usize) -> Option<usize> {
         let mut wanted = name.split(' ').filter(|p| !p.is_empty()).peekable();
@@ -52,17 +52,7 @@ pub(crate) enum Cameras {
 /// Whether a word means something by itself, so that a name made of it needs the word `camera`
 /// beside it.
 fn everyday(name: &str, lexicon: &Lexicon) -> bool {
-    let verbs = &lexicon.verbs;
-    let mut verbs = [
-        &verbs.watch,
-        &verbs.count,
-        &verbs.stop,
-        &verbs.pause,
-        &verbs.resume,
-        &verbs.change,
-    ]
-    .into_iter()
-    .flatten();
+    let mut verbs = lexicon.verbs.all().into_iter().flatten();
     let has_verb = |word: &str| verbs.any(|v| v.split(' ').next() == Some(word));
     let words: Vec<&str> = name.split(' ').collect();
     let one = words.len() == 1;
@@ -78,37 +68,29 @@ fn everyday(name: &str, lexicon: &Lexicon) -> bool {
         || words.into_iter().any(has_verb)
 }
 
-struct Named {
-    at: Range<usize>,
-    camera: SourceId,
-}
-
-fn camera_names(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<Named> {
-    let beside =
-        |i: Option<usize>| i.is_some_and(|i| matches!(reader.any_word(i), "camera" | "cam"));
-    let mut best: Option<Named> = None;
-    for camera in &scene.cameras {
+/// The known camera whose name begins here, the longest name first.
+fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceId)> {
+    let beside = |word: &str| one_of("camera|cam", word);
+    let mut best: Option<(Range<usize>, SourceId)> = None;
+    for camera in &reader.scene.cameras {
         for name in [camera.id.as_str(), &camera.name] {
             let name = folded(name);
             let Some(end) = reader.name_at(&name, at) else {
                 continue;
             };
             // An article before the word is none of a camera's name: `a camera` is any.
-            let article = matches!(name.as_str(), "a" | "an" | "the" | "my");
-            let named = beside(at.checked_sub(1)) || (beside(Some(end)) && !article);
+            let article = one_of("a|an|the|my", &name);
+            let named = beside(reader.before(at)) || (beside(reader.any_word(end)) && !article);
             // `the parking bay` is a place of its own where a camera is called Parking.
             let next = reader.word(end);
-            let of_place = lexicon.is_place(next)
+            let of_place = reader.lexicon.is_place(next)
                 && !one_of("area|zone|region|side|corner|counter", next)
                 && !name.contains(' ');
-            if (everyday(&name, lexicon) || of_place) && !named {
+            if (everyday(&name, reader.lexicon) || of_place) && !named {
                 continue;
             }
-            if best.as_ref().is_none_or(|b| end > b.at.end) {
-                best = Some(Named {
-                    at: at..end,
-                    camera: camera.id.clone(),
-                });
+            if best.as_ref().is_none_or(|(longest, _)| end > longest.end) {
+                best = Some((at..end, camera.id.clone()));
             }
         }
     }
@@ -116,11 +98,11 @@ fn camera_names(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) ->
 }
 
 /// Whether a camera's name begins here, perhaps after an article.
-pub(crate) fn camera_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> bool {
-    let skip = at + usize::from(matches!(reader.word(at), "the" | "my" | "our" | "camera"));
+pub(crate) fn camera_at(reader: &Reader<'_>, at: usize) -> bool {
+    let skip = at + usize::from(one_of("the|my|our|camera", reader.word(at)));
     [at, skip]
         .iter()
-        .any(|i| camera_names(reader, *i, scene, lexicon).is_some())
+        .any(|i| camera_names(reader, *i).is_some())
 }
 
 /// The question that a camera which isn't there leads to, with the one that may be meant.
@@ -137,25 +119,15 @@ pub(crate) fn no_such_camera(written: &str, scene: &Scene) -> Need {
     Need::new(Missing::Camera, text).with(choices(scene))
 }
 
-/// The words of the cameras that are named, free as they are.
-pub(crate) fn camera_words(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<usize> {
-    let named = (0..reader.tokens.len()).filter_map(|i| camera_names(reader, i, scene, lexicon));
-    named.flat_map(|named| named.at).collect()
-}
-
 /// The cameras that are named, in the order in which they are, and where.
-pub(crate) fn camera_spots(
-    reader: &Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Vec<(Range<usize>, SourceId)> {
+pub(crate) fn camera_spots(reader: &Reader<'_>) -> Vec<(Range<usize>, SourceId)> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < reader.tokens.len() {
-        match camera_names(reader, at, scene, lexicon) {
-            Some(named) => {
-                at = named.at.end;
-                found.push((named.at, named.camera));
+        match camera_names(reader, at) {
+            Some((words, camera)) => {
+                at = words.end;
+                found.push((words, camera));
             }
             None => at += 1,
         }
@@ -164,8 +136,8 @@ pub(crate) fn camera_spots(
 }
 
 /// Whether a camera is named anywhere.
-pub(crate) fn mentions_camera(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
-    (0..reader.tokens.len()).any(|i| camera_names(reader, i, scene, lexicon).is_some())
+pub(crate) fn mentions_camera(reader: &Reader<'_>) -> bool {
+    !camera_spots(reader).is_empty()
 }
 
 /// All cameras, as they are said where one is asked for.
@@ -175,15 +147,15 @@ const ALL_OF_THEM: [&str; 2] = [
 ];
 
 /// Reads the cameras that a request names, and uses their words and those around them.
-pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Cameras {
+pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
     if take_all_cameras(reader) {
         return Cameras::All;
     }
-    let found = take_named_cameras(reader, scene, lexicon);
+    let found = take_named_cameras(reader);
     if !found.is_empty() {
         return Cameras::These(found);
     }
-    match unknown_camera(reader, lexicon) {
+    match unknown_camera(reader) {
         Some((name, all)) => {
             let written = reader.written(name);
             reader.mark(all);
@@ -194,13 +166,13 @@ pub(crate) fn cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> 
 }
 
 /// Takes words that mean every camera.
-fn take_all_cameras(reader: &mut Reader) -> bool {
+fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
     // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
     let all = ALL_OF_THEM
         .iter()
         .find_map(|pattern| reader.find(&[pattern]));
     if let Some(all) = all
-        && matches!(reader.any_word(all.at.end), "" | "." | "!" | "," | "\n")
+        && one_of("|.|!|,|\n", reader.any_word(all.at.end))
     {
         reader.mark(all.at);
         return true;
@@ -211,48 +183,39 @@ fn take_all_cameras(reader: &mut Reader) -> bool {
 }
 
 /// Takes the names of known cameras, in the order in which they stand.
-fn take_named_cameras(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<SourceId> {
+fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
+    const BEHIND: &str = "camera|cam|cameras|video|recording|footage|feed|stream";
     let mut found: Vec<SourceId> = Vec::new();
-    let mut at = 0;
-    while at < reader.tokens.len() {
-        let Some(named) = camera_names(reader, at, scene, lexicon) else {
-            at += 1;
-            continue;
-        };
-        let Range { mut start, mut end } = named.at;
-        while one_of(
-            "camera|cam|cameras|video|recording|footage|feed|stream",
-            reader.word(end),
-        ) {
+    for (Range { mut start, mut end }, camera) in camera_spots(reader) {
+        while one_of(BEHIND, reader.word(end)) {
             end += 1;
         }
         while start > 0
-            && matches!(
+            && one_of(
+                "camera|cam|the|on|at|my|our|from|in",
                 reader.word(start - 1),
-                "camera" | "cam" | "the" | "on" | "at" | "my" | "our" | "from" | "in"
             )
         {
             start -= 1;
         }
         reader.mark(start..end);
-        if !found.contains(&named.camera) {
-            found.push(named.camera);
+        if !found.contains(&camera) {
+            found.push(camera);
         }
-        at = end;
     }
     found
 }
 
 /// Finds a name beside the word `camera` that no camera has: the name, and the name with the word.
-fn unknown_camera(reader: &Reader, lexicon: &Lexicon) -> Option<(Range<usize>, Range<usize>)> {
+fn unknown_camera(reader: &Reader<'_>) -> Option<(Range<usize>, Range<usize>)> {
     let foreign = |i: usize| {
         let token = reader.tokens.get(i).filter(|_| !reader.word(i).is_empty());
         token.is_some_and(|t| {
-            (t.is_word() || t.text.parse::<f64>().is_ok()) && !lexicon.is_everyday(&t.text)
+            (t.is_word() || t.text.parse::<f64>().is_ok()) && !reader.lexicon.is_everyday(&t.text)
         })
     };
     (0..reader.tokens.len()).find_map(|i| {
-        if !matches!(reader.word(i), "camera" | "cam") {
+        if !one_of("camera|cam", reader.word(i)) {
             return None;
         }
         if let Some(before) = i.checked_sub(1).filter(|b| foreign(*b)) {
@@ -262,10 +225,7 @@ fn unknown_camera(reader: &Reader, lexicon: &Lexicon) -> Option<(Range<usize>, R
                 .last()
                 .unwrap_or(before);
             // The verb is no part of the name.
-            let verb = asks(
-                reader.tokens.get(first..before).unwrap_or_default(),
-                lexicon,
-            );
+            let verb = asks(&reader.part(first..before));
             let first = if verb == Asks::Nothing { first } else { before };
             return Some((first..i, first..i + 1));
         }
@@ -287,7 +247,7 @@ pub(crate) fn nearest_camera(written: &str, scene: &Scene) -> Option<SourceId> {
 
 /// The named place that a request is about, the longest name first.
 pub(crate) fn known_place<'s>(
-    reader: &mut Reader,
+    reader: &mut Reader<'_>,
     cameras: &[&'s Camera],
 ) -> Option<(&'s Camera, &'s Place)> {
     let places = cameras
@@ -300,7 +260,7 @@ pub(crate) fn known_place<'s>(
         Some((at, camera, place))
     });
     let (at, camera, place) = found.max_by_key(|(at, ..)| at.len())?;
-    let start = at.start - usize::from(at.start > 0 && matches!(reader.word(at.start - 1), "the"));
+    let start = at.start - usize::from(at.start > 0 && one_of("the", reader.word(at.start - 1)));
     reader.mark(start..at.end);
     Some((camera, place))
 }
@@ -317,49 +277,45 @@ pub(crate) fn place_on_each(
     name: &str,
     cameras: &[&Camera],
 ) -> Result<Vec<(SourceId, Shape)>, Need> {
-    let drawn: Vec<(SourceId, Shape)> = cameras
-        .iter()
-        .filter_map(|c| Some((c.id.clone(), place_on(c, name)?.shape.clone())))
-        .collect();
-    let on = |wanted: &dyn Fn(&Camera) -> bool| {
-        let ids = cameras.iter().filter(|c| wanted(c)).map(|c| c.id.as_str());
-        ids.collect::<Vec<_>>().join(" and ")
+    let (there, missing): (Vec<&Camera>, Vec<&Camera>) =
+        cameras.iter().partition(|c| place_on(c, name).is_some());
+    let ids = |of: &[&Camera]| {
+        let ids: Vec<&str> = of.iter().map(|c| c.id.as_str()).collect();
+        ids.join(" and ")
     };
-    if drawn.len() < cameras.len() {
-        let (there, missing) = (
-            on(&|c| place_on(c, name).is_some()),
-            on(&|c| place_on(c, name).is_none()),
-        );
-        let text = format!(
+    if !missing.is_empty() {
+        let (there, missing) = (ids(&there), ids(&missing));
+        return Err(Need::meaning(format!(
             "The place {} is drawn on {there}, and not on {missing}. Say it for {there} alone, draw a place of that name on {missing} too, or say a part of the picture, such as \
              \"the left half\".",
             quoted(name)
-        );
-        return Err(Need::new(Missing::Meaning, text));
+        )));
     }
-    let is_line = |shape: &Shape| matches!(shape, Shape::Line(..));
-    if drawn.iter().any(|(_, shape)| is_line(shape)) && !drawn.iter().all(|(_, s)| is_line(s)) {
-        let text = format!(
+    let drawn = there
+        .into_iter()
+        .filter_map(|c| Some((c.id.clone(), place_on(c, name)?)));
+    let drawn: Vec<(SourceId, Shape)> =
+        drawn.map(|(id, place)| (id, place.shape.clone())).collect();
+    let lines = drawn
+        .iter()
+        .filter(|(_, shape)| matches!(shape, Shape::Line(..)))
+        .count();
+    if lines > 0 && lines < drawn.len() {
+        return Err(Need::meaning(format!(
             "The place {} is a line on some of these cameras and an area on others. Please ask for them one at a time.",
             quoted(name)
-        );
-        return Err(Need::new(Missing::Meaning, text));
+        )));
     }
     Ok(drawn)
 }
 
 /// The pipelines that a request names by id or by name.
-pub(crate) fn pipelines(reader: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
+pub(crate) fn pipelines(reader: &mut Reader<'_>) -> Vec<PipelineId> {
     let mut found = Vec::new();
-    for deployed in &scene.pipelines {
-        for name in [deployed.spec.id.as_str(), &deployed.name] {
-            let name = folded(name);
-            if name.chars().count() < 2 {
-                continue;
-            }
-            let at =
-                (0..reader.tokens.len()).find_map(|i| reader.name_at(&name, i).map(|end| i..end));
-            if let Some(at) = at {
+    for deployed in &reader.scene.pipelines {
+        for name in [deployed.spec.id.as_str(), &deployed.name].map(folded) {
+            let at = (0..reader.tokens.len()).find_map(|i| Some(i..reader.name_at(&name, i)?));
+            if let Some(at) = at.filter(|_| name.chars().count() > 1) {
                 reader.mark(at);
                 if !found.contains(&deployed.spec.id) {
                     found.push(deployed.spec.id.clone());
@@ -371,17 +327,13 @@ pub(crate) fn pipelines(reader: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
 }
 
 /// The only pipeline that watches for the class before a word for a pipeline: `the car watch`.
-pub(crate) fn pipeline_of_class(
-    reader: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Option<PipelineId> {
+pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>) -> Option<PipelineId> {
     let (at, mention) = (0..reader.tokens.len()).find_map(|at| {
-        let mention = mention_at(reader, at, scene, lexicon)?;
+        let mention = mention_at(reader, at)?;
         let is_named = reader.fits(WATCHES, mention.at.end).is_some();
         (is_named && !mention.labels.is_empty()).then_some((at, mention))
     })?;
-    let watching = scene.pipelines.iter().filter(|deployed| {
+    let watching = reader.scene.pipelines.iter().filter(|deployed| {
         let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
         classes.iter().any(|class| mention.labels.contains(class))
     });
@@ -457,7 +409,7 @@ const NOTHING: &str = "nothing";
 /// Words that make a place of the class before them.
 const PLACES: &str = "area|zone|lane|path|walkway|entrance|exit|door|park|lot|bay|bays|room|rack|station|shelter|shed|stable|wash|corridor|ramp";
 
-fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> Option<Mention> {
+fn mention_at(reader: &Reader<'_>, at: usize) -> Option<Mention> {
     for len in (1..=LONGEST).rev() {
         let words: Vec<&str> = (at..at + len).map(|i| reader.word(i)).collect();
         // A mark is no part of a name, though names are compared without.
@@ -466,7 +418,8 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
             continue;
         }
         let text = folded(&words.join(" "));
-        let labels = scene.models.iter().flat_map(|m| &m.labels);
+        let labels = reader.scene.models.iter().flat_map(|m| &m.labels);
+        let labels = labels.chain(&reader.scene.classes);
         let mut own: Vec<String> = labels
             .filter(|label| {
                 let label = folded(label);
@@ -475,12 +428,19 @@ fn mention_at(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> O
             .cloned()
             .collect();
         let is_owned = at > 0 && one_of(OWNERS, reader.any_word(at - 1));
-        let is_narrower = is_owned || own.is_empty() && lexicon.is_narrower(&text);
+        let is_narrower = is_owned || own.is_empty() && reader.lexicon.is_narrower(&text);
         let written = at - usize::from(is_owned)..at + len;
-        own.extend(lexicon.class(&text).unwrap_or_default().iter().cloned());
+        own.extend(
+            reader
+                .lexicon
+                .class(&text)
+                .unwrap_or_default()
+                .iter()
+                .cloned(),
+        );
         let mut seen = BTreeSet::new();
         own.retain(|label| seen.insert(label.clone()));
-        let anything = lexicon.is_anything(&text);
+        let anything = reader.lexicon.is_anything(&text);
         if own.is_empty() && !anything {
             continue;
         }
@@ -552,7 +512,7 @@ const NO_CARE: [&str; 4] = [
 ];
 
 /// The words that say, around a class, that it is left out.
-fn no_matter(reader: &Reader, at: &Range<usize>) -> Option<Range<usize>> {
+fn no_matter(reader: &Reader<'_>, at: &Range<usize>) -> Option<Range<usize>> {
     let behind = NO_MATTER.iter().find_map(|p| reader.fits(p, at.end));
     let before = || {
         let ends = |from: usize| {
@@ -565,11 +525,11 @@ fn no_matter(reader: &Reader, at: &Range<usize>) -> Option<Range<usize>> {
 }
 
 /// Whether any of a class is meant: `any cars`, `anybody`.
-fn is_any(reader: &Reader, at: usize, class: &Range<usize>) -> bool {
+fn is_any(reader: &Reader<'_>, at: usize, class: &Range<usize>) -> bool {
     reader.any_word(at) == "any" || (at == class.start && reader.any_word(at).starts_with("any"))
 }
 
-fn stand(reader: &Reader, class: Range<usize>) -> Stand {
+fn stand(reader: &Reader<'_>, class: Range<usize>) -> Stand {
     if no_matter(reader, &class).is_some() {
         return Stand::Excluded;
     }
@@ -585,7 +545,7 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
             "but" => return Stand::Excluded,
             "than" | "from"
                 if i.checked_sub(1)
-                    .is_some_and(|b| matches!(reader.any_word(b), "other" | "apart" | "aside")) =>
+                    .is_some_and(|b| one_of("other|apart|aside", reader.any_word(b))) =>
             {
                 return Stand::Excluded;
             }
@@ -601,7 +561,7 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
             "not"
                 if is_any(reader, i + 1, &class)
                     && i.checked_sub(1)
-                        .is_none_or(|b| !matches!(reader.any_word(b), "but" | "and" | ",")) =>
+                        .is_none_or(|b| !one_of("but|and|,", reader.any_word(b))) =>
             {
                 return Stand::None;
             }
@@ -614,28 +574,28 @@ fn stand(reader: &Reader, class: Range<usize>) -> Stand {
 }
 
 /// Whether a class is named here.
-pub(crate) fn class_begins(reader: &Reader, at: usize, scene: &Scene, lexicon: &Lexicon) -> bool {
-    mention_at(reader, at, scene, lexicon).is_some()
+pub(crate) fn class_begins(reader: &Reader<'_>, at: usize) -> bool {
+    mention_at(reader, at).is_some()
 }
 
 /// Whether a class is named anywhere.
-pub(crate) fn mentions_class(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
-    (0..reader.tokens.len()).any(|i| mention_at(reader, i, scene, lexicon).is_some())
+pub(crate) fn mentions_class(reader: &Reader<'_>) -> bool {
+    (0..reader.tokens.len()).any(|i| mention_at(reader, i).is_some())
 }
 
 /// The classes that a text names; their words are used.
-pub(crate) fn classes(reader: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<Mention> {
-    let found = find_classes(reader, scene, lexicon);
+pub(crate) fn classes(reader: &mut Reader<'_>) -> Vec<Mention> {
+    let found = find_classes(reader);
     mark_classes(reader, &found);
     found
 }
 
 /// The classes that a text names, in their order.
-pub(crate) fn find_classes(reader: &Reader, scene: &Scene, lexicon: &Lexicon) -> Vec<Mention> {
+pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
     let mut found = Vec::new();
     let mut at = 0;
     while at < reader.tokens.len() {
-        match mention_at(reader, at, scene, lexicon) {
+        match mention_at(reader, at) {
             Some(mention) => {
                 at = mention.at.end;
                 found.push(mention);
@@ -650,7 +610,7 @@ pub(crate) fn find_classes(reader: &Reader, scene: &Scene, lexicon: &Lexicon) ->
             && (left_out.stand, mention.stand) == (Stand::Excluded, Stand::Wanted)
         {
             let mut between = left_out.at.end..mention.at.start;
-            if between.all(|i| matches!(reader.any_word(i), "and" | "or" | "," | "the" | "any")) {
+            if between.all(|i| one_of("and|or|,|the|any", reader.any_word(i))) {
                 mention.stand = Stand::Excluded;
             }
         }
@@ -659,7 +619,7 @@ pub(crate) fn find_classes(reader: &Reader, scene: &Scene, lexicon: &Lexicon) ->
 }
 
 /// Marks the words of classes, and those that leave them out.
-pub(crate) fn mark_classes(reader: &mut Reader, found: &[Mention]) {
+pub(crate) fn mark_classes(reader: &mut Reader<'_>, found: &[Mention]) {
     for mention in found {
         let start = mention.at.start;
         if let Some(words) = no_matter(reader, &mention.at) {

@@ -28,11 +28,16 @@ impl Need {
         }
     }
 
+    /// For a request that says what can't be meant.
+    pub(crate) fn meaning(text: impl Into<String>) -> Self {
+        Self::new(Missing::Meaning, text)
+    }
+
     /// For a request that can't be understood in part: what was not read would make it another one.
     pub(crate) fn not_read(text: impl Into<String>, words: Vec<String>) -> Self {
         Self {
             not_read: words,
-            ..Self::new(Missing::Meaning, text)
+            ..Self::meaning(text)
         }
     }
 
@@ -48,4 +53,12 @@ pub(crate) struct Notes {
     pub(crate) assumed: Vec<String>,
     pub(crate) not_possible: Vec<String>,
     pub(crate) not_understood: Vec<String>,
+}
+
+impl Notes {
+    pub(crate) fn extend(&mut self, more: Self) {
+        self.assumed.extend(more.assumed);
+        self.not_possible.extend(more.not_possible);
+        self.not_understood.extend(more.not_understood);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
 
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::scene::Shape;
 use crate::token::Kind;
 
@@ -29,89 +29,20 @@ fn rectangle([x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) -> Shape {
     Shape::Zone(vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
 }
 
+fn unnamed(shape: Shape, text: impl Into<String>) -> Said {
+    let (text, name) = (text.into(), None);
+    Said { shape, text, name }
+}
+
 /// The place that a request names by geometry. `size` is that of the picture in pixels.
-pub(crate) fn place(
-    r: &mut Reader,
-    size: Option<[u32; 2]>,
-    assumed: &mut Vec<String>,
-) -> Result<Option<Said>, Wrong> {
-    let way = sideways(r);
-    if let Some(said) = line(r, way)? {
+pub(crate) fn place(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said>, Wrong> {
+    if let Some(said) = line(r)? {
         return Ok(Some(said));
     }
-    if let Some(said) = coordinates(r, size, assumed)? {
-        return Ok(Some(said));
+    match coordinates(r, size)? {
+        Some(said) => Ok(Some(said)),
+        None => Ok(part(r)),
     }
-    Ok(part(r, assumed))
-}
-
-/// Whether a movement was said that goes from side to side, or from top to bottom.
-fn sideways(r: &Reader) -> Option<bool> {
-    let said = |words: [&str; 2]| {
-        let all = (0..r.tokens.len()).map(|i| r.any_word(i));
-        let found: Vec<&str> = all.filter(|w| words.contains(w)).collect();
-        words.iter().all(|w| found.contains(w))
-    };
-    if said(["left", "right"]) {
-        return Some(true);
-    }
-    (said(["top", "bottom"]) || said(["up", "down"])).then_some(false)
-}
-
-/// A shape as it is written: its word, its name if it has one, and the numbers behind it.
-struct Drawn {
-    /// Where the word stands.
-    begin: usize,
-    /// Where the first number stands.
-    at: usize,
-    word: &'static str,
-    name: Option<String>,
-}
-
-/// Finds the first word for a shape that numbers follow.
-fn find_drawn(r: &Reader) -> Option<Drawn> {
-    const WORDS: [&str; 8] = [
-        "rectangle",
-        "rect",
-        "box",
-        "polygon",
-        "area",
-        "zone",
-        "region",
-        "line",
-    ];
-    (0..r.tokens.len()).find_map(|begin| {
-        let word = WORDS.into_iter().find(|w| *w == r.word(begin))?;
-        let mut at = begin + 1;
-        let mut name = None;
-        if matches!(r.word(at), "called" | "named") {
-            name = Some(r.written(at + 1..at + 2));
-            at += 2;
-        }
-        while matches!(
-            r.word(at),
-            "from"
-                | "with"
-                | "corners"
-                | "at"
-                | ":"
-                | "the"
-                | "points"
-                | "of"
-                | "("
-                | "["
-                | "between"
-        ) {
-            at += 1;
-        }
-        let is_number = matches!(r.tokens.get(at)?.kind, Kind::Number(_));
-        is_number.then_some(Drawn {
-            begin,
-            at,
-            word,
-            name,
-        })
-    })
 }
 
 /// The numbers of a shape and their unit.
@@ -124,120 +55,95 @@ struct Numbers {
     end: usize,
 }
 
-fn numbers(r: &Reader, mut at: usize) -> Numbers {
-    let mut found = Numbers {
-        end: at,
-        ..Numbers::default()
-    };
+fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
+    const BETWEEN: &str =
+        ",|(|[|)|]|to|and|/|-|>|;|x|by|→|–|from|with|corners|at|:|the|points|of|between";
+    let mut found = Numbers::default();
     while let Some(token) = r.tokens.get(at) {
         match (token.kind, token.text.as_str()) {
             // A time belongs to something else.
-            (Kind::Number(_), _)
-                if matches!(
-                    r.word(at + 1),
-                    "s" | "sec" | "seconds" | "minutes" | "min" | "pm" | "am"
-                ) =>
-            {
+            (Kind::Number(_), _) if one_of("s|sec|seconds|minutes|min|pm|am", r.word(at + 1)) => {
                 break;
             }
-            (Kind::Number(n), _) => {
-                found.numbers.push(n);
-                found.end = at + 1;
+            (Kind::Number(n), _) => found.numbers.push(n),
+            (_, "%" | "percent") => found.percent = true,
+            (_, "px" | "pixel" | "pixels") => found.pixels = true,
+            (_, word) if one_of(BETWEEN, word) => {
+                at += 1;
+                continue;
             }
-            (_, "%" | "percent") => {
-                found.percent = true;
-                found.end = at + 1;
-            }
-            (_, "px" | "pixel" | "pixels") => {
-                found.pixels = true;
-                found.end = at + 1;
-            }
-            (
-                _,
-                "," | "(" | "[" | ")" | "]" | "to" | "and" | "/" | "-" | ">" | ";" | "x" | "by"
-                | "→" | "–",
-            ) => {}
             _ => break,
         }
         at += 1;
+        found.end = at;
     }
     found
 }
 
 impl Numbers {
-    /// What a coordinate is divided by to be a share of the picture.
-    fn scale(&self, size: Option<[u32; 2]>, assumed: &mut Vec<String>) -> Result<[f64; 2], Wrong> {
+    /// The points in shares of the picture; without a sign they are pixels, or shares up to 1.
+    fn points(&self, size: Option<[u32; 2]>) -> Result<Vec<[f64; 2]>, Wrong> {
         let share = !self.percent && !self.pixels && self.numbers.iter().all(|n| *n <= 1.0);
-        let scale = match (self.percent, share, size) {
+        let [w, h] = match (self.percent, share, size) {
             (true, _, _) => [100.0, 100.0],
             (_, true, _) => [1.0, 1.0],
             (_, _, Some([w, h])) if w > 0 && h > 0 => [f64::from(w), f64::from(h)],
             _ => return Err(Wrong::NoSize),
         };
-        if !self.percent && !share && !self.pixels {
-            assumed.push("Coordinates without a sign are taken as pixels.".to_owned());
-        }
-        Ok(scale)
+        let (pairs, _) = self.numbers.as_chunks::<2>();
+        Ok(pairs.iter().map(|[x, y]| [x / w, y / h]).collect())
     }
 }
 
-fn coordinates(
-    r: &mut Reader,
-    size: Option<[u32; 2]>,
-    assumed: &mut Vec<String>,
-) -> Result<Option<Said>, Wrong> {
-    let Some(drawn) = find_drawn(r) else {
+/// Takes a shape that is written with its numbers: `rectangle 10%,20% to 50%,80%`.
+fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said>, Wrong> {
+    const SHAPES: &str = "rectangle|rect|box|polygon|area|zone|region|line";
+    let drawn = (0..r.tokens.len())
+        .filter(|at| one_of(SHAPES, r.word(*at)))
+        .map(|at| (at, numbers(r, at + 1)))
+        .find(|(_, found)| !found.numbers.is_empty());
+    let Some((begin, found)) = drawn else {
         return Ok(None);
     };
-    let found = numbers(r, drawn.at);
-    let written = r.written(drawn.begin..found.end);
-    r.mark(drawn.begin..found.end);
-    if matches!(r.any_word(found.end), ")" | "]") {
-        r.mark(found.end..found.end + 1);
-    }
+    let wrong = |why: String| Err(Wrong::Text(why));
+    let word = r.word(begin).to_owned();
+    let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
+    let written = r.written(begin..found.end);
+    r.mark(begin..end);
     let count = found.numbers.len();
-    let fits = match drawn.word {
-        "line" => count == 4,
+    let fits = match word.as_str() {
+        "line" | "rectangle" | "rect" | "box" => count == 4,
         "polygon" => count >= 6 && count.is_multiple_of(2),
-        "rectangle" | "rect" | "box" => count == 4,
         _ => count >= 4 && count.is_multiple_of(2),
     };
     if !fits {
-        return Err(Wrong::Text(format!(
+        return wrong(format!(
             "\"{written}\" has {count} numbers; a rectangle or a line needs four (x1,y1 to x2,y2), a polygon an x and a y for each of at least \
              three corners"
-        )));
+        ));
     }
-    let scale = found.scale(size, assumed)?;
-    let (pairs, _) = found.numbers.as_chunks::<2>();
-    let points: Vec<[f64; 2]> = pairs
-        .iter()
-        .map(|[x, y]| [x / scale[0], y / scale[1]])
-        .collect();
+    let points = found.points(size)?;
+    if !found.percent && !found.pixels && found.numbers.iter().any(|n| *n > 1.0) {
+        r.assume("Coordinates without a sign are taken as pixels.");
+    }
     if points.iter().flatten().any(|c| *c > 1.0) {
         let whole = match (found.percent, size) {
             (false, Some([w, h])) => format!("which is {w} x {h} pixels"),
             _ => "which ends at 100 %".to_owned(),
         };
-        return Err(Wrong::Text(format!(
-            "\"{written}\" reaches out of the picture, {whole}"
-        )));
+        return wrong(format!("\"{written}\" reaches out of the picture, {whole}"));
     }
-    let shape = match (drawn.word, points.as_slice()) {
+    let shape = match (word.as_str(), points.as_slice()) {
         ("line", [a, b]) => Shape::Line(*a, *b),
         (_, [a, b]) => rectangle(*a, *b),
         _ => Shape::Zone(points),
     };
     if !has_extent(&shape) {
-        return Err(Wrong::Text(format!(
+        return wrong(format!(
             "\"{written}\" has no extent; give points that differ and do not lie on one line"
-        )));
+        ));
     }
-    Ok(Some(Said {
-        shape,
-        text: format!("the {written}"),
-        name: drawn.name,
-    }))
+    Ok(Some(unnamed(shape, format!("the {written}"))))
 }
 
 fn has_extent(shape: &Shape) -> bool {
@@ -245,64 +151,56 @@ fn has_extent(shape: &Shape) -> bool {
         Shape::Line(a, b) => a != b,
         Shape::Zone(points) => {
             let next = points.iter().cycle().skip(1);
-            let twice: f64 = points
-                .iter()
-                .zip(next)
-                .map(|(a, b)| a[0] * b[1] - b[0] * a[1])
-                .sum();
-            twice.abs() > 1e-6
+            let twice = |(a, b): (&[f64; 2], &[f64; 2])| a[0] * b[1] - b[0] * a[1];
+            points.iter().zip(next).map(twice).sum::<f64>().abs() > 1e-6
         }
     }
 }
 
-/// Whether something passes the middle of the picture, and if so whether it does from side to side.
-/// Which way a line there lies is told by how they move; where that was not said it is none.
-fn middle(r: &mut Reader, sideways: Option<bool>) -> Option<bool> {
-    let sideways = sideways?;
-    r.take(&["past|over|across|through the? middle|centre|center of? the? picture|image|frame|view|screen|scene|street|road?"])?;
-    Some(sideways)
-}
-
-fn line(r: &mut Reader, way: Option<bool>) -> Result<Option<Said>, Wrong> {
-    let found = if let Some(found) =
-        r.take(&["vertical line at <p> of? the? width|picture|image|frame? from? the? left?"])
-    {
-        Some(("vertical", found.value(0)))
-    } else if let Some(found) =
-        r.take(&["horizontal line at <p> of? the? height|picture|image|frame? from? the? top?"])
-    {
-        Some(("horizontal", found.value(0)))
-    } else if r
-        .take(&[
+/// How lines across the whole picture are said.
+const LINES: [(&str, [&str; 4]); 2] = [
+    (
+        "vertical",
+        [
+            "vertical line at <p> of? the? width|picture|image|frame? from? the? left?",
             "vertical line in|at|through|down? the? middle|centre|center?",
             "line down the? middle|centre|center",
             "vertical middle|centre|center line",
-        ])
-        .is_some()
-    {
-        Some(("vertical", 0.5))
-    } else if r
-        .take(&[
+        ],
+    ),
+    (
+        "horizontal",
+        [
+            "horizontal line at <p> of? the? height|picture|image|frame? from? the? top?",
             "horizontal line in|at|through|across? the? middle|centre|center?",
             "line across the? middle|centre|center",
             "horizontal middle|centre|center line",
-        ])
-        .is_some()
-    {
-        Some(("horizontal", 0.5))
-    } else if let Some(is_vertical) = middle(r, way) {
-        match is_vertical {
-            true => Some(("vertical", 0.5)),
-            false => Some(("horizontal", 0.5)),
-        }
-    } else {
-        None
+        ],
+    ),
+];
+
+fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Wrong> {
+    const MIDDLE: &str = "past|over|across|through the? middle|centre|center of? the? picture|image|frame|view|screen|scene|street|road?";
+    // What passes the middle crosses a line there, which lies across its way.
+    let said = |words: [&str; 2]| words.iter().all(|w| r.tokens.iter().any(|t| t.text == *w));
+    let way = match (
+        said(["left", "right"]),
+        said(["top", "bottom"]) || said(["up", "down"]),
+    ) {
+        (true, _) => Some("vertical"),
+        (false, true) => Some("horizontal"),
+        (false, false) => None,
     };
-    let Some((way, at)) = found else {
+    let lines = LINES.iter();
+    let found = lines
+        .into_iter()
+        .find_map(|(way, patterns)| Some((*way, r.take(patterns)?)));
+    let found = found.or_else(|| Some((way?, r.take(&[MIDDLE])?)));
+    let Some((way, found)) = found else {
         return Ok(None);
     };
     r.take(&["of the? picture|image|frame|view|screen|scene"]);
-    line_at(way, at).map(Some)
+    line_at(way, found.held.first().copied().unwrap_or(0.5)).map(Some)
 }
 
 /// The upright or level line `line` at another share of the picture; nothing where it is slanted or
@@ -334,114 +232,104 @@ fn line_at(way: &str, at: f64) -> Result<Said, Wrong> {
 
 /// What may follow a part: `of the picture`, or nothing. `left side of the building` is another
 /// place.
-fn of_picture(r: &mut Reader, end: usize) -> bool {
-    match r.fits(
-        "of|in the? camera? picture|image|frame|view|screen|scene|camera",
-        end,
-    ) {
-        Some(found) => {
-            r.mark(found.at);
-            true
-        }
-        // `of the yard`: the name of the camera is used already.
-        None if r.word(end) == "of" && r.word(end + 1).is_empty() => {
-            let named = !r.any_word(end + 1).is_empty();
-            if named {
-                r.mark(end..end + 1);
-            }
-            named
-        }
-        None => !matches!(r.any_word(end), "of"),
+fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
+    const OF: &str = "of|in the? camera? picture|image|frame|view|screen|scene|camera";
+    if let Some(found) = r.fits(OF, end) {
+        r.mark(found.at);
+        return true;
     }
+    // `of the yard`: the name of the camera is used already.
+    let named = r.word(end + 1).is_empty() && !r.any_word(end + 1).is_empty();
+    if r.word(end) == "of" && named {
+        r.mark(end..end + 1);
+        return true;
+    }
+    r.any_word(end) != "of"
 }
 
+/// Sides of the picture: words, name, axis, and whether it is the far one of the axis.
+const SIDES: [(&str, &str, usize, bool); 4] = [
+    ("left|left-hand", "left", 0, false),
+    ("right|right-hand", "right", 0, true),
+    ("top|upper", "top", 1, false),
+    ("bottom|lower", "bottom", 1, true),
+];
+/// Strips along a side: words, name and share of the picture.
+const STRIPS: [(&str, &str, f64); 4] = [
+    ("half", "half", 0.5),
+    ("third", "third", 1.0 / 3.0),
+    ("quarter", "quarter", 0.25),
+    ("side|part", "half", 0.5),
+];
+
 /// Takes a part of the picture, such as `the left half`.
-fn part(r: &mut Reader, assumed: &mut Vec<String>) -> Option<Said> {
+fn part(r: &mut Reader<'_>) -> Option<Said> {
     const WHOLE: [&str; 3] = [
         "in|on? the? whole|entire|full|complete picture|image|frame|view|scene|screen",
         "anywhere|everywhere in|on? the? picture|image|frame|view|scene|screen?",
         "in|on the picture|image|frame|view|scene|screen",
     ];
     let found = (0..r.tokens.len()).find_map(|at| {
-        corner(r, at, assumed)
-            .or_else(|| side(r, at, assumed))
-            .or_else(|| middle_part(r, at, assumed))
+        let found = corner(r, at).or_else(|| side(r, at));
+        found.or_else(|| middle_part(r, at))
     });
-    if found.is_some() {
-        return found;
-    }
-    r.take(&WHOLE)?;
-    Some(unnamed(
-        rectangle([0.0, 0.0], [1.0, 1.0]),
-        "the whole picture".to_owned(),
-    ))
+    found.or_else(|| {
+        r.take(&WHOLE)?;
+        Some(unnamed(
+            rectangle([0.0, 0.0], [1.0, 1.0]),
+            "the whole picture",
+        ))
+    })
 }
 
-fn unnamed(shape: Shape, text: String) -> Said {
-    Said {
-        shape,
-        text,
-        name: None,
-    }
+/// Takes the words of a part that begins here, with `of the picture` behind it.
+fn take_part(r: &mut Reader<'_>, pattern: &str, at: usize) -> bool {
+    let found = r.fits(pattern, at);
+    found.is_some_and(|found| {
+        let fits = of_picture(r, found.at.end);
+        if fits {
+            r.mark(found.at);
+        }
+        fits
+    })
 }
 
 /// Takes a corner, such as `top left corner`, as a quarter of the picture.
-fn corner(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
-    const CORNERS: [(&str, &str, [f64; 2]); 4] = [
-        ("top|upper", "left|left-hand", [0.0, 0.0]),
-        ("top|upper", "right|right-hand", [0.5, 0.0]),
-        ("bottom|lower", "left|left-hand", [0.0, 0.5]),
-        ("bottom|lower", "right|right-hand", [0.5, 0.5]),
-    ];
-    let (found, [x, y]) = CORNERS.iter().find_map(|(ys, xs, from)| {
-        let pattern = format!("{ys} {xs} corner|quarter|quadrant|part?");
-        Some((r.fits(&pattern, at)?, *from))
-    })?;
-    if !of_picture(r, found.at.end) {
-        return None;
+fn corner(r: &mut Reader<'_>, at: usize) -> Option<Said> {
+    let [left, right, top, bottom] = SIDES;
+    for (ys, y_name, _, low) in [top, bottom] {
+        for (xs, x_name, _, far) in [left, right] {
+            let pattern = format!("{ys} {xs} corner|quarter|quadrant|part?");
+            if take_part(r, &pattern, at) {
+                let text = format!("the {y_name} {x_name} quarter of the picture");
+                r.assume(format!("A corner is taken as a quarter: {text}."));
+                let [x, y] = [far, low].map(|second| if second { 0.5 } else { 0.0 });
+                return Some(unnamed(rectangle([x, y], [x + 0.5, y + 0.5]), text));
+            }
+        }
     }
-    r.mark(found.at);
-    let text = format!(
-        "the {} {} quarter of the picture",
-        if y > 0.0 { "bottom" } else { "top" },
-        if x > 0.0 { "right" } else { "left" }
-    );
-    assumed.push(format!("A corner is taken as a quarter: {text}."));
-    Some(unnamed(rectangle([x, y], [x + 0.5, y + 0.5]), text))
+    None
 }
 
 /// Takes a strip along an edge, such as `left third` or `right side`.
-fn side(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
-    for (words, name, edge) in [
-        ("left|left-hand", "left", [0.0, 0.0, 1.0, 0.0]),
-        ("right|right-hand", "right", [1.0, 0.0, -1.0, 0.0]),
-        ("top|upper", "top", [0.0, 0.0, 0.0, 1.0]),
-        ("bottom|lower", "bottom", [0.0, 1.0, 0.0, -1.0]),
-    ] {
-        let [x0, y0, x1, y1]: [f64; 4] = edge;
-        for (nouns, noun, share) in [
-            ("half", "half", 0.5),
-            ("third", "third", 1.0 / 3.0),
-            ("quarter", "quarter", 0.25),
-            ("side|part", "half", 0.5),
-        ] {
-            let Some(found) = r.fits(&format!("{words} hand? {nouns}"), at) else {
-                continue;
-            };
-            if !of_picture(r, found.at.end) {
+fn side(r: &mut Reader<'_>, at: usize) -> Option<Said> {
+    for (words, name, axis, far) in SIDES {
+        for (nouns, noun, share) in STRIPS {
+            if !take_part(r, &format!("{words} hand? {nouns}"), at) {
                 continue;
             }
-            r.mark(found.at);
             let text = format!("the {name} {noun} of the picture");
-            if nouns == "side|part" {
-                assumed.push(format!("A side is taken as a half: {text}."));
+            if nouns != noun {
+                r.assume(format!("A side is taken as a half: {text}."));
             }
-            // From the edge with this name inwards by the share.
-            let inner = [x0 + x1 * share, y0 + y1 * share];
-            let shape = if x1 != 0.0 {
-                rectangle([inner[0].min(x0), 0.0], [inner[0].max(x0), 1.0])
+            let (from, to) = if far {
+                (1.0 - share, 1.0)
             } else {
-                rectangle([0.0, inner[1].min(y0)], [1.0, inner[1].max(y0)])
+                (0.0, share)
+            };
+            let shape = match axis {
+                0 => rectangle([from, 0.0], [to, 1.0]),
+                _ => rectangle([0.0, from], [1.0, to]),
             };
             return Some(unnamed(shape, text));
         }
@@ -450,22 +338,19 @@ fn side(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
 }
 
 /// Takes `middle third` or `middle of the picture`.
-fn middle_part(r: &mut Reader, at: usize, assumed: &mut Vec<String>) -> Option<Said> {
-    if let Some(found) = r.fits("middle|centre|center|central third", at)
-        && of_picture(r, found.at.end)
-    {
-        r.mark(found.at);
+fn middle_part(r: &mut Reader<'_>, at: usize) -> Option<Said> {
+    if take_part(r, "middle|centre|center|central third", at) {
         let shape = rectangle([1.0 / 3.0, 0.0], [2.0 / 3.0, 1.0]);
-        return Some(unnamed(shape, "the middle third of the picture".to_owned()));
+        return Some(unnamed(shape, "the middle third of the picture"));
     }
-    let found = r.fits(
-        "middle|centre|center of the? picture|image|frame|view|screen|scene",
-        at,
-    )?;
+    const MIDDLE: &str = "middle|centre|center of the? picture|image|frame|view|screen|scene";
+    let found = r.fits(MIDDLE, at)?;
     r.mark(found.at);
-    let text = "the middle of the picture".to_owned();
-    assumed.push("The middle is taken as half of its width and height.".to_owned());
-    Some(unnamed(rectangle([0.25, 0.25], [0.75, 0.75]), text))
+    r.assume("The middle is taken as half of its width and height.");
+    Some(unnamed(
+        rectangle([0.25, 0.25], [0.75, 0.75]),
+        "the middle of the picture",
+    ))
 }
 
 /// A direction of movement that was said.
@@ -480,7 +365,7 @@ pub(crate) enum Way {
 }
 
 /// The direction that a request names; two that differ are both.
-pub(crate) fn way(r: &mut Reader) -> Option<Way> {
+pub(crate) fn way(r: &mut Reader<'_>) -> Option<Way> {
     match ways(r).as_slice() {
         [] => None,
         [one] => Some(*one),
@@ -568,18 +453,16 @@ const WAYS: [(&[&str], Way); 7] = [
 ];
 
 /// The directions that a request names, each once.
-pub(crate) fn ways(r: &mut Reader) -> Vec<Way> {
+pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
     let mut said: Vec<Way> = Vec::new();
     for (patterns, way) in WAYS {
         for pattern in patterns {
             // `at 40 % from the left` is where a line is.
             let found = (0..r.tokens.len()).find_map(|at| {
+                let before = r.before(at);
                 let measured = pattern.starts_with("coming?")
-                    && at.checked_sub(1).is_some_and(|before| {
-                        let word = r.any_word(before);
-                        matches!(word, "%" | "percent" | "half" | "third" | "side")
-                            || word.parse::<f64>().is_ok()
-                    });
+                    && (one_of("%|percent|half|third|side", before)
+                        || before.parse::<f64>().is_ok());
                 r.fits(pattern, at).filter(|_| !measured)
             });
             if let Some(found) = found {
@@ -597,11 +480,19 @@ pub(crate) fn ways(r: &mut Reader) -> Vec<Way> {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+    use crate::lexicon::Lexicon;
+    use crate::scene::Scene;
     use crate::token::tokens;
 
+    fn read<T>(text: &str, by: impl Fn(&mut Reader<'_>) -> T) -> T {
+        let (scene, lexicon) = (Scene::default(), Lexicon::default());
+        by(&mut Reader::new(tokens(text), &scene, &lexicon))
+    }
+
     fn said(text: &str) -> Result<Option<Shape>, Wrong> {
-        let mut reader = Reader::new(tokens(text));
-        place(&mut reader, Some([1000, 500]), &mut Vec::new()).map(|s| s.map(|s| s.shape))
+        read(text, |r| {
+            place(r, Some([1000, 500])).map(|s| s.map(|s| s.shape))
+        })
     }
 
     fn bounds(text: &str) -> [f64; 4] {
@@ -655,11 +546,8 @@ mod tests {
                 other => panic!("{text}: {other:?}"),
             }
         }
-        let mut reader = Reader::new(tokens("rectangle 10,10 to 20,20"));
-        assert_eq!(
-            place(&mut reader, None, &mut Vec::new()),
-            Err(Wrong::NoSize)
-        );
+        let no_size = read("rectangle 10,10 to 20,20", |r| place(r, None));
+        assert_eq!(no_size, Err(Wrong::NoSize));
     }
 
     #[test]
@@ -680,7 +568,7 @@ mod tests {
 
     #[test]
     fn directions_are_vectors_of_the_picture() {
-        let of = |text: &str| way(&mut Reader::new(tokens(text)));
+        let of = |text: &str| read(text, way);
         assert_eq!(of("from left to right"), Some(Way::Along([1.0, 0.0])));
         assert_eq!(of("upwards"), Some(Way::Along([0.0, -1.0])));
         assert_eq!(of("in either direction"), Some(Way::Any));

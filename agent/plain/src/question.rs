@@ -3,37 +3,32 @@
 //! Invariant: a part that is found uses its words, and what no part used is refused by
 //! [`crate::look`].
 
-use jiff::Zoned;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::lexicon::{Lexicon, folded};
+use crate::lexicon::folded;
 use crate::moments::{self, Range};
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, Mention};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, Model, Scene};
+use crate::scene::Camera;
 use crate::span;
 
 /// Whether one of `words`, separated by `|`, is free.
-pub(crate) fn has(r: &Reader, words: &str) -> bool {
+pub(crate) fn has(r: &Reader<'_>, words: &str) -> bool {
     r.find(&[words]).is_some()
 }
 
 /// The span that a question is about, and the one that it is compared with.
-pub(crate) fn its_spans(
-    r: &mut Reader,
-    now: &Zoned,
-    assumed: &mut Vec<String>,
-) -> (Option<Range>, Option<Range>) {
-    let (first, second) = match moments::compared(r, now, assumed) {
+pub(crate) fn its_spans(r: &mut Reader<'_>) -> (Option<Range>, Option<Range>) {
+    let (first, second) = match moments::compared(r) {
         Some((first, second)) => (Some(first), Some(second)),
-        None => (moments::past(r, now, assumed), None),
+        None => (moments::past(r), None),
     };
-    let mut been = |range| span::been(r, range, now, assumed);
+    let mut been = |range| span::been(r, range);
     (first.map(&mut been), second.map(&mut been))
 }
 
 /// Whether a number is asked for each hour, or for the hour with most events.
-pub(crate) fn wants_hours(r: &mut Reader) -> bool {
+pub(crate) fn wants_hours(r: &mut Reader<'_>) -> bool {
     r.take_all(&[
         "at|in|during? what|which hour|hours|time was|were|is|are? it? the? busiest",
         "at|in|during? what|which|the? busiest|peak hour|hours|time|times?",
@@ -45,18 +40,14 @@ pub(crate) fn wants_hours(r: &mut Reader) -> bool {
 }
 
 /// The cameras that a question names, and whether it means all of them.
-pub(crate) fn its_cameras(
-    r: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Result<(Vec<SourceId>, bool), String> {
-    let mut view = without_counted_names(r, scene, lexicon);
+pub(crate) fn its_cameras(r: &mut Reader<'_>) -> Result<(Vec<SourceId>, bool), String> {
+    let mut view = without_counted_names(r);
     let before = view.clone();
-    let cameras = names::cameras(&mut view, scene, lexicon);
+    let cameras = names::cameras(&mut view);
     take_as_in(r, &before, &view);
     match cameras {
         Cameras::Unknown(written) if stands_before_camera(r, &written) => {
-            Err(names::no_such_camera(&written, scene).text)
+            Err(names::no_such_camera(&written, r.scene).text)
         }
         Cameras::These(cameras) => Ok((cameras, false)),
         Cameras::All => Ok((Vec::new(), true)),
@@ -65,7 +56,7 @@ pub(crate) fn its_cameras(
 }
 
 /// Takes the words that `after` took and `before` had not.
-fn take_as_in(r: &mut Reader, before: &Reader, after: &Reader) {
+fn take_as_in(r: &mut Reader<'_>, before: &Reader<'_>, after: &Reader<'_>) {
     for at in 0..r.tokens.len() {
         if before.slot_of(at) == Slot::Free && after.slot_of(at) != Slot::Free {
             r.mark(at..at + 1);
@@ -73,31 +64,32 @@ fn take_as_in(r: &mut Reader, before: &Reader, after: &Reader) {
     }
 }
 
+/// Words before the name of a place, and behind it.
+const BEFORE_PLACES: &str =
+    "in|at|on|inside|into|onto|within|through|across|over|near|around|from|to";
+const PLACES: &str = "zone|area|line|region|place";
+
+/// The word before a class and its article.
+fn before_class<'r>(r: &'r Reader<'_>, mention: &Mention) -> &'r str {
+    let start = mention.at.start;
+    r.before(start - usize::from(one_of("the|my|our", r.before(start))))
+}
+
 /// Hides the names of cameras that stand as classes: `how many cars today`, where a camera is
 /// called `cars`. Returns the reader without them.
-fn without_counted_names(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Reader {
-    let is_counted = r.find(&["how many", "number of"]).is_some() || has(r, WAS);
-    let is_counted = is_counted || has(r, HAPPENED) || has(r, "any|more|fewer");
+fn without_counted_names<'s>(r: &Reader<'s>) -> Reader<'s> {
     let mut view = r.clone();
-    if !is_counted {
+    if !r.says(&["how many", "number of", WAS, HAPPENED, "any|more|fewer"]) {
         return view;
     }
-    for mention in names::find_classes(r, &with_all_classes(scene), lexicon) {
-        let start = mention.at.start;
+    for mention in names::find_classes(r) {
         let written = folded(&r.written(mention.at.clone()));
-        let names_camera = |camera: &Camera| {
-            [camera.id.as_str(), &camera.name]
-                .map(folded)
-                .contains(&written)
-        };
-        let article = usize::from(start > 0 && one_of("the|my|our", r.any_word(start - 1)));
-        let before = start
-            .checked_sub(1 + article)
-            .map_or("", |at| r.any_word(at));
-        let is_place = BEFORE_PLACES.contains(&before)
+        let is_called = |c: &Camera| [c.id.as_str(), &c.name].map(folded).contains(&written);
+        let before = before_class(r, &mention);
+        let is_place = one_of(BEFORE_PLACES, before)
             || one_of("camera|cam", before)
             || one_of("camera|cam", r.any_word(mention.at.end));
-        if !is_place && scene.cameras.iter().any(names_camera) {
+        if !is_place && r.scene.cameras.iter().any(is_called) {
             view.mark(mention.at);
         }
     }
@@ -106,49 +98,33 @@ fn without_counted_names(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Reader
 
 /// Hides the names of places that stand as classes, such as the first `car` of `was a car in the
 /// car zone`. Returns the reader without them.
-fn without_class_names(r: &Reader, scene: &Scene, lexicon: &Lexicon) -> Reader {
+fn without_class_names<'s>(r: &Reader<'s>) -> Reader<'s> {
     let mut view = r.clone();
-    let mentions = names::classes(&mut r.clone(), &with_all_classes(scene), lexicon);
-    for mention in mentions {
-        let (start, end) = (mention.at.start, mention.at.end);
-        let article =
-            usize::from(start > 0 && matches!(r.any_word(start - 1), "the" | "my" | "our"));
-        let before = start
-            .checked_sub(1 + article)
-            .map_or("", |at| r.any_word(at));
-        if !BEFORE_PLACES.contains(&before) && !PLACES.contains(&r.any_word(end)) {
-            view.mark(start..end);
+    for mention in names::find_classes(r) {
+        let is_place = one_of(BEFORE_PLACES, before_class(r, &mention))
+            || one_of(PLACES, r.any_word(mention.at.end));
+        if !is_place {
+            view.mark(mention.at);
         }
     }
     view
 }
 
-/// Words before the name of a place.
-const BEFORE_PLACES: [&str; 14] = [
-    "in", "at", "on", "inside", "into", "onto", "within", "through", "across", "over", "near",
-    "around", "from", "to",
-];
-/// Words behind the name of a place.
-const PLACES: [&str; 5] = ["zone", "area", "line", "region", "place"];
-
 /// The named place that a question is about, with its camera.
 pub(crate) fn its_place(
-    r: &mut Reader,
+    r: &mut Reader<'_>,
     camera: Option<&SourceId>,
-    scene: &Scene,
-    lexicon: &Lexicon,
 ) -> Option<(SourceId, String)> {
-    let cameras = scene.cameras.iter();
+    let cameras = r.scene.cameras.iter();
     let cameras: Vec<&Camera> = cameras
         .filter(|known| camera.is_none_or(|camera| known.id == *camera))
         .collect();
-    let mut view = without_class_names(r, scene, lexicon);
+    let mut view = without_class_names(r);
     let before = view.clone();
     let (camera, place) = names::known_place(&mut view, &cameras)?;
     let named = |at: usize| before.slot_of(at) == Slot::Free && view.slot_of(at) != Slot::Free;
     take_as_in(r, &before, &view);
-    if let Some(at) = (1..r.tokens.len()).find(|at| named(at - 1) && PLACES.contains(&r.word(*at)))
-    {
+    if let Some(at) = (1..r.tokens.len()).find(|at| named(at - 1) && one_of(PLACES, r.word(*at))) {
         r.mark(at..at + 1);
     }
     Some((camera.id.clone(), place.name.clone()))
@@ -156,7 +132,7 @@ pub(crate) fn its_place(
 
 /// Whether pictures of events are asked for, and only one: `show me the picture of the last
 /// visitor`.
-pub(crate) fn its_pictures(r: &mut Reader) -> Option<bool> {
+pub(crate) fn its_pictures(r: &mut Reader<'_>) -> Option<bool> {
     const ONE: &str = "picture|photo|image|snapshot";
     const SEVERAL: &str = "pictures|photos|images|snapshots";
     let events = "event|events|alert|alerts|alarm|alarms|warning|warnings";
@@ -171,7 +147,7 @@ pub(crate) fn its_pictures(r: &mut Reader) -> Option<bool> {
 }
 
 /// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.
-pub(crate) fn latest(r: &mut Reader) -> Option<usize> {
+pub(crate) fn latest(r: &mut Reader<'_>) -> Option<usize> {
     let several = "last|latest|newest|recent <n> events|alerts|alarms|warnings|incidents";
     let one = "last|latest|newest event|alert|alarm|warning|incident";
     let found = r.take(&[several, one])?;
@@ -189,17 +165,17 @@ pub(crate) fn latest(r: &mut Reader) -> Option<usize> {
 
 /// The pipelines whose events are asked about; their names are used then. One that is called like a
 /// camera is that camera.
-pub(crate) fn its_pipelines(r: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
+pub(crate) fn its_pipelines(r: &mut Reader<'_>) -> Vec<PipelineId> {
     if r.find(&[HAPPENED, WAS]).is_none() {
         return Vec::new();
     }
     let mut with = r.clone();
-    let named = names::pipelines(&mut with, scene);
+    let named = names::pipelines(&mut with);
     let is_camera = |id: &PipelineId| {
-        let pipeline = scene.pipelines.iter().find(|p| p.spec.id == *id);
-        let called = pipeline.map_or("", |p| p.name.as_str());
-        let mut cameras = scene.cameras.iter();
-        cameras.any(|c| [c.id.as_str(), &c.name].contains(&called) || c.id.as_str() == id.as_str())
+        let called = r.scene.pipeline(id).map_or("", |p| p.name.as_str());
+        let is_called = |c: &Camera| [c.id.as_str(), &c.name].contains(&called);
+        let mut cameras = r.scene.cameras.iter();
+        cameras.any(|c| is_called(c) || c.id.as_str() == id.as_str())
     };
     if named.is_empty() || named.iter().any(is_camera) {
         return Vec::new();
@@ -209,12 +185,12 @@ pub(crate) fn its_pipelines(r: &mut Reader, scene: &Scene) -> Vec<PipelineId> {
 }
 
 /// Whether this is what a camera is called, and no verb behind it: `the stockroom camera`.
-fn stands_before_camera(r: &Reader, written: &str) -> bool {
+fn stands_before_camera(r: &Reader<'_>, written: &str) -> bool {
     let count = written.split(' ').count();
     (1..r.tokens.len()).any(|i| {
         r.written(i..i + count) == written
-            && matches!(r.any_word(i - 1), "the" | "my" | "our" | "on" | "in" | "at")
-            && matches!(r.any_word(i + count), "camera" | "cam")
+            && one_of("the|my|our|on|in|at", r.any_word(i - 1))
+            && one_of("camera|cam", r.any_word(i + count))
     })
 }
 
@@ -222,14 +198,3 @@ fn stands_before_camera(r: &Reader, written: &str) -> bool {
 pub(crate) const HAPPENED: &str = "happened|happen|events|event|alerts|alarms|warnings|incidents|came|entered|crossed|left|seen|stayed|waited|passed|appeared|arrived|loitered";
 /// Words that say only that something is past.
 pub(crate) const WAS: &str = "was|were|did|has|have|had";
-
-/// The scene as one in which every known class can be told: whether it could be is a matter of what
-/// watched then.
-pub(crate) fn with_all_classes(scene: &Scene) -> Scene {
-    let mut scene = scene.clone();
-    scene.models.push(Model {
-        name: String::new(),
-        labels: scene.classes.clone(),
-    });
-    scene
-}

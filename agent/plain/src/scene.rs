@@ -4,11 +4,11 @@
 //! user's words, and shown cut and quoted ([`quoted`]).
 
 use jiff::Zoned;
-use watchkeeper_contract::id::{ChannelId, SourceId};
+use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 
 /// The box as far as a request can be about it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scene {
     pub cameras: Vec<Camera>,
     /// What is deployed.
@@ -90,6 +90,18 @@ impl Scene {
     /// The camera of this id.
     pub(crate) fn camera(&self, id: &SourceId) -> Option<&Camera> {
         self.cameras.iter().find(|c| c.id == *id)
+    }
+
+    /// The pipeline of this id.
+    pub(crate) fn pipeline(&self, id: &PipelineId) -> Option<&Deployed> {
+        self.pipelines.iter().find(|p| p.spec.id == *id)
+    }
+
+    /// The pipelines on a camera.
+    pub(crate) fn on<'s>(&'s self, camera: &SourceId) -> impl Iterator<Item = &'s Deployed> {
+        self.pipelines
+            .iter()
+            .filter(move |p| p.spec.source == *camera)
     }
 }
 

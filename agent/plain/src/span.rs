@@ -9,7 +9,8 @@ use crate::reader::Reader;
 
 /// The span, a day earlier where it would begin later than now: `since 3 pm`, asked at noon, is
 /// since yesterday.
-pub(crate) fn been(r: &Reader, range: Range, now: &Zoned, assumed: &mut Vec<String>) -> Range {
+pub(crate) fn been(r: &mut Reader<'_>, range: Range) -> Range {
+    let now = &r.scene.now;
     let (Some(from), to) = range else {
         return range;
     };
@@ -18,13 +19,13 @@ pub(crate) fn been(r: &Reader, range: Range, now: &Zoned, assumed: &mut Vec<Stri
     }
     let today = ["today", "tonight", "this"];
     if r.tokens.iter().any(|t| today.contains(&t.text.as_str())) {
-        assumed.push("That time is still to come.".to_owned());
+        r.assume("That time is still to come.");
         return range;
     }
     let Some(before) = a_day_before(from, now) else {
         return range;
     };
-    assumed.push("That time of today is still to come: yesterday's is taken.".to_owned());
+    r.assume("That time of today is still to come: yesterday's is taken.");
     (Some(before), to.and_then(|to| a_day_before(to, now)))
 }
 

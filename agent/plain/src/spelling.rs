@@ -5,6 +5,8 @@
 //! - The answer says each correction ([`Slip::told`]), so a wrong guess is seen before the user
 //!   confirms.
 
+use std::cmp::Ordering;
+
 use crate::hours;
 use crate::lexicon::{Lexicon, folded};
 use crate::scene::{Scene, quoted};
@@ -64,28 +66,24 @@ pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexico
 
 /// Every word of a name on this box.
 fn names(scene: &Scene) -> Vec<String> {
-    let cameras = scene.cameras.iter().flat_map(|camera| {
-        let places = camera.places.iter().map(|place| place.name.as_str());
-        [camera.id.as_str(), camera.name.as_str()]
-            .into_iter()
-            .chain(places)
-    });
-    let pipelines = scene
-        .pipelines
-        .iter()
-        .flat_map(|p| [p.spec.id.as_str(), p.name.as_str()]);
-    let channels = scene.channels.iter().map(|channel| channel.as_str());
-    let labels = scene
-        .models
-        .iter()
-        .flat_map(|m| &m.labels)
-        .map(String::as_str);
-    let all = cameras.chain(pipelines).chain(channels).chain(labels);
-    all.flat_map(|name| {
-        let words = folded(name);
-        words.split(' ').map(str::to_owned).collect::<Vec<_>>()
-    })
-    .collect()
+    let mut names: Vec<&str> = Vec::new();
+    for camera in &scene.cameras {
+        names.extend([camera.id.as_str(), &camera.name]);
+        names.extend(camera.places.iter().map(|place| place.name.as_str()));
+    }
+    for pipeline in &scene.pipelines {
+        names.extend([pipeline.spec.id.as_str(), &pipeline.name]);
+    }
+    names.extend(scene.channels.iter().map(|channel| channel.as_str()));
+    names.extend(
+        scene
+            .models
+            .iter()
+            .flat_map(|m| &m.labels)
+            .map(String::as_str),
+    );
+    let folded: Vec<String> = names.into_iter().map(folded).collect();
+    folded.join(" ").split(' ').map(str::to_owned).collect()
 }
 
 /// The word that was meant by one that means nothing.
@@ -125,39 +123,34 @@ fn meant(word: &str, names: &[String], lexicon: &Lexicon) -> Option<String> {
 /// Whether one slip makes `written` of `right`. `another`: shortest word of which a letter may be
 /// another one or too many.
 fn is_slip(written: &str, right: &str, another: usize) -> bool {
-    let (w, r): (Vec<char>, Vec<char>) = (written.chars().collect(), right.chars().collect());
-    let same_start = w.iter().zip(&r).take_while(|(a, b)| a == b).count();
-    let rest = |chars: &[char], skip: usize| chars.get(same_start + skip..).map(<[char]>::to_vec);
-    let (rest_w, rest_r) = (rest(&w, 0), rest(&r, 0));
-    if w.len() == r.len() {
-        // Two letters in each other's place.
-        let swapped = rest_w.as_deref().is_some_and(|rest| match rest {
-            [a, b, end @ ..] => rest_r.as_deref().is_some_and(|right| match right {
-                [c, d, right_end @ ..] => a == d && b == c && end == right_end,
-                _ => false,
-            }),
-            _ => false,
-        });
-        let one_else = same_start > 0 && rest(&w, 1) == rest(&r, 1);
-        return (swapped && w.len() > 3) || (one_else && w.len() >= another);
-    }
-    if same_start == 0 {
+    if strsim::osa_distance(written, right) != 1 {
         return false;
     }
-    if w.len() + 1 == r.len() {
+    let (w, r) = (written.chars().count(), right.chars().count());
+    let same = written
+        .chars()
+        .zip(right.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let is_name = another == usize::MAX;
+    match w.cmp(&r) {
+        // Two letters in each other's place, else another letter.
+        Ordering::Equal => {
+            let mut sorted = [written, right].map(|word| word.chars().collect::<Vec<_>>());
+            sorted
+                .iter_mut()
+                .for_each(|letters| letters.sort_unstable());
+            let swapped = sorted.first() == sorted.last();
+            (swapped && w > 3) || (same > 0 && w >= another)
+        }
         // A name may be any word: of a short one a letter less is another.
-        let least = if another == usize::MAX {
-            SHORT + 1
-        } else {
-            SHORT
-        };
-        return r.len() >= least && rest_w == rest(&r, 1);
+        Ordering::Less => same > 0 && r >= SHORT + usize::from(is_name),
+        Ordering::Greater => {
+            let letter = |at: usize| written.chars().nth(at);
+            let doubled = same > 0 && letter(same) == letter(same - 1);
+            same > 0 && w > SHORT && (doubled || (w > MIDDLE && !is_name))
+        }
     }
-    if w.len() != r.len() + 1 || w.len() <= SHORT || rest(&w, 1) != rest_r {
-        return false;
-    }
-    let doubled = w.get(same_start) == w.get(same_start - 1);
-    doubled || (w.len() > MIDDLE && another != usize::MAX)
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::data::{self, DataError, DataFile};
+use crate::DataError;
+use crate::lexicon::Lexicon;
 use crate::place::{place, way};
-use crate::reader::Reader;
-use crate::scene::Shape;
+use crate::reader::{Reader, one_of};
+use crate::scene::{Scene, Shape};
 use crate::token::{Token, tokens};
 
 const BUILTIN: &str = include_str!("templates.toml");
@@ -37,17 +38,7 @@ const MAX_VALUE: usize = 200;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    format: u32,
     templates: Vec<Template>,
-}
-
-impl DataFile for File {
-    const NAME: &'static str = "templates.toml";
-    const FORMAT: u32 = 1;
-
-    fn format(&self) -> u32 {
-        self.format
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -154,30 +145,7 @@ impl Templates {
     }
 
     fn read(text: &str) -> Result<Self, DataError> {
-        let file: File = data::read(text)?;
-        for template in &file.templates {
-            let mut rest = template.request.clone();
-            for name in template.parameters.keys() {
-                let hole = format!("{{{name}}}");
-                if !rest.contains(&hole) {
-                    return Err(DataError::Entry {
-                        file: File::NAME,
-                        what: "templates.parameters",
-                        value: format!("{}.{name}", template.name),
-                        message: "has no hole in the request",
-                    });
-                }
-                rest = rest.replace(&hole, "");
-            }
-            if rest.contains(['{', '}']) {
-                return Err(DataError::Entry {
-                    file: File::NAME,
-                    what: "templates.request",
-                    value: template.request.clone(),
-                    message: "has a hole without a parameter",
-                });
-            }
-        }
+        let file: File = toml::from_str(text)?;
         Ok(Self {
             all: file.templates,
         })
@@ -264,10 +232,11 @@ fn cut(text: &str) -> String {
 /// Whether a value is of a kind and nothing else. Names are checked when the request is understood;
 /// here they must not hold a mark, which could end the sentence.
 fn is(kind: ParameterKind, value: &str) -> bool {
-    let mut r = Reader::new(tokens(value));
+    let (scene, lexicon) = (Scene::default(), Lexicon::default());
+    let mut r = Reader::new(tokens(value), &scene, &lexicon);
     let whole = |r: &Reader| {
         let plain = |(i, t): (usize, &Token)| {
-            !r.word(i).is_empty() && !matches!(t.text.as_str(), "in" | "the" | "a" | ",")
+            !r.word(i).is_empty() && !one_of("in|the|a|,", t.text.as_str())
         };
         !r.tokens.iter().enumerate().any(plain)
     };
@@ -278,14 +247,14 @@ fn is(kind: ParameterKind, value: &str) -> bool {
     match kind {
         ParameterKind::Camera | ParameterKind::Class => words(&r) && !value.contains(','),
         ParameterKind::Place => {
-            let drawn = place(&mut r, Some([10_000, 10_000]), &mut Vec::new());
+            let drawn = place(&mut r, Some([10_000, 10_000]));
             match drawn {
                 Ok(Some(said)) => matches!(said.shape, Shape::Zone(_)) && whole(&r),
                 Ok(None) => words(&r),
                 Err(_) => false,
             }
         }
-        ParameterKind::Line => match place(&mut r, Some([10_000, 10_000]), &mut Vec::new()) {
+        ParameterKind::Line => match place(&mut r, Some([10_000, 10_000])) {
             Ok(Some(said)) => matches!(said.shape, Shape::Line(..)) && whole(&r),
             _ => false,
         },
@@ -293,7 +262,7 @@ fn is(kind: ParameterKind, value: &str) -> bool {
         ParameterKind::Duration => r.take(&["<d>"]).is_some() && whole(&r),
         ParameterKind::Number => r.take(&["<n>"]).is_some() && whole(&r),
         ParameterKind::Hours => {
-            let hours = crate::hours::schedules(&mut r, &mut Vec::new());
+            let hours = crate::hours::schedules(&mut r);
             !hours.is_empty() && whole(&r)
         }
     }
@@ -360,11 +329,17 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_hole_too_many_is_refused() {
-        let text = BUILTIN.replace("{quiet}", "{silence}");
-        assert!(matches!(
-            Templates::read(&text),
-            Err(DataError::Entry { .. })
-        ));
+    fn each_parameter_has_its_hole() {
+        for template in Templates::builtin().unwrap().all() {
+            let fill = |text: String, name: &String| text.replace(&format!("{{{name}}}"), "x");
+            let names = template.parameters.keys();
+            assert!(
+                names
+                    .clone()
+                    .all(|n| template.request.contains(&format!("{{{n}}}")))
+            );
+            let filled = names.fold(template.request.clone(), fill);
+            assert!(!filled.contains(['{', '}']), "{filled}");
+        }
     }
 }

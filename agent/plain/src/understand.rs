@@ -6,11 +6,11 @@
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_engine::templates::watch;
 
+use crate::DataError;
 use crate::amend;
-use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::answer::{Answer, Looked, Question, Unknown};
 use crate::asks::Asks;
 use crate::control;
-use crate::data::DataError;
 use crate::edit;
 use crate::intent::{Intent, Look, WatchFor};
 use crate::keeping;
@@ -20,12 +20,11 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
 use crate::propose::propose;
 use crate::reader::{Reader, content_words};
-use crate::receiver;
 use crate::request;
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling::{self, Slip};
 use crate::templates::Templates;
-use crate::token::{Kind, MAX_CHARS, Token, tokens};
+use crate::token::{Kind, MAX_CHARS, tokens};
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -84,18 +83,13 @@ impl Plain {
                 return Err(TooLong { found });
             }
         }
-        let (tokens, notes) = self.put_right(text, scene);
-        Ok(self.read(text, &tokens, corrections, scene, notes))
+        Ok(self.read(text, corrections, &self.put_right(text, scene)))
     }
 
     /// Whether a text says how something that was proposed should be, and is no request of its own.
     #[must_use]
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
-        if text.chars().count() > MAX_CHARS {
-            return false;
-        }
-        let (tokens, _) = self.put_right(text, scene);
-        amend::is_correction(&tokens, scene, &self.lexicon)
+        text.chars().count() <= MAX_CHARS && amend::is_correction(&self.put_right(text, scene))
     }
 
     /// Whether a text that begins like a note holds an order, such as
@@ -104,179 +98,135 @@ impl Plain {
     /// It must not be kept as a note then: [`understand`](Self::understand) answers the order.
     #[must_use]
     pub fn holds_an_order(&self, text: &str, scene: &Scene) -> bool {
-        if text.chars().count() > MAX_CHARS {
-            return false;
-        }
-        let (tokens, _) = self.put_right(text, scene);
-        keeping::holds_an_order(&tokens, scene, &self.lexicon)
+        text.chars().count() <= MAX_CHARS && keeping::holds_an_order(&self.put_right(text, scene))
     }
 
-    /// Returns the tokens of a text with misspelt words corrected, and the notes about them.
-    fn put_right(&self, text: &str, scene: &Scene) -> (Vec<Token>, Notes) {
+    /// Returns a reader of a text with misspelt words corrected, and the notes about them.
+    fn put_right<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
         let mut tokens = tokens(text);
         let slips = spelling::put_right(&mut tokens, scene, &self.lexicon);
-        receiver::written_as_channels(&mut tokens, scene, &self.lexicon);
-        let mut notes = Notes::default();
-        notes.assumed.extend(slips.iter().map(Slip::told));
-        (tokens, notes)
+        let mut reader = Reader::new(tokens, scene, &self.lexicon);
+        reader.notes.assumed = slips.iter().map(Slip::told).collect();
+        reader
     }
 
     /// Reads a request in plain words.
-    fn read(
-        &self,
-        text: &str,
-        tokens: &[Token],
-        corrections: &[String],
-        scene: &Scene,
-        mut notes: Notes,
-    ) -> Answer {
-        let ask = |need: Need| {
-            Answer::Ask(Question {
+    fn read(&self, text: &str, corrections: &[String], whole: &Reader<'_>) -> Answer {
+        if let Some(note) = keeping::before_an_order(whole) {
+            return unknown(vec![note], keeping::ONE_AT_A_TIME.to_owned());
+        }
+        let mut notes = whole.notes.clone();
+        let requests = pieces::requests(&keeping::without_reminder(whole));
+        let Some(first) = requests.first() else {
+            return unknown(Vec::new(), String::new());
+        };
+        let has = |asks: Asks| requests.iter().find(|r| r.asks == asks);
+        let answer = match (has(Asks::Not), has(Asks::Look)) {
+            // `don't change anything, what is running?`
+            (Some(_), Some(looks)) if requests.iter().all(is_harmless) => {
+                return self.look(looks, notes);
+            }
+            (Some(_), _) => Err(not_wanted()),
+            _ if first.asks == Asks::Nothing => {
+                return unknown(content_words(&first.r), String::new());
+            }
+            (_, Some(_)) if requests.iter().any(|r| r.asks != Asks::Look) => Err(Need::meaning(
+                "That is a question and a request. Please say them one at a time.",
+            )),
+            (_, Some(looks)) => {
+                notes.assumed.extend(unanswered(&requests));
+                return self.look(looks, notes);
+            }
+            _ => self
+                .corrected_acts(&requests, corrections, whole.scene, &mut notes)
+                .and_then(|intents| propose(intents, whole.scene, notes)),
+        };
+        match answer {
+            Ok(proposal) => Answer::Propose(Box::new(proposal)),
+            Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
+            Err(need) => Answer::Ask(Question {
                 about: need.about,
                 text: need.text,
                 choices: need.choices,
                 request: text.trim().to_owned(),
-            })
-        };
-        if let Some(note) = keeping::before_an_order(tokens, scene, &self.lexicon) {
-            return unknown(vec![note], keeping::ONE_AT_A_TIME.to_owned());
-        }
-        let tokens = keeping::without_reminder(tokens);
-        let requests = pieces::requests(tokens, scene, &self.lexicon);
-        let Some(first) = requests.first() else {
-            return unknown(Vec::new(), String::new());
-        };
-        let has = |asks: Asks| requests.iter().any(|r| r.asks == asks);
-        if has(Asks::Not) {
-            // `don't change anything, what is running?`
-            let looks = requests.iter().find(|r| r.asks == Asks::Look);
-            return match looks.filter(|_| requests.iter().all(is_harmless)) {
-                Some(looks) => self.look(looks, scene, notes),
-                None => ask(not_wanted()),
-            };
-        }
-        if first.asks == Asks::Nothing {
-            let reader = Reader::new(first.tokens.clone());
-            return unknown(content_words(&reader, &self.lexicon), String::new());
-        }
-        if has(Asks::Look) {
-            if requests.iter().any(|r| r.asks != Asks::Look) {
-                return ask(Need::new(
-                    Missing::Meaning,
-                    "That is a question and a request. Please say them one at a time.",
-                ));
-            }
-            notes.assumed.extend(unanswered(&requests));
-            return self.look(first, scene, notes);
-        }
-        let intents = self.corrected_acts(&requests, corrections, scene, &mut notes);
-        match intents.and_then(|intents| propose(intents, scene, notes)) {
-            Ok(proposal) => Answer::Propose(Box::new(proposal)),
-            Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
-            Err(need) => ask(need),
+            }),
         }
     }
 
     /// Returns what requests that act mean after the corrections.
     fn corrected_acts(
         &self,
-        requests: &[Request],
+        requests: &[Request<'_>],
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<Intent>, Need> {
-        let intents = self.acts(requests, scene, notes)?;
+        let intents = acts(requests, scene, notes)?;
         corrections.iter().try_fold(intents, |intents, said| {
-            let (tokens, slips) = self.put_right(said, scene);
-            notes.assumed.extend(slips.assumed);
-            amend::amend(intents, tokens, scene, &self.lexicon, notes)
+            let mut r = self.put_right(said, scene);
+            let intents = amend::amend(intents, &mut r)?;
+            notes.extend(r.notes);
+            Ok(intents)
         })
     }
 
-    /// Returns the intents of requests that act, in their order. All watches are one intent.
-    fn acts(
-        &self,
-        requests: &[Request],
-        scene: &Scene,
-        notes: &mut Notes,
-    ) -> Result<Vec<Intent>, Need> {
-        let mut intents = Vec::new();
-        refuse_when_it_happens(requests)?;
-        for request in requests {
-            let tokens = request.tokens.clone();
-            let lexicon = &self.lexicon;
-            intents.push(match request.asks {
-                Asks::Watch => continue,
-                Asks::Change => edit::change(Reader::new(tokens), scene, lexicon, notes)?,
-                asks => control::control(Reader::new(tokens), asks, scene, lexicon, notes)?,
-            });
-        }
-        let (watches, others): (Vec<_>, Vec<_>) =
-            requests.iter().partition(|r| r.asks == Asks::Watch);
-        if !watches.is_empty() {
-            let before = requests
-                .iter()
-                .take_while(|r| r.asks != Asks::Watch)
-                .count();
-            let watches = self.watches(&watches, scene, notes)?;
-            let replaced = replaced(&watches, scene);
-            intents.insert(before.min(others.len()), Intent::Watch(watches));
-            if !replaced.is_empty() {
-                let names: Vec<&str> = replaced.iter().map(|id| id.as_str()).collect();
-                notes.assumed.push(format!(
-                    "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
-                    names.join(" and ")
-                ));
-                intents.push(Intent::Pause {
-                    pipelines: replaced,
-                    until: None,
-                });
-            }
-        }
-        Ok(intents)
-    }
-
-    fn watches(
-        &self,
-        requests: &[&Request],
-        scene: &Scene,
-        notes: &mut Notes,
-    ) -> Result<Vec<WatchFor>, Need> {
-        let mut watches: Vec<WatchFor> = Vec::new();
-        for request in requests {
-            let before = watches.last().map(|w| w.camera.clone());
-            let reader = Reader::new(request.tokens.clone());
-            watches.extend(request::watch(
-                reader,
-                scene,
-                &self.lexicon,
-                before.as_ref(),
-                notes,
-            )?);
-        }
-        Ok(watches)
-    }
-
-    fn look(&self, request: &Request, scene: &Scene, mut notes: Notes) -> Answer {
-        let mut reader = Reader::new(request.tokens.clone());
-        match look::look(&mut reader, scene, &self.lexicon, &mut notes) {
+    fn look(&self, request: &Request<'_>, notes: Notes) -> Answer {
+        let mut r = request.r.clone();
+        r.notes = notes;
+        match look::look(&mut r) {
             Ok((look, text)) => {
                 let text = match look {
                     Look::Templates => self.templates.listed(),
                     _ => text,
                 };
                 let mut said = vec![text];
-                said.extend(notes.assumed);
+                said.extend(r.notes.assumed);
                 said.retain(|s| !s.is_empty());
                 Answer::Look(Looked {
                     look,
                     text: said.join(" "),
-                    not_understood: notes.not_understood,
+                    not_understood: r.notes.not_understood,
                 })
             }
-            Err(text) => unknown(content_words(&reader, &self.lexicon), text),
+            Err(text) => unknown(content_words(&r), text),
         }
     }
+}
+
+/// Returns the intents of requests that act, in their order. All watches are one intent.
+fn acts(requests: &[Request<'_>], scene: &Scene, notes: &mut Notes) -> Result<Vec<Intent>, Need> {
+    refuse_when_it_happens(requests)?;
+    let mut intents = Vec::new();
+    let mut watches: Vec<WatchFor> = Vec::new();
+    let mut at = None;
+    for request in requests {
+        let mut r = request.r.clone();
+        match request.asks {
+            Asks::Watch => {
+                at.get_or_insert(intents.len());
+                let before = watches.last().map(|w| w.camera.clone());
+                watches.extend(request::watch(&mut r, before.as_ref())?);
+            }
+            Asks::Change => intents.push(edit::change(&mut r)?),
+            asks => intents.push(control::control(&mut r, asks)?),
+        }
+        notes.extend(r.notes);
+    }
+    let Some(at) = at else {
+        return Ok(intents);
+    };
+    let pipelines = replaced(&watches, scene);
+    intents.insert(at, Intent::Watch(watches));
+    if !pipelines.is_empty() {
+        let names: Vec<&str> = pipelines.iter().map(|id| id.as_str()).collect();
+        notes.assumed.push(format!(
+            "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
+            names.join(" and ")
+        ));
+        let until = None;
+        intents.push(Intent::Pause { pipelines, until });
+    }
+    Ok(intents)
 }
 
 /// The watches that tell of other classes on the camera of one that is to tell of these only.
@@ -301,18 +251,12 @@ fn replaced(watches: &[WatchFor], scene: &Scene) -> Vec<PipelineId> {
 
 /// Refuses to stop, pause or change what runs when something happens:
 /// `tell me when somebody comes, and then pause the yard watch`.
-fn refuse_when_it_happens(requests: &[Request]) -> Result<(), Need> {
+fn refuse_when_it_happens(requests: &[Request<'_>]) -> Result<(), Need> {
     let then = requests.windows(2).find_map(|pair| match pair {
         [first, next] => {
-            let (waits, does) = (
-                Reader::new(first.tokens.clone()),
-                Reader::new(next.tokens.clone()),
-            );
-            let conditional = first.asks == Asks::Watch
-                && waits.find(&["when|if|whenever|once"]).is_some()
-                && !ends_sentence(&first.tokens);
+            let waits = first.asks == Asks::Watch && !ends_sentence(&first.r);
             let acts = next.asks.is_control() || next.asks == Asks::Change;
-            (conditional && acts && does.find(&["then|afterwards"]).is_some()).then_some(does)
+            (waits && acts).then_some(&next.r)
         }
         _ => None,
     });
@@ -330,37 +274,28 @@ fn refuse_when_it_happens(requests: &[Request]) -> Result<(), Need> {
 }
 
 fn not_wanted() -> Need {
-    Need::new(
-        Missing::Meaning,
+    Need::meaning(
         "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
     )
 }
 
 /// What is said of questions that stand behind the one that is answered.
-fn unanswered(questions: &[Request]) -> Option<String> {
+fn unanswered(questions: &[Request<'_>]) -> Option<String> {
     let rest = questions.get(1..).filter(|rest| !rest.is_empty())?;
-    let words: Vec<String> = rest
-        .iter()
-        .map(|question| {
-            let reader = Reader::new(question.tokens.clone());
-            let end = question.tokens.iter().rposition(|t| t.kind != Kind::Mark);
-            quoted(&reader.written(0..end.map_or(0, |end| end + 1)))
-        })
-        .collect();
+    let words = rest.iter().map(|Request { r, .. }| {
+        let end = r.tokens.iter().rposition(|t| t.kind != Kind::Mark);
+        quoted(&r.written(0..end.map_or(0, |end| end + 1)))
+    });
     Some(format!(
         "One question is answered at a time: ask {} by itself.",
-        words.join(" and ")
+        words.collect::<Vec<_>>().join(" and ")
     ))
 }
 
 /// Whether a request changes nothing: it looks, or says only that nothing is to be changed.
-fn is_harmless(request: &Request) -> bool {
-    let reader = Reader::new(request.tokens.clone());
-    request.asks == Asks::Look
-        || (request.asks == Asks::Not
-            && reader
-                .find(&["don't|dont|not|never stop|change|pause|touch|delete|do|start any|anything|nothing|it|them?"])
-                .is_some())
+fn is_harmless(request: &Request<'_>) -> bool {
+    const NOTHING: &str = "don't|dont|not|never stop|change|pause|touch|delete|do|start any|anything|nothing|it|them?";
+    request.asks == Asks::Look || (request.asks == Asks::Not && request.r.says(&[NOTHING]))
 }
 
 fn unknown(not_understood: Vec<String>, text: String) -> Answer {

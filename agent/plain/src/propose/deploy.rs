@@ -17,11 +17,8 @@ use crate::scene::{Scene, Shape};
 
 /// Returns a change for each watch, and the sentences about them.
 pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>, String), Need> {
-    let mut taken: Vec<String> = scene
-        .pipelines
-        .iter()
-        .map(|p| p.spec.id.to_string())
-        .collect();
+    let ids = scene.pipelines.iter().map(|p| p.spec.id.to_string());
+    let mut taken: Vec<String> = ids.collect();
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
     for watch in watches {
         let wanted = pipeline_name(watch);
@@ -33,7 +30,7 @@ pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>
         }
         taken.push(name.clone());
         let id = PipelineId::new(name)
-            .map_err(|e| Need::new(Missing::Meaning, format!("{e}. Say it with another name.")))?;
+            .map_err(|e| Need::meaning(format!("{e}. Say it with another name.")))?;
         changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
         texts.push(sentence(watch));
     }
@@ -77,7 +74,7 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
         counts: counts.into_iter().collect(),
         ..Watch::default()
     };
-    watch::unique_names(&built).map_err(|e| Need::new(Missing::Meaning, e.to_string()))?;
+    watch::unique_names(&built).map_err(|e| Need::meaning(e.to_string()))?;
     watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;
     Ok(PipelineSpec {
         id,
@@ -166,10 +163,9 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
         let (kind, when) = condition(*what, watch.place.as_ref());
         for (nth, schedule) in spans.iter().enumerate() {
             rules.push(RuleSpec {
-                name: if nth == 0 {
-                    kind.to_owned()
-                } else {
-                    format!("{kind}-{}", nth + 1)
+                name: match nth {
+                    0 => kind.to_owned(),
+                    nth => format!("{kind}-{}", nth + 1),
                 },
                 when: when.clone(),
                 classes: Vec::new(),
@@ -197,38 +193,30 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
 
 /// Returns the name of a rule and its condition.
 fn condition(what: What, place: Option<&NamedPlace>) -> (&'static str, Condition) {
-    let name = || place.map(|p| p.name.clone()).unwrap_or_default();
+    let zone = place.map(|p| p.name.clone()).unwrap_or_default();
     match what {
-        What::Appears => (
-            "appears",
-            Condition::Appears {
-                detections: TRACKED.to_owned(),
-            },
-        ),
-        What::Enters => ("enters", Condition::Enters { zone: name() }),
-        What::Leaves => ("leaves", Condition::Leaves { zone: name() }),
-        What::Stays(for_s) => (
-            "stays",
-            Condition::Stays {
-                zone: name(),
-                for_s,
-            },
-        ),
-        What::Crosses(direction) => (
-            "crosses",
-            Condition::Crosses {
-                line: name(),
-                direction,
-            },
-        ),
-        What::Count(bound, for_s) => (
-            "number",
-            Condition::Count {
-                detections: detections(place),
-                bound,
-                for_s,
-            },
-        ),
+        What::Appears => {
+            let detections = TRACKED.to_owned();
+            ("appears", Condition::Appears { detections })
+        }
+        What::Enters => ("enters", Condition::Enters { zone }),
+        What::Leaves => ("leaves", Condition::Leaves { zone }),
+        What::Stays(for_s) => ("stays", Condition::Stays { zone, for_s }),
+        What::Crosses(direction) => {
+            let line = zone;
+            ("crosses", Condition::Crosses { line, direction })
+        }
+        What::Count(bound, for_s) => {
+            let detections = detections(place);
+            (
+                "number",
+                Condition::Count {
+                    detections,
+                    bound,
+                    for_s,
+                },
+            )
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use watchkeeper_contract::id::PipelineId;
 
-use crate::answer::{Change, Missing, Proposal};
+use crate::answer::{Change, Proposal};
 use crate::intent::Intent;
 use crate::need::{Need, Notes};
 use crate::scene::Scene;
@@ -32,10 +32,9 @@ pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Resu
         .map(Change::pipeline)
         .find(|id| !touched.insert(*id))
     {
-        return Err(Need::new(
-            Missing::Meaning,
-            format!("That is more than one change of {twice}. Please say them one at a time."),
-        ));
+        return Err(Need::meaning(format!(
+            "That is more than one change of {twice}. Please say them one at a time."
+        )));
     }
     let mut told = BTreeSet::new();
     assumed.retain(|sentence| told.insert(sentence.clone()));

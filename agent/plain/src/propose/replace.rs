@@ -7,7 +7,7 @@ use watchkeeper_contract::rule::{Condition, RuleSpec};
 use super::sentence::{hours, with_clip};
 use crate::answer::{Change, Missing};
 use crate::english;
-use crate::intent::Edit;
+use crate::intent::{Edit, Settings};
 use crate::need::Need;
 use crate::request::seconds;
 use crate::scene::Scene;
@@ -63,42 +63,41 @@ fn edit_steps(spec: &mut PipelineSpec, edit: &Edit) -> Result<(), Need> {
             if let Some(objects) = &edit.objects {
                 step["class_filter"] = json!(objects.labels);
             }
-            if let Some(confidence) = edit.confidence {
+            if let Some(confidence) = edit.settings.confidence {
                 step["confidence"] = json!(confidence);
             }
         }
     }
-    if touched == 0 && (edit.objects.is_some() || edit.confidence.is_some()) {
+    if touched == 0 && (edit.objects.is_some() || edit.settings.confidence.is_some()) {
         let text = format!(
             "The workflow of {} has no detection step whose classes or confidence I could change; edit its workflow instead.",
             edit.pipeline
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     Ok(())
 }
 
 /// Refuses an edit of rules that a pipeline does not have.
 fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
-    let about_rules = edit.cooldown_s.is_some()
-        || edit.stays_s.is_some()
-        || !edit.schedules.is_empty()
-        || !edit.notify.is_empty()
-        || edit.clip.is_some();
+    let about_rules = Settings {
+        confidence: None,
+        ..edit.settings.clone()
+    } != Settings::default();
     if about_rules && rules.is_empty() {
         let text = format!(
             "{} has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.",
             edit.pipeline
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     let any_stays = rules.iter().any(stays);
-    if edit.stays_s.is_some() && !rules.iter().any(|rule| has_duration(rule, any_stays)) {
+    if edit.settings.stays_s.is_some() && !rules.iter().any(|rule| has_duration(rule, any_stays)) {
         let text = format!(
             "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
             edit.pipeline
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     Ok(())
 }
@@ -128,17 +127,17 @@ fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) {
         {
             rule.classes.clone_from(&objects.labels);
         }
-        for channel in &edit.notify {
+        for channel in &edit.settings.notify {
             if !rule.notify.contains(channel) {
                 rule.notify.push(channel.clone());
             }
         }
-        if let Some(cooldown) = edit.cooldown_s {
+        if let Some(cooldown) = edit.settings.cooldown_s {
             rule.cooldown_s = cooldown;
             rule.shared_cooldown = cooldown > 0.0;
         }
-        rule.clip = edit.clip.or(rule.clip);
-        if let [one] = edit.schedules.as_slice() {
+        rule.clip = edit.settings.clip.or(rule.clip);
+        if let [one] = edit.settings.schedules.as_slice() {
             rule.schedule = Some(one.clone());
         }
         let waits = has_duration(rule, any_stays);
@@ -148,7 +147,7 @@ fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) {
             Condition::Stays { for_s, .. }
             | Condition::Count { for_s, .. }
             | Condition::Value { for_s, .. },
-        ) = (edit.stays_s, waits, &mut rule.when)
+        ) = (edit.settings.stays_s, waits, &mut rule.when)
         {
             *for_s = seconds;
         }
@@ -164,26 +163,36 @@ fn describe(edit: &Edit) -> Result<Vec<String>, Need> {
             false => format!("only {}", english::several(&objects.said)),
         });
     }
-    if let Some(confidence) = edit.confidence {
+    if let Some(confidence) = edit.settings.confidence {
         parts.push(format!("from a confidence of {confidence}"));
     }
     parts.extend(
-        edit.cooldown_s
+        edit.settings
+            .cooldown_s
             .map(|s| format!("quiet for {} after an event", seconds(s))),
     );
-    parts.extend(edit.stays_s.map(|s| format!("for {}", seconds(s))));
-    match edit.schedules.as_slice() {
+    parts.extend(edit.settings.stays_s.map(|s| format!("for {}", seconds(s))));
+    match edit.settings.schedules.as_slice() {
         [] => {}
-        [_] => parts.push(hours(&edit.schedules).trim_start_matches(", ").to_owned()),
+        [_] => parts.push(
+            hours(&edit.settings.schedules)
+                .trim_start_matches(", ")
+                .to_owned(),
+        ),
         _ => {
             let text = "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.";
-            return Err(Need::new(Missing::Meaning, text));
+            return Err(Need::meaning(text));
         }
     }
-    if !edit.notify.is_empty() {
-        let channels: Vec<String> = edit.notify.iter().map(|c| format!("#{c}")).collect();
+    if !edit.settings.notify.is_empty() {
+        let channels: Vec<String> = edit
+            .settings
+            .notify
+            .iter()
+            .map(|c| format!("#{c}"))
+            .collect();
         parts.push(format!("told to {}", channels.join(" and ")));
     }
-    parts.extend(edit.clip.map(with_clip));
+    parts.extend(edit.settings.clip.map(with_clip));
     Ok(parts)
 }

@@ -85,37 +85,30 @@ fn condition(what: &What, watch: &WatchFor) -> String {
 
 /// Describes the settings of a watch, each after a comma.
 fn settings(watch: &WatchFor) -> String {
-    let mut text = String::new();
-    if let Some(confidence) = watch.confidence {
-        text.push_str(&format!(", from a confidence of {confidence}"));
-    }
-    text.push_str(&hours(&watch.schedules));
-    if watch.cooldown_s > 0.0 {
+    let confidence = watch
+        .confidence
+        .map(|c| format!(", from a confidence of {c}"));
+    let quiet = (watch.cooldown_s > 0.0).then(|| {
         let quiet = seconds(watch.cooldown_s);
-        text.push_str(&format!(
-            ", then quiet for {quiet} for all objects together"
-        ));
-    }
-    if let Some(clip) = watch.clip {
-        text.push_str(&format!(", {}", with_clip(clip)));
-    }
-    if !watch.notify.is_empty() {
-        let channels: Vec<String> = watch.notify.iter().map(|c| format!("#{c}")).collect();
-        text.push_str(&format!(", told to {}", channels.join(" and ")));
-    }
-    if watch.second_opinion {
-        text.push_str(", with a second opinion of what is not sure");
-    }
-    if let Some(end) = watch.stop_after_s {
-        text.push_str(&format!(", for the next {}", seconds(end)));
-    }
-    if watch.severity != Severity::Info {
-        text.push_str(match watch.severity {
-            Severity::Critical => ", as critical",
-            _ => ", as a warning",
-        });
-    }
-    text
+        format!(", then quiet for {quiet} for all objects together")
+    });
+    let clip = watch.clip.map(|clip| format!(", {}", with_clip(clip)));
+    let channels: Vec<String> = watch.notify.iter().map(|c| format!("#{c}")).collect();
+    let told = (!channels.is_empty()).then(|| format!(", told to {}", channels.join(" and ")));
+    let opinion = watch
+        .second_opinion
+        .then(|| ", with a second opinion of what is not sure".to_owned());
+    let end = watch
+        .stop_after_s
+        .map(|end| format!(", for the next {}", seconds(end)));
+    let severity = match watch.severity {
+        Severity::Info => None,
+        Severity::Critical => Some(", as critical".to_owned()),
+        _ => Some(", as a warning".to_owned()),
+    };
+    let hours = Some(hours(&watch.schedules));
+    let parts = [confidence, hours, quiet, clip, told, opinion, end, severity];
+    parts.into_iter().flatten().collect()
 }
 
 /// Describes a clip.

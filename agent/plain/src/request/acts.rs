@@ -44,7 +44,7 @@ const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted"
 /// `moves`: whether a way or a line was said, along which whatever moves goes or drives.
 /// `held`: whether it was said for how long something goes on.
 pub(super) fn acts(
-    r: &mut Reader,
+    r: &mut Reader<'_>,
     mentions: &[Mention],
     moves: bool,
     held: bool,
@@ -138,7 +138,7 @@ fn go(ends: &str) -> String {
 }
 
 /// Takes the words for a crossing, and whether it goes both ways.
-fn take_crossings(r: &mut Reader) -> (bool, bool) {
+fn take_crossings(r: &mut Reader<'_>) -> (bool, bool) {
     // A zebra crossing is a place.
     let places: Vec<usize> = (1..r.tokens.len())
         .filter(|i| r.word(*i) == "crossing" && one_of(CROSSINGS, r.before(*i)))
@@ -166,7 +166,7 @@ fn take_crossings(r: &mut Reader) -> (bool, bool) {
 
 /// Takes words for the state of a place. Beside a class it says something else, unless it is said
 /// of that class: `occupied by a car`, `free of cars`.
-fn take_state(r: &mut Reader, mentions: &[Mention], states: &str) -> bool {
+fn take_state(r: &mut Reader<'_>, mentions: &[Mention], states: &str) -> bool {
     let Some(found) = r.find(&[&format!("becomes|is|gets? {states} again?")]) else {
         return false;
     };
@@ -180,7 +180,7 @@ fn take_state(r: &mut Reader, mentions: &[Mention], states: &str) -> bool {
 }
 
 /// Refuses what is opened and closed, which no model sees.
-fn refuse_unseen(r: &Reader, mentions: &[Mention]) -> Result<(), Need> {
+fn refuse_unseen(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Need> {
     let opens =
         "opens|opened|opening|open|closes|closed|closing|shuts|locks|locked|unlocks|unlocked";
     let Some(found) = r.find(&[opens]).filter(|_| !mentions.is_empty()) else {

@@ -5,12 +5,10 @@
 
 use watchkeeper_contract::rule::CountBound;
 
-use crate::answer::Missing;
-use crate::lexicon::Lexicon;
 use crate::names;
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Found, Reader, Slot, one_of};
-use crate::scene::{Scene, quoted};
+use crate::scene::quoted;
 
 /// Durations by what they are for.
 #[derive(Debug, Default)]
@@ -24,7 +22,7 @@ pub(super) struct Spans {
 }
 
 /// Seconds of quiet after an event, where they were said.
-pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
+pub(crate) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
     const EACH: [&str; 3] = [
         "without|no a|any? cooldown|cool-down|pause",
         "tell|told|alert|notify|of|about|for me? every|each single? one of? them?",
@@ -49,7 +47,7 @@ pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
     if let Some(found) = r.find(&COOLDOWN) {
         // `at least one alert per hour` is more, and not fewer.
         let before = found.at.start.checked_sub(1).map_or("", |i| r.any_word(i));
-        if matches!(before, "least" | "minimum" | "than") {
+        if one_of("least|minimum|than", before) {
             return None;
         }
         let suffix = r.fits("at? most|max|maximum", found.at.end);
@@ -77,14 +75,14 @@ pub(crate) fn cooldown(r: &mut Reader) -> Option<f64> {
 }
 
 /// Durations; `counts`: whether the request asks for a number.
-pub(super) fn spans(r: &mut Reader, counts: bool, notes: &mut Notes) -> Spans {
+pub(super) fn spans(r: &mut Reader<'_>, counts: bool) -> Spans {
     let mut spans = Spans::default();
     // `every day` is about days, not about how often something is sent.
     let often = r.find(&["every|each|per <u>"]).filter(|_| counts);
     if let Some(found) = often.filter(|found| found.value(0) < 86_400.0) {
         r.mark(found.at.clone());
         spans.interval_s = Some(found.value(0));
-        notes.not_possible.push(format!(
+        r.notes.not_possible.push(format!(
             "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
             seconds(found.value(0))
         ));
@@ -115,7 +113,7 @@ pub(super) fn spans(r: &mut Reader, counts: bool, notes: &mut Notes) -> Spans {
 
 /// Whether a time is the one for which something goes on, and no limit, delay or part of one:
 /// `within 10 seconds`, `10 seconds later`, `5 seconds or less`.
-pub(crate) fn is_for_a_time(r: &Reader, found: &Found) -> bool {
+pub(crate) fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
     const BEFORE: &str = "within|in|inside|under|below|most|up|to|until|till|before|by|every|per|each|next|last|past|first|final|previous|only|max|maximum";
     const BEHIND: &str = "before|earlier|later|after|afterwards|ago|early|late|apart|max|maximum|tops|more|longer|shorter|less|extra|beforehand|delay";
     const LEADS: &str =
@@ -179,7 +177,7 @@ const BOUNDS: [(&[&str], i64, bool); 5] = [
 
 /// How many of them there have to be. `None`: nothing was said about that, or nothing that a rule
 /// can tell, whose words stay unread.
-pub(super) fn bound(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<CountBound> {
+pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
     for (patterns, shift, over) in BOUNDS {
         for pattern in patterns {
@@ -187,7 +185,7 @@ pub(super) fn bound(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<
                 let found = r.fits(pattern, at)?;
                 let (before, next) = (r.before(at), found.at.end);
                 let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
-                let counted = names::class_begins(r, next, scene, lexicon);
+                let counted = names::class_begins(r, next);
                 let ends = r.tokens.len() == next && one_of("are|is", before);
                 let compares = *pattern != "<n>" && (ends || one_of(GOES_ON, r.any_word(next)));
                 (!is_part && (counted || compares)).then_some(found)
@@ -235,7 +233,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
 }
 
-pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64>, Need> {
+pub(crate) fn confidence(r: &mut Reader<'_>) -> Result<Option<f64>, Need> {
     let found = r.take(&[
         "minimum|min? confidence|certainty|score|threshold of|at|over|above|is|to|from|=|:|>? least|than|equal|=? <p>",
         "at|over|above|with? least? <p> confidence|certainty|sure|certain|confident|score|probability",
@@ -249,12 +247,10 @@ pub(crate) fn confidence(r: &mut Reader, notes: &mut Notes) -> Result<Option<f64
             "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
             quoted(&r.written(found.at))
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
     if value == 0.0 {
-        notes
-            .assumed
-            .push("A confidence of 0 lets everything through.".to_owned());
+        r.assume("A confidence of 0 lets everything through.");
     }
     Ok(Some(value))
 }

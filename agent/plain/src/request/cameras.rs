@@ -6,27 +6,23 @@
 use watchkeeper_contract::id::SourceId;
 
 use crate::answer::Missing;
-use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, Scene, quoted};
+use crate::scene::{Camera, quoted};
 
 /// Words between two cameras that are one list of them.
 const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|camera|cam|cameras|both|either|also|as|well|plus";
 
 /// Reads the cameras that a request names as one list. A camera that stands apart stays unread,
 /// because other things may be wanted of it.
-pub(super) fn one_list(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Cameras {
-    if let Some(left) = all_except(r, scene, lexicon) {
-        return Cameras::These(left);
-    }
-    let spots = names::camera_spots(r, scene, lexicon);
+pub(super) fn one_list(r: &mut Reader<'_>) -> Cameras {
+    let spots = names::camera_spots(r);
     let apart = spots.windows(2).position(|pair| match pair {
         [(a, _), (b, _)] => !(a.end..b.start).all(|i| one_of(LIST, r.any_word(i))),
         _ => false,
     });
-    let named = names::cameras(r, scene, lexicon);
+    let named = names::cameras(r);
     let Some(nth) = apart else {
         let (Some((first, _)), Some((last, _))) = (spots.first(), spots.last()) else {
             return named;
@@ -58,13 +54,11 @@ pub(super) fn one_list(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Came
 /// The cameras that are meant: those that are named, the one of a place that is named, the one of
 /// the request before, or the only one.
 pub(super) fn cameras_of(
-    r: &Reader,
+    r: &mut Reader<'_>,
     named: &Cameras,
-    scene: &Scene,
     before: Option<&SourceId>,
-    notes: &mut Notes,
 ) -> Result<Vec<SourceId>, Need> {
-    if scene.cameras.is_empty() {
+    if r.scene.cameras.is_empty() {
         return Err(Need::new(
             Missing::Camera,
             "There is no camera yet. Add one, then ask again.",
@@ -72,65 +66,36 @@ pub(super) fn cameras_of(
     }
     match named {
         Cameras::These(cameras) => Ok(cameras.clone()),
-        Cameras::All => Ok(scene.cameras.iter().map(|c| c.id.clone()).collect()),
-        Cameras::Unknown(written) => Err(names::no_such_camera(written, scene)),
-        Cameras::None => camera_not_named(r, scene, before, notes),
+        Cameras::All => Ok(r.scene.cameras.iter().map(|c| c.id.clone()).collect()),
+        Cameras::Unknown(written) => Err(names::no_such_camera(written, r.scene)),
+        Cameras::None => camera_not_named(r, before),
     }
-}
-
-/// `on all cameras except the yard`
-fn all_except(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> Option<Vec<SourceId>> {
-    let found = r.find(&[
-        "on|for|at|from? all|every of? the? cameras|camera but|except|excluding for|on|at|not?",
-    ])?;
-    let mut later = r.clone();
-    later.mark(0..found.at.end);
-    let Cameras::These(out) = names::cameras(&mut later, scene, lexicon) else {
-        return None;
-    };
-    let ids = scene.cameras.iter().map(|c| &c.id);
-    let left: Vec<SourceId> = ids.filter(|id| !out.contains(id)).cloned().collect();
-    if left.is_empty() {
-        return None;
-    }
-    r.mark(found.at.clone());
-    for i in found.at.end..r.tokens.len() {
-        if later.word(i).is_empty() {
-            r.mark(i..i + 1);
-        }
-    }
-    Some(left)
 }
 
 /// The camera of a request that names none.
-fn camera_not_named(
-    r: &Reader,
-    scene: &Scene,
-    before: Option<&SourceId>,
-    notes: &mut Notes,
-) -> Result<Vec<SourceId>, Need> {
+fn camera_not_named(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec<SourceId>, Need> {
     // A place with a name is on one camera, which is meant then.
-    let known: Vec<_> = scene.cameras.iter().collect();
-    let mut whole = Reader::new(r.tokens.clone());
+    let known: Vec<_> = r.scene.cameras.iter().collect();
+    let mut whole = r.over(&r.tokens);
     let with_place = place_of_one(&mut whole, &known, before)?;
     if let Some(camera) = with_place.as_ref().or(before) {
         return Ok(vec![camera.clone()]);
     }
-    if let [only] = scene.cameras.as_slice() {
-        notes.assumed.push(format!(
+    if let [only] = r.scene.cameras.as_slice() {
+        r.assume(format!(
             "The camera is {}, the only one.",
             names::shown(only)
         ));
         return Ok(vec![only.id.clone()]);
     }
-    let text = format!("On which camera? There are {}.", names::listed(scene));
-    Err(Need::new(Missing::Camera, text).with(names::choices(scene)))
+    let text = format!("On which camera? There are {}.", names::listed(r.scene));
+    Err(Need::new(Missing::Camera, text).with(names::choices(r.scene)))
 }
 
 /// The camera of the place that is named. One of that name on several cameras is asked about,
 /// unless the request before it was about one of these.
 fn place_of_one(
-    r: &mut Reader,
+    r: &mut Reader<'_>,
     cameras: &[&Camera],
     before: Option<&SourceId>,
 ) -> Result<Option<SourceId>, Need> {

@@ -7,35 +7,16 @@
 use watchkeeper_contract::id::ChannelId;
 
 use crate::lexicon::folded;
-use crate::need::Notes;
-use crate::reader::Reader;
+use crate::reader::{Reader, one_of};
 use crate::scene::{Scene, quoted};
 
 /// Words in front of a channel that say nothing but that something goes there, from the right to
 /// the left.
-const IN_FRONT: [&[&str]; 4] = [
-    &["the", "our", "my"],
-    &["to", "in", "into", "on", "over", "via", "through", "by"],
-    &[
-        "it",
-        "this",
-        "that",
-        "both",
-        "them",
-        "these",
-        "all",
-        "everything",
-        "word",
-        "message",
-        "messages",
-        "notification",
-        "notifications",
-    ],
-    &[
-        "send", "post", "report", "forward", "push", "write", "tell", "notify", "alert", "warn",
-        "inform", "message", "ping", "text", "email", "e-mail", "mail", "call", "phone", "page",
-        "ring", "sms", "buzz",
-    ],
+const IN_FRONT: [&str; 4] = [
+    "the|our|my",
+    "to|in|into|on|over|via|through|by",
+    "it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications",
+    "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz",
 ];
 /// Ways on which nothing is told by their name alone.
 const BY_NAME: [&str; 3] = [
@@ -45,18 +26,18 @@ const BY_NAME: [&str; 3] = [
 ];
 
 /// Takes the named channels, and whether the request wants any, known or not.
-pub(crate) fn channels(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> (Vec<ChannelId>, bool) {
-    let mut meant = take_known(r, scene);
-    let has_unknown = take_unknown(r, scene, notes);
-    let by_name = take_by_name(r, &mut meant, scene, notes);
+pub(crate) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
+    let mut meant = take_known(r);
+    let has_unknown = take_unknown(r);
+    let by_name = take_by_name(r, &mut meant);
     let is_wanted = has_unknown || by_name || !meant.is_empty();
     (meant, is_wanted)
 }
 
 /// Takes the channels that the box has.
-fn take_known(r: &mut Reader, scene: &Scene) -> Vec<ChannelId> {
+fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
     let mut meant = Vec::new();
-    for channel in &scene.channels {
+    for channel in &r.scene.channels {
         let name = folded(channel.as_str());
         let mut from = 0;
         while let Some((start, end)) =
@@ -80,20 +61,20 @@ fn take_known(r: &mut Reader, scene: &Scene) -> Vec<ChannelId> {
 }
 
 /// Takes names behind a `#` that no channel has, and notes them.
-fn take_unknown(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> bool {
+fn take_unknown(r: &mut Reader<'_>) -> bool {
     let mut any = false;
     for i in 0..r.tokens.len() {
         if r.word(i) == "#" && !r.word(i + 1).is_empty() {
             any = true;
             let written = r.written(i + 1..i + 2);
             take(r, i, i + 2);
-            notes.not_possible.push(match scene.channels.is_empty() {
+            r.notes.not_possible.push(match r.scene.channels.is_empty() {
                 true => format!(
                     "There is no channel #{written}: a section [channels.{written}] of the configuration makes one. Events are published over MQTT and kept in the journal."
                 ),
                 false => format!(
                     "There is no channel #{written}, so nobody is told there; there are {}.",
-                    listed(scene)
+                    listed(r.scene)
                 ),
             });
         }
@@ -102,31 +83,24 @@ fn take_unknown(r: &mut Reader, scene: &Scene, notes: &mut Notes) -> bool {
 }
 
 /// Takes kinds of channels, such as `by email`: the only channel of the box, where it has one.
-fn take_by_name(
-    r: &mut Reader,
-    meant: &mut Vec<ChannelId>,
-    scene: &Scene,
-    notes: &mut Notes,
-) -> bool {
+fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     let mut any = false;
     while let Some(found) = r.take(&BY_NAME) {
         any = true;
         let written = r.written(found.at.clone());
         take(r, found.at.start, found.at.end);
-        match scene.channels.as_slice() {
+        match r.scene.channels.as_slice() {
             _ if !meant.is_empty() => {}
             [only] => {
-                notes
-                    .assumed
-                    .push(format!("{} is told over the channel #{only}, the only one here.", quoted(&written)));
+                r.assume(format!("{} is told over the channel #{only}, the only one here.", quoted(&written)));
                 meant.push(only.clone());
             }
-            [] => notes.not_possible.push(format!(
+            [] => r.notes.not_possible.push(format!(
                 "Nothing is told {written}: the configuration has no channel (a section [channels.NAME] makes one). Events are published over MQTT and kept in the journal."
             )),
-            _ => notes.not_possible.push(format!(
+            _ => r.notes.not_possible.push(format!(
                 "Over which channel is not said; there are {}.",
-                listed(scene)
+                listed(r.scene)
             )),
         }
     }
@@ -139,14 +113,10 @@ fn listed(scene: &Scene) -> String {
 }
 
 /// Marks a channel and what stands in front of it.
-fn take(r: &mut Reader, start: usize, end: usize) {
+fn take(r: &mut Reader<'_>, start: usize, end: usize) {
     let mut start = start;
     for words in IN_FRONT {
-        if let Some(before) = start.checked_sub(1)
-            && words.contains(&r.word(before))
-        {
-            start = before;
-        }
+        start -= usize::from(start > 0 && one_of(words, r.word(start - 1)));
     }
     r.mark(start..end);
 }

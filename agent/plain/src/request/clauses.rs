@@ -14,7 +14,7 @@ const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
 
 /// The clauses of a request that say a condition each: those that begin with `when` or its like,
 /// and one behind a second verb of telling. `hold_at`: where a time that something goes on stands.
-pub(super) fn clauses(r: &Reader, mentions: &[Mention], hold_at: Option<usize>) -> usize {
+pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> usize {
     let count = |begins: &dyn Fn(usize) -> bool| {
         let begin = |i: &usize| begins(*i) && matches!(r.slot_of(*i), Slot::Free | Slot::Other);
         (0..r.tokens.len()).filter(begin).count()
@@ -28,7 +28,7 @@ pub(super) fn clauses(r: &Reader, mentions: &[Mention], hold_at: Option<usize>) 
 
 /// Whether two things are to be told: `tell me about people, and warn me after 10 minutes`,
 /// `alert me about people. If they stay 10 minutes it's urgent`.
-fn tells_twice(r: &Reader, mentions: &[Mention], hold_at: Option<usize>) -> bool {
+fn tells_twice(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> bool {
     let tells = |i: usize, words: &str| {
         matches!(r.slot_of(i), Slot::Verb | Slot::Wish) && one_of(words, r.any_word(i))
     };

@@ -20,6 +20,11 @@ use crate::scene::quoted;
 /// Longer than the two seconds for which a tracker keeps a lost track.
 pub(crate) const TOO_FEW_S: f64 = 3.0;
 
+const NO_SUM: &str = "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. Say for example \"when there are more than 3 people\".";
+const ONE_CONDITION: &str = "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"";
+const NONE_MOVES: &str = "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 minutes\".";
+const NOT_ALONE: &str = "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".";
+
 /// What the phrases of a request say.
 pub(super) struct Facts {
     /// How many conditions stand in clauses of their own.
@@ -76,44 +81,48 @@ impl Facts {
 
     /// Refuses what no single condition can hold.
     pub(super) fn refuse_contradictions(&self, mentions: &[Mention]) -> Result<(), Need> {
-        let acts = &self.acts;
-        if self.bound.is_some() && (acts.crosses || acts.enters || acts.leaves) {
-            return Err(Need::new(
-                Missing::Meaning,
-                "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. \
-                 Say for example \"when there are more than 3 people\".",
-            ));
-        }
+        let (acts, crosses) = (&self.acts, self.crosses());
+        let comes_or_goes = acts.enters || acts.leaves;
         // `free or occupied`, `comes or waits` are two conditions.
         let two = (acts.empty && (acts.occupied || acts.moves()))
             || (self.is_empty() && self.bound.is_some())
             || (acts.stays && (acts.leaves || acts.crosses))
-            || (acts.appears && acts.leaves && !self.crosses())
+            || (acts.appears && acts.leaves && !crosses)
             || self.has_clauses_apart();
-        if two {
-            return Err(Need::new(
-                Missing::Meaning,
-                "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"",
-            ));
-        }
-        self.refuse_number_at_intervals()?;
-        self.refuse_none_that_moves()?;
-        self.refuse_time_of_a_moment()?;
         // `nobody but a dog` is that a dog is there alone.
-        if self.none && mentions.iter().any(|m| m.stand == Stand::Excluded) {
-            return Err(Need::new(
-                Missing::Meaning,
-                "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".",
-            ));
+        let alone = self.none && mentions.iter().any(|m| m.stand == Stand::Excluded);
+        let refused = [
+            (
+                self.bound.is_some() && (acts.crosses || comes_or_goes),
+                NO_SUM,
+            ),
+            (two, ONE_CONDITION),
+            (self.none && (crosses || comes_or_goes), NONE_MOVES),
+            (alone, NOT_ALONE),
+        ];
+        if let Some((_, why)) = refused.into_iter().find(|(is_so, _)| *is_so) {
+            return Err(Need::meaning(why));
         }
-        let moves = self.acts.enters || self.acts.leaves;
-        if self.counted && !self.told && !self.crosses() && moves {
-            return Err(Need::new(
-                Missing::Line,
-                format!(
-                    "Who comes and who goes is counted where they cross a line. Where is it? {LINE_REMEDY}"
-                ),
-            ));
+        if let Some(interval_s) = self.spans.interval_s.filter(|_| self.told) {
+            return Err(Need::meaning(format!(
+                "I tell of events, and send no number every {}. Say only that it is counted, such as \"count cars at the gate\": the number stands in the pipeline's results at any time.",
+                seconds(interval_s)
+            )));
+        }
+        let moment = self.told && (crosses || acts.leaves);
+        if let Some(held_s) = self.spans.hold_s.filter(|_| moment) {
+            return Err(Need::meaning(format!(
+                "Who {} does so in a moment, and not for {}. Say it without the time, or say for how long somebody stays (\"when a person is in the hall for {1}\") or nobody is there \
+                 (\"when nobody is in the hall for {1}\").",
+                if crosses { "crosses a line" } else { "leaves" },
+                seconds(held_s)
+            )));
+        }
+        if self.counted && !self.told && !crosses && comes_or_goes {
+            let text = format!(
+                "Who comes and who goes is counted where they cross a line. Where is it? {LINE_REMEDY}"
+            );
+            return Err(Need::new(Missing::Line, text));
         }
         Ok(())
     }
@@ -124,52 +133,6 @@ impl Facts {
         let acts = &self.acts;
         let come_and_go = acts.enters && acts.leaves && self.spans.hold_s.is_none();
         self.clauses > 2 || (self.clauses == 2 && !come_and_go)
-    }
-
-    fn refuse_number_at_intervals(&self) -> Result<(), Need> {
-        match self.spans.interval_s.filter(|_| self.told) {
-            None => Ok(()),
-            Some(interval_s) => Err(Need::new(
-                Missing::Meaning,
-                format!(
-                    "I tell of events, and send no number every {}. Say only that it is counted, such as \"count cars at the gate\": the number stands in the pipeline's results at any time.",
-                    seconds(interval_s)
-                ),
-            )),
-        }
-    }
-
-    fn refuse_none_that_moves(&self) -> Result<(), Need> {
-        if self.none && (self.crosses() || self.acts.enters || self.acts.leaves) {
-            return Err(Need::new(
-                Missing::Meaning,
-                "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 \
-                 minutes\".",
-            ));
-        }
-        Ok(())
-    }
-
-    fn refuse_time_of_a_moment(&self) -> Result<(), Need> {
-        let Some(held_s) = self.spans.hold_s else {
-            return Ok(());
-        };
-        if !self.told || !(self.crosses() || self.acts.leaves) {
-            return Ok(());
-        }
-        Err(Need::new(
-            Missing::Meaning,
-            format!(
-                "Who {} does so in a moment, and not for {}. Say it without the time, or say for how long somebody stays (\"when a person is in the hall for {1}\") or nobody is there \
-                 (\"when nobody is in the hall for {1}\").",
-                if self.crosses() {
-                    "crosses a line"
-                } else {
-                    "leaves"
-                },
-                seconds(held_s)
-            ),
-        ))
     }
 
     /// Adds the bound that `empty` and `occupied` say without a number.

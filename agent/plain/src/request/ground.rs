@@ -8,9 +8,8 @@ use super::cameras::one_list;
 use super::conditions::Facts;
 use super::spot::geometry;
 use crate::hours;
-use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::place::{self, Said, Way};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Scene, Shape, quoted};
@@ -32,36 +31,28 @@ pub(super) struct Ground<'s> {
 }
 
 /// Reads where and when, after the purpose and before what happens.
-pub(super) fn ground<'s>(
-    r: &mut Reader,
-    counts: bool,
-    scene: &'s Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Ground<'s>, Need> {
+pub(super) fn ground<'s>(r: &mut Reader<'s>, counts: bool) -> Result<Ground<'s>, Need> {
     r.slot = Slot::Camera;
     // `in the video of the gate`: what is looked at, and no clip.
     r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
-    let cameras = one_list(r, scene, lexicon);
+    let cameras = one_list(r);
     let known: Vec<&Camera> = match &cameras {
-        Cameras::These(ids) => ids.iter().filter_map(|id| scene.camera(id)).collect(),
-        _ => scene.cameras.iter().collect(),
+        Cameras::These(ids) => ids.iter().filter_map(|id| r.scene.camera(id)).collect(),
+        _ => r.scene.cameras.iter().collect(),
     };
     r.slot = Slot::Place;
     let named = names::known_place(r, &known).map(|(_, place)| place.clone());
     if near_used(r) {
-        notes
-            .assumed
-            .push("Near a place is taken as in it.".to_owned());
+        r.assume("Near a place is taken as in it.");
     }
     r.slot = Slot::Way;
     let ways = place::ways(r);
     r.slot = Slot::Time;
-    let spans = spans(r, counts, notes);
+    let spans = spans(r, counts);
     r.slot = Slot::Wish;
-    let confidence = confidence(r, notes)?;
+    let confidence = confidence(r)?;
     r.slot = Slot::Time;
-    let schedules = hours::schedules(r, &mut notes.assumed);
+    let schedules = hours::schedules(r);
     r.slot = Slot::Place;
     let place = match &named {
         Some(known) => Some(Said {
@@ -69,7 +60,7 @@ pub(super) fn ground<'s>(
             name: Some(known.name.clone()),
             shape: known.shape.clone(),
         }),
-        None => match geometry(r, &known, notes) {
+        None => match geometry(r, &known) {
             // Pixels need to know whose picture they are of, which is asked first.
             Err(_) if cameras == Cameras::None && known.len() > 1 => None,
             place => place?,
@@ -122,7 +113,7 @@ impl<'s> Ground<'s> {
 
 /// Marks `near` and its like where they stand before a place or camera, and says whether there was
 /// one.
-fn near_used(r: &mut Reader) -> bool {
+fn near_used(r: &mut Reader<'_>) -> bool {
     let stands = |i: usize| {
         let next = i + 1 + usize::from(one_of("the|my|our|to", r.word(i + 1)));
         one_of("near|beside|around|by", r.word(i))

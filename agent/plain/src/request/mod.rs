@@ -14,7 +14,6 @@ mod cameras;
 mod channels;
 mod clauses;
 mod conditions;
-mod ending;
 mod ground;
 mod objects;
 mod purpose;
@@ -27,15 +26,13 @@ use watchkeeper_contract::rule::Severity;
 pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds};
 pub(crate) use channels::channels;
 pub(crate) use conditions::TOO_FEW_S;
-pub(crate) use ending::{end_of_watch, ending};
 pub(crate) use objects::{are_only_these, one_list};
 pub(crate) use purpose::DEFAULT_COOLDOWN_S;
-pub(crate) use spot::{direction, geometry as drawn, named_place, slug, whole_picture};
+pub(crate) use spot::{geometry as drawn, named_place, slug, whole_picture};
 pub(crate) use wishes::{quietly, wishes};
 
 use crate::closed;
-use crate::intent::{NamedPlace, Objects, WatchFor, What};
-use crate::lexicon::Lexicon;
+use crate::intent::{NamedPlace, WatchFor, What};
 use crate::names::Mention;
 use crate::need::{Need, Notes};
 use crate::place::Way;
@@ -52,31 +49,87 @@ use purpose::{Purpose, purpose};
 use spot::{direction_of, unknown_place, where_is};
 
 /// Understands one request to watch. `before` is the camera of the request before it.
-pub(crate) fn watch(
-    mut r: Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    before: Option<&SourceId>,
-    notes: &mut Notes,
-) -> Result<Vec<WatchFor>, Need> {
-    let r = &mut r;
-    let purpose = purpose(r, scene, lexicon, notes)?;
-    let mut ground = ground(r, purpose.counted, scene, lexicon, notes)?;
-    let bound = bound(r, scene, lexicon);
+pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec<WatchFor>, Need> {
+    let purpose = purpose(r)?;
+    let mut ground = ground(r, purpose.counted)?;
+    let (mut facts, mentions) = facts(r, &purpose, &mut ground)?;
+    let unknown = unknown_place(r);
+    refuse_unread(r, &facts, &ground, &mentions)?;
+    facts.refuse_contradictions(&mentions)?;
+    let (model, objects) = objects(r, &mentions, &facts.acts)?;
+    if facts.none && facts.acts.stirs {
+        note_stillness(&model, r.scene, &mut r.notes);
+    }
+    let cameras = cameras_of(r, &ground.cameras, before)?;
+    ground.on(&cameras, r.scene, &mut facts)?;
+    if let Some(written) = unknown {
+        if facts.place.is_none() {
+            return Err(where_is(&written, &ground.known, &facts.acts, r.scene));
+        }
+        facts.name_place(written);
+    }
+    facts.complete_bound();
+    facts.complete_ways(&mut r.notes);
+    let mut conditions = facts.conditions(&mut r.notes)?;
+    facts.complete_place(&mut conditions, &mut r.notes);
+    facts.refuse_way_without_line()?;
+    let is_line = facts.is_line();
+    let place = facts.place.take().map(|said| named_place(said, is_line));
+    let cooldown_s = purpose.cooldown(!conditions.is_empty(), &mut r.notes);
+    let watch = |camera: &SourceId| {
+        let (mut place, mut conditions) = (place.clone(), conditions.clone());
+        lie_on(
+            camera,
+            &ground.drawn_on,
+            &facts.ways,
+            &mut place,
+            &mut conditions,
+        )?;
+        Ok(WatchFor {
+            camera: camera.clone(),
+            model: model.clone(),
+            objects: objects.clone(),
+            conditions,
+            place,
+            counts: purpose.counted,
+            confidence: ground.confidence,
+            schedules: ground.schedules.clone(),
+            cooldown_s,
+            severity: purpose.severity,
+            notify: purpose.notify.clone(),
+            clip: purpose.wished.clip,
+            // What is critical is never lowered.
+            second_opinion: purpose.wished.second_opinion && purpose.severity != Severity::Critical,
+            stop_after_s: facts.spans.stop_after_s,
+        })
+    };
+    ground
+        .known
+        .iter()
+        .map(|camera| watch(&camera.id))
+        .collect()
+}
+
+/// What the phrases of a request say together, and the classes that it names.
+fn facts(
+    r: &mut Reader<'_>,
+    purpose: &Purpose,
+    ground: &mut Ground<'_>,
+) -> Result<(Facts, Vec<Mention>), Need> {
+    let bound = bound(r);
     let required = take_required(r);
     let waits = !required && r.find(&["when|if|whenever"]).is_some();
-    let mentions = one_list(r, bound.is_some(), waits, scene, lexicon);
-    let mentions = equipment(r, mentions, required, scene);
+    let mentions = one_list(r, bound.is_some(), waits);
+    let mentions = equipment(r, mentions, required);
     let moves = !ground.ways.is_empty() || ground.has_line();
     let held = ground.spans.hold_s.is_some();
     let mut acts = acts(r, &mentions, moves, held)?;
     purpose.add_to(&mut acts);
-    let unknown = unknown_place(r, lexicon);
     let (place, ways) = (ground.place.take(), std::mem::take(&mut ground.ways));
     let spans = std::mem::take(&mut ground.spans);
     let none = mentions.iter().any(Mention::is_none);
     let clauses = clauses(r, &mentions, spans.hold_at);
-    let mut facts = Facts {
+    let facts = Facts {
         clauses,
         told: purpose.told,
         counted: purpose.counted,
@@ -87,53 +140,46 @@ pub(crate) fn watch(
         ways,
         place,
     };
-    refuse_unread(r, &facts, &ground, &mentions, scene, lexicon)?;
-    facts.refuse_contradictions(&mentions)?;
-    let (model, objects) = objects(r, &mentions, scene, lexicon, notes, &facts.acts)?;
-    if none && facts.acts.stirs {
-        note_stillness(&model, scene, notes);
-    }
-    let cameras = cameras_of(r, &ground.cameras, scene, before, notes)?;
-    ground.on(&cameras, scene, &mut facts)?;
-    if let Some(written) = unknown {
-        if facts.place.is_none() {
-            return Err(where_is(&written, &ground.known, &facts.acts, scene));
+    Ok((facts, mentions))
+}
+
+/// Gives a place that has a name where it lies on this camera: what is in of a line there may be
+/// out of it here.
+fn lie_on(
+    camera: &SourceId,
+    drawn_on: &[(SourceId, Shape)],
+    ways: &[Way],
+    place: &mut Option<NamedPlace>,
+    conditions: &mut [What],
+) -> Result<(), Need> {
+    let drawn = drawn_on.iter().find(|(on, _)| on == camera);
+    if let (Some(place), Some((_, shape))) = (place, drawn) {
+        place.shape = shape.clone();
+        if let Shape::Line(a, b) = shape {
+            for what in conditions {
+                if let What::Crosses(to) = what {
+                    *to = direction_of(ways, (*a, *b), &mut Notes::default())?;
+                }
+            }
         }
-        facts.name_place(written);
     }
-    facts.complete_bound();
-    facts.complete_ways(notes);
-    let mut conditions = facts.conditions(notes)?;
-    facts.complete_place(&mut conditions, notes);
-    facts.refuse_way_without_line()?;
-    let is_line = facts.is_line();
-    let base = Base {
-        place: facts.place.map(|said| named_place(said, is_line)),
-        ways: facts.ways,
-        stop_after_s: facts.spans.stop_after_s,
-        model,
-        objects,
-        conditions,
-    };
-    base.on_each(&ground, &purpose, notes)
+    Ok(())
 }
 
 /// Refuses a request with words that no phrase has read.
 fn refuse_unread(
-    r: &Reader,
+    r: &Reader<'_>,
     facts: &Facts,
     ground: &Ground<'_>,
     mentions: &[Mention],
-    scene: &Scene,
-    lexicon: &Lexicon,
 ) -> Result<(), Need> {
-    objects::refuse_vague(r, lexicon)?;
+    objects::refuse_vague(r)?;
     let nearest = closed::Nearest {
         template: facts.nearest_template(&ground.schedules),
-        camera: ground.named_camera().or_else(|| only_camera(scene)),
+        camera: ground.named_camera().or_else(|| only_camera(r.scene)),
         class: mentions.first().and_then(|m| m.labels.first()).cloned(),
     };
-    closed::refuse(r, scene, lexicon, &nearest)
+    closed::refuse(r, &nearest)
 }
 
 /// Notes that a model of classes does not tell whether something moves.
@@ -151,75 +197,5 @@ fn only_camera(scene: &Scene) -> Option<String> {
     match scene.cameras.as_slice() {
         [only] => Some(only.id.to_string()),
         _ => None,
-    }
-}
-
-/// What is the same on every camera.
-struct Base {
-    model: String,
-    objects: Objects,
-    conditions: Vec<What>,
-    place: Option<NamedPlace>,
-    ways: Vec<Way>,
-    stop_after_s: Option<f64>,
-}
-
-impl Base {
-    fn on_each(
-        &self,
-        ground: &Ground<'_>,
-        purpose: &Purpose,
-        notes: &mut Notes,
-    ) -> Result<Vec<WatchFor>, Need> {
-        let tells = !self.conditions.is_empty();
-        let cooldown_s = purpose.cooldown(tells, notes);
-        let watch = |camera: SourceId| {
-            let (place, conditions) = self.on(&camera, &ground.drawn_on)?;
-            Ok(WatchFor {
-                camera,
-                model: self.model.clone(),
-                objects: self.objects.clone(),
-                conditions,
-                place,
-                counts: purpose.counted,
-                confidence: ground.confidence,
-                schedules: ground.schedules.clone(),
-                cooldown_s,
-                severity: purpose.severity,
-                notify: purpose.notify.clone(),
-                clip: purpose.wished.clip,
-                // What is critical is never lowered.
-                second_opinion: purpose.wished.second_opinion
-                    && purpose.severity != Severity::Critical,
-                stop_after_s: purpose.ends_after_s.or(self.stop_after_s),
-            })
-        };
-        ground
-            .known
-            .iter()
-            .map(|camera| watch(camera.id.clone()))
-            .collect()
-    }
-
-    /// Place and conditions on one camera: a place that has a name lies elsewhere on each, and what
-    /// is in of a line there may be out of it here.
-    fn on(
-        &self,
-        camera: &SourceId,
-        drawn_on: &[(SourceId, Shape)],
-    ) -> Result<(Option<NamedPlace>, Vec<What>), Need> {
-        let (mut place, mut conditions) = (self.place.clone(), self.conditions.clone());
-        let drawn = drawn_on.iter().find(|(on, _)| on == camera);
-        if let (Some(place), Some((_, shape))) = (&mut place, drawn) {
-            place.shape = shape.clone();
-            if let Shape::Line(a, b) = place.shape {
-                for what in &mut conditions {
-                    if let What::Crosses(to) = what {
-                        *to = direction_of(&self.ways, (a, b), &mut Notes::default())?;
-                    }
-                }
-            }
-        }
-        Ok((place, conditions))
     }
 }

@@ -3,12 +3,14 @@
 //! - The model knows every class.
 //! - The classes are one list; one that stands apart stays unread, because a watch has one list.
 
+use std::collections::BTreeSet;
+
 use super::acts::Acts;
 use crate::answer::Missing;
 use crate::intent::Objects;
 use crate::lexicon::{Lexicon, folded};
 use crate::names::{self, Mention, Stand};
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Model, Scene, quoted};
 
@@ -16,18 +18,12 @@ use crate::scene::{Model, Scene, quoted};
 ///
 /// - `numbered`: a number of them was said, which is one of all of them: `3 cars or trucks`.
 /// - `waits`: they are part of a condition, where `and` and `all` say more than a list.
-pub(crate) fn one_list(
-    r: &mut Reader,
-    numbered: bool,
-    waits: bool,
-    scene: &Scene,
-    lexicon: &Lexicon,
-) -> Vec<Mention> {
+pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<Mention> {
     const LINKS: &str = "and|or|nor|,|/|&";
     const ARTICLES: &str = "a|an|any|the|some|no|not|other";
     let mut kept: Vec<Mention> = Vec::new();
     let mut last: Option<usize> = None;
-    for mention in names::find_classes(r, scene, lexicon) {
+    for mention in names::find_classes(r) {
         if matches!(mention.stand, Stand::Excluded | Stand::Missing) {
             // `except cats and dogs`
             if let Some(before) = kept.last().filter(|m| m.stand == mention.stand) {
@@ -76,22 +72,19 @@ pub(crate) fn one_list(
 
 /// The objects, and the model that knows them.
 pub(super) fn objects(
-    r: &Reader,
+    r: &mut Reader<'_>,
     mentions: &[Mention],
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
     acts: &Acts,
 ) -> Result<(String, Objects), Need> {
-    let Some(first) = scene.models.first() else {
+    let Some(first) = r.scene.models.first() else {
         return Err(no_model());
     };
-    let mentions = narrowed(r, who_parks(mentions.to_vec(), acts, lexicon));
-    notes.assumed.extend(names::substitutions(&mentions));
+    let mentions = who_parks(mentions.to_vec(), acts, r.lexicon);
+    r.notes.assumed.extend(names::substitutions(&mentions));
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
     if wanted.is_empty() && excluded.is_empty() {
-        return unnamed(r, scene, lexicon, notes, acts);
+        return unnamed(r, acts);
     }
     let name = |m: &&Mention| match m.stand == Stand::None && m.labels.is_empty() {
         // None of anything.
@@ -99,29 +92,24 @@ pub(super) fn objects(
         false => m.said.to_lowercase(),
     };
     let said = dedup(wanted.iter().map(name).collect()).join(" or ");
-    if first.labels.is_empty() && scene.models.len() == 1 {
-        notes.assumed.push(tells_none_apart(first));
-        return Ok((
-            first.name.clone(),
-            Objects {
-                said: "anything".to_owned(),
-                ..Objects::default()
-            },
-        ));
+    if first.labels.is_empty() && r.scene.models.len() == 1 {
+        r.assume(tells_none_apart(first));
+        return Ok((first.name.clone(), Objects::anything()));
     }
     let or_anything = excluded.is_empty() && anything_besides(&wanted);
-    let said = match or_anything {
-        true => "anything".to_owned(),
-        false => said,
+    let said = if or_anything {
+        "anything".to_owned()
+    } else {
+        said
     };
-    let model = model_for(&mentions, scene)?;
+    let model = model_for(&mentions, r.scene)?;
     let mut objects = chosen(model, &wanted, &excluded, or_anything, said)?;
     objects.only = are_only_these(r, &mentions);
     Ok((model.name.clone(), objects))
 }
 
 /// Whether classes are said to be the only ones: `only cars`, `cars only`.
-pub(crate) fn are_only_these(r: &Reader, mentions: &[Mention]) -> bool {
+pub(crate) fn are_only_these(r: &Reader<'_>, mentions: &[Mention]) -> bool {
     mentions.iter().any(|m| {
         let little = |i: &usize| {
             one_of(
@@ -182,65 +170,51 @@ fn no_model() -> Need {
 }
 
 /// Refuses a word that says too little.
-pub(super) fn refuse_vague(r: &Reader, lexicon: &Lexicon) -> Result<(), Need> {
-    let Some(vague) = (0..r.tokens.len()).find(|i| lexicon.is_vague(r.word(*i))) else {
+pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Need> {
+    let Some(vague) = (0..r.tokens.len()).find(|i| r.lexicon.is_vague(r.word(*i))) else {
         return Ok(());
     };
     let text = format!(
         "\"{}\" says too little: what shall be looked for, and what does it do? Say for example \"a person enters at night\".",
         r.written(vague..vague + 1)
     );
-    Err(Need::new(Missing::Meaning, text))
+    Err(Need::meaning(text))
 }
 
 /// The objects of a request that names none: those that a place usually holds, or people.
-fn unnamed(
-    r: &Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-    acts: &Acts,
-) -> Result<(String, Objects), Need> {
-    let usual = (0..r.tokens.len()).find_map(|i| lexicon.occupants(r.any_word(i)));
+fn unnamed(r: &mut Reader<'_>, acts: &Acts) -> Result<(String, Objects), Need> {
+    let usual = (0..r.tokens.len()).find_map(|i| r.lexicon.occupants(r.any_word(i)));
     let person = ["person".to_owned()];
     // Loitering and queueing is what people do; so is being in a place without usual occupants.
     let labels = match usual {
         Some(usual) if !acts.people => usual,
         _ => &person[..],
     };
-    if acts.empty || acts.occupied || acts.people {
-        return occupants(labels, scene, notes);
+    if !(acts.empty || acts.occupied || acts.people) {
+        return Err(Need::new(
+            Missing::Class,
+            "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
+        ));
     }
-    Err(Need::new(
-        Missing::Class,
-        "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
-    ))
-}
-
-/// Returns the first model that knows one of the usual occupants, and those that it knows.
-fn occupants(
-    labels: &[String],
-    scene: &Scene,
-    notes: &mut Notes,
-) -> Result<(String, Objects), Need> {
+    // The first model that knows one of them, and those that it knows.
+    let models = &r.scene.models;
     let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
-    let model = scene.models.iter().find(known).or(scene.models.first());
-    let model = model.ok_or_else(no_model)?;
-    let labels: Vec<String> = labels
+    let model = models
         .iter()
-        .filter(|l| model.labels.contains(l))
-        .cloned()
-        .collect();
-    let said = match labels.as_slice() {
-        [] => "anything".to_owned(),
-        labels => labels.join(" or "),
-    };
-    notes.assumed.push(match model.labels.is_empty() {
+        .find(known)
+        .or(models.first())
+        .ok_or_else(no_model)?;
+    let mut labels = labels.to_vec();
+    labels.retain(|l| model.labels.contains(l));
+    let mut objects = Objects::anything();
+    if !labels.is_empty() {
+        (objects.said, objects.labels) = (labels.join(" or "), labels);
+    }
+    r.assume(match model.labels.is_empty() {
         true => tells_none_apart(model),
-        false => format!("Who or what was not said: {said}."),
+        false => format!("Who or what was not said: {}.", objects.said),
     });
-    let only = false;
-    Ok((model.name.clone(), Objects { labels, said, only }))
+    Ok((model.name.clone(), objects))
 }
 
 /// The labels of a model that are meant.
@@ -284,19 +258,15 @@ fn tells_none_apart(model: &Model) -> String {
     )
 }
 
-fn dedup(words: Vec<String>) -> Vec<String> {
-    let mut seen = Vec::new();
-    for word in words {
-        if !seen.contains(&word) {
-            seen.push(word);
-        }
-    }
-    seen
+fn dedup(mut words: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    words.retain(|word| seen.insert(word.clone()));
+    words
 }
 
 /// Takes the words that say what everybody has to wear, and whether they stand there:
 /// `everybody needs helmet and vest … somebody is missing one`.
-pub(super) fn take_required(r: &mut Reader) -> bool {
+pub(super) fn take_required(r: &mut Reader<'_>) -> bool {
     r.slot = Slot::Act;
     let required = r.take_all(&[
         "everybody|everyone|people|workers|visitors|staff needs|need|must|should wear|have?",
@@ -310,10 +280,9 @@ pub(super) fn take_required(r: &mut Reader) -> bool {
 /// `without a helmet` and `helmet and vest mandatory` → the classes that stand for their absence,
 /// where a model has them; the words for it are used then.
 pub(super) fn equipment(
-    r: &mut Reader,
+    r: &mut Reader<'_>,
     mentions: Vec<Mention>,
     required: bool,
-    scene: &Scene,
 ) -> Vec<Mention> {
     const REQUIRED: [&str; 1] =
         ["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"];
@@ -321,20 +290,16 @@ pub(super) fn equipment(
     if !required && r.find(&REQUIRED).is_none() && !mentions.iter().any(missing) {
         return mentions;
     }
-    let labels: Vec<&String> = scene.models.iter().flat_map(|m| &m.labels).collect();
-    let absence = |mention: &Mention| -> Option<Mention> {
-        let is_absence = |label: &&&String| {
+    let labels: Vec<&String> = r.scene.models.iter().flat_map(|m| &m.labels).collect();
+    let absence = |mention: &Mention| {
+        let of = |label: &String| {
             let label = folded(label);
-            let of = label
-                .strip_prefix("no ")
-                .or_else(|| label.strip_prefix("without "));
+            let of = ["no ", "without "]
+                .iter()
+                .find_map(|no| label.strip_prefix(no));
             of.is_some_and(|of| mention.labels.iter().any(|l| folded(l) == of))
         };
-        let absent: Vec<String> = labels
-            .iter()
-            .filter(is_absence)
-            .map(|l| (*l).clone())
-            .collect();
+        let absent: Vec<String> = labels.iter().filter(|l| of(l)).copied().cloned().collect();
         (!absent.is_empty()).then(|| Mention {
             said: format!("no {}", mention.said),
             labels: absent,
@@ -380,17 +345,4 @@ fn who_parks(mut mentions: Vec<Mention>, acts: &Acts, lexicon: &Lexicon) -> Vec<
         }
     }
     mentions
-}
-
-/// `vehicles, cars only`: what is said to be the only one narrows what has it among others.
-fn narrowed(r: &Reader, mentions: Vec<Mention>) -> Vec<Mention> {
-    let only = |m: &&Mention| m.stand == Stand::Wanted && r.any_word(m.at.end) == "only";
-    let all: Vec<Mention> = mentions.iter().filter(only).cloned().collect();
-    let has_it = |m: &Mention| {
-        m.stand == Stand::Wanted
-            && all.iter().any(|o| {
-                o.labels.len() < m.labels.len() && o.labels.iter().all(|l| m.labels.contains(l))
-            })
-    };
-    mentions.iter().filter(|m| !has_it(m)).cloned().collect()
 }

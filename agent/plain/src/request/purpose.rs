@@ -7,14 +7,10 @@ use watchkeeper_contract::rule::Severity;
 use super::acts::Acts;
 use super::amounts::{cooldown, seconds};
 use super::channels::channels;
-use super::ending::ending;
 use super::wishes::{Wishes, wishes};
-use crate::answer::Missing;
-use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::{Need, Notes};
-use crate::reader::{Reader, Slot};
-use crate::scene::Scene;
+use crate::reader::{Reader, Slot, one_of};
 
 /// Seconds of quiet after an event where a request says nothing about it.
 pub(crate) const DEFAULT_COOLDOWN_S: f64 = 60.0;
@@ -25,7 +21,6 @@ pub(super) struct Purpose {
     pub(super) wished: Wishes,
     pub(super) notify: Vec<ChannelId>,
     cooldown_s: Option<f64>,
-    pub(super) ends_after_s: Option<f64>,
     /// Whether a verb of watching stands in it, or nothing says that it only counts.
     pub(super) told: bool,
     pub(super) counted: bool,
@@ -36,38 +31,29 @@ pub(super) struct Purpose {
 }
 
 /// Reads the purpose of a request; it comes before every other phrase.
-pub(super) fn purpose(
-    r: &mut Reader,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Purpose, Need> {
+pub(super) fn purpose(r: &mut Reader<'_>) -> Result<Purpose, Need> {
     r.slot = Slot::Wish;
-    let ends_after_s = ending(r)?;
     let severity = severity(r);
-    let wished = wishes(r, notes)?;
-    let (notify, is_sent) = channels(r, scene, notes);
+    let wished = wishes(r)?;
+    let (notify, is_sent) = channels(r);
     let cooldown_s = cooldown(r);
     r.slot = Slot::Other;
     take_courtesies(r);
-    let abandoned = take_abandoned(r, scene, lexicon);
+    let abandoned = take_abandoned(r);
     let heads = r
         .find(&["head count|counts", "headcount|head-count|crowd|crowds"])
         .is_some();
     r.slot = Slot::Verb;
-    let (told, counted) = verbs(r, scene, lexicon);
+    let (told, counted) = verbs(r);
     // It was asked to watch, even where another phrase took the verb.
     let told = told || wished.any || is_sent || !counted;
     if wished.quiet && severity == Severity::Critical {
-        return Err(Need::new(
-            Missing::Meaning,
+        return Err(Need::meaning(
             "It is to be urgent, and nobody is to be told: what is critical is always told. Say it without one of the two.",
         ));
     }
     if told && wished.quiet {
-        notes.assumed.push(
-            "Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.".to_owned(),
-        );
+        r.assume("Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.");
     }
     Ok(Purpose {
         severity: match wished.quiet {
@@ -77,7 +63,6 @@ pub(super) fn purpose(
         wished,
         notify,
         cooldown_s,
-        ends_after_s,
         told,
         counted,
         heads,
@@ -112,7 +97,7 @@ impl Purpose {
     }
 }
 
-fn severity(r: &mut Reader) -> Severity {
+fn severity(r: &mut Reader<'_>) -> Severity {
     const CRITICAL: [&str; 1] = ["critical|critically|urgent|urgently|emergency"];
     if r.find(&CRITICAL).is_some() {
         r.take_all(&CRITICAL);
@@ -125,7 +110,7 @@ fn severity(r: &mut Reader) -> Severity {
 }
 
 /// Takes words that say nothing of what is watched for.
-fn take_courtesies(r: &mut Reader) {
+fn take_courtesies(r: &mut Reader<'_>) {
     // `stop the hall watch; instead tell me …`
     if r.word(0) == "instead" {
         r.mark(0..1);
@@ -152,12 +137,9 @@ fn take_courtesies(r: &mut Reader) {
 }
 
 /// Marks `abandoned` before a class, and says whether it stands there.
-fn take_abandoned(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
+fn take_abandoned(r: &mut Reader<'_>) -> bool {
     let abandoned: Vec<usize> = (0..r.tokens.len())
-        .filter(|i| {
-            matches!(r.word(*i), "unattended" | "abandoned")
-                && names::class_begins(r, i + 1, scene, lexicon)
-        })
+        .filter(|i| one_of("unattended|abandoned", r.word(*i)) && names::class_begins(r, i + 1))
         .collect();
     for at in &abandoned {
         r.mark(*at..at + 1);
@@ -166,24 +148,24 @@ fn take_abandoned(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> bool {
 }
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
-fn verbs(r: &mut Reader, scene: &Scene, lexicon: &Lexicon) -> (bool, bool) {
+fn verbs(r: &mut Reader<'_>) -> (bool, bool) {
+    let lexicon = r.lexicon;
     // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is
     // one.
     let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
-        "counter" => matches!(r.before(*i), "the" | "our" | "my" | "at"),
-        "spot" => matches!(r.before(*i), "the" | "my" | "our" | "parking"),
+        "counter" => one_of("the|our|my|at", r.before(*i)),
+        "spot" => one_of("the|my|our|parking", r.before(*i)),
         _ => false,
     });
     let names: Vec<usize> = nouns
-        .chain(names::camera_words(r, scene, lexicon))
+        .chain(names::camera_spots(r).into_iter().flat_map(|(at, _)| at))
         .collect();
     for i in &names {
         r.mark(*i..i + 1);
     }
     let mut take = |verbs: &[String]| {
-        verbs
-            .iter()
-            .fold(false, |any, verb| r.take_all(&[verb.as_str()]) | any)
+        let takes = |any, verb: &String| r.take_all(&[verb.as_str()]) | any;
+        verbs.iter().fold(false, takes)
     };
     let counted = take(&lexicon.verbs.count);
     let told = take(&lexicon.verbs.watch);

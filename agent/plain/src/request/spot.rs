@@ -9,7 +9,6 @@ use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
 use super::acts::Acts;
 use crate::answer::Missing;
 use crate::intent::NamedPlace;
-use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way, Wrong};
@@ -21,44 +20,26 @@ const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", 
 pub(super) const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
 
 /// The part of the picture that the request draws. `None`: it draws none.
-pub(crate) fn geometry(
-    r: &mut Reader,
-    cameras: &[&Camera],
-    notes: &mut Notes,
-) -> Result<Option<Said>, Need> {
-    let size = cameras.first().and_then(|c| c.size);
-    if cameras.iter().any(|c| c.size != size) {
-        // Pixels mean another place on each.
-        return place::place(r, None, &mut notes.assumed).map_err(|wrong| match wrong {
-            Wrong::Text(text) => place_wrong(text),
-            Wrong::NoSize => place_wrong(
-                "these cameras have pictures of different sizes, so pixels don't fit all of them"
-                    .to_owned(),
-            ),
-        });
-    }
-    place::place(r, size, &mut notes.assumed).map_err(|wrong| match wrong {
-        Wrong::Text(text) => place_wrong(text),
-        Wrong::NoSize => place_wrong(
-            "the size of the picture isn't known yet, so pixels can't be used".to_owned(),
+pub(crate) fn geometry(r: &mut Reader<'_>, cameras: &[&Camera]) -> Result<Option<Said>, Need> {
+    let first = cameras.first().and_then(|c| c.size);
+    let differ = cameras.iter().any(|c| c.size != first);
+    // Pixels mean another place on each.
+    let size = first.filter(|_| !differ);
+    place::place(r, size).map_err(|wrong| match wrong {
+        Wrong::Text(text) => place_wrong(&text),
+        Wrong::NoSize if differ => place_wrong(
+            "these cameras have pictures of different sizes, so pixels don't fit all of them",
         ),
+        Wrong::NoSize => {
+            place_wrong("the size of the picture isn't known yet, so pixels can't be used")
+        }
     })
 }
 
-fn place_wrong(text: String) -> Need {
-    let mut chars = text.chars();
-    let first: String = chars
-        .next()
-        .into_iter()
-        .flat_map(char::to_uppercase)
-        .collect();
-    Need::new(
-        Missing::Meaning,
-        format!(
-            "{first}{}. Please say all of it again. {PLACE_REMEDY}",
-            chars.as_str()
-        ),
-    )
+fn place_wrong(text: &str) -> Need {
+    let text = format!("{text}. Please say all of it again. {PLACE_REMEDY}");
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    Need::meaning(format!("{}{rest}", first.to_uppercase()))
 }
 
 /// Most words that describe a noun of place: `the left parking bay`.
@@ -66,21 +47,21 @@ const DESCRIBES: usize = 3;
 
 /// Takes words that end in a noun of place which nobody has drawn: they stand behind a preposition
 /// or an article, begin a note, or have a state (`the canteen is empty`).
-pub(super) fn unknown_place(r: &mut Reader, lexicon: &Lexicon) -> Option<String> {
-    let content = |r: &Reader, i: usize| {
+pub(super) fn unknown_place(r: &mut Reader<'_>) -> Option<String> {
+    let content = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
         let is_word = r.tokens.get(i).is_some_and(|t| t.is_word());
-        is_word && !word.is_empty() && !lexicon.is_everyday(word)
+        is_word && !word.is_empty() && !r.lexicon.is_everyday(word)
     };
-    let noun = |r: &Reader, i: usize| {
+    let noun = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
-        let noun = lexicon.is_place(word) || has_state(r, i);
+        let noun = r.lexicon.is_place(word) || has_state(r, i);
         !word.is_empty() && noun && r.tokens.get(i).is_some_and(|t| t.is_word())
     };
     let at = (0..r.tokens.len()).find_map(|last| {
         if !noun(r, last)
             || noun(r, last + 1)
-            || lexicon.is_everyday(r.word(last)) && !lexicon.is_place(r.word(last))
+            || r.lexicon.is_everyday(r.word(last)) && !r.lexicon.is_place(r.word(last))
         {
             return None;
         }
@@ -118,7 +99,7 @@ pub(super) fn unknown_place(r: &mut Reader, lexicon: &Lexicon) -> Option<String>
 }
 
 /// Whether a state is said of what stands here: `canteen is empty`.
-fn has_state(r: &Reader, at: usize) -> bool {
+fn has_state(r: &Reader<'_>, at: usize) -> bool {
     let next = at + 1 + usize::from(one_of("is|becomes|gets|was", r.word(at + 1)));
     let state = "empty|free|vacant|occupied|unoccupied|unattended|unmanned|deserted|busy|full|blocked|obstructed";
     one_of(state, r.any_word(next)) && r.slot_of(next) == Slot::Act
@@ -174,8 +155,8 @@ fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
     }
 }
 
-/// The direction of a crossing where several ways were said. One that runs along the line is told
-/// and does not count beside others: the answer to the question of [`direction`] is one that
+/// The direction of a crossing, of which a line knows in and out. Of several ways one that runs
+/// along the line is told and does not count: the answer to the question which way is one that
 /// crosses it.
 pub(super) fn direction_of(
     ways: &[Way],
@@ -183,56 +164,40 @@ pub(super) fn direction_of(
     notes: &mut Notes,
 ) -> Result<CrossDirection, Need> {
     let (crossing, along): (Vec<Way>, Vec<Way>) = ways.iter().partition(|w| can_cross(w, line));
-    let mut found: Option<CrossDirection> = None;
-    for way in &crossing {
-        let this = direction(Some(*way), line, notes)?;
-        found = Some(match found {
-            Some(before) if before != this => CrossDirection::Any,
-            _ => this,
-        });
+    if crossing.is_empty() && !along.is_empty() {
+        return Err(which_way(line));
     }
-    let Some(found) = found else {
-        return direction(along.first().copied(), line, notes);
-    };
+    let mut found: Vec<CrossDirection> = crossing.iter().map(|way| direction(*way, line)).collect();
+    for (way, side) in [
+        (Way::In, "In is to the left hand"),
+        (Way::Out, "Out is to the right hand"),
+    ] {
+        if crossing.contains(&way) {
+            let text = format!("{side}, looking from the line's start to its end.");
+            notes.assumed.push(text);
+        }
+    }
     for way in along {
         let said = ALONG.iter().find(|(_, along)| way == Way::Along(*along));
-        if let Some((said, _)) = said {
-            notes.assumed.push(format!(
-                "Nothing crosses that line {said}, so the other way that was said counts."
-            ));
-        }
+        notes.assumed.extend(said.map(|(said, _)| {
+            format!("Nothing crosses that line {said}, so the other way that was said counts.")
+        }));
     }
-    Ok(found)
+    found.dedup();
+    Ok(match found.as_slice() {
+        [one] => *one,
+        _ => CrossDirection::Any,
+    })
 }
 
-/// The direction of a crossing, of which a line knows in and out.
-pub(crate) fn direction(
-    way: Option<Way>,
-    line: ([f64; 2], [f64; 2]),
-    notes: &mut Notes,
-) -> Result<CrossDirection, Need> {
-    let way = match way {
-        None | Some(Way::Any) => return Ok(CrossDirection::Any),
-        Some(Way::In) => {
-            notes.assumed.push(
-                "In is to the left hand, looking from the line's start to its end.".to_owned(),
-            );
-            return Ok(CrossDirection::In);
-        }
-        Some(Way::Out) => {
-            notes.assumed.push(
-                "Out is to the right hand, looking from the line's start to its end.".to_owned(),
-            );
-            return Ok(CrossDirection::Out);
-        }
-        Some(way @ Way::Along(_)) if !can_cross(&way, line) => return Err(which_way(line)),
-        Some(Way::Along(way)) => way,
-    };
-    Ok(if inwards(way, line) > 0.0 {
-        CrossDirection::In
-    } else {
-        CrossDirection::Out
-    })
+fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> CrossDirection {
+    match way {
+        Way::Any => CrossDirection::Any,
+        Way::In => CrossDirection::In,
+        Way::Out => CrossDirection::Out,
+        Way::Along(way) if inwards(way, line) > 0.0 => CrossDirection::In,
+        Way::Along(_) => CrossDirection::Out,
+    }
 }
 
 /// The question which way counts, with those that cross the line.

@@ -3,9 +3,8 @@
 use watchkeeper_contract::rule::ClipSpec;
 
 use super::amounts::seconds;
-use crate::answer::Missing;
-use crate::need::{Need, Notes};
-use crate::reader::{Found, Reader};
+use crate::need::Need;
+use crate::reader::{Found, Reader, one_of};
 
 /// What is wanted of an event.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,7 +31,7 @@ const QUIETLY: [&str; 6] = [
 
 /// Takes what says that nobody is to be told, and whether anything did. What goes on
 /// (`no alerts at night`) says something else.
-pub(crate) fn quietly(r: &mut Reader) -> bool {
+pub(crate) fn quietly(r: &mut Reader<'_>) -> bool {
     let mut any = false;
     for at in 0..r.tokens.len() {
         let fits = QUIETLY.iter().filter_map(|pattern| r.fits(pattern, at));
@@ -40,10 +39,7 @@ pub(crate) fn quietly(r: &mut Reader) -> bool {
             continue;
         };
         let next = r.any_word(found.at.end);
-        if matches!(
-            next,
-            "" | "." | "," | ";" | "!" | "\n" | ")" | "and" | "but" | "just" | "only"
-        ) {
+        if one_of("|.|,|;|!|\n|)|and|but|just|only", next) {
             r.mark(found.at);
             any = true;
         }
@@ -62,8 +58,8 @@ const SECOND_OPINION: [&str; 4] = [
 ];
 
 /// What is wanted of an event. A picture is kept anyway.
-pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> {
-    let clip = clip(r, notes)?;
+pub(crate) fn wishes(r: &mut Reader<'_>) -> Result<Wishes, Need> {
+    let clip = clip(r)?;
     let kept = r.take_all(&[
         "and? keep|save|log|store|put it|them|that|one in|to|into the? journal|log|history|archive",
         "save|take|keep|store|with|plus|and? a|the? snapshot|still|picture|photo to|in|into the? journal|log|history|archive",
@@ -77,10 +73,7 @@ pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> 
     let quiet = quietly(r);
     let second_opinion = r.take_all(&SECOND_OPINION);
     if second_opinion {
-        notes.assumed.push(
-            "A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds."
-                .to_owned(),
-        );
+        r.assume("A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds.");
     }
     Ok(Wishes {
         any: clip.is_some() || still || kept,
@@ -91,7 +84,7 @@ pub(crate) fn wishes(r: &mut Reader, notes: &mut Notes) -> Result<Wishes, Need> 
 }
 
 /// Reads the clip that is asked for.
-fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
+fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Need> {
     let Some((clip, assumed)) = clip_span(r) else {
         return Ok(None);
     };
@@ -103,9 +96,9 @@ fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
             seconds(ClipSpec::MIN_CLIP_S),
             seconds(most)
         );
-        return Err(Need::new(Missing::Meaning, text));
+        return Err(Need::meaning(text));
     }
-    notes.assumed.extend(assumed);
+    r.notes.assumed.extend(assumed);
     // Further words for the same clip.
     while r.take(&["a|the? clip|clips"]).is_some() {}
     Ok(Some(clip))
@@ -114,7 +107,7 @@ fn clip(r: &mut Reader, notes: &mut Notes) -> Result<Option<ClipSpec>, Need> {
 const CLIP: &str = "clip|clips|video|recording";
 
 /// Takes a clip by one of the patterns, in which `CLIP` stands for its words.
-fn take_clip(r: &mut Reader, patterns: &[&str]) -> Option<Found> {
+fn take_clip(r: &mut Reader<'_>, patterns: &[&str]) -> Option<Found> {
     const KEEP: &str = "save|record|keep|store|take|send?";
     const EVENT: &str = "it|that|this|the? event|happens?";
     let patterns: Vec<String> = patterns
@@ -130,7 +123,7 @@ fn take_clip(r: &mut Reader, patterns: &[&str]) -> Option<Found> {
 
 /// Takes the words for a clip: its length before and after the beginning of the event, and what was
 /// assumed of it.
-fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
+fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
     const BOTH: [&str; 2] = [
         "CLIP from|of|with? <d> before EVENT and|to|until|till <d> after|afterwards EVENT",
         "CLIP that|which? starts|begins|starting|beginning <d> before|earlier and|to|until ends|ending|goes? <d> after|afterwards|later it?",
@@ -141,37 +134,25 @@ fn clip_span(r: &mut Reader) -> Option<(ClipSpec, Option<String>)> {
         "CLIP from|of|with <d> before|earlier EVENT",
     ];
     let usual = ClipSpec::default();
+    let clip = |before_s: f64, after_s: f64| ClipSpec {
+        before_s,
+        after_s,
+        ..usual
+    };
     if let Some(found) = take_clip(r, &BOTH) {
-        let clip = ClipSpec {
-            before_s: found.value(0),
-            after_s: found.value(1),
-            ..ClipSpec::default()
-        };
-        return Some((clip, None));
+        return Some((clip(found.value(0), found.value(1)), None));
     }
     if let Some(found) = take_clip(r, &BEFORE) {
-        let assumed = format!(
-            "How long the clip goes on was not said: {} after it began.",
-            seconds(usual.after_s)
-        );
-        let clip = ClipSpec {
-            before_s: found.value(0),
-            ..usual
-        };
-        return Some((clip, Some(assumed)));
+        let after = seconds(usual.after_s);
+        let assumed = format!("How long the clip goes on was not said: {after} after it began.");
+        return Some((clip(found.value(0), usual.after_s), Some(assumed)));
     }
     if let Some(found) = take_clip(r, &["<d> long? CLIP", "CLIP of|with <d>"]) {
-        let before_s = usual.before_s.min(found.value(0) / 2.0);
-        let assumed = format!(
-            "The clip begins {} before, as that was not said.",
-            seconds(before_s)
-        );
-        let clip = ClipSpec {
-            before_s,
-            after_s: found.value(0) - before_s,
-            ..ClipSpec::default()
-        };
-        return Some((clip, Some(assumed)));
+        let length_s = found.value(0);
+        let before_s = usual.before_s.min(length_s / 2.0);
+        let before = seconds(before_s);
+        let assumed = format!("The clip begins {before} before, as that was not said.");
+        return Some((clip(before_s, length_s - before_s), Some(assumed)));
     }
     // `in the video of the gate` and `the gate recording` ask for none.
     r.take(&[

@@ -234,7 +234,7 @@ fn what_people_say_to_a_watch_every_day_changes_it() {
         "change yard-traffic to cars and trucks",
         "change the hall watch so that it only alerts between 8 and 17",
         "change the hall watch to keep a 10 second clip",
-        "change the hall watch to also notify security",
+        "change the hall watch to also notify #security",
         "set the hall watch to weekends only",
         "adjust the hall watch: trucks only",
         "update the hall watch, please, to thirty seconds",

@@ -12,7 +12,6 @@ mod meant;
 mod mishearing;
 mod numbers;
 mod owners;
-mod receivers;
 mod runs;
 mod safety;
 mod support;

@@ -85,11 +85,6 @@ fn hours_that_are_left_out_are_turned_round() {
         assert_eq!(schedules(&text), [wanted], "{text}");
         assert_eq!(proposal(&text).not_understood, [""; 0], "{text}");
     }
-    let outside = "Tell me when a person is seen on camera gate, but not during office hours";
-    assert_eq!(
-        schedules(outside),
-        ["Mon,Tue,Wed,Thu,Fri 18:00-08:00", "Sat,Sun 08:00-08:00"]
-    );
 }
 
 #[test]
@@ -97,6 +92,7 @@ fn hours_that_cannot_be_turned_round_are_not_taken_as_they_stand() {
     for text in [
         "Tell me when a person is seen on camera gate between 8 am and 5 pm, but not between 12:00 and 13:00",
         "Tell me when a person is seen on camera gate except on sundays between 8 am and 10 am",
+        "Tell me when a person is seen on camera gate, but not during office hours",
     ] {
         assert!(!not_taken(text).is_empty(), "{text}");
     }
@@ -158,10 +154,6 @@ fn shares_of_a_time_are_read_or_keep_the_request_from_being_offered() {
         ref other => panic!("{text}: {other:?}"),
     };
     for (said, seconds) in [
-        ("2 minutes and a half", 150.0),
-        ("two and a half minutes", 150.0),
-        ("an hour and a half", 5400.0),
-        ("an hour and a quarter", 4500.0),
         ("a quarter of an hour", 900.0),
         ("quarter of an hour", 900.0),
         ("three quarters of an hour", 2700.0),
@@ -178,6 +170,9 @@ fn shares_of_a_time_are_read_or_keep_the_request_from_being_offered() {
         "minus 5 seconds",
         "two thirds of an hour",
         "an eighth and a half",
+        "2 minutes and a half",
+        "two and a half minutes",
+        "an hour and three quarters",
     ] {
         let text = format!("Tell me when somebody stays on camera gate for {said}");
         assert!(!is_offered(&text), "{text}");

@@ -226,7 +226,7 @@ fn whatever_is_proposed_compiles() {
         "Tell me when anything moves at the gate on sundays",
         "Watch the left parking bay and tell me when it is free.",
         "Count people in the left half on camera gate and warn me when there are more than 3",
-        "alert me if a person or a car is in the zone called tracker 0.1,0.1 to 0.5,0.5 on camera gate for the next 2 hours",
+        "alert me if a person or a car is in the zone 0.1,0.1 to 0.5,0.5 on camera gate for the next 2 hours",
     ] {
         let proposal = proposal(text);
         for spec in specs(&proposal) {

@@ -135,7 +135,6 @@ fn all_both_and_the_only_one_are_still_said_in_many_words() {
     for text in [
         "stop the hall watch right away",
         "could you please turn off the hall watch immediately",
-        "stop alerting me about the hall",
         "mute the hall alerts",
         "stop the hall camera",
         "delete everything on camera hall",
@@ -183,8 +182,9 @@ fn a_part_of_a_watch_is_not_the_watch() {
 
 #[test]
 fn what_counts_and_what_tells_are_not_each_other() {
-    assert_eq!(touched("stop counting on the road"), ["road-car-count"]);
-    assert!(told("stop counting in the yard").contains("only counts"));
+    for text in ["stop counting on the road", "stop counting in the yard"] {
+        assert!(told(text).contains("\"counting\""), "{text}");
+    }
     told("stop alerting me about the road");
     told("stop counting in the hall");
 }
