@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use reqwest::Method;
 use tokio::io::AsyncWrite;
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{PauseRequest, PipelineResults, PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::{PauseRequest, PipelineSpec, PipelineStatus};
 
 use super::{Call, ClientError, RuntimeClient};
 
@@ -75,12 +75,6 @@ impl RuntimeClient {
             self.deadlines.slow_answer,
         )
         .await
-    }
-
-    /// Returns the results of a pipeline (`GET /v1/pipelines/{id}/results`).
-    pub async fn pipeline_results(&self, id: &PipelineId) -> Result<PipelineResults, ClientError> {
-        self.get(Call::to(&["pipelines", id.as_str(), "results"]))
-            .await
     }
 
     /// Returns the latest annotated frame as JPEG (`GET /v1/pipelines/{id}/frame.jpg`).
