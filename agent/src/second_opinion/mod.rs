@@ -67,19 +67,7 @@ impl Case {
     /// Name of the rule, where a rule made the event.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
-        match &self.event.body {
-            EventBody::Rule(rule) => Some(&rule.rule),
-            EventBody::SourceOutage { .. }
-            | EventBody::PipelineHeld { .. }
-            | EventBody::PipelineFailed { .. }
-            | EventBody::StepFailing { .. }
-            | EventBody::LoadShed { .. }
-            | EventBody::BoardThrottled { .. }
-            | EventBody::StorageWorn { .. }
-            | EventBody::DecoderFallback { .. }
-            | EventBody::BackendChange { .. }
-            | EventBody::Loss { .. } => None,
-        }
+        self.event.body.rule().map(|rule| rule.rule.as_str())
     }
 }
 
