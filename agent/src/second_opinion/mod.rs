@@ -26,7 +26,7 @@ pub mod weigh;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
+use watchkeeper_contract::event::{Event, Media, MediaKind};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_llm::money::Money;
 
@@ -149,7 +149,7 @@ impl Answer {
 pub(crate) mod testing {
     //! Doubtful events for the tests of this module.
 
-    use watchkeeper_contract::event::{Asks, Decision, Phase, Verdict};
+    use watchkeeper_contract::event::{Asks, Decision, EventBody, Phase, Verdict};
     use watchkeeper_contract::id::{EventSeq, TrackId};
     use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
 

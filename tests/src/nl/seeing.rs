@@ -143,7 +143,10 @@ impl Between {
     /// Forwards a request and returns the answer unchanged.
     fn forward(&self, request: &Request) -> anyhow::Result<Vec<u8>> {
         let mut upstream = UnixStream::connect(&self.upstream)?;
-        let headers = request.headers.iter().filter(|(name, _)| *name != "connection");
+        let headers = request
+            .headers
+            .iter()
+            .filter(|(name, _)| *name != "connection");
         let headers: String = headers
             .map(|(name, value)| format!("{name}: {value}\r\n"))
             .collect();
