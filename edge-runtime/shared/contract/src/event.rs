@@ -203,35 +203,6 @@ pub enum EventBody {
     },
 }
 
-impl EventBody {
-    /// Details of the rule, where a rule made the event.
-    #[must_use]
-    pub fn rule(&self) -> Option<&RuleEvent> {
-        let Self::Rule(rule) = self else {
-            return None;
-        };
-        Some(rule)
-    }
-
-    /// The reason of a rule's event, or the message of another one: text from outside.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        match self {
-            Self::Rule(rule) => &rule.reason,
-            Self::SourceOutage { message, .. }
-            | Self::PipelineHeld { message }
-            | Self::PipelineFailed { message, .. }
-            | Self::StepFailing { message, .. }
-            | Self::LoadShed { message, .. }
-            | Self::BoardThrottled { message, .. }
-            | Self::StorageWorn { message, .. }
-            | Self::DecoderFallback { message, .. }
-            | Self::BackendChange { message, .. }
-            | Self::Loss { message, .. } => message,
-        }
-    }
-}
-
 /// Details of an event that a rule made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
