@@ -29,7 +29,7 @@ impl Refusal {
         self
     }
 
-    /// Status 400.
+    /// A refusal with status 400 and the usual kind.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(400, "invalid_request_error", message)
     }
