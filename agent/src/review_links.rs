@@ -6,9 +6,8 @@
 //! - Not here: its page (`api::routes::review_link`).
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_store::durable::sync_folder;
+use watchkeeper_store::durable::replace_private;
 
 /// Time for which a link is valid.
 pub const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -125,23 +124,7 @@ fn new_key(file: &Path) -> io::Result<Vec<u8>> {
     random
         .fill(&mut secret)
         .map_err(|_| io::Error::other("the system has no random numbers"))?;
-    let (Some(folder), Some(name)) = (file.parent(), file.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    // A power cut leaves a whole key or none.
-    let temporary = folder.join(format!(".{}.tmp", name.to_string_lossy()));
-    if let Err(error) = fs::remove_file(&temporary)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut options = OpenOptions::new();
-    let options = options.write(true).create_new(true).mode(0o600);
-    let mut out = options.open(&temporary)?;
-    out.write_all(&secret)?;
-    out.sync_all()?;
-    fs::rename(&temporary, file)?;
-    sync_folder(folder)?;
+    replace_private(file, &secret)?;
     Ok(secret)
 }
 

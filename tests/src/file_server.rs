@@ -6,13 +6,12 @@
 //! - Nothing listens once the server is dropped.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead as _, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context;
-
+use crate::hooks::Request;
 use crate::listener::{Closed, Listener};
 
 /// Answer to one request.
@@ -39,15 +38,6 @@ pub enum Answer {
     UntilClose(usize),
     /// A file of the same length with other bytes.
     WrongBytes,
-}
-
-/// Request that the server received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
-    /// Path, or the whole address if the client used this server as its proxy.
-    pub target: String,
-    /// Headers by names in lower case.
-    pub headers: BTreeMap<String, String>,
 }
 
 /// File server that runs until it is dropped.
@@ -132,7 +122,10 @@ impl FileServer {
 fn serve(stream: &TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-    let request = read(stream)?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let request = Request::read(&line, &mut reader)?;
     let (body, etag, answer) = {
         let mut state = shared.state();
         let answer = state.script.pop_front().unwrap_or(Answer::Good);
@@ -232,23 +225,6 @@ fn respond<'b>(answer: &Answer, body: &'b [u8], from: Option<usize>) -> Response
 fn is_there(stream: &TcpStream) -> bool {
     let set = stream.set_read_timeout(Some(Duration::from_millis(20)));
     set.is_ok() && !matches!(stream.peek(&mut [0]), Ok(0))
-}
-
-fn read(stream: &TcpStream) -> anyhow::Result<Request> {
-    let mut lines = BufReader::new(stream).lines();
-    let first = lines.next().context("no request")??;
-    let target = first.split(' ').nth(1).context("not a request")?.to_owned();
-    let mut headers = BTreeMap::new();
-    for line in lines {
-        let line = line?;
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':') {
-            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-        }
-    }
-    Ok(Request { target, headers })
 }
 
 /// First byte of the requested range; `None` if the file has changed since (`If-Range`).

@@ -4,7 +4,7 @@
 //! - Nothing listens once the server is dropped.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +37,32 @@ pub struct Request {
 }
 
 impl Request {
+    /// Reads headers and body after the request line.
+    pub(crate) fn read(line: &str, reader: &mut impl BufRead) -> anyhow::Result<Self> {
+        let mut words = line.split(' ').map(str::to_owned);
+        let (method, target) = (words.next(), words.next());
+        let mut headers = BTreeMap::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            let line = line.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').context("a header")?;
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+        let length = headers.get("content-length").and_then(|l| l.parse().ok());
+        let mut body = vec![0; length.unwrap_or(0)];
+        reader.read_exact(&mut body)?;
+        Ok(Self {
+            method: method.context("a method")?,
+            target: target.context("a target")?,
+            headers,
+            body,
+        })
+    }
+
     /// Returns the body as text.
     #[must_use]
     pub fn text(&self) -> String {
@@ -145,28 +171,7 @@ fn serve(mut stream: TcpStream, shared: &Mutex<State>, closed: &Closed) -> anyho
         anyhow::ensure!(is_early && !closed.is_set(), "{error}");
     }
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let mut words = line.split(' ').map(str::to_owned);
-    let (method, target) = (words.next(), words.next());
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        let line = line.trim_end();
-        if line.is_empty() {
-            break;
-        }
-        let (name, value) = line.split_once(':').context("a header")?;
-        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-    }
-    let length = headers.get("content-length").and_then(|l| l.parse().ok());
-    let mut body = vec![0; length.unwrap_or(0)];
-    reader.read_exact(&mut body)?;
-    let request = Request {
-        method: method.context("a method")?,
-        target: target.context("a target")?,
-        headers,
-        body,
-    };
+    let request = Request::read(&line, &mut reader)?;
     let answer = {
         let mut state = lock(shared);
         state.requests.push(request);

@@ -5,16 +5,16 @@
 //! - Other paths answer 404; requests without the configured login 401.
 //! - Nothing listens once the camera is dropped.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead as _, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context;
 use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::jpeg;
 
+use crate::hooks::Request;
 use crate::listener::{Closed, Listener};
 
 /// Time between two pictures.
@@ -90,26 +90,17 @@ impl HttpCamera {
 fn serve(mut stream: TcpStream, shared: &Shared, closed: &Closed) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;
     stream.set_write_timeout(Some(Duration::from_secs(5)))?;
-    let mut lines = BufReader::new(stream.try_clone()?).lines();
-    let request = lines.next().context("no request")??;
-    let mut authorization = None;
-    for line in lines {
-        let line = line?;
-        if line.is_empty() {
-            break;
-        }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("authorization")
-        {
-            authorization = Some(value.trim().to_owned());
-        }
-    }
-    if shared.login.is_some() && authorization != shared.login {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    let request = Request::read(&line, &mut reader)?;
+    let authorization = request.headers.get("authorization");
+    if shared.login.is_some() && authorization != shared.login.as_ref() {
         let text = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"camera\"\r\n\
             Content-Length: 0\r\nConnection: close\r\n\r\n";
         return Ok(stream.write_all(text.as_bytes())?);
     }
-    if request.split(' ').nth(1) != Some("/live") {
+    if request.target != "/live" {
         let text = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         return Ok(stream.write_all(text.as_bytes())?);
     }

@@ -38,7 +38,7 @@ pub fn check(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Res
     let catalogue = Catalogue::built_in()?;
     let mut sum = Money::ZERO;
     for (call, request) in report.calls.iter().zip(requests) {
-        let charged = usage(provider, &request["usage"]);
+        let charged = usage(&request["usage"]);
         let prices = catalogue.model(provider, &call.model)?.prices;
         sum += call.cost;
         let is_fair = match call.outcome {
@@ -62,40 +62,16 @@ pub fn check(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Res
     Ok(())
 }
 
-/// Converts the usage that an LLM of this provider charged. Providers differ in whether input
-/// tokens include the cache and output tokens include the thinking.
+/// Converts the usage that Claude, or a server with its API, charged.
 #[must_use]
-pub fn usage(provider: &str, charged: &Value) -> Usage {
+pub fn usage(charged: &Value) -> Usage {
     let tokens = |at: &str| charged.pointer(at).and_then(Value::as_u64).unwrap_or(0);
-    match provider {
-        "openai" => {
-            let cached = tokens("/input_tokens_details/cached_tokens");
-            Usage {
-                input: tokens("/input_tokens") - cached,
-                cache_read: cached,
-                output: tokens("/output_tokens"),
-                thinking: tokens("/output_tokens_details/reasoning_tokens"),
-                ..Usage::default()
-            }
-        }
-        "gemini" => {
-            let cached = tokens("/cachedContentTokenCount");
-            let thinking = tokens("/thoughtsTokenCount");
-            Usage {
-                input: tokens("/promptTokenCount") - cached,
-                cache_read: cached,
-                output: tokens("/candidatesTokenCount") + thinking,
-                thinking,
-                ..Usage::default()
-            }
-        }
-        _ => Usage {
-            input: tokens("/input_tokens"),
-            cache_read: tokens("/cache_read_input_tokens"),
-            cache_write: tokens("/cache_creation/ephemeral_5m_input_tokens"),
-            cache_write_long: tokens("/cache_creation/ephemeral_1h_input_tokens"),
-            output: tokens("/output_tokens"),
-            thinking: tokens("/output_tokens_details/thinking_tokens"),
-        },
+    Usage {
+        input: tokens("/input_tokens"),
+        cache_read: tokens("/cache_read_input_tokens"),
+        cache_write: tokens("/cache_creation/ephemeral_5m_input_tokens"),
+        cache_write_long: tokens("/cache_creation/ephemeral_1h_input_tokens"),
+        output: tokens("/output_tokens"),
+        thinking: tokens("/output_tokens_details/thinking_tokens"),
     }
 }

@@ -42,27 +42,9 @@ impl Alert<'_> {
             Self::Event(event) => json!({
                 "type": "alert", "event": event.id, "record": event.seq, "at": event.at,
                 "severity": event.severity, "camera": event.source, "pipeline": event.pipeline,
-                "text": words(text(event)),
+                "text": words(event.body.text()),
             }),
         }
-    }
-}
-
-/// The reason of a rule's event, or the message of another one: text from outside.
-#[must_use]
-pub fn text(event: &Event) -> &str {
-    match &event.body {
-        EventBody::Rule(rule) => &rule.reason,
-        EventBody::SourceOutage { message, .. }
-        | EventBody::PipelineHeld { message }
-        | EventBody::PipelineFailed { message, .. }
-        | EventBody::StepFailing { message, .. }
-        | EventBody::LoadShed { message, .. }
-        | EventBody::BoardThrottled { message, .. }
-        | EventBody::StorageWorn { message, .. }
-        | EventBody::DecoderFallback { message, .. }
-        | EventBody::BackendChange { message, .. }
-        | EventBody::Loss { message, .. } => message,
     }
 }
 

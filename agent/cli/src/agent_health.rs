@@ -45,7 +45,6 @@ struct Shown {
     mqtt: Mqtt,
     outbox: Outbox,
     /// An agent that is older than this field does not send it.
-    #[serde(default)]
     heartbeat: Option<HeartbeatStatus>,
     #[serde(default)]
     jobs: Jobs,
@@ -62,13 +61,9 @@ struct Jobs {
 #[derive(Debug, Deserialize)]
 struct Schedule {
     name: String,
-    #[serde(default)]
     next: Option<Timestamp>,
-    #[serde(default)]
     last: Option<Timestamp>,
-    #[serde(default)]
     job: Option<String>,
-    #[serde(default)]
     state: Option<String>,
 }
 

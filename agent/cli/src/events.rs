@@ -86,21 +86,9 @@ fn marked(event: &Event, clock: Clock, text: &str) -> String {
 }
 
 fn time_column(event: &Event, clock: Clock) -> String {
-    match (clock, &event.body) {
-        (Clock::Source, EventBody::Rule(rule)) => format!("{:8.1} s", rule.pts_s),
-        (
-            Clock::Source,
-            EventBody::SourceOutage { .. }
-            | EventBody::PipelineHeld { .. }
-            | EventBody::PipelineFailed { .. }
-            | EventBody::StepFailing { .. }
-            | EventBody::LoadShed { .. }
-            | EventBody::BoardThrottled { .. }
-            | EventBody::StorageWorn { .. }
-            | EventBody::DecoderFallback { .. }
-            | EventBody::BackendChange { .. }
-            | EventBody::Loss { .. },
-        ) => " ".repeat(10),
+    match (clock, event.body.rule()) {
+        (Clock::Source, Some(rule)) => format!("{:8.1} s", rule.pts_s),
+        (Clock::Source, None) => " ".repeat(10),
         (Clock::Wall, _) => format!("{:>8}  {}", event.seq, local_time(event.at.unix_ms)),
     }
 }

@@ -32,11 +32,8 @@ struct Answer {
     ok: bool,
     #[serde(default)]
     error: String,
-    #[serde(default)]
     channel: Option<String>,
-    #[serde(default)]
     upload_url: Option<String>,
-    #[serde(default)]
     file_id: Option<String>,
 }
 

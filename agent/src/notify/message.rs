@@ -16,7 +16,6 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use crate::fleet::mqtt::payload::event_draft;
 use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
-use watchkeeper_assistant::alerts;
 use watchkeeper_assistant::wording::{cut, size};
 
 /// Number of a notice without journal record; it does not hold back the position.
@@ -98,24 +97,13 @@ impl Notice {
             Verdict::Escalate => "uncertain",
             Verdict::Discard => "probably a false alarm",
         };
-        let (reason, notify) = match &event.body {
-            EventBody::Rule(rule) => (rule.reason.as_str(), rule.notify.clone()),
-            EventBody::SourceOutage { message, .. }
-            | EventBody::PipelineHeld { message }
-            | EventBody::PipelineFailed { message, .. }
-            | EventBody::StepFailing { message, .. }
-            | EventBody::LoadShed { message, .. }
-            | EventBody::BoardThrottled { message, .. }
-            | EventBody::StorageWorn { message, .. }
-            | EventBody::DecoderFallback { message, .. }
-            | EventBody::BackendChange { message, .. }
-            | EventBody::Loss { message, .. } => (message.as_str(), Vec::new()),
-        };
+        let reason = event.body.text();
+        let rule = event.body.rule();
         Self {
             id: format!("{}-opinion", event.id),
             at,
             severity: event.severity,
-            notify,
+            notify: rule.map(|rule| rule.notify.clone()).unwrap_or_default(),
             reason: format!(
                 "{verdict} after a second opinion ({}): {reason}",
                 weighed.decision.reason
@@ -202,19 +190,8 @@ pub fn event_notification(
         Phase::Assessed => is_decided_by_chain(event),
     };
     let is_certain = is_certain_for(channel, event);
-    let is_named = match &event.body {
-        EventBody::Rule(rule) => rule.notify.contains(&channel.id),
-        EventBody::SourceOutage { .. }
-        | EventBody::PipelineHeld { .. }
-        | EventBody::PipelineFailed { .. }
-        | EventBody::StepFailing { .. }
-        | EventBody::LoadShed { .. }
-        | EventBody::BoardThrottled { .. }
-        | EventBody::StorageWorn { .. }
-        | EventBody::DecoderFallback { .. }
-        | EventBody::BackendChange { .. }
-        | EventBody::Loss { .. } => false,
-    };
+    let rule = event.body.rule();
+    let is_named = rule.is_some_and(|rule| rule.notify.contains(&channel.id));
     let is_severe = channel
         .min_severity
         .is_some_and(|min| event.severity >= min);
@@ -333,7 +310,7 @@ fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
         text.push_str(&clip_text(clip));
     }
     // What follows must fit too.
-    let reason = alerts::text(event);
+    let reason = event.body.text();
     text.push_str(&cut(single_line(reason), MAX_REASON));
     text.push_str(&format!(" ({name}"));
     if let Some(source) = &event.source {

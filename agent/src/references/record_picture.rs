@@ -1,7 +1,7 @@
 //! The picture of an event, as a chain compares it.
 
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
-use watchkeeper_contract::event::{Event, EventBody};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_evidence::picture;
 
@@ -37,10 +37,7 @@ pub(super) async fn picture_of(
         }
         file => file?,
     };
-    let bbox = match &event.body {
-        EventBody::Rule(rule) => rule.bbox,
-        _ => None,
-    };
+    let bbox = event.body.rule().and_then(|rule| rule.bbox);
     let cut = tokio::task::spawn_blocking(move || {
         picture::check(&[&file])?;
         picture::cut(&file, bbox)

@@ -26,7 +26,7 @@ pub mod weigh;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
+use watchkeeper_contract::event::{Event, Media, MediaKind};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_llm::money::Money;
 
@@ -67,19 +67,7 @@ impl Case {
     /// Name of the rule, where a rule made the event.
     #[must_use]
     pub fn rule(&self) -> Option<&str> {
-        match &self.event.body {
-            EventBody::Rule(rule) => Some(&rule.rule),
-            EventBody::SourceOutage { .. }
-            | EventBody::PipelineHeld { .. }
-            | EventBody::PipelineFailed { .. }
-            | EventBody::StepFailing { .. }
-            | EventBody::LoadShed { .. }
-            | EventBody::BoardThrottled { .. }
-            | EventBody::StorageWorn { .. }
-            | EventBody::DecoderFallback { .. }
-            | EventBody::BackendChange { .. }
-            | EventBody::Loss { .. } => None,
-        }
+        self.event.body.rule().map(|rule| rule.rule.as_str())
     }
 }
 
@@ -161,7 +149,7 @@ impl Answer {
 pub(crate) mod testing {
     //! Doubtful events for the tests of this module.
 
-    use watchkeeper_contract::event::{Asks, Decision, Phase, Verdict};
+    use watchkeeper_contract::event::{Asks, Decision, EventBody, Phase, Verdict};
     use watchkeeper_contract::id::{EventSeq, TrackId};
     use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
 

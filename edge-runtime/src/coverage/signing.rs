@@ -6,9 +6,7 @@
 //! - A signature proves which box made a statement, and that nobody changed it afterwards. It
 //!   proves nothing to somebody who can read the key.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -24,7 +22,7 @@ use watchkeeper_contract::bundle::{
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::time::Wall;
-use watchkeeper_store::durable::sync_folder;
+use watchkeeper_store::durable::replace_private;
 
 /// Name of the file in the state folder.
 const NAME: &str = "signing.key";
@@ -148,21 +146,7 @@ impl SigningKey {
     fn create(&self) -> Result<Vec<u8>, SigningError> {
         let made = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new());
         let made = made.map_err(|_| SigningError::Random)?;
-        // Under another name first: half a key would be a damaged one.
-        let temporary = self.path.with_extension("tmp");
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .and_then(|mut file| {
-                file.write_all(made.as_ref())?;
-                file.sync_all()
-            })
-            .and_then(|()| std::fs::rename(&temporary, &self.path))
-            .and_then(|()| self.path.parent().map_or(Ok(()), sync_folder));
-        written.map_err(|source| self.file_error(source))?;
+        replace_private(&self.path, made.as_ref()).map_err(|source| self.file_error(source))?;
         Ok(made.as_ref().to_vec())
     }
 

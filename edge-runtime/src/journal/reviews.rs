@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor};
-use watchkeeper_contract::event::{Clip, Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::event::{Clip, Event, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, EventId, PipelineId};
 use watchkeeper_contract::review::{MAX_REVIEWS, RuleAnswer};
 use watchkeeper_contract::rule::Severity;
@@ -61,25 +61,13 @@ struct OutlineBody {
 
 impl Outline {
     pub(super) fn of(event: &Event) -> Self {
-        let body = match &event.body {
-            EventBody::Rule(rule) => OutlineBody {
-                kind: RULE.to_owned(),
-                rule: rule.rule.clone(),
-                on_act: rule.on_act.clone(),
-                score: rule.score,
-                bbox: rule.bbox,
-            },
-            EventBody::SourceOutage { .. }
-            | EventBody::PipelineHeld { .. }
-            | EventBody::PipelineFailed { .. }
-            | EventBody::StepFailing { .. }
-            | EventBody::LoadShed { .. }
-            | EventBody::BoardThrottled { .. }
-            | EventBody::StorageWorn { .. }
-            | EventBody::DecoderFallback { .. }
-            | EventBody::BackendChange { .. }
-            | EventBody::Loss { .. } => OutlineBody::default(),
-        };
+        let body = event.body.rule().map(|rule| OutlineBody {
+            kind: RULE.to_owned(),
+            rule: rule.rule.clone(),
+            on_act: rule.on_act.clone(),
+            score: rule.score,
+            bbox: rule.bbox,
+        });
         Self {
             id: event.id,
             phase: event.phase,
@@ -88,7 +76,7 @@ impl Outline {
                 verdict: event.decision.verdict,
                 raw_confidence: event.decision.raw_confidence,
             },
-            body,
+            body: body.unwrap_or_default(),
             at: event.at,
             pipeline: event.pipeline.clone(),
             assessment: event.assessment.as_deref().cloned(),

@@ -15,7 +15,7 @@ use watchkeeper_bundle::{CHAIN, RECORDS, record_line};
 use watchkeeper_contract::bundle::{BundleSubject, EventSubject};
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::JournalHead;
-use watchkeeper_contract::event::{Event, EventBody, Phase};
+use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineResults;
 use watchkeeper_contract::problem::ProblemCode;
@@ -73,15 +73,11 @@ pub(super) fn prepare(
     add_media(runtime.media(), &events, &mut contents);
     add_coverage(runtime, [first, last], &mut contents);
     add_pipeline(runtime, first, &mut contents);
-    let rule = match &first.body {
-        EventBody::Rule(rule) => Some(rule.rule.clone()),
-        _ => None,
-    };
     let subject = BundleSubject::Event(EventSubject {
         id: first.id,
         source: first.source.clone(),
         pipeline: first.pipeline.clone(),
-        rule,
+        rule: first.body.rule().map(|rule| rule.rule.clone()),
         began: first.at,
         records: events.iter().map(|event| event.seq).collect(),
         head,

@@ -20,13 +20,6 @@ pub(crate) fn is_true(value: &Value, name: &str) -> bool {
     value.get(name) == Some(&Value::Bool(true))
 }
 
-/// Finds the first member that is not in `known`.
-pub(crate) fn unknown_member<'v>(value: &'v Value, known: &[&str]) -> Option<&'v str> {
-    let members = value.as_object()?;
-    let mut names = members.keys().map(String::as_str);
-    names.find(|name| !known.contains(name))
-}
-
 /// Counts members of this name at any depth.
 pub(crate) fn count(value: &Value, name: &str) -> usize {
     match value {

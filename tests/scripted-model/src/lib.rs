@@ -1,8 +1,8 @@
 //! Plays a language model from a script or through files, over the real wire protocol on a socket.
 //!
-//! Owns the wire protocols of the providers, written independently of the agent's client: Claude's
-//! Messages API, OpenAI's Responses API, Gemini's generateContent and Ollama's chat. The path of a
-//! request selects the protocol. A [`Step`] says what the model answers and what fails.
+//! Owns Claude's Messages API, written independently of the agent's client, as Claude and as Ollama
+//! serve it. Other providers answer from a [recording](ServerKind::Recorded). A [`Step`] says what
+//! the model answers and what fails.
 //!
 //! - Answers are sent in chunks of odd sizes.
 //! - A request that breaks the contract gets the provider's refusal and is kept in
@@ -14,14 +14,12 @@
 
 mod claude;
 mod exchange;
-mod gemini;
 mod http;
 mod json;
-mod ollama;
-mod openai;
 mod picture;
 mod prefix;
 mod provider;
+mod recorded;
 #[cfg(test)]
 mod refusals;
 mod script;

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use watchkeeper_scripted_model::{Script, Server, ServerKind, Settings};
 
-/// Play a language model from a script or through files, in the protocol of its provider.
+/// Play a language model from a script or through files, in the protocol of Claude.
 #[derive(Debug, Parser)]
 struct Args {
     /// Port to listen on; 0 selects a free one.
@@ -24,7 +24,7 @@ struct Args {
     /// (NNNN.reply.json).
     #[arg(long, value_name = "DIR")]
     exchange: Option<PathBuf>,
-    /// Server to play for /v1/messages, which Claude and Ollama both serve.
+    /// Server to play; default: Claude.
     #[arg(long = "as", value_name = "SERVER", value_enum)]
     server_kind: Option<ServerArg>,
     /// Accepted API key; default: any, but a missing key is refused as by the provider.
@@ -56,7 +56,10 @@ async fn main() -> anyhow::Result<()> {
         key: args.key,
         models: args.models,
         script,
-        server_kind: args.server_kind.map(|ServerArg::Ollama| ServerKind::Ollama),
+        kind: match args.server_kind {
+            Some(ServerArg::Ollama) => ServerKind::Ollama,
+            None => ServerKind::Claude,
+        },
         exchange: args.exchange,
     })
     .await?;

@@ -32,8 +32,3 @@ pub(crate) fn size(media_type: Option<&str>, data: &str) -> Result<(u32, u32), P
 pub(crate) fn squares((width, height): (u32, u32), side: u32) -> u64 {
     u64::from(width.div_ceil(side)) * u64::from(height.div_ceil(side))
 }
-
-/// Returns media type and base64 of a `data:` URL.
-pub(crate) fn of_data_url(url: &str) -> Option<(&str, &str)> {
-    url.strip_prefix("data:")?.split_once(";base64,")
-}

@@ -14,23 +14,25 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::claude::{Claude, Dialect};
+use crate::claude::{self, Claude, Dialect};
 use crate::exchange::{Exchange, NeutralRequest};
-use crate::gemini::Gemini;
 use crate::http::{self, Answer, End, Request};
-use crate::ollama::Ollama;
-use crate::openai::Openai;
-use crate::provider::{Form, Provider, Refusal};
+use crate::provider::{Form, Refusal};
+use crate::recorded::Recording;
 use crate::script::{Script, Step};
 
 /// Interval of keep-alive bytes while an answer is awaited.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The server to play where several serve one path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The server to play.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub enum ServerKind {
-    /// Serves only `/v1/messages`, as Ollama answers it, and `/api/chat`.
+    #[default]
+    Claude,
+    /// Serves `/v1/messages` as Ollama does.
     Ollama,
+    /// Answers the requests of this recording, and no others.
+    Recorded(PathBuf),
 }
 
 /// Start-up settings of a [`Server`].
@@ -44,8 +46,7 @@ pub struct Settings {
     pub models: Vec<String>,
     /// Steps to play first.
     pub script: Script,
-    /// Server to play; absent: the path of a request selects it.
-    pub server_kind: Option<ServerKind>,
+    pub kind: ServerKind,
     /// Folder of answers after the script; absent: a further request is a violation.
     pub exchange: Option<PathBuf>,
 }
@@ -64,11 +65,8 @@ struct Shared {
     steps: VecDeque<Step>,
     requests: Vec<Request>,
     violations: Vec<String>,
-    server_kind: Option<ServerKind>,
     claude: Claude,
-    openai: Openai,
-    gemini: Gemini,
-    ollama: Ollama,
+    recording: Option<Recording>,
     answered: u64,
     log: Option<File>,
 }
@@ -112,6 +110,11 @@ impl Server {
             Some(folder) => Some(Arc::new(Exchange::open(folder)?)),
             None => None,
         };
+        let (dialect, recording) = match &settings.kind {
+            ServerKind::Claude => (Dialect::Anthropic, None),
+            ServerKind::Ollama => (Dialect::Ollama, None),
+            ServerKind::Recorded(path) => (Dialect::Anthropic, Some(Recording::read(path)?)),
+        };
         let listener = TcpListener::bind(("127.0.0.1", settings.port)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Mutex::new(Shared {
@@ -119,17 +122,8 @@ impl Server {
             steps: settings.script.steps.into(),
             requests: Vec::new(),
             violations: Vec::new(),
-            server_kind: settings.server_kind,
-            claude: {
-                let dialect = match settings.server_kind {
-                    Some(ServerKind::Ollama) => Dialect::Ollama,
-                    None => Dialect::Anthropic,
-                };
-                Claude::new(dialect, settings.models)
-            },
-            openai: Openai::default(),
-            gemini: Gemini::default(),
-            ollama: Ollama,
+            claude: Claude::new(dialect, settings.models),
+            recording,
             answered: 0,
             log: None,
         }));
@@ -285,25 +279,36 @@ impl Shared {
     /// Stores a request and decides how it is answered.
     fn decide(&mut self, request: &Request, has_exchange: bool) -> Action {
         self.requests.push(request.clone());
-        let key = self.key.clone();
-        let provider = self.provider(request);
-        if let Err(refused) = provider.check(request, key.as_deref()) {
-            let answer = provider.refusal(&refused);
-            if refused.is_violation {
-                self.violations.push(refused.message);
+        if let Some(recording) = &self.recording {
+            let (answer, is_played) = match recording.answer(request, self.steps.front()) {
+                Ok(answered) => answered,
+                Err(error) => return self.refuse(Refusal::bad(format!("{error:#}"))),
+            };
+            if is_played {
+                self.steps.pop_front();
             }
             return Action::Answer(answer);
+        }
+        if let Err(refused) = self.claude.check(request, self.key.as_deref()) {
+            return self.refuse(refused);
         }
         if let Some(step) = self.next_step(request) {
             return Action::Answer(self.played(request, &step));
         }
-        let provider = self.provider(request);
         if has_exchange {
-            return Action::Ask(Box::new(provider.asked(request)), provider.form(request));
+            let asked = self.claude.asked(request);
+            return Action::Ask(Box::new(asked), self.claude.form(request));
         }
         let message = "the script has no step left";
-        let answer = provider.refusal(&Refusal::new(500, "api_error", message));
-        self.violations.push(message.to_owned());
+        self.refuse(Refusal::new(500, "api_error", message))
+    }
+
+    /// Refuses a request, and keeps a violation.
+    fn refuse(&mut self, refused: Refusal) -> Action {
+        let answer = claude::answer_to(&refused);
+        if refused.is_violation {
+            self.violations.push(refused.message);
+        }
         Action::Answer(answer)
     }
 
@@ -329,20 +334,7 @@ impl Shared {
 
     fn played(&mut self, request: &Request, step: &Step) -> Answer {
         self.answered += 1;
-        let number = self.answered;
-        self.provider(request).play(request, step, number)
-    }
-
-    /// Selects the protocol of a request.
-    fn provider(&mut self, request: &Request) -> &mut dyn Provider {
-        let path = request.path.as_str();
-        match self.server_kind {
-            _ if path.starts_with("/api/") => &mut self.ollama,
-            Some(ServerKind::Ollama) => &mut self.claude,
-            None if path.starts_with("/v1/responses") => &mut self.openai,
-            None if path.starts_with("/v1beta/") => &mut self.gemini,
-            None => &mut self.claude,
-        }
+        self.claude.play(request, step, self.answered)
     }
 
     fn log(&mut self, request: &Request, answer: &Answer) {

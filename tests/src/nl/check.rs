@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// One check of a task.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
 pub enum Check {
     /// The product's own validator accepts every deployed specification.
     Valid(Bare),
@@ -48,7 +48,7 @@ pub enum Check {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Bare {}
 
 /// Arguments of `deployed`.
@@ -56,14 +56,10 @@ pub struct Bare {}
 #[serde(deny_unknown_fields)]
 pub struct Deployed {
     /// Exact number of pipelines.
-    #[serde(default)]
     pub n: Option<u64>,
-    #[serde(default)]
     pub min: Option<u64>,
-    #[serde(default)]
     pub max: Option<u64>,
     /// Exact set of cameras.
-    #[serde(default)]
     pub cameras: Option<Vec<String>>,
 }
 
@@ -77,13 +73,11 @@ pub struct Has {
     #[serde(default = "one")]
     pub min: u64,
     /// Largest number of steps.
-    #[serde(default)]
     pub max: Option<u64>,
     /// Predicates that all hold of one step.
     #[serde(default, rename = "where")]
     pub and: Vec<Predicate>,
     /// Restricts the check to pipelines on this camera.
-    #[serde(default)]
     pub camera: Option<String>,
 }
 
@@ -101,7 +95,6 @@ pub struct Lacks {
     #[serde(default, rename = "where")]
     pub and: Vec<Predicate>,
     /// Restricts the check to pipelines on this camera.
-    #[serde(default)]
     pub camera: Option<String>,
 }
 
@@ -112,7 +105,6 @@ pub struct Path {
     /// Families in order, each with `|` between alternatives.
     pub via: Vec<String>,
     /// Restricts the check to pipelines on this camera.
-    #[serde(default)]
     pub camera: Option<String>,
 }
 
@@ -150,7 +142,6 @@ pub struct Param {
     #[serde(default)]
     pub value: Value,
     /// Restricts the check to pipelines on this camera.
-    #[serde(default)]
     pub camera: Option<String>,
 }
 
@@ -167,16 +158,12 @@ pub struct Geom {
     #[serde(rename = "ref")]
     pub region: String,
     /// Least intersection over union with the region.
-    #[serde(default)]
     pub iou_min: Option<f64>,
     /// Least share of the step's polygon that lies in the region.
-    #[serde(default)]
     pub inside_min: Option<f64>,
     /// Largest distance of the ends of lines, in shares of the picture.
-    #[serde(default)]
     pub max_dist: Option<f64>,
     /// Restricts the check to pipelines on this camera.
-    #[serde(default)]
     pub camera: Option<String>,
 }
 
@@ -186,11 +173,9 @@ fn polygon() -> String {
 
 /// Bounds of a number, both included.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Bounds {
-    #[serde(default)]
     pub min: Option<f64>,
-    #[serde(default)]
     pub max: Option<f64>,
 }
 
@@ -215,34 +200,25 @@ impl std::fmt::Display for Bounds {
 
 /// Arguments of `behaviour`.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Behaviour {
     /// Number of rule events.
-    #[serde(default)]
     pub events: Option<Bounds>,
     /// Number of rule events on one camera; of `*other`, on all cameras that are not named.
-    #[serde(default)]
     pub by_camera: BTreeMap<String, Bounds>,
     /// Counts at the end, such as `park.cars`; `*other` is every count that is not named.
-    #[serde(default)]
     pub counter: BTreeMap<String, Value>,
     /// Number of crossings of the lines, in both directions.
-    #[serde(default)]
     pub crossings_total: Option<Value>,
     /// Number of objects in the zone at the end.
-    #[serde(default)]
     pub occupancy: Option<Value>,
     /// Start of the first event, in seconds of the script.
-    #[serde(default)]
     pub first_event_s: Option<Bounds>,
     /// Exact set of classes of the events.
-    #[serde(default)]
     pub classes_in_events: Option<Vec<String>>,
     /// Number of notifications.
-    #[serde(default)]
     pub alerts: Option<Bounds>,
     /// Number of events that ask for a second opinion.
-    #[serde(default)]
     pub escalations: Option<Bounds>,
 }
 
@@ -266,46 +242,35 @@ pub struct OfPipeline {
 
 /// Arguments of `tools`.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Tools {
     /// Tools used at least once each; `a|b` is either.
-    #[serde(default)]
     pub must: Vec<String>,
     /// Tools that are not used.
-    #[serde(default)]
     pub must_not: Vec<String>,
     /// Largest number of calls.
-    #[serde(default)]
     pub max_calls: Option<u64>,
     /// Largest number of validations with findings.
-    #[serde(default)]
     pub max_validate_failures: Option<u64>,
     /// Tools used in this order, possibly with others between.
-    #[serde(default)]
     pub order: Vec<String>,
     /// Arguments of some call of each tool.
-    #[serde(default)]
     pub args: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
 /// Arguments of `reply`.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Reply {
     /// The reply holds one word of each list, in any case.
-    #[serde(default)]
     pub mentions: Vec<Vec<String>>,
     /// Words that the reply does not hold.
-    #[serde(default)]
     pub must_not: Vec<String>,
     /// Whether the reply asks a question.
-    #[serde(default)]
     pub asks_question: Option<bool>,
     /// Numbers that the reply holds.
-    #[serde(default)]
     pub numbers: Vec<f64>,
     /// Language code of the reply, such as `de`.
-    #[serde(default)]
     pub language: Option<String>,
 }
 
@@ -321,25 +286,14 @@ pub struct Memory {
 
 /// Arguments of `budget`.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Budget {
     /// Largest number of LLM calls.
-    #[serde(default)]
     pub max_model_calls: Option<u64>,
     /// Longest time from the request until the pipelines run, in seconds.
-    #[serde(default)]
     pub max_wall_s: Option<f64>,
     /// Highest cost in dollars.
-    #[serde(default)]
     pub max_cost_usd: Option<f64>,
-}
-
-fn arguments<T: DeserializeOwned>(written: &Value) -> anyhow::Result<T> {
-    let mut fields = written.as_object().cloned().unwrap_or_default();
-    fields.remove("op");
-    fields.remove("note");
-    let op = written["op"].as_str().unwrap_or_default();
-    serde_json::from_value(Value::Object(fields)).with_context(|| format!("op {op:?}"))
 }
 
 impl Check {
@@ -348,26 +302,10 @@ impl Check {
     /// # Errors
     /// If it has no operation, or arguments that do not belong to its operation.
     pub fn read(written: &Value) -> anyhow::Result<Self> {
+        let mut fields = written.as_object().cloned().unwrap_or_default();
+        fields.remove("note");
         let op = written["op"].as_str().context("op is missing")?;
-        Ok(match op {
-            "valid" => Self::Valid(arguments(written)?),
-            "deployed" => Self::Deployed(arguments(written)?),
-            "no_deploy" => Self::NoDeploy(arguments(written)?),
-            "has" => Self::Has(arguments(written)?),
-            "lacks" => Self::Lacks(arguments(written)?),
-            "path" => Self::Path(arguments(written)?),
-            "param" => Self::Param(arguments(written)?),
-            "geom" => Self::Geom(arguments(written)?),
-            "behaviour" => Self::Behaviour(arguments(written)?),
-            "state" => Self::State(arguments(written)?),
-            "unchanged" => Self::Unchanged(arguments(written)?),
-            "updated" => Self::Updated(arguments(written)?),
-            "tools" => Self::Tools(arguments(written)?),
-            "reply" => Self::Reply(arguments(written)?),
-            "memory" => Self::Memory(arguments(written)?),
-            "budget" => Self::Budget(arguments(written)?),
-            other => bail!("op is {other:?}, which is no operation of a check"),
-        })
+        serde_json::from_value(Value::Object(fields)).with_context(|| format!("op {op:?}"))
     }
 
     /// Returns the name of the operation.

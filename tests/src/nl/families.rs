@@ -211,7 +211,7 @@ fn step_of(selector: &str) -> Option<&str> {
 }
 
 /// Collects every text in a value.
-fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+pub(super) fn texts<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     match value {
         Value::String(text) => found.push(text),
         Value::Array(items) => items.iter().for_each(|item| texts(item, found)),

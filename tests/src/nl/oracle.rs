@@ -20,7 +20,6 @@ use super::site::existing_spec;
 #[serde(deny_unknown_fields)]
 pub struct Oracle {
     /// Reason why no solution passes: what the product can't do.
-    #[serde(default)]
     pub impossible: Option<String>,
     /// Pipelines that are deployed, replacing those of the same id.
     #[serde(default)]

@@ -41,7 +41,7 @@ use watchkeeper_runtime::pipeline::run::Run;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 use watchkeeper_vision::geometry::BBox;
 
-use super::families::{Graph, Notifying};
+use super::families::{Graph, Notifying, texts};
 use super::scene::{Actor, Scene};
 
 /// Most frames of a script.
@@ -481,12 +481,10 @@ impl Detector for Scripted {
 
 /// Allows every effect that the specification names. Effects are only counted, never executed.
 fn allowed(spec: &PipelineSpec) -> SinksConfig {
-    let mut texts = Vec::new();
-    collect(&spec.workflow, &mut texts);
-    spec.parameters
-        .values()
-        .for_each(|v| collect(v, &mut texts));
-    let hosts = texts.iter().filter_map(|text| {
+    let mut found = Vec::new();
+    texts(&spec.workflow, &mut found);
+    spec.parameters.values().for_each(|v| texts(v, &mut found));
+    let hosts = found.iter().filter_map(|text| {
         let (_, rest) = text.split_once("://")?;
         let host = rest.split(['/', '?', '#']).next()?;
         HostRule::parse(host.rsplit('@').next()?).ok()
@@ -505,15 +503,6 @@ fn allowed(spec: &PipelineSpec) -> SinksConfig {
             .map(|name| (name.to_owned(), SecretSource::Variable(name.to_owned())))
             .collect(),
         ..SinksConfig::default()
-    }
-}
-
-fn collect<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
-    match value {
-        Value::String(text) => texts.push(text),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
-        Value::Object(fields) => fields.values().for_each(|field| collect(field, texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

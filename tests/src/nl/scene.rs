@@ -31,45 +31,33 @@ const USUAL_SCORE: f64 = 0.9;
 
 /// Scene of a task.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Scene {
-    #[serde(default)]
     pub cameras: Vec<Camera>,
     /// Places in the picture by name: two points are a line, more a polygon.
-    #[serde(default)]
     pub regions: BTreeMap<String, Vec<[f64; 2]>>,
     /// Channels that messages can go to, such as `#security`.
-    #[serde(default)]
     pub channels: Vec<String>,
     /// Models of the box, such as `ppe detector (helmet, vest)`.
-    #[serde(default)]
     pub models: Vec<String>,
     /// Pipelines that run before the request.
-    #[serde(default)]
     pub existing: Vec<Existing>,
     /// Script of the scene.
-    #[serde(default)]
     pub fixture: Option<Fixture>,
     /// IANA name of the box's time zone.
-    #[serde(default)]
     pub timezone: Option<String>,
     /// Time of the request, RFC 3339.
-    #[serde(default)]
     pub now: Option<String>,
     /// Names of pictures that are attached to the request.
-    #[serde(default)]
     pub attachments: Vec<String>,
     /// Files of the user: pictures by name, other files with their text.
-    #[serde(default)]
     pub files: Files,
     /// What the attached pictures show, or the cameras without one: texts by name.
-    #[serde(default)]
     pub stub_results: Map<String, Value>,
     /// Text on a sign in view of every camera.
-    #[serde(default)]
     pub sign_text: Option<String>,
     /// For readers of the file.
-    #[serde(default, rename = "note")]
+    #[serde(rename = "note")]
     _note: Option<String>,
 }
 
@@ -80,14 +68,12 @@ pub struct Camera {
     /// Id of the camera, which is the name of the source.
     pub id: String,
     /// Name that users have for it.
-    #[serde(default)]
     pub name: Option<String>,
     /// Width and height of its picture in pixels.
-    #[serde(default)]
     pub resolution: Option<[u32; 2]>,
     /// Picture that the author had in mind. It is not part of the file, so the script is drawn
     /// instead.
-    #[serde(default, rename = "still")]
+    #[serde(rename = "still")]
     _still: Option<String>,
 }
 
@@ -109,10 +95,8 @@ pub struct Existing {
     /// Id of the camera.
     pub camera: String,
     /// Name that users have for it.
-    #[serde(default)]
     pub name: Option<String>,
     /// `running`, `paused` or `stopped`.
-    #[serde(default)]
     pub state: Option<String>,
     /// Settings of the pipeline.
     #[serde(default)]
@@ -121,21 +105,18 @@ pub struct Existing {
 
 /// Settings of an existing pipeline.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Params {
-    #[serde(default)]
     pub classes: Vec<String>,
     /// Least score of a detection.
-    #[serde(default)]
     pub confidence: Option<f64>,
     /// Seconds without events after an event.
-    #[serde(default, alias = "cooldown")]
+    #[serde(alias = "cooldown")]
     pub cooldown_s: Option<f64>,
     /// Seconds to stay in `zone`.
-    #[serde(default, alias = "dwell_s")]
+    #[serde(alias = "dwell_s")]
     pub duration_s: Option<f64>,
     /// Corners of a zone, or the name of a region.
-    #[serde(default)]
     pub zone: Option<Value>,
 }
 
@@ -155,7 +136,7 @@ pub struct Fixture {
     pub by_camera: BTreeMap<String, Vec<Actor>>,
     /// Local time at the start, RFC 3339 or a time of the scene's day such as `21:59:30`; default:
     /// the scene's `now`.
-    #[serde(default, alias = "starts_at", alias = "now", alias = "clock")]
+    #[serde(alias = "starts_at", alias = "now", alias = "clock")]
     pub start: Option<String>,
     /// Actors that are there from the start; they stay to the end unless they have a `t`.
     #[serde(default)]
@@ -175,22 +156,18 @@ pub struct Actor {
     #[serde(default = "always")]
     pub t: [f64; 2],
     /// Centre at the start.
-    #[serde(default)]
     pub from: Option<[f64; 2]>,
     /// Centre at the end; default: the centre at the start.
-    #[serde(default)]
     pub to: Option<[f64; 2]>,
     /// Centres on the way at equal intervals, instead of `from` and `to`.
     #[serde(default)]
     pub path: Vec<[f64; 2]>,
     /// Width and height of its box.
-    #[serde(default)]
     pub size: Option<[f64; 2]>,
     /// Score of its box.
-    #[serde(default, alias = "confidence", alias = "conf")]
+    #[serde(alias = "confidence", alias = "conf")]
     pub score: Option<f64>,
     /// Id of the camera that sees it.
-    #[serde(default)]
     pub camera: Option<String>,
 }
 

@@ -10,7 +10,7 @@
 //! Everything that is deployed passes to the runtime unchanged.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,9 +29,8 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::play::{Models, dry_run};
 use super::scene::Scene;
+use crate::hooks::Request;
 
-/// Largest request in bytes.
-const MAX_REQUEST: usize = 64 << 20;
 /// Longest wait for the rest of a request.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most camera pictures that are remembered.
@@ -115,27 +114,17 @@ impl Drop for ScriptProxy {
     }
 }
 
-/// A request: request line, headers, body.
-struct Request {
-    line: String,
-    headers: Vec<String>,
-    body: Vec<u8>,
-}
-
 impl Between {
     fn serve(&self, mut stream: UnixStream) -> anyhow::Result<()> {
         stream.set_read_timeout(Some(READ_TIMEOUT))?;
-        let request = read(&mut stream)?;
-        let answer = match request
-            .line
-            .split(' ')
-            .take(2)
-            .collect::<Vec<_>>()
-            .as_slice()
-        {
-            ["POST", "/v1/workflows/run"] => self.preview(&request.body)?,
-            ["POST", "/v1/workflows/dry-run"] => Some(self.dry_run(&request.body)?),
-            ["POST", "/v1/workflows/validate"] => self.refusal()?,
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let request = Request::read(&line, &mut reader)?;
+        let answer = match (request.method.as_str(), request.target.as_str()) {
+            ("POST", "/v1/workflows/run") => self.preview(&request.body)?,
+            ("POST", "/v1/workflows/dry-run") => Some(self.dry_run(&request.body)?),
+            ("POST", "/v1/workflows/validate") => self.refusal()?,
             _ => None,
         };
         if let Some((status, body)) = answer {
@@ -147,22 +136,23 @@ impl Between {
             return Ok(stream.write_all(&body)?);
         }
         let answer = self.forward(&request)?;
-        self.remember(&request.line, &answer);
+        self.remember(&request.target, &answer);
         Ok(stream.write_all(&answer)?)
     }
 
     /// Forwards a request and returns the answer unchanged.
     fn forward(&self, request: &Request) -> anyhow::Result<Vec<u8>> {
         let mut upstream = UnixStream::connect(&self.upstream)?;
-        let kept = request
+        let headers = request
             .headers
             .iter()
-            .filter(|h| !h.to_lowercase().starts_with("connection:"));
-        let headers: Vec<&str> = kept.map(String::as_str).collect();
+            .filter(|(name, _)| *name != "connection");
+        let headers: String = headers
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
         let head = format!(
-            "{}\r\n{}\r\nConnection: close\r\n\r\n",
-            request.line,
-            headers.join("\r\n")
+            "{} {} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n",
+            request.method, request.target
         );
         upstream.write_all(head.as_bytes())?;
         upstream.write_all(&request.body)?;
@@ -172,12 +162,14 @@ impl Between {
     }
 
     /// Remembers the picture of a camera, so that it is recognised later.
-    fn remember(&self, line: &str, answer: &[u8]) {
-        let camera = line
-            .strip_prefix("GET /v1/sources/")
+    fn remember(&self, target: &str, answer: &[u8]) {
+        let camera = target
+            .strip_prefix("/v1/sources/")
             .and_then(|rest| rest.split_once("/frame"))
             .map(|(camera, _)| camera.to_owned());
-        let body = position(answer, b"\r\n\r\n").and_then(|at| answer.get(at + 4..));
+        let mut windows = answer.windows(4);
+        let at = windows.position(|window| window == b"\r\n\r\n");
+        let body = at.and_then(|at| answer.get(at + 4..));
         if let (Some(camera), Some(body)) = (camera, body) {
             let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
             if shown.len() >= MAX_SHOWN {
@@ -349,47 +341,4 @@ impl Host for SceneDetector<'_> {
         }
         Ok(found)
     }
-}
-
-fn position(bytes: &[u8], part: &[u8]) -> Option<usize> {
-    bytes.windows(part.len()).position(|w| w == part)
-}
-
-/// Reads a request that states its length.
-fn read(stream: &mut UnixStream) -> anyhow::Result<Request> {
-    let mut bytes = Vec::new();
-    let mut part = [0; 16 * 1024];
-    let mut fill = |bytes: &mut Vec<u8>| -> anyhow::Result<()> {
-        let n = stream.read(&mut part)?;
-        anyhow::ensure!(
-            n > 0 && bytes.len() + n <= MAX_REQUEST,
-            "the request is cut off or too long"
-        );
-        bytes.extend_from_slice(part.get(..n).unwrap_or_default());
-        Ok(())
-    };
-    let end = loop {
-        if let Some(end) = position(&bytes, b"\r\n\r\n") {
-            break end;
-        }
-        fill(&mut bytes)?;
-    };
-    let head = String::from_utf8(bytes.get(..end).unwrap_or_default().to_vec())?;
-    let mut lines = head.split("\r\n").map(str::to_owned);
-    let line = lines.next().context("no request line")?;
-    let headers: Vec<String> = lines.collect();
-    let length = headers.iter().find_map(|h| {
-        let (name, value) = h.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse::<usize>())
-    });
-    let whole = end + 4 + length.transpose()?.unwrap_or(0);
-    while bytes.len() < whole {
-        fill(&mut bytes)?;
-    }
-    Ok(Request {
-        line,
-        headers,
-        body: bytes.split_off(end + 4),
-    })
 }

@@ -376,9 +376,7 @@ fn configuration(models: &Path, agent: &Agent, channels: &[String]) -> String {
          [sinks.secrets.slack_token]\nvalue = \"xoxb-of-the-bench\"\n\n"
     );
     for channel in channels {
-        let words = channel.split(|c: char| !c.is_ascii_alphanumeric());
-        let words = words.filter(|w| !w.is_empty()).map(str::to_lowercase);
-        let name = words.collect::<Vec<String>>().join("-");
+        let name = stand_in::slug(channel);
         text.push_str(&format!(
             "[channels.{name}]\nkind = \"slack\"\nurl = \"http://127.0.0.1:9/{name}\"\n\n"
         ));

@@ -46,7 +46,7 @@ pub fn models(written: &[String]) -> (Models, Vec<String>) {
     (models, absent)
 }
 
-fn slug(name: &str) -> String {
+pub(super) fn slug(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let words = words.filter(|w| !w.is_empty()).map(str::to_lowercase);
     words.collect::<Vec<_>>().join("-")

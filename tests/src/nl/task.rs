@@ -78,13 +78,11 @@ impl Task {
 
 /// Errors that the harness injects, so that the LLM has something to correct.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct Inject {
     /// The first preview is mirrored left to right, and so is the draft of the first dry run.
-    #[serde(default)]
     pub first_preview: Option<String>,
     /// The first validation is refused with this reason.
-    #[serde(default)]
     pub first_submission: Option<String>,
 }
 
@@ -104,7 +102,7 @@ struct RawTask {
     inject: Inject,
     checks: Vec<Value>,
     /// For readers of the file.
-    #[serde(default, rename = "note")]
+    #[serde(rename = "note")]
     _note: Option<String>,
 }
 

@@ -162,7 +162,7 @@ impl JobCost {
         let catalogue = Catalogue::built_in()?;
         let mut paid = Self::default();
         for request in requests {
-            let charged = usage("claude", &request["usage"]);
+            let charged = usage(&request["usage"]);
             let model = request["body"]["model"].as_str().context("a model")?;
             paid.calls += 1;
             paid.usage = paid.usage.plus(&charged);

@@ -4,8 +4,8 @@
 //! - Every attempt is in the ledger and in the trace.
 //! - A fault without recovery is one sentence, and the box continues.
 //!
-//! All faults are tested over Claude's protocol. Over the others only what their wire formats say
-//! differently: refusals, cut streams, empty answers.
+//! All faults are tested over Claude's protocol. With a local server only what it does differently:
+//! refusals, cut streams, empty answers.
 //!
 //! The pauses between attempts are tested in the suite `faults` of `watchkeeper-llm`, with a
 //! simulated clock.
@@ -141,7 +141,7 @@ fn faults_in_a_set_up_repeat_no_tool_and_spare_the_rules() -> anyhow::Result<()>
 }
 
 #[test]
-fn faults_of_other_providers_repeat_no_tool_and_are_recorded() -> anyhow::Result<()> {
+fn faults_of_a_local_server_repeat_no_tool_and_are_recorded() -> anyhow::Result<()> {
     let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
     let _runtime = house.runtime()?;
     rows::each(others(), |(provider, row)| {
@@ -149,7 +149,7 @@ fn faults_of_other_providers_repeat_no_tool_and_are_recorded() -> anyhow::Result
     })
 }
 
-/// The providers but Claude, each with the faults that its protocol expresses differently.
+/// A local server, with the faults that it expresses differently.
 fn others() -> Vec<(String, (&'static str, Row))> {
     let of_the_wire = [
         "429 with retry-after",
@@ -160,24 +160,11 @@ fn others() -> Vec<(String, (&'static str, Row))> {
         "an error within the input of a tool",
         "no message_stop",
         "arguments that are no JSON",
-        "a refusal",
-        "max_tokens within a call",
         "events that nobody knows",
     ];
-    // A protocol with whole calls has no cut calls; a local model refuses in plain words.
-    let has = |provider: &str, name: &str| match provider {
-        "gemini" => name != "max_tokens within a call",
-        "local" => !matches!(name, "max_tokens within a call" | "a refusal"),
-        _ => true,
-    };
-    let of = |provider: &'static str| {
-        let rows = table().into_iter();
-        rows.filter(move |(name, _)| of_the_wire.contains(&name.as_str()) && has(provider, name))
-            .map(move |(name, row)| (format!("{provider}: {name}"), (provider, row)))
-    };
-    ["openai", "gemini", "local"]
-        .into_iter()
-        .flat_map(of)
+    let rows = table().into_iter();
+    rows.filter(|(name, _)| of_the_wire.contains(&name.as_str()))
+        .map(|(name, row)| (format!("local: {name}"), ("local", row)))
         .collect()
 }
 
@@ -310,8 +297,8 @@ fn faults_of_a_second_opinion_still_publish_the_event() -> anyhow::Result<()> {
     let claude = table()
         .into_iter()
         .map(|(name, row)| (name, ("claude", row)));
-    // Whole answers differ less than streams: only refusals and cut answers are tested.
-    let whole = ["529, three times", "no message_stop", "a refusal"];
+    // Whole answers differ less than streams: only a busy server and a cut answer are tested.
+    let whole = ["529, three times", "no message_stop"];
     let others = others()
         .into_iter()
         .filter(|(name, _)| whole.iter().any(|of| name.ends_with(of)));

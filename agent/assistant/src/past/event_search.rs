@@ -263,10 +263,7 @@ impl EventSearch {
             by_hour: _,
             compared_with: _,
         } = &self.wanted;
-        let rule = match &event.body {
-            EventBody::Rule(rule) => Some(&**rule),
-            _ => None,
-        };
+        let rule = event.body.rule();
         let condition = rule.map(|rule| &rule.condition);
         let is_there = |place: &String| {
             let there = |rule: &RuleEvent| {

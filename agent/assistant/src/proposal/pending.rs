@@ -12,12 +12,13 @@
 //! - A crash leaves the old file or the new one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use watchkeeper_store::durable::replace_private;
 use watchkeeper_store::private_folder::make_private;
 
 use super::conversation::ShownProposal;
@@ -260,13 +261,7 @@ impl PendingProposals {
         };
         // Strings and numbers always serialise.
         let text = serde_json::to_string(&stored).unwrap_or_default();
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder).map_err(io)?;
-        file.write_all(text.as_bytes()).map_err(io)?;
-        file.as_file().sync_all().map_err(io)?;
-        file.persist(&path).map_err(|e| io(e.error))?;
-        File::open(&self.folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(io)
+        replace_private(&path, text.as_bytes()).map_err(io)
     }
 
     /// Locks the file against other processes until the guard is dropped.

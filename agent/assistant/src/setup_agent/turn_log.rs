@@ -20,6 +20,7 @@ use super::job_spec::SetupSpec;
 use super::turn::{QUESTION_RESUME_WINDOW_S, RESUME_WINDOW_S, Turn};
 use super::turn_record::{TurnHead, TurnRecord};
 use crate::blueprint::Job;
+use watchkeeper_store::durable::sync_folder;
 use watchkeeper_store::private_folder::make_private;
 
 /// Largest file, in bytes. A turn with the most and largest pictures takes about 15 MB.
@@ -97,9 +98,7 @@ impl TurnLog {
             turn,
         };
         log.prepare(&first)?().map_err(io)?;
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(io)?;
+        sync_folder(folder).map_err(io)?;
         Ok(log)
     }
 

@@ -30,7 +30,6 @@ pub(super) struct File {
 pub(super) struct Provider {
     pub(super) protocol: Protocol,
     pub(super) base_url: String,
-    #[serde(default)]
     pub(super) program: Option<PathBuf>,
     pub(super) needs_key: bool,
     pub(super) max_request_bytes: usize,
@@ -47,11 +46,9 @@ pub(super) struct Model {
     pub(super) context: u64,
     pub(super) max_output: u32,
     pub(super) bytes_per_token: f64,
-    #[serde(default)]
     pub(super) image_tier: Option<ImageTier>,
     #[serde(default)]
     pub(super) max_images: u32,
-    #[serde(default)]
     pub(super) cache_min: Option<u64>,
     pub(super) thinking: ThinkingStyle,
     #[serde(default)]
@@ -62,14 +59,10 @@ pub(super) struct Model {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rate {
-    #[serde(default)]
     pub(super) prompt_to: Option<u64>,
     pub(super) input: f64,
     pub(super) output: f64,
-    #[serde(default)]
     pub(super) cache_read: Option<f64>,
-    #[serde(default)]
     pub(super) cache_write: Option<f64>,
-    #[serde(default)]
     pub(super) cache_write_long: Option<f64>,
 }

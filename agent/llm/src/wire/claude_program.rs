@@ -31,12 +31,9 @@ struct Printed {
     kind: String,
     subtype: String,
     is_error: bool,
-    #[serde(default)]
     result: Option<String>,
-    #[serde(default)]
     stop_reason: Option<String>,
     session_id: String,
-    #[serde(default)]
     total_cost_usd: Option<f64>,
     #[serde(default)]
     usage: PrintedUsage,

@@ -16,7 +16,6 @@ pub(super) trait ProviderError: DeserializeOwned {
 #[derive(Deserialize)]
 struct Refusal<E> {
     error: E,
-    #[serde(default)]
     request_id: Option<String>,
 }
 

@@ -1,5 +1,8 @@
-//! The same conversations over every protocol, each with a scripted model as strict as its
-//! provider: the same turns, the same end of every fault, and no violation of the contract.
+//! The same conversations over every protocol: the same turns, the same end of every fault, and no
+//! violation of the contract.
+//!
+//! Claude and a local server are played by the scripted model. OpenAI and Gemini answer from
+//! `recorded/`, where a request has to equal a recorded one in method, path, headers and body.
 
 use std::time::Duration;
 
@@ -139,7 +142,7 @@ async fn verdict_on_a_picture_is_json_of_its_schema() {
 
 #[tokio::test]
 async fn second_turn_reads_the_cache_and_costs_its_price() {
-    for wire in Wire::ALL {
+    for wire in [Wire::Claude, Wire::Local] {
         let bench = Bench::on(wire, script()).await;
         let mut job = bench.job(Tier::Medium);
         let system = vec!["You set watches up. ".repeat(300)];
@@ -160,13 +163,8 @@ async fn second_turn_reads_the_cache_and_costs_its_price() {
         assert_eq!(first.cache_read, 0);
         let read = second.cache_read;
         match wire {
-            Wire::Claude | Wire::Gemini => assert_eq!(read, first.prompt()),
-            // Whole steps.
-            Wire::Openai => assert!(
-                read % 128 == 0 && read + 128 > first.prompt() && read <= first.prompt(),
-                "{first:?} {second:?}"
-            ),
             Wire::Local => assert_eq!(read, 0, "it says nothing of its own"),
+            _ => assert_eq!(read, first.prompt()),
         }
         assert!(second.prompt() > first.prompt(), "{first:?} {second:?}");
         let catalogue = Catalogue::built_in().expect("catalogue");
@@ -487,5 +485,20 @@ async fn wrong_key_is_reported_by_every_provider_with_keys() {
             "{said}"
         );
         assert_eq!(bench.server.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn request_unlike_its_recording_is_a_violation() {
+    for wire in [Wire::Openai, Wire::Gemini] {
+        let bench = Bench::on(wire, [Step::text("yes")]).await;
+        let mut talk =
+            Conversation::new(vec!["You judge events.".to_owned()], Vec::new()).expect("new");
+        talk.push_user(vec!["Is nobody there?".into()])
+            .expect("user");
+        let said = ask(&mut bench.job(Tier::Small), &talk, &ASK.clone().whole()).await;
+        assert!(said.is_err(), "{said:?}");
+        let violations = bench.server.violations().concat();
+        assert!(violations.contains("Is nobody there?"), "{violations}");
     }
 }

@@ -20,7 +20,7 @@ use watchkeeper_assistant::wording::local_time;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
-use watchkeeper_contract::event::{Event, EventBody};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_http::ConnectionPlace;
@@ -183,11 +183,7 @@ async fn find(client: &RuntimeClient, review: LinkedReview) -> Result<Event, Res
 }
 
 fn describe(event: &Event) -> String {
-    let reason = match &event.body {
-        EventBody::Rule(rule) => rule.reason.as_str(),
-        // Only events of rules are reviewed.
-        _ => "",
-    };
+    let reason = event.body.text();
     let camera = event.source.as_ref().map_or("", |source| source.as_str());
     format!("{}, {camera}: {reason}", local_time(event.at.unix_ms))
 }

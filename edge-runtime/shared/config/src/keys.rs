@@ -263,19 +263,25 @@ pub const SECTIONS: &[Section] = &[
     },
 ];
 
-const fn key(
-    path: &'static str,
-    kind: Kind,
-    default: Option<&'static str>,
-    unit: &'static str,
-    effect: &'static str,
-) -> Key {
+const fn key(path: &'static str, kind: Kind, effect: &'static str) -> Key {
     Key {
         path,
         kind,
-        default,
-        unit,
+        default: None,
+        unit: "",
         effect,
+    }
+}
+
+impl Key {
+    const fn default(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
+        self
     }
 }
 
@@ -283,163 +289,140 @@ const MIB: u64 = 1 << 20;
 
 /// The keys, in the order of the document.
 pub const KEYS: &[Key] = &[
-    key(
-        "box.site",
-        Kind::Name,
-        Some("site"),
-        "",
-        "Name of the site.",
-    ),
+    key("box.site", Kind::Name, "Name of the site.").default("site"),
     key(
         "box.id",
         Kind::Name,
-        None,
-        "",
         "Name of the box. Default: the host name, other characters replaced by `-`.",
     ),
     key(
         "runtime.socket",
         Kind::Path,
-        Some("/run/watchkeeper/runtime.sock"),
-        "",
         "Unix socket of the API. Anyone who can open the file can use the API.",
-    ),
+    )
+    .default("/run/watchkeeper/runtime.sock"),
     key(
         "runtime.socket_mode",
         Kind::Mode,
-        Some("0660"),
-        "octal",
         "Permission bits of the socket.",
-    ),
+    )
+    .default("0660")
+    .unit("octal"),
     key(
         "runtime.state_dir",
         Kind::Path,
-        Some("/var/lib/watchkeeper"),
-        "",
         "Folder of the journal, pictures, deployed pipelines and the outbox. One runtime per \
          folder.",
-    ),
+    )
+    .default("/var/lib/watchkeeper"),
     key(
         "runtime.media_bytes",
         Kind::Integer(16 * MIB, 1 << 50),
-        Some("2147483648"),
-        "bytes",
         "Bytes of pictures and clips kept with events; the oldest are deleted first. On a nearly \
          full disk they are deleted in favour of events (docs/guide/install.md).",
-    ),
+    )
+    .default("2147483648")
+    .unit("bytes"),
     key(
         "runtime.history_bytes",
         Kind::Integer(0, 1 << 40),
-        Some("134217728"),
-        "bytes",
         "Bytes of what the detectors of all cameras reported in the last 24 hours (boxes, and \
          small pictures), on which a proposal is replayed before you confirm it; shared fairly by \
          the cameras, the oldest are deleted first, and 0 keeps none.",
-    ),
+    )
+    .default("134217728")
+    .unit("bytes"),
     key(
         "runtime.dry_run_roots",
         Kind::Texts,
-        None,
-        "",
         "Folders below which a dry run may read video files and folders of pictures, symbolic \
          links resolved. Default: none.",
     ),
     key(
         "runtime.journal_events",
         Kind::Integer(1_000, 100_000_000),
-        Some("200000"),
-        "records",
         "Event records kept; the oldest are dropped first.",
-    ),
+    )
+    .default("200000")
+    .unit("records"),
     key(
         "runtime.journal_bytes",
         Kind::Integer(MIB, 1 << 40),
-        Some("536870912"),
-        "bytes",
         "Bytes of event records kept; the oldest are dropped first.",
-    ),
+    )
+    .default("536870912")
+    .unit("bytes"),
     key(
         "runtime.recording_bytes",
         Kind::Integer(64 * MIB, 1 << 50),
-        Some("4294967296"),
-        "bytes",
         "Bytes of annotated videos of all pipelines with `record = true`; the oldest parts are \
          deleted first. A part has at most a quarter of it. With less than 512 MiB free on the \
          disk nothing is recorded; on a nearly full disk old parts are deleted in favour of \
          events.",
-    ),
+    )
+    .default("4294967296")
+    .unit("bytes"),
     key(
         "runtime.recording_days",
         Kind::Number(0.01, 36_500.0),
-        Some("30"),
-        "days",
         "Age at which a part of an annotated video is deleted. Only while the clock shows a \
          plausible date.",
-    ),
+    )
+    .default("30")
+    .unit("days"),
     key(
         "runtime.crash_loop_limit",
         Kind::Integer(0, 1000),
-        Some("3"),
-        "deaths",
         "If the runtime dies this many times in a row within a minute of its start, it holds the \
          pipelines that were deployed or changed since it last ran for a minute (all, if there \
          are none). Status, log and an event give the reason; `resume`, a new deployment or an \
          edit releases them. Restarts of the machine do not count. 0: never.",
-    ),
+    )
+    .default("3")
+    .unit("deaths"),
     key(
         "runtime.inference.backend",
         Kind::Choice(&["auto", "rten", "ort", "trt"]),
-        Some("auto"),
-        "",
         "Engine that runs models. `auto`: the built-in `rten` at once, then the first of TensorRT \
          (`trt`) and ONNX Runtime (`ort`) that is found and agrees with it on 20 frames. ONNX \
          Runtime is left out where it was measured as slower. Commands that end by themselves take \
          the first that runs the model.",
-    ),
+    )
+    .default("auto"),
     key(
         "runtime.inference.precision",
         Kind::Choice(&["fp32", "fp16", "int8"]),
-        Some("fp16"),
-        "",
         "Precision of networks. `fp32`: that of the file. `fp16`: float16 on TensorRT where little \
          is lost, elsewhere that of the file. `int8`: the network that `watchkeeper models \
          calibrate` kept for the back end; as `fp16` for models without one.",
-    ),
+    )
+    .default("fp16"),
     key(
         "runtime.inference.threads",
         Kind::Integer(1, 256),
-        None,
-        "threads",
         "Threads of one inference. Default: one per core, at most two.",
-    ),
+    )
+    .unit("threads"),
     key(
         "runtime.inference.ort_library",
         Kind::Path,
-        None,
-        "",
         "ONNX Runtime's shared library (`libonnxruntime.so`). Default: the system's folders, \
          then those of `watchkeeper backends pull`.",
     ),
     key(
         "runtime.inference.trt_library",
         Kind::Path,
-        None,
-        "",
         "The shim of TensorRT (`libwk_trt.so`), compiled on this box. Default: the system's \
          folders, then `lib` in the state folder and `/var/lib/watchkeeper/lib`.",
     ),
     key(
         "runtime.inference.engine_dir",
         Kind::Path,
-        None,
-        "",
         "Folder in which engines of TensorRT are kept. Default: `engines` in the state folder.",
     ),
     key(
         "sources.*.uri",
         Kind::Address,
-        None,
-        "",
         "Required. `rtsp://…`, `rtsps://…`, `http(s)://…` (MJPEG or a file), `/dev/videoN`, a \
          video file, a folder of images, or `demo:`, an artificial street scene of a minute \
          (`demo:?seconds=86400` lasts a day; also `seed`, `width`, `height`, `fps`).",
@@ -447,48 +430,41 @@ pub const KEYS: &[Key] = &[
     key(
         "sources.*.pace",
         Kind::Choice(&["fast", "native"]),
-        Some("fast"),
-        "",
         "Pace of files, image folders and the demo scene. `fast`: every frame, as fast as \
          possible. `native`: at the recorded speed; late frames are dropped.",
-    ),
+    )
+    .default("fast"),
     key(
         "sources.*.max_fps",
         Kind::Number(0.01, 1000.0),
-        None,
-        "frames/s",
         "Most frames processed a second. Default: all.",
-    ),
+    )
+    .unit("frames/s"),
     key(
         "sources.*.rtsp_transport",
         Kind::Choice(&["tcp", "udp"]),
-        Some("tcp"),
-        "",
         "Transport of RTSP. `tcp` loses nothing; `udp` is for networks that need it.",
-    ),
+    )
+    .default("tcp"),
     key(
         "sources.*.tls_verify",
         Kind::Switch,
-        Some("true"),
-        "",
         "Whether the certificate of `rtsps://` and `https://` must be issued for the address by \
          an authority that the system trusts. `false` accepts self-signed certificates: the \
          connection is encrypted, but anyone in between can impersonate the camera and learn the \
          password.",
-    ),
+    )
+    .default("true"),
     key(
         "sources.*.fixed_view",
         Kind::Switch,
-        Some("true"),
-        "",
         "Whether the camera always shows the same view. Then it is reported when it is moved, \
          covered or out of focus. `false` is for one that pans or drives.",
-    ),
+    )
+    .default("true"),
     key(
         "sources.*.controls",
         Kind::Structure,
-        None,
-        "",
         "Controls of a USB or CSI camera, by the names and in the ranges that `watchkeeper cameras \
          show` lists, such as `{ exposure_time_absolute = 200 }`. They are set each time the \
          device is opened; a wrong name or value keeps the camera from starting.",
@@ -496,43 +472,37 @@ pub const KEYS: &[Key] = &[
     key(
         "sources.*.decoder",
         Kind::Choice(&["auto", "software", "nvidia", "v4l2", "va"]),
-        Some("auto"),
-        "",
         "Which decoders may decode H.264 and H.265. `auto` takes hardware where it is installed \
          and reports where it falls back to the processor; `nvidia`, `v4l2` or `va` asks for that \
          hardware; `software` is the processor.",
-    ),
+    )
+    .default("auto"),
     key(
         "sources.*.scale",
         Kind::Structure,
-        None,
-        "pixels",
         "Width and height to which pictures are scaled as soon as they are decoded, such as \
          `[1280, 720]`; on a Jetson before they are copied. Lines and zones are in these pixels. \
          Default: the size that the camera sends.",
-    ),
+    )
+    .unit("pixels"),
     key(
         "sources.*.stall_s",
         Kind::Number(*STALL_S.start(), *STALL_S.end()),
-        Some("5"),
-        "s",
         "Longest time between two pictures of a camera. After it the camera counts as lost and is \
          reconnected. A camera with one picture a minute needs more than 60. Recordings may have \
          gaps of an hour in any case.",
-    ),
+    )
+    .default("5")
+    .unit("s"),
     key(
         "sources.*.name",
         Kind::DisplayName,
-        None,
-        "",
         "Display name, such as `Loading dock`; `ask` and `chat` know the camera by it. Default: \
          its id.",
     ),
     key(
         "sources.*.privacy.regions",
         Kind::Structure,
-        None,
-        "",
         "Regions of the picture, each a list of corners `[x, y]` in fractions of its width and \
          height, from 0 to 1: `[[[0, 0], [0.5, 0], [0.5, 0.4], [0, 0.4]]]`. At most 32 regions of \
          64 corners.",
@@ -540,8 +510,6 @@ pub const KEYS: &[Key] = &[
     key(
         "sources.*.privacy.classes",
         Kind::Texts,
-        None,
-        "",
         "Classes of objects, such as `person`, that are masked in every picture that leaves a \
          pipeline; its models see the whole frame. At most 32. Pictures without a pipeline are \
          refused.",
@@ -549,55 +517,42 @@ pub const KEYS: &[Key] = &[
     key(
         "sources.*.privacy.fill",
         Kind::Choice(MaskFill::NAMES),
-        Some("black"),
-        "",
         "What stands in the place of masked pixels. `black`: nothing of them. `pixelate`: the \
          mean colours of 24 squares along the shorter side of the picture; movement remains \
          visible.",
-    ),
+    )
+    .default("black"),
     key(
         "pipelines.*.name",
         Kind::DisplayName,
-        None,
-        "",
         "Display name, such as `Night patrol`; `ask` and `chat` know the pipeline by it. Default: \
          its id.",
     ),
     key(
         "pipelines.*.source",
         Kind::Name,
-        None,
-        "",
         "Required. Source to watch.",
     ),
     key(
         "pipelines.*.workflow",
         Kind::FileOrStructure,
-        None,
-        "",
         "Required. Path of a workflow definition (Roboflow's JSON), relative to the folder of \
          this file, or the definition itself as a table.",
     ),
     key(
         "pipelines.*.parameters",
         Kind::Structure,
-        None,
-        "",
         "Values of the workflow's parameters, by name.",
     ),
     key(
         "pipelines.*.model",
         Kind::Text,
-        None,
-        "",
         "Model used instead of the one in every detection step: a name from `watchkeeper models \
          list`, the path of an ONNX file, or `motion`.",
     ),
     key(
         "pipelines.*.rules",
         Kind::Structure,
-        None,
-        "",
         "Rules that make events: a list of tables `[[pipelines.NAME.rules]]`, see \
          [rules.md](rules.md). Default: rules that follow from the workflow (crossings of each \
          line counter, entries and stays of each zone, else any appearance). `[]`: no events.",
@@ -605,185 +560,152 @@ pub const KEYS: &[Key] = &[
     key(
         "pipelines.*.detect",
         Kind::Structure,
-        None,
-        "",
         "When the detector runs: `{ mode = \"always\" }`, `{ mode = \"on_motion\", refresh_s = 5 \
          }` or `{ mode = \"periodic\", every_s = 1 }`. Default: always.",
     ),
     key(
         "pipelines.*.target_fps",
         Kind::Number(0.01, 1000.0),
-        None,
-        "frames/s",
         "Most frames of a camera looked at a second, also of a recording with `pace = \"native\"`. \
          Default: all. In other recordings every frame is looked at.",
-    ),
+    )
+    .unit("frames/s"),
     key(
         "pipelines.*.priority",
         Kind::Choice(&["low", "normal", "high"]),
-        Some("normal"),
-        "",
         "Share where several pipelines want the same model: `low` half, `high` twice that of \
          `normal`. `low` also allows a pause while the box is hot and a lower rate does not \
          suffice; the others keep one look a second.",
-    ),
+    )
+    .default("normal"),
     key(
         "pipelines.*.record",
         Kind::Switch,
-        Some("false"),
-        "",
         "Writes every annotated frame to `<state_dir>/recordings/NAME.N.mp4`, in parts that \
          `recording_bytes` and `recording_days` bound. A part can be played when it is complete; \
          after a crash its last seconds are missing.",
-    ),
+    )
+    .default("false"),
     key(
         "pipelines.*.show",
         Kind::Switch,
-        Some("false"),
-        "",
         "Shows every annotated frame in a window on the box's screen.",
-    ),
+    )
+    .default("false"),
     key(
         "pipelines.*.paused",
         Kind::Switch,
-        Some("false"),
-        "",
         "Creates it paused. Changes by hand hold over restarts until this section is edited.",
-    ),
+    )
+    .default("false"),
     key(
         "mqtt.host",
         Kind::Text,
-        None,
-        "",
         "Host name or address of the broker. Default: none, and nothing is published.",
     ),
     key(
         "mqtt.port",
         Kind::Integer(1, 65535),
-        None,
-        "",
         "TCP port. Default: 1883, or 8883 with TLS.",
     ),
     key(
         "mqtt.client_id",
         Kind::Text,
-        None,
-        "",
         "Client id, unique at the broker. Default: `watchkeeper-SITE-BOX`.",
     ),
-    key("mqtt.username", Kind::Text, None, "", "User name."),
+    key("mqtt.username", Kind::Text, "User name."),
     key(
         "mqtt.password",
         Kind::Secret,
-        None,
-        "",
         "Password; never printed. Prefer `password_file`.",
     ),
     key(
         "mqtt.password_file",
         Kind::Path,
-        None,
-        "",
         "File with the password in its first line. Read at every connect, so a new password takes \
          effect at once.",
     ),
     key(
         "mqtt.commands",
         Kind::Choice(CommandAccess::NAMES),
-        None,
-        "",
         "Commands that the box accepts from the broker: `off`, `read` (`snapshot` only) or `all`. \
-         Every client that may publish below `cmd/` can give them. Default: `all` with `username` or \
+         Every client that may publish below `cmd/` can give them. Default: `all` with \
+         `username` or \
          `cert_file`, otherwise `off`.",
     ),
-    key(
-        "mqtt.tls",
-        Kind::Switch,
-        Some("false"),
-        "",
-        "Connects with TLS.",
-    ),
+    key("mqtt.tls", Kind::Switch, "Connects with TLS.").default("false"),
     key(
         "mqtt.ca_file",
         Kind::Path,
-        None,
-        "",
         "PEM file with the authorities to trust. Default: the system's. Read at every connect, so \
          a new file takes effect at once.",
     ),
     key(
         "mqtt.cert_file",
         Kind::Path,
-        None,
-        "",
         "PEM file with the client certificate and its intermediate authorities, for brokers that \
          ask for one (mutual TLS). Needs `key_file`.",
     ),
     key(
         "mqtt.key_file",
         Kind::Path,
-        None,
-        "",
         "PEM file with the private key of `cert_file`, unencrypted; readable by the agent alone.",
     ),
     key(
         "mqtt.connect_timeout_s",
         Kind::Integer(1, 300),
-        Some("15"),
-        "s",
         "Timeout of one attempt to connect, from the name look-up to the broker's answer, and of \
          sending one message. Raise it for satellite links.",
-    ),
+    )
+    .default("15")
+    .unit("s"),
     key(
         "mqtt.keep_alive_s",
         Kind::Integer(5, 3600),
-        Some("30"),
-        "s",
         "Interval of keep-alive packets. After one and a half intervals without a packet the \
          broker publishes the last will.",
-    ),
+    )
+    .default("30")
+    .unit("s"),
     key(
         "agent.outbox_events",
         Kind::Integer(100, 100_000_000),
-        Some("100000"),
-        "messages",
         "Messages kept until the broker acknowledges them; the oldest are dropped first, and the \
          loss is recorded.",
-    ),
+    )
+    .default("100000")
+    .unit("messages"),
     key(
         "agent.outbox_bytes",
         Kind::Integer(MIB, 1 << 40),
-        Some("268435456"),
-        "bytes",
         "Bytes of messages kept until the broker acknowledges them.",
-    ),
+    )
+    .default("268435456")
+    .unit("bytes"),
     key(
         "agent.telemetry_s",
         Kind::Number(1.0, 86_400.0),
-        Some("30"),
-        "s",
         "Interval of telemetry.",
-    ),
+    )
+    .default("30")
+    .unit("s"),
     key(
         "agent.api.socket",
         Kind::Path,
-        None,
-        "",
-        "Unix socket of the API. Anyone who can open the file can use the API. Default: `agent.sock` \
+        "Unix socket of the API. Anyone who can open the file can use the API. Default: \
+         `agent.sock` \
          beside the runtime's socket.",
     ),
     key(
         "agent.api.socket_mode",
         Kind::Mode,
-        Some("0660"),
-        "octal",
         "Permission bits of the socket.",
-    ),
+    )
+    .default("0660")
+    .unit("octal"),
     key(
         "agent.api.listen",
         Kind::Text,
-        None,
-        "",
         "Address and port to serve the API over TCP, such as `127.0.0.1:8088`. Only loopback \
          addresses, because the token is not encrypted; for other machines put a proxy with TLS \
          before it. Needs a token. Default: none.",
@@ -791,8 +713,6 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.api.hosts",
         Kind::Texts,
-        None,
-        "",
         "Host names by which clients reach the API over TCP, such as the name of the proxy. \
          `localhost` and loopback addresses are always accepted; a request with another `Host` is \
          refused.",
@@ -800,8 +720,6 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.api.public_url",
         Kind::Text,
-        None,
-        "",
         "Address by which people reach the API over TCP, such as `https://box.example.com`. With \
          it, notifications of doubtful events carry a link that answers the review: valid for \
          seven days and for one answer. Anybody with the link can answer. Its host is accepted \
@@ -810,46 +728,40 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.api.token_file",
         Kind::Path,
-        None,
-        "",
         "File with the token in its first line: at least 32 characters, as from `openssl rand \
          -hex 32`; readable by the agent alone.",
     ),
     key(
         "agent.api.token_credential",
         Kind::Text,
-        None,
-        "",
         "Name of a systemd credential of the agent's service with the token, instead of \
          `token_file`.",
     ),
     key(
         "agent.archive.max_bytes",
         Kind::Integer(MIB, 1 << 44),
-        Some("8589934592"),
-        "bytes",
         "Bytes of all contents on disk. What has expired is removed first, then the oldest that \
          is not protected.",
-    ),
+    )
+    .default("8589934592")
+    .unit("bytes"),
     key(
         "agent.archive.max_entry_bytes",
         Kind::Integer(1024, 1 << 36),
-        Some("268435456"),
-        "bytes",
         "Bytes of one content.",
-    ),
+    )
+    .default("268435456")
+    .unit("bytes"),
     key(
         "agent.archive.memory_bytes",
         Kind::Integer(0, 1 << 34),
-        Some("33554432"),
-        "bytes",
         "Bytes of contents that the agent holds in memory; 0 for none.",
-    ),
+    )
+    .default("33554432")
+    .unit("bytes"),
     key(
         "agent.archive.memcached",
         Kind::Texts,
-        None,
-        "",
         "memcached servers, each `\"HOST:PORT\"`, as a fast tier that several boxes may share. \
          A box uses only what its own records name, and checks each value by its SHA-256. \
          Contents are not encrypted on the way. Default: none.",
@@ -857,30 +769,23 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.archive.s3_endpoints",
         Kind::Texts,
-        None,
-        "",
         "Addresses of one store that speaks S3, such as `\"https://s3.example.com\"`. It gets a \
          copy of each content up to 64 MiB, and repairs damaged files. Default: none.",
     ),
     key(
         "agent.archive.s3_bucket",
         Kind::Text,
-        None,
-        "",
         "Bucket of the copies.",
     ),
     key(
         "agent.archive.s3_region",
         Kind::Text,
-        Some("us-east-1"),
-        "",
         "Region of the bucket; self-hosted stores accept the default.",
-    ),
+    )
+    .default("us-east-1"),
     key(
         "agent.archive.s3_prefix",
         Kind::Text,
-        None,
-        "",
         "Text before the SHA-256 in the key of each object, such as `\"berlin/box-7/\"`. Required \
          with `s3_endpoints`. Each box needs its own: a box deletes what it no longer has, also \
          where another one with the same prefix still has it.",
@@ -888,54 +793,41 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.archive.s3_access_key",
         Kind::Text,
-        None,
-        "",
         "Id of the access key.",
     ),
     key(
         "agent.archive.s3_secret_key_file",
         Kind::Path,
-        None,
-        "",
         "File with the secret key in its first line.",
     ),
     key(
         "agent.archive.s3_secret_key_credential",
         Kind::Text,
-        None,
-        "",
         "Name of a systemd credential of the agent's service with the secret key, instead of \
          `s3_secret_key_file`.",
     ),
     key(
         "agent.archive.ingest_roots",
         Kind::Texts,
-        None,
-        "",
         "Folders below which the agent may read `file::` and `folder::`; symbolic links are not \
          followed. The command line reads files as its own user and needs none. Default: none.",
     ),
     key(
         "agent.archive.ingest_hosts",
         Kind::Texts,
-        None,
-        "",
         "Hosts that `http::` may call although their addresses are not public, each `\"NAME\"` \
          or `\"NAME:PORT\"`. Default: none.",
     ),
     key(
         "agent.archive.index_events",
         Kind::Switch,
-        Some("true"),
-        "",
         "Whether pictures and clips of events enter the collection `events`, as references to \
          the runtime's media.",
-    ),
+    )
+    .default("true"),
     key(
         "agent.archive.embedding",
         Kind::Text,
-        None,
-        "",
         "Model whose embeddings the pictures of the archive get in the background, such as \
          `\"mobilenet-v2-features\"`, for queries by likeness; `\"auto\"`: an installed one, \
          first one that reads texts too. Default: none are computed.",
@@ -943,73 +835,54 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.auto_approve.ask",
         Kind::Words(ChangeKind::NAMES),
-        None,
-        "",
         "Changes that `watchkeeper ask` applies at once, such as `[\"resume\"]`. Default: none; \
          `--yes` or `--confirm` applies them.",
     ),
     key(
         "agent.auto_approve.chat",
         Kind::Words(ChangeKind::NAMES),
-        None,
-        "",
         "Changes that `watchkeeper chat` applies at once. Default: none.",
     ),
     key(
         "agent.auto_approve.local",
         Kind::Words(ChangeKind::NAMES),
-        None,
-        "",
         "Changes applied at once in sessions over the socket of the agent's API. Default: none.",
     ),
     key(
         "agent.auto_approve.remote",
         Kind::Words(ChangeKind::NAMES),
-        None,
-        "",
         "Changes applied at once in sessions over TCP. Default: none.",
     ),
     key(
         "agent.tools.ask",
         Kind::Words(ToolEffect::NAMES),
-        None,
-        "",
         "What tools may do for `watchkeeper ask`, such as `[\"read\", \"write\"]`; `[]`: nothing. \
          Default: everything named above.",
     ),
     key(
         "agent.tools.chat",
         Kind::Words(ToolEffect::NAMES),
-        None,
-        "",
         "What tools may do for `watchkeeper chat`. Default: everything.",
     ),
     key(
         "agent.tools.local",
         Kind::Words(ToolEffect::NAMES),
-        None,
-        "",
         "What tools may do in sessions over the socket of the agent's API. Default: everything.",
     ),
     key(
         "agent.tools.remote",
         Kind::Words(ToolEffect::NAMES),
-        None,
-        "",
         "What tools may do in sessions over TCP. Default: everything.",
     ),
     key(
         "agent.heartbeat.interval_min",
         Kind::Integer(15, 60),
-        None,
-        "min",
         "Interval of the heartbeat. Default: off.",
-    ),
+    )
+    .unit("min"),
     key(
         "agent.heartbeat.look_at",
         Kind::Texts,
-        None,
-        "",
         "Cameras whose frames a language model looks at, each a name of `sources`, or `\"*\"` for \
          all. Their pictures then leave the box without a request, after the privacy mask. \
          Needs `interval_min` and `[llm]`. Default: none.",
@@ -1017,84 +890,70 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.heartbeat.look_frames",
         Kind::Integer(1, 8),
-        Some("2"),
-        "frames",
         "Most frames looked at in one heartbeat; with more cameras they take turns. Each is one \
          call, and all of them together may use 10 % of `llm.calls_per_hour`.",
-    ),
+    )
+    .default("2")
+    .unit("frames"),
     key(
         "agent.heartbeat.look_from",
         Kind::Text,
-        None,
-        "",
         "Local time from which frames are looked at, `HH:MM`. With `look_to`. Default: always.",
     ),
     key(
         "agent.heartbeat.look_to",
         Kind::Text,
-        None,
-        "",
         "Local time until which frames are looked at, `HH:MM`; at or before `look_from` it is on \
          the next day. `24:00` is the end of the day.",
     ),
     key(
         "agent.audit.max_days",
         Kind::Integer(1, 3_650),
-        Some("365"),
-        "days",
         "Longest time that an audit log keeps a record.",
-    ),
+    )
+    .default("365")
+    .unit("days"),
     key(
         "agent.audit.max_bytes",
         Kind::Integer(1 << 20, 1 << 40),
-        Some("67108864"),
-        "bytes",
         "Most bytes of an audit log.",
-    ),
+    )
+    .default("67108864")
+    .unit("bytes"),
     key(
         "agent.lookups.*.kind",
         Kind::Choice(&["http", "table", "fields"]),
-        None,
-        "",
         "Where it looks: `http`, a service; `table`, a CSV file or an SQLite database; \
          `fields`, the picture, by the language model of `[llm]`.",
     ),
     key(
         "agent.lookups.*.value",
         Kind::Text,
-        Some("read"),
-        "",
         "`http`, `table`: what is looked up. `read`: the code, else the text, that the \
          workflow read; `code`; `text`; `label`, the class; or `fields.NAME`, a field of the \
          last look-up of the kind `fields`.",
-    ),
+    )
+    .default("read"),
     key(
         "agent.lookups.*.url",
         Kind::Text,
-        None,
-        "",
         "`http`: address with `{value}`, which is percent-encoded. Redirects are not \
          followed.",
     ),
     key(
         "agent.lookups.*.method",
         Kind::Choice(&["GET", "POST"]),
-        Some("GET"),
-        "",
         "`http`: method.",
-    ),
+    )
+    .default("GET"),
     key(
         "agent.lookups.*.body",
         Kind::Text,
-        None,
-        "",
         "`http`: JSON body of a `POST`, with `{value}` inside a text.",
     ),
     key(
         "agent.lookups.*.headers",
         Kind::Structure,
-        None,
-        "",
         "`http`: headers, such as `{ accept = \"application/json\", authorization_file = \
          \"/etc/watchkeeper/token\" }`. The value of `NAME_file` is the first line of that \
          file, read at each request and never printed.",
@@ -1102,203 +961,164 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.lookups.*.answer",
         Kind::Text,
-        None,
-        "",
         "`http`: JSON pointer of the answer in the response, such as `/status`. A response \
          without it is a failure.",
     ),
     key(
         "agent.lookups.*.answer_type",
         Kind::Choice(&["text", "number", "bool", "choice"]),
-        Some("text"),
-        "",
         "`http`: type of the answer. Another type is a failure. With `bool`, `true` supports \
          the event and `false` speaks against it.",
-    ),
+    )
+    .default("text"),
     key(
         "agent.lookups.*.choices",
         Kind::Texts,
-        None,
-        "",
         "`http`: possible answers with `choice`; another one is a failure.",
     ),
     key(
         "agent.lookups.*.expect",
         Kind::Texts,
-        None,
-        "",
         "`http`: answers that support the event; another one speaks against it. Default: each \
          supports it.",
     ),
     key(
         "agent.lookups.*.confidence",
         Kind::Number(0.0, 1.0),
-        Some("0.95"),
-        "",
         "`http`: confidence of an answer.",
-    ),
+    )
+    .default("0.95"),
     key(
         "agent.lookups.*.confidence_at",
         Kind::Text,
-        None,
-        "",
         "`http`: JSON pointer of a confidence of 0 to 1 in the response, in place of \
          `confidence`.",
     ),
     key(
         "agent.lookups.*.cache_s",
         Kind::Number(0.0, 2_592_000.0),
-        Some("3600"),
-        "s",
         "`http`: time that an answer is kept in memory and used again; 0: never.",
-    ),
+    )
+    .default("3600")
+    .unit("s"),
     key(
         "agent.lookups.*.cache_entries",
         Kind::Integer(1, 100_000),
-        Some("1000"),
-        "",
         "`http`: most answers that are kept; the oldest makes room.",
-    ),
+    )
+    .default("1000"),
     key(
         "agent.lookups.*.per_minute",
         Kind::Integer(1, 6_000),
-        Some("60"),
-        "",
         "`http`: most requests a minute, repeated ones included. Above that a look-up waits \
          up to ten seconds, then fails.",
-    ),
+    )
+    .default("60"),
     key(
         "agent.lookups.*.tries",
         Kind::Integer(1, 4),
-        Some("3"),
-        "",
         "`http`: most tries, with pauses of 2, 5 and 10 seconds, where an error may pass: no \
          connection, 408, 425, 429, 5xx.",
-    ),
+    )
+    .default("3"),
     key(
         "agent.lookups.*.timeout_s",
         Kind::Number(0.1, 60.0),
-        Some("10"),
-        "s",
         "`http`: time limit of one try.",
-    ),
+    )
+    .default("10")
+    .unit("s"),
     key(
         "agent.lookups.*.max_bytes",
         Kind::Integer(64, 1_048_576),
-        Some("65536"),
-        "bytes",
         "`http`: longest response; a longer one is a failure.",
-    ),
+    )
+    .default("65536")
+    .unit("bytes"),
     key(
         "agent.lookups.*.private",
         Kind::Switch,
-        Some("false"),
-        "",
         "`http`: whether private and local addresses may be called.",
-    ),
+    )
+    .default("false"),
     key(
         "agent.lookups.*.ca_file",
         Kind::Path,
-        None,
-        "",
         "`http`: PEM file with the authorities to trust. Default: the system's.",
     ),
     key(
         "agent.lookups.*.path",
         Kind::Path,
-        None,
-        "",
         "`table`: CSV file with a header line, or SQLite database. It is read again when it \
          changed, and never written.",
     ),
     key(
         "agent.lookups.*.table",
         Kind::Text,
-        None,
-        "",
         "`table`: table or view of the database; required with one.",
     ),
     key(
         "agent.lookups.*.key",
         Kind::Text,
-        None,
-        "",
         "`table`: column that is compared. Case and spaces do not count.",
     ),
     key(
         "agent.lookups.*.columns",
         Kind::Texts,
-        None,
-        "",
         "`table`: columns that become the data of the evidence. Default: all.",
     ),
     key(
         "agent.lookups.*.match",
         Kind::Choice(&["exact", "fuzzy"]),
-        Some("exact"),
-        "",
         "`table`: `fuzzy` also accepts near keys, with a confidence of 0.65 to 0.85. Two rows \
          that are equally near are no answer.",
-    ),
+    )
+    .default("exact"),
     key(
         "agent.lookups.*.alike",
         Kind::Switch,
-        Some("false"),
-        "",
         "`table`: whether `O` equals `0`, `I` and `L` equal `1`, `S` equals `5`, `B` equals \
          `8` and `Z` equals `2`.",
-    ),
+    )
+    .default("false"),
     key(
         "agent.lookups.*.schema",
         Kind::Structure,
-        None,
-        "",
         "`fields`: JSON Schema of the fields: an object of `string`, `number`, `boolean` and \
          `enum`, at most 16.",
     ),
     key(
         "agent.lookups.*.question",
         Kind::Text,
-        None,
-        "",
         "`fields`: addition to the instructions, such as what the fields mean here.",
     ),
     key(
         "agent.references.model",
         Kind::Text,
-        Some("mobilenet-v2-features"),
-        "",
         "Model that computes the vectors of pictures. After a change all of them are computed \
          again.",
-    ),
+    )
+    .default("mobilenet-v2-features"),
     key(
         "agent.references.min_likeness",
         Kind::Number(0.0, 0.99),
-        None,
-        "",
         "Lowest likeness that is an answer, with confidence 0.70; 1 has 0.95. Default: as \
          measured for the model; required for a model that was not measured.",
     ),
     key(
         "agent.jobs.*.plan",
         Kind::Path,
-        None,
-        "",
         "File of a plan, in YAML or JSON.",
     ),
     key(
         "agent.jobs.*.request",
         Kind::Text,
-        None,
-        "",
         "Request in plain English instead, such as `\"last week's deliveries by bay, the three \
          best of each\"`. It is planned whenever it is due, so times are counted from then.",
     ),
     key(
         "agent.jobs.*.cron",
         Kind::Text,
-        None,
-        "",
         "Local times, as five fields: minute, hour, day of the month, month, weekday. \
          `\"0 6 * * MON\"` is Mondays at 6:00. A time that the clock leaves out in spring comes \
          after the gap; of an hour that it repeats in autumn only the first pass counts.",
@@ -1306,104 +1126,78 @@ pub const KEYS: &[Key] = &[
     key(
         "agent.jobs.*.catch_up",
         Kind::Switch,
-        Some("false"),
-        "",
         "Whether a time that was missed by more than five minutes, such as while the box was off, \
          is made up for: once, however many were missed.",
-    ),
-    key(
-        "agent.jobs.*.on.camera",
-        Kind::Name,
-        None,
-        "",
-        "Camera of the event.",
-    ),
+    )
+    .default("false"),
+    key("agent.jobs.*.on.camera", Kind::Name, "Camera of the event."),
     key(
         "agent.jobs.*.on.class",
         Kind::Text,
-        None,
-        "",
         "Class of the object, such as `\"truck\"`.",
     ),
-    key(
-        "agent.jobs.*.on.rule",
-        Kind::Text,
-        None,
-        "",
-        "Name of the rule.",
-    ),
+    key("agent.jobs.*.on.rule", Kind::Text, "Name of the rule."),
     key(
         "agent.jobs.*.on.verdict",
         Kind::Choice(&["escalate", "review", "record", "act"]),
-        None,
-        "",
         "Verdict of the event.",
     ),
     key(
         "agent.jobs.*.min_interval_s",
         Kind::Integer(10, 604_800),
-        Some("600"),
-        "s",
         "Shortest time between two jobs that events start. Of the events in between only the \
          latest starts one, when the time is over.",
-    ),
+    )
+    .default("600")
+    .unit("s"),
     key(
         "agent.jobs.*.output",
         Kind::Text,
-        None,
-        "",
         "Absolute path of the output folder, with the date as in `/srv/albums/%Y-%m-%d`; each job \
          needs a new one. Default: in the job's own folder.",
     ),
     key(
         "agent.jobs.*.keep_last",
         Kind::Integer(1, 1000),
-        None,
-        "",
         "Ended jobs of the schedule that are kept. Older ones are removed with the files that \
          they wrote, also from `output`. Default: `agent.job_limits` decides.",
     ),
     key(
         "agent.jobs.*.notify_failure",
         Kind::Switch,
-        Some("false"),
-        "",
         "Whether a failed job is sent to the channels that take warnings. Health names it in any \
          case.",
-    ),
+    )
+    .default("false"),
     key(
         "agent.job_limits.max_jobs",
         Kind::Integer(1, 10_000),
-        Some("200"),
-        "",
         "Most jobs.",
-    ),
+    )
+    .default("200"),
     key(
         "agent.job_limits.max_bytes",
         Kind::Integer(1 << 20, 1 << 44),
-        Some("10737418240"),
-        "bytes",
         "Most bytes in the jobs' own folders.",
-    ),
+    )
+    .default("10737418240")
+    .unit("bytes"),
     key(
         "agent.job_limits.max_days",
         Kind::Integer(1, 3_650),
-        Some("90"),
-        "days",
         "Days after its end after which a job is removed.",
-    ),
+    )
+    .default("90")
+    .unit("days"),
     key(
         "agent.job_tools.faces",
         Kind::Switch,
-        Some("false"),
-        "",
         "Whether jobs may look for faces in pictures, where a detector of them is installed.",
-    ),
+    )
+    .default("false"),
     key(
         "agent.memory.model",
         Kind::Path,
-        None,
-        "",
         "Folder of a sentence embedding model: `model.onnx` and `tokenizer.json` of a \
          sentence-transformers export. Default: `memory` in the folder of model files \
          (`models.dir`), where it exists, such as `/var/lib/watchkeeper/models/memory`. A model \
@@ -1412,8 +1206,6 @@ pub const KEYS: &[Key] = &[
     key(
         "models.dir",
         Kind::Path,
-        None,
-        "",
         "Folder of model files and their manifests. Default: the user's own, \
          `$XDG_DATA_HOME/watchkeeper/models` (`~/.local/share/watchkeeper/models`), then \
          `/var/lib/watchkeeper/models`; root has only the latter. Daemons and command use the \
@@ -1422,8 +1214,6 @@ pub const KEYS: &[Key] = &[
     key(
         "models.mirror",
         Kind::Text,
-        None,
-        "",
         "Address of a folder, `http(s)://…`, from which `watchkeeper models pull` fetches \
          `NAME.onnx` and the other files of a model. Known checksums are verified. Default: the \
          published addresses.",
@@ -1431,16 +1221,12 @@ pub const KEYS: &[Key] = &[
     key(
         "models.default",
         Kind::Text,
-        None,
-        "",
         "Model for workflows that name none. Default: `yolox-nano` or `ssd-mobilenet-v2` \
          where its file is installed, else `motion`.",
     ),
     key(
         "llm.provider",
         Kind::Choice(&["claude", "claude-cli", "openai", "gemini", "local"]),
-        None,
-        "",
         "Provider of the model. `local`: your own server with Claude's protocol, such as Ollama. \
          `claude-cli`: the program `claude` of this machine and its login. It takes text only, \
          without tools and pictures: it rewords requests, and refuses to set up pipelines on its \
@@ -1449,53 +1235,39 @@ pub const KEYS: &[Key] = &[
     key(
         "llm.program",
         Kind::Path,
-        None,
-        "",
         "The program of `claude-cli`. Default: `claude` in the search path of the agent.",
     ),
     key(
         "llm.base_url",
         Kind::Text,
-        None,
-        "",
         "Another address than the provider's, `https://…`. `http://` only for servers without a \
          key, and for this machine.",
     ),
     key(
         "llm.key",
         Kind::Secret,
-        None,
-        "",
         "The provider's API key. Better in a file, in the variable `WATCHKEEPER_LLM__KEY`, or in \
          the systemd credential `watchkeeper-PROVIDER-key`.",
     ),
     key(
         "llm.key_file",
         Kind::Path,
-        None,
-        "",
         "File whose only line is the key. Read when a model is called.",
     ),
     key(
         "llm.model",
         Kind::Text,
-        None,
-        "",
         "Another model than the provider's small one, by the provider's id.",
     ),
     key(
         "llm.large_model",
         Kind::Text,
-        None,
-        "",
         "Another model than the provider's medium one, by the provider's id. It sets up \
          pipelines, and gives the second opinion where the small one is unsure.",
     ),
     key(
         "llm.models_file",
         Kind::Path,
-        None,
-        "",
         "Your own model file, in the form of the built-in one \
          (`agent/llm/src/catalogue/models.toml`): models, prices, limits and providers that are \
          missing there or have changed. An entry replaces the built-in one of the same provider \
@@ -1504,69 +1276,67 @@ pub const KEYS: &[Key] = &[
     key(
         "llm.second_opinion",
         Kind::Switch,
-        Some("false"),
-        "",
         "Sends the picture of an event with verdict `escalate` to the model, and publishes its \
          opinion over MQTT (docs/ref/mqtt.md); channels that reported the event report a changed \
          verdict. The opinion may only raise the verdict, unless the rule says \
          `second_opinion_may_lower` (docs/ref/rules.md). Pictures of your cameras then leave the \
          box without a request; otherwise only those that a request of `ask` or `chat` is about.",
-    ),
+    )
+    .default("false"),
     key(
         "llm.calls_per_hour",
         Kind::Integer(1, 10_000),
-        Some("60"),
-        "calls",
         "Most calls within sixty minutes, failed ones included. Set-ups over the agent's API may \
          use 90 % of them, second opinions 50 %, those of one rule 20 %, heartbeats 20 %, their \
-         looks at frames 10 %; the rest is left to users. The parts hold for money too, except that \
+         looks at frames 10 %; the rest is left to users. The parts hold for money too, \
+         except that \
          of a rule.",
-    ),
+    )
+    .default("60")
+    .unit("calls"),
     key(
         "llm.tokens_per_call",
         Kind::Integer(1_000, 2_000_000),
-        Some("60000"),
-        "tokens",
         "Most tokens of one call, prompt and answer together. Setting up a pipeline takes about \
          20000, including the reserve for the answer.",
-    ),
+    )
+    .default("60000")
+    .unit("tokens"),
     key(
         "llm.idle_timeout_s",
         Kind::Number(1.0, 3_600.0),
-        Some("90"),
-        "s",
         "Longest time without a byte from the provider; then the call has failed and is retried. \
          A large model on a slow machine of your own may need more.",
-    ),
+    )
+    .default("90")
+    .unit("s"),
     key(
         "llm.timeout_factor",
         Kind::Integer(1, 100),
-        Some("1"),
-        "times",
         "Factor for the timeouts of whole jobs: 30 s to reword, 20 s for a second opinion, a \
          minute for a heartbeat, ten minutes to set up a pipeline. A slow machine of your own may \
          need more.",
-    ),
+    )
+    .default("1")
+    .unit("times"),
     key(
         "llm.day_usd",
         Kind::Number(0.0, 10_000.0),
-        Some("1"),
-        "US$",
         "Most money a day (UTC). The highest cost of a call is reserved before it is made, so a \
          crash never exceeds it.",
-    ),
+    )
+    .default("1")
+    .unit("US$"),
     key(
         "llm.month_usd",
         Kind::Number(0.0, 100_000.0),
-        Some("20"),
-        "US$",
         "Most money a month (UTC).",
-    ),
+    )
+    .default("20")
+    .unit("US$"),
     key(
         "sinks.hosts",
         Kind::Texts,
-        None,
-        "",
         "Hosts that may be called, each `\"NAME\"` (at the usual ports of HTTP, HTTPS, SMTP and \
          MQTT) or `\"NAME:PORT\"`. Slack needs `slack.com`, and `files.slack.com` for files; \
          Twilio `api.twilio.com`; an Amazon bucket `BUCKET.s3.REGION.amazonaws.com`. Redirects \
@@ -1575,8 +1345,6 @@ pub const KEYS: &[Key] = &[
     key(
         "sinks.folders",
         Kind::Texts,
-        None,
-        "",
         "Folders below which files may be written; a relative `target_directory` begins in the \
          first. Symbolic links below them are not followed. The agent's service needs each as \
          `ReadWritePaths=` (systemd/README.md). Default: none.",
@@ -1584,125 +1352,99 @@ pub const KEYS: &[Key] = &[
     key(
         "sinks.ca_file",
         Kind::Path,
-        None,
-        "",
         "PEM file with the authorities to trust. Default: the system's.",
     ),
     key(
         "sinks.slack_url",
         Kind::Text,
-        Some("https://slack.com/api/"),
-        "",
         "Address of Slack's API, for compatible services.",
-    ),
+    )
+    .default("https://slack.com/api/"),
     key(
         "sinks.twilio_url",
         Kind::Text,
-        Some("https://api.twilio.com/"),
-        "",
         "Address of Twilio's API, for compatible services.",
-    ),
+    )
+    .default("https://api.twilio.com/"),
     key(
         "sinks.s3_url",
         Kind::Text,
-        None,
-        "",
         "Address of your own S3-compatible store, such as MinIO. Default: Amazon's.",
     ),
     key(
         "sinks.max_age_s",
         Kind::Number(10.0, 2_592_000.0),
-        Some("86400"),
-        "s",
         "Age at which an effect or a message that did not succeed is given up.",
-    ),
+    )
+    .default("86400")
+    .unit("s"),
     key(
         "sinks.secrets.*.file",
         Kind::Path,
-        None,
-        "",
         "File with the secret in its first line.",
     ),
     key(
         "sinks.secrets.*.credential",
         Kind::Text,
-        None,
-        "",
         "Name of a systemd credential of the agent's service (`LoadCredential=`, `systemd-creds`).",
     ),
     key(
         "sinks.secrets.*.env",
         Kind::Text,
-        None,
-        "",
         "Name of an environment variable of the agent.",
     ),
     key(
         "sinks.secrets.*.value",
         Kind::Secret,
-        None,
-        "",
         "The secret itself; never printed. Prefer one of the other keys.",
     ),
     key(
         "channels.*.kind",
         Kind::Choice(&["webhook", "slack"]),
-        Some("webhook"),
-        "",
         "Protocol. `webhook`: a form with the fields `event` (the MQTT message, docs/ref/mqtt.md) \
          and `text` (one sentence), and the file `picture`. `slack`: `{\"text\": …}`, for Slack's \
          incoming webhooks and compatible services.",
-    ),
+    )
+    .default("webhook"),
     key(
         "channels.*.url",
         Kind::Secret,
-        None,
-        "",
-        "Address; never printed. Anyone who knows it can post there, so prefer one of the other keys.",
+        "Address; never printed. Anyone who knows it can post there, so prefer one of the \
+         other keys.",
     ),
     key(
         "channels.*.url_file",
         Kind::Path,
-        None,
-        "",
         "File with the address in its first line.",
     ),
     key(
         "channels.*.url_credential",
         Kind::Text,
-        None,
-        "",
         "Name of a systemd credential of the agent's service with the address.",
     ),
     key(
         "channels.*.url_env",
         Kind::Text,
-        None,
-        "",
         "Name of an environment variable of the agent with the address.",
     ),
     key(
         "channels.*.min_severity",
         Kind::Choice(&["info", "warning", "critical"]),
-        None,
-        "",
         "Lowest severity of the events sent there, including camera outages. Default: only events \
          whose rule names the channel.",
     ),
     key(
         "channels.*.notify_end",
         Kind::Switch,
-        Some("false"),
-        "",
         "Whether the end of an event is sent too.",
-    ),
+    )
+    .default("false"),
     key(
         "channels.*.pictures",
         Kind::Switch,
-        Some("true"),
-        "",
         "Whether pictures are sent. Slack's incoming webhooks take none.",
-    ),
+    )
+    .default("true"),
 ];
 
 /// Returns whether `path` (such as `sources.gate.uri`) matches `pattern` (such as `sources.*.uri`).

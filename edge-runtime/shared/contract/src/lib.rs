@@ -19,6 +19,7 @@ pub mod command;
 pub mod coverage;
 pub mod effect;
 pub mod event;
+mod event_body;
 pub mod health;
 pub mod host;
 pub mod id;

@@ -3,8 +3,9 @@
 //! After a power cut at any moment the file has its old content or its new one; the new one once
 //! [`replace`] has returned.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Gives the file at `path` the content `bytes`; durable on return.
@@ -15,11 +16,34 @@ use std::path::Path;
 /// When the disk is full or refuses. The old content is then still there, unless only the last step
 /// failed, the sync of the folder.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_as(path, bytes, 0o666)
+}
+
+/// Like [`replace`], for a file that only its user may read and write.
+///
+/// # Errors
+/// Those of [`replace`].
+pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_as(path, bytes, 0o600)
+}
+
+fn replace_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let temporary = folder.join(format!(".{}.tmp", name.to_string_lossy()));
-    let written = File::create(&temporary)
+    // A leftover would keep its mode.
+    if let Err(error) = fs::remove_file(&temporary)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
+    let mut options = OpenOptions::new();
+    let written = options
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(&temporary)
         .and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
@@ -70,6 +94,8 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -81,6 +107,19 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn private_file_is_private_after_a_leftover_that_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(".key.tmp"), "half").unwrap();
+        let path = dir.path().join("key");
+        replace_private(&path, b"secret").unwrap();
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        assert_eq!(fs::read(&path).unwrap(), b"secret");
     }
 
     #[test]

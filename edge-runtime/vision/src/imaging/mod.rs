@@ -66,14 +66,6 @@ pub fn coloured(grey: &GrayImage) -> RgbPixels {
     }
 }
 
-#[must_use]
-pub fn is_grey(pixels: &RgbPixels) -> bool {
-    pixels
-        .data
-        .chunks_exact(3)
-        .all(|p| p[0] == p[1] && p[1] == p[2])
-}
-
 /// One 8-bit channel, row by row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plane {

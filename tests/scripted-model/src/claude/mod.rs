@@ -19,7 +19,7 @@ use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
 use crate::json::is_true;
 use crate::prefix;
-use crate::provider::{Form, Provider, Refusal, plain};
+use crate::provider::{Form, Refusal, plain};
 use crate::script::{Fault, Step};
 use body::with_blocks;
 use cache::{Cache, Prompt};
@@ -90,16 +90,14 @@ impl Claude {
     }
 }
 
-impl Provider for Claude {
-    fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refusal> {
+impl Claude {
+    /// Refuses what the provider would refuse. `key` is the accepted one; absent: any.
+    pub(crate) fn check(&self, request: &Request, key: Option<&str>) -> Result<(), Refusal> {
         contract::check(self.dialect, request, key, &self.more)
     }
 
-    fn refusal(&self, refused: &Refusal) -> Answer {
-        answer_to(refused)
-    }
-
-    fn form(&self, request: &Request) -> Form {
+    /// Transfer format of the answer to a valid request.
+    pub(crate) fn form(&self, request: &Request) -> Form {
         if is_true(&request.json(), "stream") {
             Form::Events
         } else {
@@ -107,11 +105,13 @@ impl Provider for Claude {
         }
     }
 
-    fn asked(&self, request: &Request) -> NeutralRequest {
+    /// Translates a valid request into provider-neutral form.
+    pub(crate) fn asked(&self, request: &Request) -> NeutralRequest {
         neutral::asked(&with_blocks(request.json()))
     }
 
-    fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
+    /// Renders the answer to a valid request; `number` counts the server's answers from 1.
+    pub(crate) fn play(&mut self, request: &Request, step: &Step, number: u64) -> Answer {
         if let Some(fault) = &step.fault
             && let Some(answer) = self.without_answer(request, fault)
         {
@@ -138,7 +138,7 @@ impl Provider for Claude {
 }
 
 /// Renders a refusal in the provider's words.
-fn answer_to(refused: &Refusal) -> Answer {
+pub(crate) fn answer_to(refused: &Refusal) -> Answer {
     let error = json!({"type": refused.kind, "message": refused.message});
     let body = json!({"type": "error", "error": error, "request_id": "req_scripted"});
     plain(refused.status, "application/json", body.to_string())

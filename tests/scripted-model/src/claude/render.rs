@@ -52,7 +52,7 @@ pub(super) fn answer(
     }
     let body = match form {
         Form::Events => events(dialect, &message, step),
-        Form::Whole | Form::Lines => whole(&message, step),
+        Form::Whole => whole(&message, step),
     };
     Answer {
         status: 200,

@@ -35,14 +35,11 @@ pub(super) const TOOL: Tool = Tool {
     run: |given| async move { list(given).await.into() }.boxed(),
 };
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct Arguments {
-    #[serde(default)]
     camera: String,
-    #[serde(default)]
     from: String,
-    #[serde(default)]
     to: String,
 }
 

@@ -26,12 +26,10 @@ pub(super) const TOOL: Tool = Tool {
     run: |given| async move { snapshot(given).await.into() }.boxed(),
 };
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct Arguments {
-    #[serde(default)]
     camera: String,
-    #[serde(default)]
     pipeline: String,
 }
 

@@ -47,20 +47,14 @@ pub(super) const TOOL: Tool = Tool {
     run: |given| async move { query(given).await.into() }.boxed(),
 };
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct Arguments {
-    #[serde(default)]
     camera: String,
-    #[serde(default)]
     class: String,
-    #[serde(default)]
     from: String,
-    #[serde(default)]
     to: String,
-    #[serde(default)]
     hours: f64,
-    #[serde(default)]
     by: Bin,
 }
 

@@ -39,15 +39,12 @@ pub(super) const TOOL: Tool = Tool {
     run: |given| async move { validate(given).await.into() }.boxed(),
 };
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct Arguments {
     /// JSON text, or the object from a model that ignores the schema.
-    #[serde(default)]
     workflow: Value,
-    #[serde(default)]
     draft: String,
-    #[serde(default)]
     edits: Vec<DraftEdit>,
 }
 

@@ -52,15 +52,10 @@ impl std::fmt::Debug for OpenBlock {
 #[derive(Deserialize)]
 struct Delta<'d> {
     r#type: &'d str,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     thinking: Option<String>,
-    #[serde(default)]
     signature: Option<String>,
-    #[serde(default)]
     partial_json: Option<String>,
-    #[serde(default)]
     citation: Option<Box<RawValue>>,
 }
 
@@ -175,13 +170,9 @@ impl OpenBlock {
 #[derive(Deserialize)]
 struct Known<'b> {
     r#type: String,
-    #[serde(default)]
     text: Option<String>,
-    #[serde(default)]
     thinking: Option<String>,
-    #[serde(default)]
     id: Option<String>,
-    #[serde(default)]
     name: Option<String>,
     #[serde(default, borrow)]
     input: Option<&'b RawValue>,

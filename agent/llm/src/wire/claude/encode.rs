@@ -291,7 +291,6 @@ fn assistant<'a>(model: &Model, turn: &'a AssistantTurn) -> Message<'a> {
 #[derive(Deserialize)]
 struct Kind {
     r#type: String,
-    #[serde(default)]
     signature: Option<String>,
 }
 

@@ -15,19 +15,14 @@ use crate::wire::piece::malformed;
 /// Stop reason, as in a message and in `message_delta`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct StopBody {
-    #[serde(default)]
     pub(super) stop_reason: Option<String>,
-    #[serde(default)]
     pub(super) stop_sequence: Option<String>,
-    #[serde(default)]
     pub(super) stop_details: Option<StopDetails>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct StopDetails {
-    #[serde(default)]
     category: Option<String>,
-    #[serde(default)]
     explanation: Option<String>,
 }
 
@@ -55,17 +50,11 @@ impl StopBody {
 /// Usage, as in a message, in `message_start` and, cumulative and partial, in `message_delta`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct UsageBody {
-    #[serde(default)]
     input_tokens: Option<u64>,
-    #[serde(default)]
     cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
     cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
     cache_creation: Option<CacheCreation>,
-    #[serde(default)]
     output_tokens: Option<u64>,
-    #[serde(default)]
     output_tokens_details: Option<OutputDetails>,
 }
 
@@ -104,12 +93,9 @@ struct Message {
     id: String,
     model: String,
     /// Local servers send `null` for an empty answer.
-    #[serde(default)]
     content: Option<Vec<Box<RawValue>>>,
     stop_reason: String,
-    #[serde(default)]
     stop_sequence: Option<String>,
-    #[serde(default)]
     stop_details: Option<StopDetails>,
     #[serde(default)]
     usage: UsageBody,

@@ -75,7 +75,6 @@ struct MessageDelta {
 #[derive(Deserialize)]
 struct Named {
     r#type: String,
-    #[serde(default)]
     name: Option<String>,
 }
 

@@ -20,9 +20,7 @@ pub(super) struct ErrorBody {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Detail {
-    #[serde(default)]
     retry_delay: Option<String>,
-    #[serde(default)]
     reason: Option<String>,
 }
 

@@ -25,26 +25,18 @@ const MAX_PARTS: usize = 100_000;
 struct Response {
     #[serde(default)]
     candidates: Vec<Candidate>,
-    #[serde(default)]
     prompt_feedback: Option<Feedback>,
-    #[serde(default)]
     usage_metadata: Option<UsageBody>,
-    #[serde(default)]
     model_version: Option<String>,
-    #[serde(default)]
     response_id: Option<String>,
-    #[serde(default)]
     error: Option<ErrorBody>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Candidate {
-    #[serde(default)]
     content: Option<Content>,
-    #[serde(default)]
     finish_reason: Option<String>,
-    #[serde(default)]
     finish_message: Option<String>,
 }
 
@@ -57,7 +49,6 @@ struct Content {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Feedback {
-    #[serde(default)]
     block_reason: Option<String>,
 }
 
@@ -74,7 +65,6 @@ struct UsageBody {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Part<'p> {
-    #[serde(default)]
     text: Option<String>,
     #[serde(default)]
     thought: bool,
@@ -84,7 +74,6 @@ struct Part<'p> {
 
 #[derive(Deserialize)]
 struct FunctionCall<'p> {
-    #[serde(default)]
     id: Option<String>,
     name: String,
     #[serde(default, borrow)]

@@ -7,11 +7,9 @@ use crate::wire::refusal::{self, ProviderError};
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct ErrorBody {
-    #[serde(default)]
     message: Option<String>,
     #[serde(default)]
     r#type: Option<String>,
-    #[serde(default)]
     code: Option<String>,
 }
 

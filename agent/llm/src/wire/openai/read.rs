@@ -18,21 +18,16 @@ use crate::wire::refusal::ProviderError as _;
 pub(super) struct Response {
     id: String,
     model: String,
-    #[serde(default)]
     status: Option<String>,
-    #[serde(default)]
     incomplete_details: Option<Incomplete>,
-    #[serde(default)]
     error: Option<ErrorBody>,
     #[serde(default)]
     pub(super) output: Vec<Box<RawValue>>,
-    #[serde(default)]
     usage: Option<UsageBody>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Incomplete {
-    #[serde(default)]
     reason: Option<String>,
 }
 

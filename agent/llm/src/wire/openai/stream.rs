@@ -45,7 +45,6 @@ struct ItemEvent {
 #[derive(Deserialize)]
 struct Added {
     r#type: String,
-    #[serde(default)]
     name: Option<String>,
 }
 

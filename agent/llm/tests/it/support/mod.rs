@@ -109,8 +109,17 @@ impl Wire {
         }
     }
 
-    fn server_kind(self) -> Option<ServerKind> {
-        (self == Self::Local).then_some(ServerKind::Ollama)
+    fn server_kind(self) -> ServerKind {
+        let recording = |file: &str| {
+            let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it");
+            ServerKind::Recorded(tests.join("recorded").join(file))
+        };
+        match self {
+            Self::Claude => ServerKind::Claude,
+            Self::Local => ServerKind::Ollama,
+            Self::Openai => recording("openai.json"),
+            Self::Gemini => recording("gemini.json"),
+        }
     }
 }
 
@@ -168,7 +177,7 @@ impl Bench {
         let served = Served {
             key: Some(KEY.to_owned()),
             script: Script { steps },
-            server_kind: wire.server_kind(),
+            kind: wire.server_kind(),
             ..Served::default()
         };
         let server = Server::with(served).await.expect("server");

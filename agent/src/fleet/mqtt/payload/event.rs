@@ -187,93 +187,57 @@ impl<'a> EventMessage<'a> {
 
     /// Sets the members of one kind of event.
     fn fill_body(&mut self, body: &'a EventBody) {
+        self.reason = body.text();
         match body {
             EventBody::Rule(rule) => self.fill_rule(rule),
             EventBody::SourceOutage {
-                cause,
-                message: text,
-                lasted_s,
+                cause, lasted_s, ..
             } => {
-                self.reason = text;
                 self.cause = *cause;
                 self.lasted_s = *lasted_s;
             }
-            EventBody::PipelineHeld { message: text } => self.reason = text,
             EventBody::PipelineFailed {
-                message: text,
-                tries,
-                lasted_s,
+                tries, lasted_s, ..
             } => {
-                self.reason = text;
                 self.tries = Some(*tries);
                 self.lasted_s = *lasted_s;
             }
             EventBody::StepFailing {
                 step,
                 failures,
-                message: text,
                 lasted_s,
+                ..
             } => {
-                self.reason = text;
                 self.step = Some(step);
                 self.failures = Some(*failures);
                 self.lasted_s = *lasted_s;
             }
-            EventBody::LoadShed { .. }
-            | EventBody::BoardThrottled { .. }
-            | EventBody::StorageWorn { .. }
-            | EventBody::DecoderFallback { .. }
-            | EventBody::BackendChange { .. } => self.fill_box(body),
-            EventBody::Loss {
-                from,
-                count,
-                message: text,
-                chain: _,
-            } => {
-                self.reason = text;
-                self.from = Some(from);
-                self.count = Some(*count);
-            }
-        }
-    }
-
-    /// Sets the members of events about the box itself; nothing for others.
-    fn fill_box(&mut self, body: &'a EventBody) {
-        match body {
-            EventBody::LoadShed {
-                message, lasted_s, ..
-            }
-            | EventBody::BoardThrottled { message, lasted_s } => {
-                self.reason = message;
+            EventBody::LoadShed { lasted_s, .. } | EventBody::BoardThrottled { lasted_s, .. } => {
                 self.lasted_s = *lasted_s;
-            }
-            EventBody::StorageWorn { message, .. } | EventBody::DecoderFallback { message, .. } => {
-                self.reason = message;
             }
             EventBody::BackendChange {
                 model,
                 from,
                 to,
                 result,
-                message,
+                ..
             } => {
-                self.reason = message;
                 self.model = Some(model);
                 self.from = Some(from);
                 self.to = Some(to);
                 self.result = *result;
             }
-            EventBody::Rule(_)
-            | EventBody::SourceOutage { .. }
-            | EventBody::PipelineHeld { .. }
-            | EventBody::PipelineFailed { .. }
-            | EventBody::StepFailing { .. }
-            | EventBody::Loss { .. } => {}
+            EventBody::Loss { from, count, .. } => {
+                self.from = Some(from);
+                self.count = Some(*count);
+            }
+            EventBody::PipelineHeld { .. }
+            | EventBody::StorageWorn { .. }
+            | EventBody::DecoderFallback { .. } => {}
         }
     }
 
     fn fill_rule(&mut self, rule: &'a RuleEvent) {
-        self.reason = &rule.reason;
         self.rule = Some(&rule.rule);
         self.label = rule.label.as_deref();
         self.track_ids = &rule.tracks;
@@ -394,20 +358,7 @@ pub fn event_draft(event: &Event) -> Result<Draft, TooLarge> {
             bytes: payload.len(),
         });
     }
-    let is_assured = event.severity == Severity::Critical
-        || matches!(
-            event.body,
-            EventBody::SourceOutage { .. }
-                | EventBody::PipelineHeld { .. }
-                | EventBody::PipelineFailed { .. }
-                | EventBody::StepFailing { .. }
-                | EventBody::LoadShed { .. }
-                | EventBody::BoardThrottled { .. }
-                | EventBody::StorageWorn { .. }
-                | EventBody::DecoderFallback { .. }
-                | EventBody::BackendChange { .. }
-                | EventBody::Loss { .. }
-        );
+    let is_assured = event.severity == Severity::Critical || event.body.rule().is_none();
     Ok(Draft {
         class: if is_assured {
             Class::Assured

@@ -8,7 +8,7 @@ use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::{ClassScore, Task};
 use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
+    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
@@ -25,25 +25,20 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         IMAGES,
         MODEL,
-        Property::value(
+        Property::boolean(
             "include_anomaly_map",
             "whether to output a score for each region too",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(true)),
-        Property::value(
+            true,
+        ),
+        Property::share(
             "confidence",
             "kept for compatibility: both classes are always output, and the threshold decides",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.5)),
+            0.5,
+        ),
         Property::value(
             "anomaly_threshold",
             "score from which on a picture is unusual; by default the model's own",
             NUMBER,
-            &[Kind::Float],
         )
         .or(Or::Null),
         NO_LEARNING,

@@ -25,22 +25,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "anomaly_threshold",
             "score from which on a region is unusual: the middle of the colours",
             NUMBER,
-            &[Kind::Float],
         ),
         Property::value(
             "color_map",
             "the colours; those of ROBOFLOW are transparent where nothing is unusual",
             Shape::Choice(&["ROBOFLOW", "JET", "TURBO", "INFERNO", "VIRIDIS", "HOT"]),
-            &[Kind::Text],
         )
         .or(Or::Text("ROBOFLOW")),
-        Property::value(
-            "opacity",
-            "how opaque the colours are, 0 to 1",
-            Shape::Number(0.0, 1.0),
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.75)),
+        Property::share("opacity", "how opaque the colours are, 0 to 1", 0.75),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -6,7 +6,7 @@ use watchkeeper_vision::imaging::{self, Plane, skew, warp};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -21,30 +21,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "target_orientation",
             "target direction of the edges; either is the nearer one",
             Shape::Choice(&["vertical", "horizontal", "either"]),
-            &[Kind::Text],
         )
         .or(Or::Text("vertical")),
-        Property::value(
+        Property::number(
             "skip_below_degrees",
             "degrees of tilt below which the picture is unchanged",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(0.4)),
-        Property::value(
+            0.4,
+        ),
+        Property::number(
             "max_correction_degrees",
             "degrees of tilt above which the picture is unchanged",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(90.0)),
-        Property::value(
+            90.0,
+        ),
+        Property::count(
             "internal_resolution",
             "pixels of the longer side when looking for edges",
-            Shape::at_least(1),
-            &[Kind::Integer],
-        )
-        .or(Or::Int(1000)),
+            1000,
+        ),
     ],
     outputs: &[
         Output::new("image", &[Kind::Image]),

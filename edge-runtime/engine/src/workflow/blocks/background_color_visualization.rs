@@ -6,9 +6,8 @@ use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
+use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_color_visualization@v1",
@@ -17,7 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         drawing::PREDICTIONS,
-        Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("BLACK")),
+        Property::text("color", "the colour", "BLACK"),
         drawing::OPACITY,
     ],
     build: |_| Ok(Box::new(Draw)),

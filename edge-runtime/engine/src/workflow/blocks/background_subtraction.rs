@@ -4,9 +4,7 @@ use watchkeeper_vision::imaging::background::Background;
 use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
 use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
@@ -19,20 +17,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
-        Property::value(
+        Property::integer(
             "threshold",
             "minimum difference from the background, in squared standard deviations",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(16)),
-        Property::value(
+            16,
+        ),
+        Property::integer(
             "history",
             "number of frames from which the background is learned",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(30)),
+            30,
+        ),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(stateful_instance(Subtract)),

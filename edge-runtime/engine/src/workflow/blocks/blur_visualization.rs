@@ -7,9 +7,8 @@ use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/blur_visualization@v1",
@@ -18,20 +17,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         drawing::PREDICTIONS,
-        Property::value(
-            "kernel_size",
-            "width of the blur in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(15)),
-        Property::value(
-            "padding",
-            "extra pixels to blur around each box",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(0)),
+        Property::integer("kernel_size", "width of the blur in pixels", 15),
+        Property::integer("padding", "extra pixels to blur around each box", 0),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

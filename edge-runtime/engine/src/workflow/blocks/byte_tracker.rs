@@ -8,7 +8,7 @@ use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 use super::video_of;
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::instances;
@@ -21,25 +21,23 @@ const ACTIVATION: Property = Property::value(
     "track_activation_threshold",
     "score above which a box is matched first; 0.1 more begins a track",
     NUMBER,
-    &[Kind::FloatZeroToOne],
 )
+.kinds(&[Kind::FloatZeroToOne])
 .or(Or::Float(0.25))
 .nullable();
 const MATCHING: Property = Property::value(
     "minimum_matching_threshold",
     "largest distance (1 - overlap) at which a box continues a track",
     NUMBER,
-    &[Kind::FloatZeroToOne],
 )
+.kinds(&[Kind::FloatZeroToOne])
 .or(Or::Float(0.8))
 .nullable();
-const CONSECUTIVE: Property = Property::value(
+const CONSECUTIVE: Property = Property::integer(
     "minimum_consecutive_frames",
     "frames in a row before a track is reported",
-    INTEGER,
-    &[Kind::Integer],
+    1,
 )
-.or(Or::Int(1))
 .nullable();
 const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
 

@@ -10,7 +10,7 @@ use crate::workflow::values::value::Value;
 
 const IMAGE: Property =
     Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();
-const KEY: Property = Property::value("key", "name of the value", Shape::Text, &[Kind::Text]);
+const KEY: Property = Property::value("key", "name of the value", Shape::Text);
 const VALUE: Property = Property::data("value", "the value", &[Kind::Any, Kind::ListOfValues]);
 const OUTPUTS: &[Output] = &[Output::new("output", &[Kind::Any])];
 pub(super) const BLOCKS: &[Manifest] = &[

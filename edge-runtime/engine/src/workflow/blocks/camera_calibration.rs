@@ -3,9 +3,7 @@
 use watchkeeper_vision::imaging::warp::Lens;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -15,40 +13,30 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
-        Property::value(
-            "fx",
-            "horizontal focal length in pixels",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .nullable(),
-        Property::value("fy", "focal length down in pixels", NUMBER, &[Kind::Float]).nullable(),
+        Property::value("fx", "horizontal focal length in pixels", NUMBER).nullable(),
+        Property::value("fy", "focal length down in pixels", NUMBER).nullable(),
         Property::value(
             "cx",
             "horizontal position of the optical axis in pixels",
             NUMBER,
-            &[Kind::Float],
         )
         .nullable(),
         Property::value(
             "cy",
             "vertical position of the optical axis in pixels",
             NUMBER,
-            &[Kind::Float],
         )
         .nullable(),
-        Property::value("k1", "first radial term", NUMBER, &[Kind::Float]).nullable(),
-        Property::value("k2", "second radial term", NUMBER, &[Kind::Float]).nullable(),
-        Property::value("k3", "third radial term", NUMBER, &[Kind::Float]).nullable(),
-        Property::value("p1", "first tangential term", NUMBER, &[Kind::Float]).nullable(),
-        Property::value("p2", "second tangential term", NUMBER, &[Kind::Float]).nullable(),
-        Property::value(
+        Property::value("k1", "first radial term", NUMBER).nullable(),
+        Property::value("k2", "second radial term", NUMBER).nullable(),
+        Property::value("k3", "third radial term", NUMBER).nullable(),
+        Property::value("p1", "first tangential term", NUMBER).nullable(),
+        Property::value("p2", "second tangential term", NUMBER).nullable(),
+        Property::boolean(
             "use_fisheye_model",
             "whether the lens is a fisheye, which uses only k1",
-            Shape::Boolean,
-            &[Kind::Boolean],
+            false,
         )
-        .or(Or::Bool(false))
         .nullable(),
     ],
     outputs: &[Output::new("calibrated_image", &[Kind::Image])],

@@ -7,16 +7,7 @@ use crate::workflow::blocks::common::drawing;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/circle_visualization@v1",
     summary: "Draws a circle around each detection.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
-        drawing::THICKNESS,
-    ],
+    properties: drawing::palette_properties![drawing::THICKNESS],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE
 }];

@@ -31,7 +31,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "text",
             "content of a label",
             Shape::Choice(&["Class", "Confidence", "Class and Confidence"]),
-            &[Kind::Text],
         )
         .inputs_only()
         .or(Or::Text("Class")),
@@ -39,45 +38,28 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "text_position",
             "position of the labels in the picture",
             BOX_ANCHORS,
-            &[Kind::Text],
         )
         .inputs_only()
         .or(Or::Text("TOP_LEFT")),
-        Property::value(
-            "text_color",
-            "colour of the text",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .inputs_only()
-        .or(Or::Text("WHITE")),
-        Property::value("text_scale", "size of the letters", NUMBER, &[Kind::Float])
+        Property::value("text_color", "colour of the text", Shape::Text)
+            .inputs_only()
+            .or(Or::Text("WHITE")),
+        Property::value("text_scale", "size of the letters", NUMBER)
             .inputs_only()
             .or(Or::Float(1.0)),
         Property::value(
             "text_thickness",
             "kept for compatibility: the weight of the text is fixed",
             INTEGER,
-            &[Kind::Integer],
         )
         .inputs_only()
         .or(Or::Int(1)),
-        Property::value(
-            "text_padding",
-            "pixels around the text",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .inputs_only()
-        .or(Or::Int(10)),
-        Property::value(
-            "border_radius",
-            "radius of the corners in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .inputs_only()
-        .or(Or::Int(0)),
+        Property::value("text_padding", "pixels around the text", INTEGER)
+            .inputs_only()
+            .or(Or::Int(10)),
+        Property::value("border_radius", "radius of the corners in pixels", INTEGER)
+            .inputs_only()
+            .or(Or::Int(0)),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -18,7 +18,6 @@ const fn mode(choices: &'static [&'static str], default: &'static str) -> Proper
         "confidence_mode",
         "which minimum score to use: the model's own or custom_confidence",
         Shape::Choice(choices),
-        &[Kind::Text],
     )
     .or(Or::Text(default))
 }

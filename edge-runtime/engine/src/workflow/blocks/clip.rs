@@ -24,21 +24,11 @@ const PERCEPTION: &[&str] = &["PE-Core-B16-224", "PE-Core-L14-336", "PE-Core-G14
 
 /// Property that selects a model of a family.
 pub(super) const fn version(models: &'static [&'static str], usual: &'static str) -> Property {
-    Property::value(
-        "version",
-        "which model",
-        Shape::Choice(models),
-        &[Kind::Text],
-    )
-    .or(Or::Text(usual))
+    Property::value("version", "which model", Shape::Choice(models)).or(Or::Text(usual))
 }
 
-const DATA: Property = Property::value(
-    "data",
-    "the picture or the text",
-    Shape::Text,
-    &[Kind::Image, Kind::Text],
-);
+const DATA: Property = Property::value("data", "the picture or the text", Shape::Text)
+    .kinds(&[Kind::Image, Kind::Text]);
 const BASE: Manifest = Manifest {
     category: "model",
     summary: "Computes the embedding of a picture or a text; similar meanings have similar embeddings.",

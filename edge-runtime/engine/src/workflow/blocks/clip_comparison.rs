@@ -24,10 +24,7 @@ const BASE: Manifest = Manifest {
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/clip_comparison@v1",
-        properties: &[
-            IMAGES,
-            Property::value("texts", TEXTS, Shape::Texts(0), &[Kind::ListOfValues]),
-        ],
+        properties: &[IMAGES, Property::value("texts", TEXTS, Shape::Texts(0))],
         outputs: &[
             Output::new("similarity", &[Kind::ListOfValues]),
             PARENT,
@@ -42,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/clip_comparison@v2",
         properties: &[
             IMAGES,
-            Property::value("classes", TEXTS, Shape::Texts(1), &[Kind::ListOfValues]),
+            Property::value("classes", TEXTS, Shape::Texts(1)),
             version(CLIP, FIRST_MODEL),
         ],
         model: |known| Some(format!("clip/{}", known("version")?)),

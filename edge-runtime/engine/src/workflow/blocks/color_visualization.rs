@@ -10,16 +10,7 @@ use crate::workflow::blocks::common::ink::Ink;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/color_visualization@v1",
     summary: "Fills each box with its colour.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
-        drawing::OPACITY,
-    ],
+    properties: drawing::palette_properties![drawing::OPACITY],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE
 }];

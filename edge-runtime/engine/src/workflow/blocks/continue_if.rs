@@ -8,7 +8,6 @@ use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, POSITIVE, Property, Role, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -22,7 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "evaluation_parameters",
             "the values that the condition refers to by name",
             Shape::Dict,
-            &[Kind::Any],
         )
         .of_selectors()
         .or(Or::EmptyDict),
@@ -31,7 +29,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "stop_delay",
             "seconds for which the next steps still run after the condition last held",
             POSITIVE,
-            &[Kind::Float],
         )
         .or(Or::Int(0)),
     ],

@@ -6,9 +6,7 @@ use watchkeeper_vision::imaging;
 use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -19,13 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
-        Property::value(
-            "line_thickness",
-            "width of the drawn lines in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(3)),
+        Property::integer("line_thickness", "width of the drawn lines in pixels", 3),
     ],
     outputs: &[
         Output::new("image", &[Kind::Image]),

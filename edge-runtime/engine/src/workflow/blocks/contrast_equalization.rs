@@ -17,16 +17,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
-        Property::value(
-            "equalization_type",
-            "method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile",
-            Shape::Choice(&[
+        Property::value("equalization_type", "method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile", Shape::Choice(&[
                 "Contrast Stretching",
                 "Histogram Equalization",
                 "Adaptive Equalization",
-            ]),
-            &[Kind::Text],
-        )
+            ]))
         .or(Or::Text("Histogram Equalization")),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],

@@ -3,29 +3,15 @@
 use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/corner_visualization@v1",
     summary: "Draws the corners of each box.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
+    properties: drawing::palette_properties![
         drawing::THICKNESS.or(Or::Int(4)),
-        Property::value(
-            "corner_length",
-            "length of each line in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(15)),
+        Property::integer("corner_length", "length of each line in pixels", 15),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

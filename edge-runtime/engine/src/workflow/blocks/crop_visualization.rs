@@ -7,39 +7,21 @@ use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::{Anchor, BBox};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property,
-};
+use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/crop_visualization@v1",
     summary: "Draws an enlarged copy of each detection beside it.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
+    properties: drawing::palette_properties![
         Property::value(
             "position",
             "the point of the box where the copy is drawn",
-            ANCHORS,
-            &[Kind::Text],
+            ANCHORS
         )
         .or(Or::Text("TOP_CENTER")),
-        Property::value("scale_factor", "scale of the copy", NUMBER, &[Kind::Float])
-            .or(Or::Float(2.0)),
-        Property::value(
-            "border_thickness",
-            "width of its border in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2)),
+        Property::number("scale_factor", "scale of the copy", 2.0),
+        Property::integer("border_thickness", "width of its border in pixels", 2),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

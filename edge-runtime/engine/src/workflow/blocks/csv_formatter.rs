@@ -16,13 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Formats values as a CSV table: one row per picture of the batch, with a column for the time.",
     role: Role::Other,
     properties: &[
-        Property::value(
-            "columns_data",
-            "the values, by column name",
-            Shape::Dict,
-            &[Kind::Any],
-        )
-        .entries_only(),
+        Property::value("columns_data", "the values, by column name", Shape::Dict).entries_only(),
         named_operations("columns_operations", "operations to do on them first"),
     ],
     outputs: &[Output::new("csv_content", &[Kind::Text])],

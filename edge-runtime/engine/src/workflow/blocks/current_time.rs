@@ -74,7 +74,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "Pacific/Apia",
             "Pacific/Kiritimati",
         ]),
-        &[Kind::Text],
     )
     .or(Or::Text("UTC"))],
     outputs: &[

@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or distinct values. In between the outputs are null.",
     role: Role::Other,
     properties: &[
-        Property::value("data", "the values, by name", Shape::Dict, &[Kind::Any]).of_selectors(),
+        Property::value("data", "the values, by name", Shape::Dict).of_selectors(),
         DATA_OPERATIONS,
         Property::literal(
             "aggregation_mode",

@@ -30,13 +30,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Depth),
     properties: &[
         IMAGES,
-        Property::value(
-            "model_version",
-            "which model",
-            Shape::Choice(MODELS),
-            &[Kind::Text],
-        )
-        .or(Or::Text("depth-anything-v3/small")),
+        Property::value("model_version", "which model", Shape::Choice(MODELS))
+            .or(Or::Text("depth-anything-v3/small")),
     ],
     outputs: &[
         Output::new("image", &[Kind::Image]),

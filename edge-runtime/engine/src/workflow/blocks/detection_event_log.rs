@@ -27,7 +27,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "frame_threshold",
             "frames after which an object is logged",
             COUNT,
-            &[Kind::Integer],
         )
         .inputs_only()
         .or(Or::Int(30)),
@@ -35,7 +34,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "flush_interval",
             "frames between two checks for objects that are gone",
             COUNT,
-            &[Kind::Integer],
         )
         .inputs_only()
         .or(Or::Int(30)),
@@ -43,7 +41,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "stale_frames",
             "frames without sighting after which an object is gone",
             COUNT,
-            &[Kind::Integer],
         )
         .inputs_only()
         .or(Or::Int(300)),
@@ -51,14 +48,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "reference_timestamp",
             "kept for compatibility: times are counted from the first frame",
             NUMBER,
-            &[Kind::Float],
         )
         .or(Or::Null),
         Property::value(
             "fallback_fps",
             "kept for compatibility: times are those of the frames",
             POSITIVE,
-            &[Kind::Float],
         )
         .inputs_only()
         .or(Or::Float(1.0)),

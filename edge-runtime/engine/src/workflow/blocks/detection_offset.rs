@@ -9,7 +9,6 @@ use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
     COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -19,20 +18,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("predictions", "the boxes to change", DETECTIONS),
-        Property::value(
-            "offset_width",
-            "total change of the width",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .alias(&["offset_x"]),
-        Property::value(
-            "offset_height",
-            "total change of the height",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .alias(&["offset_y"]),
+        Property::value("offset_width", "total change of the width", COUNT).alias(&["offset_x"]),
+        Property::value("offset_height", "total change of the height", COUNT).alias(&["offset_y"]),
         Property::literal(
             "units",
             "whether the offsets are pixels or percent of the box",

@@ -28,16 +28,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "fallback_class_name",
             "class of detections without a result; by default they are dropped",
             Shape::Text,
-            &[Kind::Text],
         )
         .or(Or::Null),
-        Property::value(
-            "fallback_class_id",
-            "id of that class",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Null),
+        Property::value("fallback_class_id", "id of that class", INTEGER).or(Or::Null),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     depth: Depth::Reference("object_detection_predictions"),

@@ -9,7 +9,7 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
@@ -27,50 +27,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "predictions_batches",
             "the detections of each model",
             Shape::List,
-            DETECTIONS,
         )
+        .kinds(DETECTIONS)
         .of_selectors()
         .alias(&["predictions"]),
         Property::value(
             "required_votes",
             "how many models must detect an object",
             COUNT,
-            &[Kind::Integer],
         ),
-        Property::value(
+        Property::boolean(
             "class_aware",
             "whether they must agree on the class too",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(true)),
-        Property::value(
+            true,
+        ),
+        Property::share(
             "iou_threshold",
             "overlap above which two boxes are the same object",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.3)),
-        Property::value(
+            0.3,
+        ),
+        Property::share(
             "confidence",
             "minimum score of an object after merging",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.0)),
+            0.0,
+        ),
         Property::value(
             "classes_to_consider",
             "only objects of these classes",
             Shape::Texts(0),
-            &[Kind::ListOfValues],
         )
         .or(Or::Null),
         Property::value(
             "required_objects",
             "minimum number of objects: a number, or one per class",
             Shape::OneOf(&[Shape::DictOf(&COUNT), COUNT]),
-            &[Kind::Integer, Kind::Dictionary],
         )
+        .kinds(&[Kind::Integer, Kind::Dictionary])
         .or(Or::Null),
         Property::literal(
             "presence_confidence_aggregation",

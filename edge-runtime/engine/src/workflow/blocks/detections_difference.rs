@@ -7,7 +7,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -27,41 +27,29 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the later detections",
             &[Kind::ObjectDetection],
         ),
-        Property::value(
-            "spatial_weight",
-            "weight of the distance",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.4)),
+        Property::share("spatial_weight", "weight of the distance", 0.4),
         Property::value(
             "class_mismatch_penalty",
             "weight of a different class",
             Shape::Number(0.0, f64::INFINITY),
-            &[Kind::Float],
         )
         .or(Or::Float(0.15)),
         Property::value(
             "reject_cost",
             "cost above which two boxes are not the same object",
             Shape::Number(0.0, f64::INFINITY),
-            &[Kind::Float],
         )
         .or(Or::Float(0.75)),
-        Property::value(
+        Property::boolean(
             "class_strict",
             "whether two boxes of different classes are never the same object",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
-        Property::value(
+            false,
+        ),
+        Property::count(
             "min_removed_to_verify",
             "how many must be gone for the result to count",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(1)),
+            1,
+        ),
     ],
     outputs: &[
         Output::new("removed_detections", &[Kind::ObjectDetection]),

@@ -5,7 +5,6 @@ use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
 const PROPERTIES: &[Property] = &[
@@ -15,7 +14,6 @@ const PROPERTIES: &[Property] = &[
         "operations_parameters",
         "values that the operations refer to by name",
         Shape::Dict,
-        &[Kind::Any],
     )
     .of_selectors()
     .or(Or::EmptyDict),

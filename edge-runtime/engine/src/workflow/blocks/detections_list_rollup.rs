@@ -9,7 +9,7 @@ use watchkeeper_vision::numbers::mean;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -34,21 +34,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "confidence_strategy",
             "score of merged detections",
             Shape::Choice(&["max", "mean", "min"]),
-            &[Kind::ListOfValues],
         )
+        .kinds(&[Kind::ListOfValues])
         .or(Or::Text("max")),
-        Property::value(
+        Property::share(
             "overlap_threshold",
             "overlap from which two are merged; 0 merges all that touch",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.0)),
+            0.0,
+        ),
         Property::value(
             "keypoint_merge_threshold",
             "mean distance in pixels below which two sets of keypoints are merged",
             Shape::Number(0.0, f64::INFINITY),
-            &[Kind::Float],
         )
         .or(Or::Float(10.0)),
     ],

@@ -46,35 +46,32 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "query_point",
             "the point of a detection to measure from",
             POINTS,
-            &[Kind::Text],
         )
+        .kinds(&[Kind::Text])
         .or(Or::Text("CENTER")),
         Property::value(
             "target_point",
             "the point of a target to measure to",
             POINTS,
-            &[Kind::Text],
         )
+        .kinds(&[Kind::Text])
         .or(Or::Text("CENTER")),
         Property::value(
             "query_keypoint_name",
             "name of the keypoint, where query_point is KEYPOINT",
             Shape::Text,
-            &[Kind::Text],
         )
         .or(Or::Null),
         Property::value(
             "target_keypoint_name",
             "name of the keypoint, where target_point is KEYPOINT",
             Shape::Text,
-            &[Kind::Text],
         )
         .or(Or::Null),
         Property::value(
             "max_distance",
             "maximum distance in pixels",
             Shape::at_least(0),
-            &[Kind::Integer],
         )
         .or(Or::Null),
     ],

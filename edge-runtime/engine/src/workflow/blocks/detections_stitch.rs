@@ -6,7 +6,7 @@ use watchkeeper_vision::detections::{Detection, Detections, Place};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, Depth, Manifest, Output, Property, Role, SHARE, Shape,
+    Default as Or, Depth, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::ImageValue;
@@ -30,16 +30,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "overlap_filtering_strategy",
             "overlapping boxes: keep both (none), drop the weaker (nms), or merge them (nmm)",
             Shape::Choice(&["none", "nms", "nmm"]),
-            &[Kind::Text],
         )
         .or(Or::Text("nms")),
-        Property::value(
+        Property::share(
             "iou_threshold",
             "overlap above which boxes are the same object",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.3)),
+            0.3,
+        ),
     ],
     outputs: &[Output::new("predictions", BOXES)],
     depth: Depth::Reference("reference_image"),

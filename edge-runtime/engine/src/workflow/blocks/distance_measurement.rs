@@ -32,34 +32,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "whether the scale is known from an object of known size or from a ratio",
             Shape::Choice(&["reference object", "pixel to centimeter"]),
         ),
-        Property::value(
+        Property::text(
             "reference_object_class_name",
             "class of the object of known size",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("reference-object")),
+            "reference-object",
+        ),
         Property::value(
             "reference_width",
             "width of that object in centimetres",
             POSITIVE,
-            &[Kind::Float],
         )
         .or(Or::Float(2.5)),
         Property::value(
             "reference_height",
             "height of that object in centimetres",
             POSITIVE,
-            &[Kind::Float],
         )
         .or(Or::Float(2.5)),
-        Property::value(
-            "pixel_ratio",
-            "pixels per centimetre",
-            POSITIVE,
-            &[Kind::Float],
-        )
-        .or(Or::Float(100.0)),
+        Property::value("pixel_ratio", "pixels per centimetre", POSITIVE).or(Or::Float(100.0)),
     ],
     outputs: &[
         Output::new("distance_cm", &[Kind::Integer]),

@@ -20,21 +20,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "color_clusters",
             "number of colour clusters",
             Shape::Integer(1, 10),
-            &[Kind::Integer],
         )
         .or(Or::Int(4)),
         Property::value(
             "max_iterations",
             "maximum iterations of the clustering",
             Shape::Integer(1, 500),
-            &[Kind::Integer],
         )
         .or(Or::Int(100)),
         Property::value(
             "target_size",
             "approximate side in pixels of the reduced picture",
             Shape::Integer(1, 250),
-            &[Kind::Integer],
         )
         .or(Or::Int(100)),
     ],

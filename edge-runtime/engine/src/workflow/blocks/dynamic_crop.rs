@@ -7,7 +7,7 @@ use watchkeeper_vision::draw::Color;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role, SHARE,
+    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role,
 };
 use crate::workflow::blocks::common::drawing::color_of_value;
 use crate::workflow::language::kinds::Kind;
@@ -23,19 +23,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
         Property::data("predictions", "what to cut out", DETECTIONS).alias(&["detections"]),
-        Property::value(
+        Property::share(
             "mask_opacity",
             "opacity of the background outside of a mask, 0 to 1",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.0)),
+            0.0,
+        ),
         Property::value(
             "background_color",
             "colour outside of a mask: [r, g, b], #rrggbb or a name",
             COLOR,
-            &[Kind::Text, Kind::RgbColor],
         )
+        .kinds(&[Kind::Text, Kind::RgbColor])
         .or(Or::Json("[0, 0, 0]")),
     ],
     outputs: &[

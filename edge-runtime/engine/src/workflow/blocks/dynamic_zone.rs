@@ -10,7 +10,7 @@ use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -30,28 +30,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "required_number_of_vertices",
             "number of corners of a zone",
             INTEGER,
-            &[Kind::Integer],
         ),
-        Property::value(
-            "scale_ratio",
-            "scale of the zone relative to the mask",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(1.0)),
-        Property::value(
+        Property::number("scale_ratio", "scale of the zone relative to the mask", 1.0),
+        Property::boolean(
             "apply_least_squares",
             "whether to fit the sides to the edges of the mask",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
+            false,
+        ),
         Property::value(
             "midpoint_fraction",
             "share of each edge, around its middle, used for the fit",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(1.0)),
     ],
     outputs: &[

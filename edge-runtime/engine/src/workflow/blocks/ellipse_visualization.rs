@@ -3,30 +3,20 @@
 use watchkeeper_vision::geometry::Anchor;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/ellipse_visualization@v1",
     summary: "Draws part of an ellipse at the foot of each detection, as it would lie on the ground.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
+    properties: drawing::palette_properties![
         drawing::THICKNESS,
-        Property::value(
+        Property::integer(
             "start_angle",
             "start of the line, in degrees clockwise from the right",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(-45)),
-        Property::value("end_angle", "where it ends", INTEGER, &[Kind::Integer]).or(Or::Int(235)),
+            -45
+        ),
+        Property::integer("end_angle", "where it ends", 235),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -22,40 +22,28 @@ const SENDER_EMAIL: Property = Property::value(
     "sender_email",
     "sender address, also the user name at the server",
     Shape::Text,
-    &[Kind::Text],
 );
-const RECEIVER_EMAIL: Property = Property::value(
-    "receiver_email",
-    "receivers",
-    TEXT_OR_TEXTS,
-    &[Kind::Text, Kind::ListOfValues],
-);
-const CC_RECEIVER_EMAIL: Property = Property::value(
-    "cc_receiver_email",
-    "receivers of a copy",
-    TEXT_OR_TEXTS,
-    &[Kind::Text, Kind::ListOfValues],
-)
-.or(Or::Null);
+const RECEIVER_EMAIL: Property = Property::value("receiver_email", "receivers", TEXT_OR_TEXTS)
+    .kinds(&[Kind::Text, Kind::ListOfValues]);
+const CC_RECEIVER_EMAIL: Property =
+    Property::value("cc_receiver_email", "receivers of a copy", TEXT_OR_TEXTS)
+        .kinds(&[Kind::Text, Kind::ListOfValues])
+        .or(Or::Null);
 const BCC_RECEIVER_EMAIL: Property = Property::value(
     "bcc_receiver_email",
     "receivers of a blind copy",
     TEXT_OR_TEXTS,
-    &[Kind::Text, Kind::ListOfValues],
 )
+.kinds(&[Kind::Text, Kind::ListOfValues])
 .or(Or::Null);
-const SMTP_SERVER: Property = Property::value(
-    "smtp_server",
-    "host name of the server",
-    Shape::Text,
-    &[Kind::Text],
-);
+const SMTP_SERVER: Property =
+    Property::value("smtp_server", "host name of the server", Shape::Text);
 const SENDER_EMAIL_PASSWORD: Property = Property::value(
     "sender_email_password",
     "password of the sender",
     Shape::Text,
-    &[Kind::Text, Kind::Secret],
-);
+)
+.kinds(&[Kind::Text, Kind::Secret]);
 const SMTP_PORT: Property = Property::literal(
     "smtp_port",
     "port of the server, which must use TLS",

@@ -20,7 +20,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "data",
             "the values that the conditions refer to by name",
             Shape::Dict,
-            &[Kind::Any],
         )
         .of_selectors(),
         DATA_OPERATIONS,

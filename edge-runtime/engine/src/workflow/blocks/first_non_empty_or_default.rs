@@ -13,13 +13,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Returns the first value that exists, or a default; joins branches.",
     role: Role::Other,
     properties: &[
-        Property::value(
-            "data",
-            "selectors, the preferred one first",
-            Shape::List,
-            &[Kind::Any],
-        )
-        .of_selectors(),
+        Property::value("data", "selectors, the preferred one first", Shape::List)
+            .kinds(&[Kind::Any])
+            .of_selectors(),
         Property::literal("default", "what to give when none is there", Shape::Any).or(Or::Null),
     ],
     outputs: &[Output::new("output", &[Kind::Any])],

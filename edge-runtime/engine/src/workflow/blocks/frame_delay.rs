@@ -37,7 +37,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "offset",
             "offset in frames, from -256 to 0",
             Shape::Integer(-MAX_OFFSET, 0),
-            &[Kind::Integer],
         ),
         Property::literal(
             "default_value",

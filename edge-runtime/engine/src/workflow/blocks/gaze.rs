@@ -6,9 +6,7 @@ use watchkeeper_vision::detections::{Detection, Detections};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::{Gaze, Task};
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -22,13 +20,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Gaze),
     properties: &[
         IMAGES,
-        Property::value(
+        Property::boolean(
             "do_run_face_detection",
             "whether to detect faces; otherwise the whole picture is one face",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(true)),
+            true,
+        ),
     ],
     outputs: &[
         Output::new("face_predictions", &[Kind::Keypoints]),

@@ -1,9 +1,7 @@
 //! Geotags detections of a camera that looks straight down.
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -19,38 +17,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the detections",
             &[Kind::ObjectDetection, Kind::InstanceSegmentation],
         ),
-        Property::value(
-            "latitude",
-            "latitude of the camera in degrees",
-            NUMBER,
-            &[Kind::Float],
-        ),
-        Property::value(
-            "longitude",
-            "longitude of the camera in degrees",
-            NUMBER,
-            &[Kind::Float],
-        ),
+        Property::value("latitude", "latitude of the camera in degrees", NUMBER),
+        Property::value("longitude", "longitude of the camera in degrees", NUMBER),
         Property::value(
             "altitude",
             "height of the camera above ground in metres",
             NUMBER,
-            &[Kind::Float],
         ),
-        Property::value(
+        Property::number(
             "horizontal_fov",
             "horizontal angle of view in degrees",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(73.7)),
-        Property::value(
+            73.7,
+        ),
+        Property::number(
             "heading",
             "direction of the top of the picture, in degrees clockwise from north",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(0.0)),
+            0.0,
+        ),
     ],
     outputs: &[
         Output::new("geo_detections", &[Kind::ListOfValues]),

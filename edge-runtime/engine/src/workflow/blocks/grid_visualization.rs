@@ -7,7 +7,7 @@ use image::imageops;
 use watchkeeper_vision::draw::Canvas;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use crate::workflow::block_api::manifest::{Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
@@ -17,27 +17,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/grid_visualization@v1",
     summary: "Arranges pictures in a grid, such as those of a buffer.",
     properties: &[
-        Property::value(
-            "images",
-            "the pictures, or lists of pictures",
-            Shape::List,
-            &[Kind::Image, Kind::ListOfValues],
-        )
-        .of_selectors_or_one(),
-        Property::value(
-            "width",
-            "width of the grid in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2560)),
-        Property::value(
-            "height",
-            "height of the grid in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(1440)),
+        Property::value("images", "the pictures, or lists of pictures", Shape::List)
+            .kinds(&[Kind::Image, Kind::ListOfValues])
+            .of_selectors_or_one(),
+        Property::integer("width", "width of the grid in pixels", 2560),
+        Property::integer("height", "height of the grid in pixels", 1440),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

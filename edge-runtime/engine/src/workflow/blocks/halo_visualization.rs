@@ -7,17 +7,10 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
-const KERNEL_SIZE: Property = Property::value(
-    "kernel_size",
-    "width of the glow in pixels",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(40));
+const KERNEL_SIZE: Property = Property::integer("kernel_size", "width of the glow in pixels", 40);
 const V1: Manifest = Manifest {
     name: "roboflow_core/halo_visualization@v1",
     summary: "Draws a glow around the mask of each detection.",

@@ -8,9 +8,7 @@ use watchkeeper_vision::draw::{Canvas, Color};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::per_video::PerVideo;
@@ -44,58 +42,27 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 "BOTTOM_LEFT",
                 "BOTTOM_RIGHT",
             ]),
-            &[Kind::Text],
         )
         .or(Or::Text("BOTTOM_CENTER")),
-        Property::value(
-            "opacity",
-            "how opaque the colour is, 0 to 1",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(0.2)),
-        Property::value(
-            "radius",
-            "radius of the spot of a detection in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(40)),
-        Property::value(
+        Property::number("opacity", "how opaque the colour is, 0 to 1", 0.2),
+        Property::integer("radius", "radius of the spot of a detection in pixels", 40),
+        Property::integer(
             "kernel_size",
             "kept for compatibility: spots have soft edges",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(25)),
-        Property::value(
-            "top_hue",
-            "hue of the hottest cell, 0 to 179",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(0)),
-        Property::value(
-            "low_hue",
-            "hue of the coldest cell, 0 to 179",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(125)),
-        Property::value(
+            25,
+        ),
+        Property::integer("top_hue", "hue of the hottest cell, 0 to 179", 0),
+        Property::integer("low_hue", "hue of the coldest cell, 0 to 179", 125),
+        Property::boolean(
             "ignore_stationary",
             "whether tracked objects leave no heat while they stand still",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(true)),
-        Property::value(
+            true,
+        ),
+        Property::integer(
             "motion_threshold",
             "minimum movement in pixels of a tracked object that leaves heat",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(25)),
+            25,
+        ),
     ],
     build: |_| Ok(stateful_instance(Draw)),
     ..drawing::BASE

@@ -8,9 +8,7 @@ use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    ANCHORS, Default as Or, INTEGER, Manifest, Property, Shape,
-};
+use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -26,47 +24,29 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "mode",
             "static position, or at detections",
             Shape::Choice(&["static", "dynamic"]),
-            &[Kind::Text],
         )
         .or(Or::Text("dynamic")),
         drawing::PREDICTIONS,
-        Property::value(
-            "icon_width",
-            "width of the icon in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(64)),
-        Property::value(
-            "icon_height",
-            "height of the icon in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(64)),
+        Property::integer("icon_width", "width of the icon in pixels", 64),
+        Property::integer("icon_height", "height of the icon in pixels", 64),
         Property::value(
             "position",
             "point of a detection where the icon is drawn",
             ANCHORS,
-            &[Kind::Text],
         )
         .or(Or::Text("TOP_CENTER"))
         .nullable(),
-        Property::value(
+        Property::integer(
             "x_position",
             "pixels from the left; negative ones are counted from the right",
-            INTEGER,
-            &[Kind::Integer],
+            10,
         )
-        .or(Or::Int(10))
         .nullable(),
-        Property::value(
+        Property::integer(
             "y_position",
             "pixels from the top; negative ones are counted from the bottom",
-            INTEGER,
-            &[Kind::Integer],
+            10,
         )
-        .or(Or::Int(10))
         .nullable(),
     ],
     build: |_| Ok(Box::new(Draw)),

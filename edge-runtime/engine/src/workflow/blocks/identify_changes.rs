@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cosine_similarity::cosine;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -34,32 +34,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "threshold_percentile",
             "share of embeddings that count as outliers, both sides together",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(0.2)),
-        Property::value(
+        Property::integer(
             "warmup",
             "number of embeddings before outliers are reported",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(3)),
+            3,
+        ),
         Property::value(
             "smoothing_factor",
             "weight of the newest embedding in an exponential mean",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(0.1))
         .nullable(),
-        Property::value(
-            "window_size",
-            "number of embeddings in a window",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10))
-        .nullable(),
+        Property::integer("window_size", "number of embeddings in a window", 10).nullable(),
     ],
     outputs: &[
         Output::new("is_outlier", &[Kind::Boolean]),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+    Default as Or, Manifest, NUMBER, Output, Property, Role,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -22,23 +22,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "threshold_percentile",
             "share of embeddings that count as outliers, on each side",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(0.05)),
-        Property::value(
+        Property::integer(
             "warmup",
             "number of embeddings before outliers are reported",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(3)),
-        Property::value(
+            3,
+        ),
+        Property::integer(
             "window_size",
             "number of earlier embeddings to compare with",
-            INTEGER,
-            &[Kind::Integer],
+            32,
         )
-        .or(Or::Int(32))
         .nullable(),
     ],
     outputs: &[

@@ -4,7 +4,7 @@ use watchkeeper_vision::imaging::filter::{self, MAX_KERNEL};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -19,16 +19,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "blur_type",
             "method of the blur",
             Shape::Choice(&["average", "gaussian", "median", "bilateral"]),
-            &[Kind::Text],
         )
         .or(Or::Text("gaussian")),
-        Property::value(
-            "kernel_size",
-            "size of the kernel in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(5)),
+        Property::integer("kernel_size", "size of the kernel in pixels", 5),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(Box::new(Change)),

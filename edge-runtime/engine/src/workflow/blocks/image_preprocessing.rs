@@ -7,7 +7,7 @@ use image::{Rgb, RgbImage};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{Packed, RgbPixels};
@@ -27,32 +27,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the operation",
             Shape::Choice(&["resize", "rotate", "flip"]),
         ),
-        Property::value(
-            "width",
-            "width in pixels, to resize",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(640)),
-        Property::value(
-            "height",
-            "height in pixels, to resize",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(640)),
-        Property::value(
+        Property::count("width", "width in pixels, to resize", 640),
+        Property::count("height", "height in pixels, to resize", 640),
+        Property::integer(
             "rotation_degrees",
             "degrees to rotate counter-clockwise, -360 to 360",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(90)),
+            90,
+        ),
         Property::value(
             "flip_type",
             "direction of the flip",
             Shape::Choice(&["vertical", "horizontal", "both"]),
-            &[Kind::Text],
         )
         .or(Or::Text("vertical")),
     ],

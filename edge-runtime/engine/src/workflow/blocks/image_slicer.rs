@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+    Default as Or, Depth, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -16,33 +16,21 @@ const MAX_TILES: usize = 4096;
 const OUTPUTS: &[Output] = &[Output::new("slices", &[Kind::Image])];
 const PROPERTIES: &[Property] = &[
     Property::data("image", "the picture to cut", &[Kind::Image]).alias(&["images"]),
-    Property::value(
-        "slice_width",
-        "width of a tile in pixels",
-        COUNT,
-        &[Kind::Integer],
-    )
-    .or(Or::Int(640)),
-    Property::value(
-        "slice_height",
-        "height of a tile in pixels",
-        COUNT,
-        &[Kind::Integer],
-    )
-    .or(Or::Int(640)),
+    Property::count("slice_width", "width of a tile in pixels", 640),
+    Property::count("slice_height", "height of a tile in pixels", 640),
     Property::value(
         "overlap_ratio_width",
         "share of a tile's width that overlaps the next one",
         Shape::Number(0.0, 1.0 - f64::EPSILON),
-        &[Kind::FloatZeroToOne],
     )
+    .kinds(&[Kind::FloatZeroToOne])
     .or(Or::Float(0.2)),
     Property::value(
         "overlap_ratio_height",
         "share of a tile's height that overlaps the next one",
         Shape::Number(0.0, 1.0 - f64::EPSILON),
-        &[Kind::FloatZeroToOne],
     )
+    .kinds(&[Kind::FloatZeroToOne])
     .or(Or::Float(0.2)),
 ];
 

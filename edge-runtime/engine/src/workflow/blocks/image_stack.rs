@@ -28,30 +28,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "stack_size",
             "number of pictures, 1 to 64",
             Shape::Integer(PICTURES.0, PICTURES.1),
-            &[Kind::Integer],
         )
         .or(Or::Int(10)),
         Property::value(
             "resolution_width",
             "maximum width of a picture, 64 to 1920 pixels",
             Shape::Integer(WIDTHS.0, WIDTHS.1),
-            &[Kind::Integer],
         )
         .or(Or::Int(1920)),
         Property::value(
             "resolution_height",
             "maximum height of a picture, 64 to 1080 pixels",
             Shape::Integer(HEIGHTS.0, HEIGHTS.1),
-            &[Kind::Integer],
         )
         .or(Or::Int(1080)),
-        Property::value(
-            "clear",
-            "whether to drop earlier pictures",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
+        Property::boolean("clear", "whether to drop earlier pictures", false),
     ],
     outputs: &[
         Output::new("frames", &[Kind::ListOfValues]),

@@ -11,7 +11,7 @@ use super::object_detection_model::{
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::RLE;
@@ -21,23 +21,18 @@ const DECODE: Property = Property::value(
     "mask_decode_mode",
     "resolution of masks; kept for compatibility",
     Shape::Choice(&["accurate", "tradeoff", "fast"]),
-    &[Kind::Text],
 )
 .or(Or::Text("accurate"));
-const TRADEOFF: Property = Property::value(
+const TRADEOFF: Property = Property::share(
     "tradeoff_factor",
     "trade-off between fast and accurate masks; kept for compatibility",
-    SHARE,
-    &[Kind::FloatZeroToOne],
-)
-.or(Or::Float(0.0));
-const DENSE: Property = Property::value(
+    0.0,
+);
+const DENSE: Property = Property::boolean(
     "enforce_dense_masks_in_inference_models",
     "kept for compatibility: masks are those of the model",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(true));
+    true,
+);
 
 const PROPERTIES_V1: &[Property] =
     &properties::<14>(CONFIDENCE, AGNOSTIC, &[NO_MODE, DECODE, TRADEOFF, DENSE]);

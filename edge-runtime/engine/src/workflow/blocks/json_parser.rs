@@ -18,12 +18,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Extracts fields of a JSON document written by a language model, one output each.",
     role: Role::Other,
     properties: &[
-        Property::value(
-            "raw_json",
-            "text with a JSON document",
-            Shape::Text,
-            &[Kind::LanguageModelOutput],
-        ),
+        Property::value("raw_json", "text with a JSON document", Shape::Text)
+            .kinds(&[Kind::LanguageModelOutput]),
         Property::literal(
             FIELDS,
             "names of the fields; each is an output",

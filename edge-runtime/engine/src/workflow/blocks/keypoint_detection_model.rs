@@ -5,24 +5,17 @@ use super::object_detection_model::{
 };
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
-const POINTS: Property = Property::value(
-    "keypoint_confidence",
-    "minimum score of a keypoint",
-    SHARE,
-    &[Kind::FloatZeroToOne],
-)
-.or(Or::Float(0.0));
+const POINTS: Property = Property::share("keypoint_confidence", "minimum score of a keypoint", 0.0);
 /// Index of [`POINTS`].
 const POINTS_INDEX: usize = 11;
 const MODE: Property = Property::value(
     "confidence_mode",
     "which minimum score to use: the model's own (default) or custom_confidence",
     Shape::Choice(&["default", "custom"]),
-    &[Kind::Text],
 )
 .or(Or::Text("default"));
 

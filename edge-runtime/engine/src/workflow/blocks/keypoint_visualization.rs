@@ -6,9 +6,7 @@ use watchkeeper_vision::draw::{Canvas, TextBox};
 use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -30,50 +28,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Choice(&["edge", "vertex", "vertex_label"]),
         )
         .or(Or::Text("edge")),
-        Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#A351FB")),
-        Property::value(
-            "text_color",
-            "colour of the names",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("black")),
-        Property::value("text_scale", "size of the names", NUMBER, &[Kind::Float])
-            .or(Or::Float(0.5)),
-        Property::value(
-            "text_thickness",
-            "kept for compatibility: the weight of the text is fixed",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(1)),
-        Property::value(
-            "text_padding",
-            "pixels around the names",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
-        Property::value(
-            "thickness",
-            "width of lines in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2)),
-        Property::value(
-            "radius",
-            "radius of points in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
-        Property::value(
-            "edges",
-            "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person in COCO",
-            Shape::List,
-            &[Kind::ListOfValues],
-        )
+        Property::text("color", "the colour", "#A351FB"),
+        Property::text("text_color", "colour of the names", "black"),
+        Property::number("text_scale", "size of the names", 0.5),
+        Property::integer("text_thickness", "kept for compatibility: the weight of the text is fixed", 1),
+        Property::integer("text_padding", "pixels around the names", 10),
+        Property::integer("thickness", "width of lines in pixels", 2),
+        Property::integer("radius", "radius of points in pixels", 10),
+        Property::value("edges", "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person in COCO", Shape::List)
         .or(Or::Null)
         .not_null(),
     ],

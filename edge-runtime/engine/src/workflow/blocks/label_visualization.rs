@@ -19,13 +19,14 @@ const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> 
         name,
         "kept for compatibility: labels are scaled to the picture",
         shape,
-        kinds,
     )
+    .kinds(kinds)
     .or(default)
 }
 
-const TEXT: Property =
-    Property::value("text", "what a label says", LABEL_TEXTS, &[Kind::Text]).or(Or::Text("Class"));
+const TEXT: Property = Property::value("text", "what a label says", LABEL_TEXTS)
+    .kinds(&[Kind::Text])
+    .or(Or::Text("Class"));
 const TEXT_INDEX: usize = 7;
 const POSITION: Property = look(
     "text_position",
@@ -48,21 +49,8 @@ const RADIUS: Property = look("border_radius", INTEGER, &[Kind::Integer], Or::In
 const V1: Manifest = Manifest {
     name: "roboflow_core/label_visualization@v1",
     summary: "Draws a label beside each detection: class, score, track or time in zone.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
-        TEXT,
-        POSITION,
-        COLOR,
-        SCALE,
-        THICKNESS,
-        PADDING,
-        RADIUS,
+    properties: drawing::palette_properties![
+        TEXT, POSITION, COLOR, SCALE, THICKNESS, PADDING, RADIUS,
     ],
     build: |_| Ok(Box::new(Draw::default())),
     ..drawing::BASE
@@ -71,36 +59,15 @@ pub(super) const BLOCKS: &[Manifest] = &[
     V1,
     Manifest {
         name: "roboflow_core/label_visualization@v2",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            drawing::PREDICTIONS,
-            drawing::PALETTE,
-            drawing::PALETTE_SIZE,
-            drawing::CUSTOM_COLORS,
-            drawing::COLOR_AXIS,
-            TEXT,
-            POSITION,
-            COLOR,
-            SIZE_MODE,
-            SCALE,
-            THICKNESS,
-            PADDING,
-            RADIUS,
+        properties: drawing::palette_properties![
+            TEXT, POSITION, COLOR, SIZE_MODE, SCALE, THICKNESS, PADDING, RADIUS,
         ],
         ..V1
     },
     Manifest {
         name: "roboflow_core/rich_label_visualization@v1",
         summary: "Draws a label beside each detection; the font is fixed.",
-        properties: &[
-            drawing::IMAGE,
-            drawing::COPY,
-            drawing::PREDICTIONS,
-            drawing::PALETTE,
-            drawing::PALETTE_SIZE,
-            drawing::CUSTOM_COLORS,
-            drawing::COLOR_AXIS,
+        properties: drawing::palette_properties![
             TEXT,
             POSITION,
             COLOR,

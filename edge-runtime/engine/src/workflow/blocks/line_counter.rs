@@ -20,19 +20,16 @@ const LINE: Property = Property::value(
     "line_segment",
     "the two ends of the line, [[x, y], [x, y]] in pixels",
     Shape::Points,
-    &[Kind::ListOfValues],
 );
 const ANCHOR: Property = Property::value(
     "triggering_anchor",
     "the point of the box that must cross; by default all four corners must",
     ANCHORS,
-    &[Kind::Text],
 );
 const POINT: Property = Property::value(
     "triggering_anchor",
     "the point of the box that must cross; CENTER where the camera looks straight down",
     ANCHORS,
-    &[Kind::Text],
 )
 .or(Or::Text("BOTTOM_CENTER"));
 const IN: Output = Output::new("count_in", &[Kind::Integer]);

@@ -14,8 +14,8 @@ const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> 
         name,
         "kept for compatibility: the style of the line is fixed",
         shape,
-        kinds,
     )
+    .kinds(kinds)
     .or(default)
 }
 
@@ -23,16 +23,13 @@ const ENDS: Property = Property::value(
     "zone",
     "the two ends of the line, [[x, y], [x, y]] in pixels",
     Shape::Points,
-    &[Kind::ListOfValues],
 );
 const COLOR: Property = look("color", Shape::Text, &[Kind::Text], Or::Text("#5bb573"));
 const THICKNESS: Property = look("thickness", INTEGER, &[Kind::Integer], Or::Int(2));
 const TEXT_THICKNESS: Property = look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1));
 const TEXT_SCALE: Property = look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0));
-const COUNT_IN: Property =
-    Property::value("count_in", "crossings in", INTEGER, &[Kind::Integer]).or(Or::Int(0));
-const COUNT_OUT: Property =
-    Property::value("count_out", "crossings out", INTEGER, &[Kind::Integer]).or(Or::Int(0));
+const COUNT_IN: Property = Property::integer("count_in", "crossings in", 0);
+const COUNT_OUT: Property = Property::integer("count_out", "crossings out", 0);
 const OPACITY: Property = look("opacity", SHARE, &[Kind::FloatZeroToOne], Or::Float(0.3));
 
 const PEER: Manifest = Manifest {

@@ -7,7 +7,6 @@ use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Log, Sent};
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/local_file_sink@v1",
@@ -22,7 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "target_directory",
             "folder of the files, within the folder configured for workflows",
             Shape::Text,
-            &[Kind::Text],
         ),
         sink::FILE_NAME_PREFIX,
         sink::MAX_ENTRIES,

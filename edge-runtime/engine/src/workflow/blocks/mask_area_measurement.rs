@@ -6,9 +6,7 @@ use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -22,13 +20,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the detections",
             &[Kind::InstanceSegmentation, Kind::ObjectDetection],
         ),
-        Property::value(
-            "pixels_per_unit",
-            "pixels per unit of length",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(1.0)),
+        Property::number("pixels_per_unit", "pixels per unit of length", 1.0),
     ],
     outputs: &[Output::new(
         "predictions",

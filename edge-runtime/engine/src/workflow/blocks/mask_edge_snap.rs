@@ -30,42 +30,36 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "pixel_tolerance",
             "maximum movement of a border in pixels, 1 to 100",
             Shape::Integer(1, 100),
-            &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "sigma",
             "strength of an edge in standard deviations above its surroundings, 0.01 to 10",
             Shape::Number(0.01, 10.0),
-            &[Kind::Float],
         )
         .or(Or::Float(1.0)),
         Property::value(
             "min_contour_area",
             "minimum area of an edge, 0 to 10000",
             Shape::Number(0.0, 10_000.0),
-            &[Kind::Float],
         )
         .or(Or::Float(50.0)),
         Property::value(
             "dilation_iterations",
             "maximum gap in edges to close, 0 to 20",
             Shape::Integer(0, 20),
-            &[Kind::Integer],
         )
         .or(Or::Int(2)),
         Property::value(
             "boundary_band_width",
             "distance from a border in which to look for edges, in pixels, 1 to 100",
             Shape::Integer(1, 100),
-            &[Kind::Integer],
         )
         .or(Or::Int(15)),
         Property::value(
             "adaptive_window_size",
             "size of the surroundings of an edge in pixels, 3 to 201",
             Shape::Integer(3, 201),
-            &[Kind::Integer],
         )
         .or(Or::Int(41)),
     ],

@@ -7,11 +7,8 @@ use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, Manifest, Property, Shape,
-};
+use crate::workflow::block_api::manifest::{ANY_DETECTIONS, Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/model_comparison_visualization@v1",
@@ -20,28 +17,22 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         Property::data("predictions_a", "what the one found", ANY_DETECTIONS),
-        Property::value(
+        Property::text(
             "color_a",
             "colour of detections of the first model only",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("GREEN")),
+            "GREEN",
+        ),
         Property::data("predictions_b", "what the other found", ANY_DETECTIONS),
-        Property::value(
+        Property::text(
             "color_b",
             "colour of detections of the second model only",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("RED")),
-        Property::value(
+            "RED",
+        ),
+        Property::text(
             "background_color",
             "colour of what neither detected",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("BLACK")),
+            "BLACK",
+        ),
         drawing::OPACITY.or(Or::Float(0.7)),
     ],
     build: |_| Ok(Box::new(Draw)),

@@ -6,18 +6,12 @@ use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
-const KERNEL_SIZE: Property = Property::value(
-    "kernel_size",
-    "size of the kernel in pixels",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(5));
+const KERNEL_SIZE: Property = Property::integer("kernel_size", "size of the kernel in pixels", 5);
 const OPERATION: Property = Property::value(
     "operation",
     "the operation",
@@ -30,7 +24,6 @@ const OPERATION: Property = Property::value(
         "Top Hat",
         "Black Hat",
     ]),
-    &[Kind::Text],
 )
 .or(Or::Text("Closing"));
 const OPERATION_V2: Property = Property::value(
@@ -46,7 +39,6 @@ const OPERATION_V2: Property = Property::value(
         "Top Hat",
         "Black Hat",
     ]),
-    &[Kind::Text],
 )
 .or(Or::Text("Opening then Closing"));
 const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];

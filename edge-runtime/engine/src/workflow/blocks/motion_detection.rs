@@ -10,7 +10,7 @@ use watchkeeper_vision::outline::{around, perimeter, simplified};
 use super::background_subtraction::{look, of_video};
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, MAX_POINTS, Manifest, Output, Property, Role, Shape, TEXT_OR_POINTS,
+    Default as Or, MAX_POINTS, Manifest, Output, Property, Role, TEXT_OR_POINTS,
 };
 use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
@@ -24,49 +24,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
-        Property::value(
-            "minimum_contour_area",
-            "minimum area in square pixels",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(200)),
-        Property::value(
-            "morphological_kernel_size",
-            "size of specks to ignore, in pixels",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(3)),
-        Property::value(
-            "threshold",
-            "minimum difference from the background, in squared standard deviations",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(16)),
-        Property::value(
-            "history",
-            "number of frames from which the background is learned",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(30)),
-        Property::value(
-            "detection_zone",
-            "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere",
-            TEXT_OR_POINTS,
-            &[Kind::Zone, Kind::ListOfValues],
-        )
+        Property::count("minimum_contour_area", "minimum area in square pixels", 200),
+        Property::count("morphological_kernel_size", "size of specks to ignore, in pixels", 3),
+        Property::count("threshold", "minimum difference from the background, in squared standard deviations", 16),
+        Property::count("history", "number of frames from which the background is learned", 30),
+        Property::value("detection_zone", "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere", TEXT_OR_POINTS).kinds(&[Kind::Zone, Kind::ListOfValues])
         .or(Or::Null)
         .not_null(),
-        Property::value(
-            "suppress_first_detections",
-            "whether to report nothing before the background is learned",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(true)),
+        Property::boolean("suppress_first_detections", "whether to report nothing before the background is learned", true),
     ],
     outputs: &[
         Output::new("motion", &[Kind::Boolean]),

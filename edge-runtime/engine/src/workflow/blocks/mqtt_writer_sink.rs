@@ -22,71 +22,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Publishes a text to an MQTT broker, such as that of a building or a machine.",
     role: Role::Sink,
     properties: &[
-        Property::value(
-            "host",
-            "host name or address of the broker",
-            Shape::Text,
-            &[Kind::Text],
-        ),
-        Property::value("port", "port of the broker", PORT, &[Kind::Integer]),
-        Property::value(
-            "topic",
-            "topic of the message, without wildcards",
-            Shape::Text,
-            &[Kind::Text],
-        ),
-        Property::value("message", "what it says", Shape::Text, &[Kind::Text]),
-        Property::value(
-            "qos",
-            "0: sent once; 1 and 2: retried until the broker acknowledges it",
-            Shape::Integer(0, 2),
-            &[Kind::Integer],
-        )
+        Property::value("host", "host name or address of the broker", Shape::Text),
+        Property::value("port", "port of the broker", PORT).kinds(&[Kind::Integer]),
+        Property::value("topic", "topic of the message, without wildcards", Shape::Text),
+        Property::value("message", "what it says", Shape::Text),
+        Property::value("qos", "0: sent once; 1 and 2: retried until the broker acknowledges it", Shape::Integer(0, 2))
         .or(Or::Int(0)),
-        Property::value(
-            "retain",
-            "whether the broker retains it for later subscribers",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
-        Property::value(
-            "timeout",
-            "timeout of the broker in seconds; at least 5, or 15 with acknowledgement, doubled after each failure",
-            POSITIVE,
-            &[Kind::Float],
-        )
+        Property::boolean("retain", "whether the broker retains it for later subscribers", false),
+        Property::value("timeout", "timeout of the broker in seconds; at least 5, or 15 with acknowledgement, doubled after each failure", POSITIVE)
         .or(Or::Float(0.5)),
-        Property::value(
-            "username",
-            "user name at the broker",
-            Shape::Text,
-            &[Kind::Text],
-        )
+        Property::value("username", "user name at the broker", Shape::Text)
         .or(Or::Null),
         // An extension of the peer's block: a password may be a secret.
-        Property::value(
-            "password",
-            "password of that user, or a secret; without tls it is sent unencrypted, which is \
-            a warning",
-            Shape::Text,
-            &[Kind::Text, Kind::Secret],
-        )
+        Property::value("password", "password of that user, or a secret; without tls it is sent unencrypted, which is \
+            a warning", Shape::Text).kinds(&[Kind::Text, Kind::Secret])
         .or(Or::Null),
-        Property::value(
-            "fail_fast",
-            "whether the step fails if the message is not queued, instead of reporting it in its outputs",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
+        Property::boolean("fail_fast", "whether the step fails if the message is not queued, instead of reporting it in its outputs", false),
         // An extension of the peer's block, which has no TLS.
-        Property::value(
-            "tls",
-            "whether the connection is TLS; null: at port 8883",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
+        Property::value("tls", "whether the connection is TLS; null: at port 8883", Shape::Boolean)
         .or(Or::Null),
     ],
     outputs: sink::PLAIN_OUTPUTS,

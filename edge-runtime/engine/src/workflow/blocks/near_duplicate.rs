@@ -9,7 +9,7 @@ use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Thumbnail, Views};
 use super::video_of;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
@@ -27,13 +27,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         FRAME,
-        Property::value(
+        Property::share(
             "threshold",
             "least similarity of a duplicate, from 0 to 1",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(SIMILAR)),
+            SIMILAR,
+        ),
         Property::literal(
             "memory",
             "number of pictures remembered, from 1 to 32; the oldest is dropped",

@@ -8,7 +8,7 @@ use watchkeeper_vision::tiles::Tiles;
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::{ClassNames, DetectRequest, Task};
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
+    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
@@ -18,28 +18,15 @@ pub(super) const MODEL: Property = Property::value(
     "model_id",
     "model: a name from the zoo, or one of the platform's",
     Shape::Text,
-    &[Kind::RoboflowModelId],
-);
-pub(super) const CONFIDENCE: Property = Property::value(
-    "confidence",
-    "minimum score",
-    SHARE,
-    &[Kind::FloatZeroToOne],
 )
-.or(Or::Float(0.4));
-pub(super) const CUSTOM_CONFIDENCE: Property = Property::value(
-    "custom_confidence",
-    "minimum score, in mode custom",
-    SHARE,
-    &[Kind::FloatZeroToOne],
-)
-.or(Or::Float(0.4))
-.nullable();
+.kinds(&[Kind::RoboflowModelId]);
+pub(super) const CONFIDENCE: Property = Property::share("confidence", "minimum score", 0.4);
+pub(super) const CUSTOM_CONFIDENCE: Property =
+    Property::share("custom_confidence", "minimum score, in mode custom", 0.4).nullable();
 pub(super) const MODE: Property = Property::value(
     "confidence_mode",
     "which minimum score to use: the model's own (best, default) or custom_confidence",
     Shape::Choice(&["best", "default", "custom"]),
-    &[Kind::Text],
 )
 .or(Or::Text("best"));
 /// Takes the index of [`MODE`] in versions without it that have properties behind it.
@@ -53,50 +40,35 @@ const CLASSES: Property = Property::value(
     "class_filter",
     "only objects of these classes",
     Shape::Texts(0),
-    &[Kind::ListOfValues],
 )
 .or(Or::Null);
-const IOU: Property = Property::value(
+const IOU: Property = Property::share(
     "iou_threshold",
     "overlap above which the weaker of two boxes is dropped",
-    SHARE,
-    &[Kind::FloatZeroToOne],
-)
-.or(Or::Float(0.3));
-const MAX_DETECTIONS: Property = Property::value(
-    "max_detections",
-    "maximum number of boxes",
-    COUNT,
-    &[Kind::Integer],
-)
-.or(Or::Int(300));
-pub(super) const AGNOSTIC: Property = Property::value(
+    0.3,
+);
+const MAX_DETECTIONS: Property = Property::count("max_detections", "maximum number of boxes", 300);
+pub(super) const AGNOSTIC: Property = Property::boolean(
     "class_agnostic_nms",
     "whether boxes of different classes suppress each other",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(false));
-const CANDIDATES: Property = Property::value(
+    false,
+);
+const CANDIDATES: Property = Property::count(
     "max_candidates",
     "maximum number of boxes before suppression; kept for compatibility",
-    COUNT,
-    &[Kind::Integer],
-)
-.or(Or::Int(3000));
-pub(super) const NO_LEARNING: Property = Property::value(
+    3000,
+);
+pub(super) const NO_LEARNING: Property = Property::boolean(
     "disable_active_learning",
     "kept for compatibility: nothing is ever uploaded",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(true));
+    true,
+);
 pub(super) const LEARNING_TARGET: Property = Property::value(
     "active_learning_target_dataset",
     "kept for compatibility: nothing is ever uploaded",
     Shape::Text,
-    &[Kind::RoboflowProject],
 )
+.kinds(&[Kind::RoboflowProject])
 .or(Or::Null);
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::ObjectDetection]);

@@ -4,9 +4,7 @@ use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, SHARE,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
 use crate::workflow::values::value::Value;
@@ -27,13 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the detections that cover them",
             &[Kind::ObjectDetection, Kind::InstanceSegmentation],
         ),
-        Property::value(
-            "min_overlap",
-            "minimum covered share to report",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.1)),
+        Property::share("min_overlap", "minimum covered share to report", 0.1),
     ],
     outputs: &[Output::new("overlaps", &[Kind::DetectionsOverlaps])],
     build: |_| Ok(Box::new(Analysis)),

@@ -15,20 +15,17 @@ use crate::workflow::block_api::manifest::{
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
-use crate::workflow::language::kinds::Kind;
 
 const TRIGGERING_ANCHOR: Property = Property::value(
     "triggering_anchor",
     "point of the box that follows the path",
     ANCHORS,
-    &[Kind::Text],
 )
 .or(Or::Text("CENTER"));
 const REFERENCE_PATH: Property = Property::value(
     "reference_path",
     "the path, [[x, y], …] in pixels",
     Shape::Points,
-    &[Kind::ListOfValues],
 );
 const V1: Manifest = Manifest {
     name: "roboflow_core/path_deviation_analytics@v1",

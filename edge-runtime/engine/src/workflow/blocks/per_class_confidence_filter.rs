@@ -18,14 +18,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "class_thresholds",
             "minimum score of each class",
             Shape::Dict,
-            &[Kind::Dictionary],
-        ),
+        )
+        .kinds(&[Kind::Dictionary]),
         Property::value(
             "default_threshold",
             "minimum score of all other classes",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(0.3)),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],

@@ -10,7 +10,7 @@ use watchkeeper_vision::outline::around;
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -33,36 +33,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "perspective_polygons",
             "the four corners [[x, y], …], or several such polygons of which the largest is used",
             Shape::Points,
-            &[Kind::ListOfValues],
         ),
-        Property::value(
-            "transformed_rect_width",
-            "width of the rectangle",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(1000)),
-        Property::value(
-            "transformed_rect_height",
-            "height of the rectangle",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(1000)),
-        Property::value(
+        Property::integer("transformed_rect_width", "width of the rectangle", 1000),
+        Property::integer("transformed_rect_height", "height of the rectangle", 1000),
+        Property::text(
             "extend_perspective_polygon_by_detections_anchor",
             "a point of the box: the part is extended to hold that of every detection; ALL for all corners",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("")),
-        Property::value(
-            "warp_image",
-            "whether to transform the picture too",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
+            "",
+        ),
+        Property::boolean("warp_image", "whether to transform the picture too", false),
     ],
     outputs: &[
         Output::new(

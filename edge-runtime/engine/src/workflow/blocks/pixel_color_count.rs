@@ -3,9 +3,7 @@
 use watchkeeper_vision::draw::Color;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    COLOR, Default as Or, INTEGER, Manifest, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{COLOR, Manifest, Output, Property, Role};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -17,19 +15,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
-        Property::value(
-            "target_color",
-            "the colour",
-            COLOR,
-            &[Kind::Text, Kind::RgbColor],
-        ),
-        Property::value(
-            "tolerance",
-            "tolerance of red, green and blue",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
+        Property::value("target_color", "the colour", COLOR).kinds(&[Kind::Text, Kind::RgbColor]),
+        Property::integer("tolerance", "tolerance of red, green and blue", 10),
     ],
     outputs: &[Output::new("matching_pixels_count", &[Kind::Integer])],
     build: |_| Ok(Box::new(Count)),

@@ -6,9 +6,8 @@ use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixelate_visualization@v1",
@@ -17,13 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         drawing::PREDICTIONS,
-        Property::value(
-            "pixel_size",
-            "size of the squares in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(20)),
+        Property::integer("pixel_size", "size of the squares in pixels", 20),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -4,27 +4,18 @@ use watchkeeper_vision::draw::distinct;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, Manifest, Property, SHARE, Shape,
+    ANY_DETECTIONS, Default as Or, Manifest, Property, Shape,
 };
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
-use crate::workflow::language::kinds::Kind;
 
 const ZONE: Property = Property::value(
     "zone",
     "corners of the zone, [[x, y], …] in pixels",
     Shape::Points,
-    &[Kind::ListOfValues],
 );
-const COLOR: Property = Property::value("color", "colour of the zone", Shape::Text, &[Kind::Text])
-    .or(Or::Text("#5bb573"));
-const OPACITY: Property = Property::value(
-    "opacity",
-    "opacity of the fill",
-    SHARE,
-    &[Kind::FloatZeroToOne],
-)
-.or(Or::Float(0.3));
+const COLOR: Property = Property::text("color", "colour of the zone", "#5bb573");
+const OPACITY: Property = Property::share("opacity", "opacity of the fill", 0.3);
 
 const PEER: Manifest = Manifest {
     name: "roboflow_core/polygon_zone_visualization@v1",

@@ -5,7 +5,7 @@ use watchkeeper_vision::imaging::codes::{Spare, qr_code};
 
 use crate::workflow::block_api::block::{Block, Call, Setup};
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
@@ -31,23 +31,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Generates the QR code of a text as a picture.",
     role: Role::Other,
     properties: &[
-        Property::value("text", "what the code says", Shape::Text, &[Kind::Text]),
-        Property::value(
-            "border",
-            "empty modules around the code, up to 100",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(4)),
-        Property::value(
-            "fill_color",
-            "colour of the code",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("BLACK")),
-        Property::value("back_color", "colour around it", Shape::Text, &[Kind::Text])
-            .or(Or::Text("WHITE")),
+        Property::value("text", "what the code says", Shape::Text),
+        Property::integer("border", "empty modules around the code, up to 100", 4),
+        Property::text("fill_color", "colour of the code", "BLACK"),
+        Property::text("back_color", "colour around it", "WHITE"),
         Property::literal(
             "error_correct",
             "level of error correction",

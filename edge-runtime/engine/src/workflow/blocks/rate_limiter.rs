@@ -24,8 +24,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "video_reference_image",
             "the frame whose video time is used instead of the clock",
             Shape::Selector,
-            &[Kind::Image],
         )
+        .kinds(&[Kind::Image])
         .inputs_only()
         .or(Or::Null),
     ],

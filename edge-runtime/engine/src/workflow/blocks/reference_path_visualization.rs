@@ -3,9 +3,8 @@
 use watchkeeper_vision::draw::Canvas;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{COUNT, Default as Or, Manifest, Property, Shape};
+use crate::workflow::block_api::manifest::{COUNT, Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/reference_path_visualization@v1",
@@ -17,9 +16,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "reference_path",
             "the path, [[x, y], …] in pixels",
             Shape::Points,
-            &[Kind::ListOfValues],
         ),
-        Property::value("color", "the colour", Shape::Text, &[Kind::Text]).or(Or::Text("#5bb573")),
+        Property::text("color", "the colour", "#5bb573"),
         Property {
             shape: COUNT,
             ..drawing::THICKNESS

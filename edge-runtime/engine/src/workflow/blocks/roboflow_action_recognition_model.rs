@@ -41,26 +41,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Actions),
     properties: &[
         IMAGES,
-        Property::value(
-            "class_filter",
-            "only these classes",
-            Shape::Texts(0),
-            &[Kind::ListOfValues],
-        )
-        .or(Or::Null),
+        Property::value("class_filter", "only these classes", Shape::Texts(0)).or(Or::Null),
         MODEL,
         Property::value(
             "confidence",
             "minimum score of an action; best, default and null mean the model's own",
             Shape::OneOf(&[SHARE, Shape::Choice(&["best", "default"])]),
-            &[Kind::Float, Kind::Text],
         )
+        .kinds(&[Kind::Float, Kind::Text])
         .or(Or::Null),
         Property::value(
             "stride_seconds",
             "seconds between two runs; by default the duration of a run",
             NUMBER,
-            &[Kind::Float],
         )
         .or(Or::Null),
     ],

@@ -19,42 +19,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::CONTENT,
         sink::FILE_TYPE,
         sink::OUTPUT_MODE,
-        Property::value(
-            "bucket_name",
-            "name of the bucket",
-            Shape::Text,
-            &[Kind::Text],
-        ),
-        Property::value(
-            "s3_prefix",
-            "prefix of object keys",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("")),
+        Property::value("bucket_name", "name of the bucket", Shape::Text),
+        Property::text("s3_prefix", "prefix of object keys", ""),
         sink::FILE_NAME_PREFIX,
         sink::MAX_ENTRIES,
-        Property::value(
-            "aws_access_key_id",
-            "id of the access key",
-            Shape::Text,
-            &[Kind::Secret, Kind::Text],
-        )
-        .or(Or::Null),
-        Property::value(
-            "aws_secret_access_key",
-            "the access key",
-            Shape::Text,
-            &[Kind::Secret, Kind::Text],
-        )
-        .or(Or::Null),
-        Property::value(
-            "aws_region",
-            "region of the bucket",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Null),
+        Property::value("aws_access_key_id", "id of the access key", Shape::Text)
+            .kinds(&[Kind::Secret, Kind::Text])
+            .or(Or::Null),
+        Property::value("aws_secret_access_key", "the access key", Shape::Text)
+            .kinds(&[Kind::Secret, Kind::Text])
+            .or(Or::Null),
+        Property::value("aws_region", "region of the bucket", Shape::Text).or(Or::Null),
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Save)),

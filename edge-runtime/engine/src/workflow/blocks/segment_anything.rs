@@ -11,7 +11,7 @@ use super::clip::version;
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -37,18 +37,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Null),
         version(VERSIONS, "hiera_tiny"),
-        Property::value(
+        Property::number(
             "threshold",
             "minimum quality of a mask, as estimated by the model",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(0.0)),
+            0.0,
+        ),
         Property::value(
             "multimask_output",
             "whether a box may mean a part of the object; the best of several masks is used then",
             Shape::Boolean,
-            &[Kind::Boolean],
         )
         .nullable()
         .or(Or::Bool(true)),

@@ -18,13 +18,7 @@ use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::value::{Array, Value};
 
-const ENOUGH: Property = Property::value(
-    "good_matches_threshold",
-    "minimum number of matches",
-    Shape::at_least(1),
-    &[Kind::Integer],
-)
-.or(Or::Int(50));
+const ENOUGH: Property = Property::count("good_matches_threshold", "minimum number of matches", 50);
 const RATIO: (&str, &str) = (
     "ratio_threshold",
     "ratio test: a match counts if its distance is below this share of the second nearest",
@@ -60,7 +54,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
             ),
             Property::data("descriptor_2", "points of the other", &[Kind::NumpyArray]),
             ENOUGH,
-            Property::value(RATIO.0, RATIO.1, NUMBER, &[Kind::Integer]).or(Or::Float(0.7)),
+            Property::value(RATIO.0, RATIO.1, NUMBER)
+                .kinds(&[Kind::Integer])
+                .or(Or::Float(0.7)),
         ],
         &[COUNT, MATCH],
     ),
@@ -78,21 +74,16 @@ pub(super) const BLOCKS: &[Manifest] = &[
                 &[Kind::Image, Kind::NumpyArray],
             ),
             ENOUGH,
-            Property::value(RATIO.0, RATIO.1, NUMBER, &[Kind::FloatZeroToOne]).or(Or::Float(0.7)),
+            Property::value(RATIO.0, RATIO.1, NUMBER)
+                .kinds(&[Kind::FloatZeroToOne])
+                .or(Or::Float(0.7)),
             Property::value(
                 "matcher",
                 "kept for compatibility: matches are exact",
                 Shape::Choice(&["FlannBasedMatcher", "BFMatcher"]),
-                &[Kind::Text],
             )
             .or(Or::Text("FlannBasedMatcher")),
-            Property::value(
-                "visualize",
-                "whether to draw keypoints and matches",
-                Shape::Boolean,
-                &[Kind::Boolean],
-            )
-            .or(Or::Bool(false)),
+            Property::boolean("visualize", "whether to draw keypoints and matches", false),
         ],
         &[
             COUNT,

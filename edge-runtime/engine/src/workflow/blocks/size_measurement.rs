@@ -24,18 +24,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "reference_predictions",
             "detections whose best one is the reference object, or its corners",
             Shape::Points,
-            &[
-                Kind::InstanceSegmentation,
-                Kind::ObjectDetection,
-                Kind::ListOfValues,
-            ],
-        ),
+        )
+        .kinds(&[
+            Kind::InstanceSegmentation,
+            Kind::ObjectDetection,
+            Kind::ListOfValues,
+        ]),
         Property::value(
             "reference_dimensions",
             "width and height of the reference, as a list or as text such as \"5.0,4.0\"",
             Shape::OneOf(&[Shape::Text, Shape::ListOf(&NUMBER, 0, usize::MAX)]),
-            &[Kind::Text, Kind::ListOfValues],
-        ),
+        )
+        .kinds(&[Kind::Text, Kind::ListOfValues]),
     ],
     outputs: &[Output::new("dimensions", &[Kind::ListOfValues])],
     build: |_| Ok(Box::new(Measure)),

@@ -19,18 +19,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Posts a message with files to a Slack channel.",
     role: Role::Sink,
     properties: &[
-        Property::value(
-            "slack_token",
-            "token of the Slack application",
-            Shape::Text,
-            &[Kind::Text, Kind::Secret],
-        ),
-        Property::value(
-            "channel",
-            "name or id of the channel",
-            Shape::Text,
-            &[Kind::Text],
-        ),
+        Property::value("slack_token", "token of the Slack application", Shape::Text)
+            .kinds(&[Kind::Text, Kind::Secret]),
+        Property::value("channel", "name or id of the channel", Shape::Text),
         sink::MESSAGE,
         sink::MESSAGE_PARAMETERS,
         sink::MESSAGE_PARAMETERS_OPERATIONS,

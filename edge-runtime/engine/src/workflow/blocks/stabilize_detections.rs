@@ -10,7 +10,7 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+    Default as Or, Manifest, NUMBER, Output, Property, Role,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, PerVideo, TRACKED};
@@ -24,20 +24,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         FRAME,
         TRACKED,
-        Property::value(
+        Property::integer(
             "smoothing_window_size",
             "frames over which the speed is smoothed, and for which a lost object is extrapolated",
-            INTEGER,
-            &[Kind::Integer],
+            3,
         )
-        .or(Or::Int(3))
         .nullable(),
         Property::value(
             "bbox_smoothing_coefficient",
             "weight of the newest box, 0 to 1",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(0.2))
         .nullable(),
     ],

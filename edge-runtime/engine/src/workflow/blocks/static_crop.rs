@@ -12,11 +12,11 @@ const IMAGES: Property =
 const OUTPUTS: &[Output] = &[Output::new("crops", &[Kind::Image])];
 
 const fn pixels(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, COUNT, &[Kind::Integer])
+    Property::value(name, about, COUNT)
 }
 
 const fn share(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, SHARE, &[Kind::FloatZeroToOne])
+    Property::value(name, about, SHARE)
 }
 
 pub(super) const BLOCKS: &[Manifest] = &[

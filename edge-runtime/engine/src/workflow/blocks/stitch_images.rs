@@ -10,7 +10,7 @@ use watchkeeper_vision::numbers::average;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+    Default as Or, Manifest, NUMBER, Output, Property, Role,
 };
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
@@ -29,17 +29,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "max_allowed_reprojection_error",
             "maximum distance in pixels between matching keypoints",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Int(3))
         .nullable(),
-        Property::value(
+        Property::integer(
             "count_of_best_matches_per_query_descriptor",
             "number of candidate matches per keypoint, 2 or more",
-            INTEGER,
-            &[Kind::Integer],
+            2,
         )
-        .or(Or::Int(2))
         .nullable(),
     ],
     outputs: &[Output::new("stitched_image", &[Kind::Image])],

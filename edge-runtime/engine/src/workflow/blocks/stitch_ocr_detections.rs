@@ -7,9 +7,7 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::numbers::mean;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
 use crate::workflow::language::kinds::Kind;
 
 const PREDICTIONS: Property = Property::data(
@@ -28,39 +26,23 @@ const READING_DIRECTION: Property = Property::literal(
         "auto",
     ]),
 );
-const TOLERANCE: Property = Property::value(
-    "tolerance",
-    "tolerance in pixels across a line",
-    COUNT,
-    &[Kind::Integer],
-)
-.or(Or::Int(10));
-const DELIMITER: Property = Property::value(
-    "delimiter",
-    "text between two letters",
-    Shape::Text,
-    &[Kind::Text],
-)
-.or(Or::Text(""));
+const TOLERANCE: Property = Property::count("tolerance", "tolerance in pixels across a line", 10);
+const DELIMITER: Property = Property::text("delimiter", "text between two letters", "");
 const STITCHING_ALGORITHM: Property = Property::literal(
     "stitching_algorithm",
     "how lines are formed: by rows of equal height, by the gaps between letters, or letter by letter",
     Shape::Choice(&["tolerance", "otsu", "collimate"]),
 );
-const OTSU_THRESHOLD_MULTIPLIER: Property = Property::value(
+const OTSU_THRESHOLD_MULTIPLIER: Property = Property::number(
     "otsu_threshold_multiplier",
     "factor of the gap threshold that separates words",
-    NUMBER,
-    &[Kind::Float],
-)
-.or(Or::Float(1.0));
-const COLLIMATE_TOLERANCE: Property = Property::value(
+    1.0,
+);
+const COLLIMATE_TOLERANCE: Property = Property::integer(
     "collimate_tolerance",
     "maximum distance in pixels from the letter before",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(10));
+    10,
+);
 const OUTPUTS: &[Output] = &[Output::new("ocr_text", &[Kind::Text])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {

@@ -20,13 +20,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "template",
             "text with fields; {{ and }} stand for braces",
             Shape::Text,
-            &[Kind::Text],
         ),
         Property::value(
             "data",
             "the values, by the names of the fields",
             Shape::Dict,
-            &[Kind::Any],
         )
         .entries_only()
         .or(Or::EmptyDict),

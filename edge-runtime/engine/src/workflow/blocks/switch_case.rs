@@ -14,12 +14,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Runs the step whose key equals the value, otherwise the default ones.",
     role: Role::Flow,
     properties: &[
-        Property::value(
-            "value",
-            "what to compare with the keys",
-            Shape::Scalar,
-            &[Kind::Any],
-        ),
+        Property::value("value", "what to compare with the keys", Shape::Scalar)
+            .kinds(&[Kind::Any]),
         Property::literal("cases", "the step for each key", Shape::StepCases).or(Or::EmptyDict),
         Property::literal("case_insensitive", "whether to ignore case", Shape::Boolean)
             .or(Or::Bool(false)),

@@ -5,9 +5,7 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -19,27 +17,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::data("template", "the small picture to look for", &[Kind::Image])
             .alias(&["templates"]),
-        Property::value(
-            "matching_threshold",
-            "minimum similarity, up to 1",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(0.8)),
-        Property::value(
-            "apply_nms",
-            "whether to drop overlapping matches",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(true)),
-        Property::value(
+        Property::number("matching_threshold", "minimum similarity, up to 1", 0.8),
+        Property::boolean("apply_nms", "whether to drop overlapping matches", true),
+        Property::share(
             "nms_threshold",
             "overlap above which two matches are the same",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.5)),
+            0.5,
+        ),
     ],
     outputs: &[
         Output::new("predictions", &[Kind::ObjectDetection]),

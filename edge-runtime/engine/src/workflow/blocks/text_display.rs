@@ -7,12 +7,9 @@ use watchkeeper_vision::geometry::Point;
 
 use super::super::uql::{Chain, named_operations};
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Property, SHARE, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::template;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/text_display@v1",
@@ -24,95 +21,53 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the text; {{ $parameters.name }} inserts a parameter",
             Shape::Text,
         ),
-        Property::value(
-            "text_parameters",
-            "the parameters, by name",
-            Shape::Dict,
-            &[Kind::Any],
-        )
-        .entries_only()
-        .or(Or::EmptyDict),
+        Property::value("text_parameters", "the parameters, by name", Shape::Dict)
+            .entries_only()
+            .or(Or::EmptyDict),
         named_operations(
             "text_parameters_operations",
             "operations to apply to parameters first",
         ),
-        Property::value(
-            "text_color",
-            "colour of the text",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("WHITE")),
-        Property::value(
+        Property::text("text_color", "colour of the text", "WHITE"),
+        Property::text(
             "background_color",
             "colour behind the text; \"transparent\" for none",
-            Shape::Text,
-            &[Kind::Text],
-        )
-        .or(Or::Text("BLACK")),
-        Property::value(
+            "BLACK",
+        ),
+        Property::share(
             "background_opacity",
             "opacity of the background, 0 to 1",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(1.0)),
-        Property::value(
-            "font_scale",
-            "size of the text",
-            Shape::Number(0.1, 10.0),
-            &[Kind::Float],
-        )
-        .or(Or::Float(1.0)),
+            1.0,
+        ),
+        Property::value("font_scale", "size of the text", Shape::Number(0.1, 10.0))
+            .or(Or::Float(1.0)),
         Property::value(
             "font_thickness",
             "kept for compatibility: the weight of the text is fixed",
             Shape::Integer(1, 10),
-            &[Kind::Integer],
         )
         .or(Or::Int(2)),
-        Property::value(
-            "padding",
-            "pixels around the text",
-            Shape::at_least(0),
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
+        Property::value("padding", "pixels around the text", Shape::at_least(0)).or(Or::Int(10)),
         Property::value(
             "text_align",
             "alignment of shorter lines",
             Shape::Choice(&["left", "center", "right"]),
-            &[Kind::Text],
         )
         .or(Or::Text("left")),
         Property::value(
             "border_radius",
             "radius of the corners in pixels",
             Shape::at_least(0),
-            &[Kind::Integer],
         )
         .or(Or::Int(0)),
         Property::value(
             "position_mode",
             "whether the position is absolute in pixels or relative to a side of the picture",
             Shape::Choice(&["absolute", "relative"]),
-            &[Kind::Text],
         )
         .or(Or::Text("relative")),
-        Property::value(
-            "position_x",
-            "pixels from the left",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(0)),
-        Property::value(
-            "position_y",
-            "pixels from the top",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(0)),
+        Property::integer("position_x", "pixels from the left", 0),
+        Property::integer("position_y", "pixels from the top", 0),
         Property::value(
             "anchor",
             "the side or corner of the picture",
@@ -127,23 +82,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 "center_left",
                 "center_right",
             ]),
-            &[Kind::Text],
         )
         .or(Or::Text("top_left")),
-        Property::value(
-            "offset_x",
-            "horizontal distance from it in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
-        Property::value(
-            "offset_y",
-            "vertical distance from it in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
+        Property::integer("offset_x", "horizontal distance from it in pixels", 10),
+        Property::integer("offset_y", "vertical distance from it in pixels", 10),
         drawing::COPY,
     ],
     build: |setup| {

@@ -29,22 +29,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 "adaptive_gaussian",
                 "otsu",
             ]),
-            &[Kind::Text],
         )
         .or(Or::Text("binary")),
         Property::value(
             "thresh_value",
             "the threshold, 0 to 255; otsu and the adaptive methods compute their own",
             INTEGER,
-            &[Kind::Integer],
         ),
-        Property::value(
-            "max_value",
-            "value of bright pixels, 0 to 255",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(255)),
+        Property::integer("max_value", "value of bright pixels, 0 to 255", 255),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(Box::new(Change)),

@@ -12,35 +12,28 @@ use crate::workflow::block_api::manifest::{
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
-use crate::workflow::language::kinds::Kind;
 
 const ZONE: Property = Property::value(
     "zone",
     "corners of the zone, [[x, y], …] in pixels",
     Shape::Points,
-    &[Kind::ListOfValues],
 );
 const ANCHOR: Property = Property::value(
     "triggering_anchor",
     "the point of the box that must be in the zone",
     ANCHORS,
-    &[Kind::Text],
 )
 .or(Or::Text("CENTER"));
-const REMOVE: Property = Property::value(
+const REMOVE: Property = Property::boolean(
     "remove_out_of_zone_detections",
     "whether to drop objects outside of the zone from the result",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(true));
-const RESET: Property = Property::value(
+    true,
+);
+const RESET: Property = Property::boolean(
     "reset_out_of_zone_detections",
     "whether the time restarts when an object returns",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(true));
+    true,
+);
 const OUTPUTS: &[Output] = &[Output::new("timed_detections", BOXES)];
 
 const fn version(

@@ -4,40 +4,23 @@ use watchkeeper_vision::draw::Traces;
 
 use super::require_tracks;
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{ANCHORS, COUNT, Default as Or, Manifest, Property};
+use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/trace_visualization@v1",
     summary: "Draws the traces of tracked objects.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
-        Property::value("position", "the point of the box", ANCHORS, &[Kind::Text])
-            .or(Or::Text("CENTER")),
-        Property::value(
-            "trace_length",
-            "length of a trace in frames",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(30)),
-        Property::value(
+    properties: drawing::palette_properties![
+        Property::value("position", "the point of the box", ANCHORS).or(Or::Text("CENTER")),
+        Property::count("trace_length", "length of a trace in frames", 30),
+        Property::count(
             "thickness",
             "kept for compatibility: the width fits the picture",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(1)),
+            1
+        ),
     ],
     build: |_| Ok(stateful_instance(Draw)),
     ..drawing::BASE

@@ -10,11 +10,10 @@ use watchkeeper_vision::geometry::BBox;
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, COUNT, Default as Or, Manifest, Output, Property, Role, SHARE, Shape,
+    ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -25,49 +24,36 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         FRAME,
         Property::data("detections", "tracked detections", ANY_DETECTIONS),
-        Property::value("min_votes", "votes that decide", COUNT, &[Kind::Integer]).or(Or::Int(10)),
-        Property::value(
-            "vote_confidence",
-            "minimum score of a vote",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.8)),
+        Property::count("min_votes", "votes that decide", 10),
+        Property::share("vote_confidence", "minimum score of a vote", 0.8),
         Property::value(
             "lead_margin",
             "lead in votes that fixes a class",
             Shape::at_least(0),
-            &[Kind::Integer],
         )
         .or(Or::Int(3)),
-        Property::value(
+        Property::count(
             "switch_after",
             "votes in a row for another class that change the fixed one",
-            COUNT,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(15)),
+            15,
+        ),
         Property::value(
             "state_ttl",
             "frames without sighting after which a track is dropped",
             Shape::Integer(1, 1_000_000),
-            &[Kind::Integer],
         )
         .or(Or::Int(300)),
         Property::value(
             "reattach_window",
             "frames within which a new track may continue a lost one",
             Shape::at_least(0),
-            &[Kind::Integer],
         )
         .or(Or::Int(30)),
-        Property::value(
+        Property::share(
             "reattach_iou",
             "minimum overlap of a new track with the lost one",
-            SHARE,
-            &[Kind::FloatZeroToOne],
-        )
-        .or(Or::Float(0.3)),
+            0.3,
+        ),
     ],
     outputs: &[Output::new("tracked_detections", ANY_DETECTIONS)],
     build,

@@ -31,8 +31,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "track_activation_threshold",
             "minimum score of a box that begins a track; scores are weighed relative to it",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(0.5))
         .nullable(),
         BUFFER,
@@ -40,15 +40,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "minimum_matching_threshold",
             "largest distance (1 - overlap × score) at which a box continues a track",
             NUMBER,
-            &[Kind::FloatZeroToOne],
         )
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(0.8))
         .nullable(),
         Property::value(
             "minimum_consecutive_frames",
             "frames after its first box before a track is reported; null: a seventh of a second",
             INTEGER,
-            &[Kind::Integer],
         )
         .or(Or::Null)
         .nullable(),

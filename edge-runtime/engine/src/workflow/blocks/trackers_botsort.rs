@@ -3,13 +3,12 @@
 use watchkeeper_vision::track::sort::SortKind;
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property, Shape};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
 use crate::workflow::blocks::common::instances::CACHE_SIZE;
 use crate::workflow::blocks::common::per_video::FRAME;
 use crate::workflow::blocks::common::sort_family::{
     BOXES, BUFFER, activation, following, good, manifest, proof, share,
 };
-use crate::workflow::language::kinds::Kind;
 
 /// Default number of frames before a track is reported.
 const PROOF: i64 = 2;
@@ -40,34 +39,23 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
         ),
         activation(0.7),
         good(0.6),
-        Property::value(
+        Property::boolean(
             "instant_first_frame_activation",
             "whether the tracks of the first frame are reported at once",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
-        Property::value(
+            false,
+        ),
+        Property::boolean(
             "enable_cmc",
             "kept for compatibility: the camera is assumed to be static",
-            Shape::Boolean,
-            &[Kind::Boolean],
-        )
-        .or(Or::Bool(false)),
+            false,
+        ),
         Property::literal(
             "cmc_method",
             "kept for compatibility",
             Shape::Choice(&["orb", "sift", "sparseOptFlow", "ecc"]),
         )
         .or(Or::Text("sparseOptFlow")),
-        Property::value(
-            "cmc_downscale",
-            "kept for compatibility",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2))
-        .nullable(),
+        Property::integer("cmc_downscale", "kept for compatibility", 2).nullable(),
     ],
     |setup| Ok(following(setup, kind, PROOF)),
 )];

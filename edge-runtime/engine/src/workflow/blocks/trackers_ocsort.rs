@@ -3,13 +3,12 @@
 use watchkeeper_vision::track::sort::SortKind;
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::instances::CACHE_SIZE;
 use crate::workflow::blocks::common::per_video::FRAME;
 use crate::workflow::blocks::common::sort_family::{
     BOXES, BUFFER, following, manifest, overlap, proof, share,
 };
-use crate::workflow::language::kinds::Kind;
 
 /// Default number of frames before a track is reported.
 const PROOF: i64 = 3;
@@ -32,13 +31,11 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
             "weight of the direction of a track",
             0.2,
         ),
-        Property::value(
+        Property::integer(
             "delta_t",
             "frames over which the direction is measured, 1000 at most",
-            INTEGER,
-            &[Kind::Integer],
+            3,
         )
-        .or(Or::Int(3))
         .nullable(),
     ],
     |setup| Ok(following(setup, kind, PROOF)),

@@ -4,49 +4,26 @@ use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, INTEGER, Manifest, Property};
+use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/triangle_visualization@v1",
     summary: "Draws a triangle that points at each detection from above.",
-    properties: &[
-        drawing::IMAGE,
-        drawing::COPY,
-        drawing::PREDICTIONS,
-        drawing::PALETTE,
-        drawing::PALETTE_SIZE,
-        drawing::CUSTOM_COLORS,
-        drawing::COLOR_AXIS,
+    properties: drawing::palette_properties![
         Property::value(
             "position",
             "the point of the box that it points at",
-            ANCHORS,
-            &[Kind::Text],
+            ANCHORS
         )
         .or(Or::Text("TOP_CENTER")),
-        Property::value(
-            "base",
-            "width of the triangle in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
-        Property::value(
-            "height",
-            "height of the triangle in pixels",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(10)),
-        Property::value(
+        Property::integer("base", "width of the triangle in pixels", 10),
+        Property::integer("height", "height of the triangle in pixels", 10),
+        Property::integer(
             "outline_thickness",
             "width of a dark outline in pixels; 0 for none",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(0)),
+            0
+        ),
     ],
     build: |_| Ok(Box::new(Draw)),
     ..drawing::BASE

@@ -7,7 +7,7 @@ use watchkeeper_contract::effect::{Effect, Sms};
 use super::super::uql::Chain;
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
+    Default as Or, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
 };
 use crate::workflow::block_api::stateful::stateful_instance;
 use crate::workflow::blocks::common::sink;
@@ -15,46 +15,27 @@ use crate::workflow::blocks::common::sink::{Rest, Sent, Session, Sink, sealed, t
 use crate::workflow::blocks::common::template;
 use crate::workflow::language::kinds::Kind;
 
-const TWILIO_ACCOUNT_SID: Property = Property::value(
-    "twilio_account_sid",
-    "id of the account",
-    Shape::Text,
-    &[Kind::Text, Kind::Secret],
-);
-const TWILIO_AUTH_TOKEN: Property = Property::value(
-    "twilio_auth_token",
-    "token of the account",
-    Shape::Text,
-    &[Kind::Text, Kind::Secret],
-);
-const SENDER_NUMBER: Property =
-    Property::value("sender_number", "sender number", Shape::Text, &[Kind::Text]);
-const RECEIVER_NUMBER: Property = Property::value(
-    "receiver_number",
-    "receiver number",
-    Shape::Text,
-    &[Kind::Text],
-);
-const LENGTH_LIMIT: Property = Property::value(
-    "length_limit",
-    "maximum characters of a message",
-    COUNT,
-    &[Kind::Integer],
-)
-.or(Or::Int(160));
+const TWILIO_ACCOUNT_SID: Property =
+    Property::value("twilio_account_sid", "id of the account", Shape::Text)
+        .kinds(&[Kind::Text, Kind::Secret]);
+const TWILIO_AUTH_TOKEN: Property =
+    Property::value("twilio_auth_token", "token of the account", Shape::Text)
+        .kinds(&[Kind::Text, Kind::Secret]);
+const SENDER_NUMBER: Property = Property::value("sender_number", "sender number", Shape::Text);
+const RECEIVER_NUMBER: Property =
+    Property::value("receiver_number", "receiver number", Shape::Text);
+const LENGTH_LIMIT: Property =
+    Property::count("length_limit", "maximum characters of a message", 160);
 const SMS_PROVIDER: Property = Property::literal(
     "sms_provider",
     "provider; the managed service needs a Roboflow account, so use Custom Twilio here",
     Shape::Choice(&["Roboflow Managed API Key", "Custom Twilio"]),
 )
 .or(Or::Text("Roboflow Managed API Key"));
-const MEDIA_URL: Property = Property::value(
-    "media_url",
-    "URLs of pictures to attach",
-    TEXT_OR_TEXTS,
-    &[Kind::Text, Kind::ListOfValues, Kind::Image],
-)
-.or(Or::Null);
+const MEDIA_URL: Property =
+    Property::value("media_url", "URLs of pictures to attach", TEXT_OR_TEXTS)
+        .kinds(&[Kind::Text, Kind::ListOfValues, Kind::Image])
+        .or(Or::Null);
 const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
 const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
 const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);

@@ -10,12 +10,9 @@ use watchkeeper_vision::geometry::Point;
 
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{DETECTIONS, Manifest, Output, Property, Role};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
-use crate::workflow::language::kinds::Kind;
 
 /// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 16_384;
@@ -28,20 +25,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         FRAME.inputs_only(),
         Property::data("detections", "tracked detections", DETECTIONS),
-        Property::value(
+        Property::number(
             "smoothing_alpha",
             "weight of the newest velocity in the smoothed one, above 0 to 1",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(0.5)),
-        Property::value(
+            0.5,
+        ),
+        Property::number(
             "pixels_per_meter",
             "pixels per metre; 1 for velocities in pixels per second",
-            NUMBER,
-            &[Kind::Float],
-        )
-        .or(Or::Float(1.0)),
+            1.0,
+        ),
     ],
     outputs: &[Output::new("velocity_detections", DETECTIONS)],
     build: |_| Ok(stateful_instance(Velocity)),

@@ -40,12 +40,12 @@ const PREDICTIONS: &[Kind] = &[
 
 /// A text property of some event types.
 const fn text(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, Shape::Text, &[Kind::Text]).or(Or::Null)
+    Property::value(name, about, Shape::Text).or(Or::Null)
 }
 
 /// A choice property of some event types.
 const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Property {
-    Property::value(name, about, Shape::Choice(words), &[Kind::Text]).or(Or::Null)
+    Property::value(name, about, Shape::Choice(words)).or(Or::Null)
 }
 
 const PROPERTIES: &[Property] = &[
@@ -53,7 +53,6 @@ const PROPERTIES: &[Property] = &[
         "target_directory",
         "folder of the files, within the folder configured for workflows",
         Shape::Text,
-        &[Kind::Text],
     ),
     text(
         "file_name",
@@ -71,14 +70,13 @@ const PROPERTIES: &[Property] = &[
         "event_type",
         "type of the event",
         Shape::Choice(EVENT_TYPES),
-        &[Kind::Text],
     ),
     Property::value(
         "solution",
         "id of the use case, if the file should contain it",
         Shape::Text,
-        &[Kind::RoboflowSolution, Kind::Text],
     )
+    .kinds(&[Kind::RoboflowSolution, Kind::Text])
     .or(Or::Null),
     text("external_id", "id of the event in another system"),
     word(
@@ -87,13 +85,7 @@ const PROPERTIES: &[Property] = &[
         &["pass", "fail"],
     ),
     text("location", "of an inventory_count: where"),
-    Property::value(
-        "item_count",
-        "of an inventory_count: the count",
-        INTEGER,
-        &[Kind::Integer],
-    )
-    .or(Or::Null),
+    Property::value("item_count", "of an inventory_count: the count", INTEGER).or(Or::Null),
     text("item_type", "of an inventory_count: of what"),
     text("alert_type", "of a safety_alert: which one"),
     word(
@@ -112,22 +104,17 @@ const PROPERTIES: &[Property] = &[
         "of operator_feedback: the text",
         &["correct", "incorrect", "inconclusive"],
     ),
-    Property::value(
-        "custom_metadata",
-        "further data, by name",
-        Shape::Dict,
-        &[Kind::Any],
-    )
-    .entries_only()
-    .or(Or::EmptyDict),
+    Property::value("custom_metadata", "further data, by name", Shape::Dict)
+        .entries_only()
+        .or(Or::EmptyDict),
     FIRE_AND_FORGET,
     DISABLE_SINK,
     Property::value(
         "cooldown_seconds",
         "minimum seconds between two events",
         Shape::Number(0.0, f64::INFINITY),
-        &[Kind::Integer, Kind::Float],
     )
+    .kinds(&[Kind::Integer, Kind::Float])
     .or(Or::Int(1)),
 ];
 

@@ -14,7 +14,6 @@ const CLASSES: Property = Property::value(
     "classes",
     "the possible classes, in the order of their ids",
     Shape::Texts(0),
-    &[Kind::ListOfValues],
 );
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_classifier@v1",

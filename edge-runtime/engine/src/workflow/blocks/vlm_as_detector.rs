@@ -17,7 +17,6 @@ const CLASSES: Property = Property::value(
     "classes",
     "the possible classes, in the order of their ids; florence-2 needs none",
     Shape::Texts(0),
-    &[Kind::ListOfValues],
 )
 .nullable();
 const MODEL_TYPE: Property = Property::literal(

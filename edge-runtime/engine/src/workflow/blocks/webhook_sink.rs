@@ -7,9 +7,7 @@ use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Seale
 
 use super::super::uql::{Chain, apply_alone, named_operations};
 use crate::workflow::block_api::block::{Call, IdCounter};
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
 use crate::workflow::block_api::stateful::stateful_instance;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed};
@@ -23,17 +21,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Sends an HTTP request with values of the workflow: as query, JSON, form or files.",
     role: Role::Sink,
     properties: &[
-        Property::value("url", "address of the request", Shape::Text, &[Kind::Text]),
+        Property::value("url", "address of the request", Shape::Text),
         Property::literal(
             "method",
             "method of the request",
             Shape::Choice(&["GET", "POST", "PUT"]),
         ),
-        Property::value(
-            "query_parameters",
-            "parameters of the query",
-            Shape::Dict,
-            &[
+        Property::value("query_parameters", "parameters of the query", Shape::Dict)
+            .kinds(&[
                 Kind::Text,
                 Kind::Integer,
                 Kind::Float,
@@ -44,38 +39,32 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 Kind::ListOfValues,
                 Kind::Boolean,
                 Kind::TopClass,
-            ],
-        )
-        .entries_only()
-        .or(Or::EmptyDict),
+            ])
+            .entries_only()
+            .or(Or::EmptyDict),
         Property::value(
             "headers",
             "headers of the request, which may be secrets",
             Shape::Dict,
-            &[
-                Kind::Text,
-                Kind::Integer,
-                Kind::Float,
-                Kind::RoboflowModelId,
-                Kind::RoboflowProject,
-                Kind::RoboflowApiKey,
-                Kind::FloatZeroToOne,
-                Kind::Boolean,
-                Kind::TopClass,
-                // An extension of the peer's block: a token may be a secret.
-                Kind::Secret,
-            ],
         )
+        .kinds(&[
+            Kind::Text,
+            Kind::Integer,
+            Kind::Float,
+            Kind::RoboflowModelId,
+            Kind::RoboflowProject,
+            Kind::RoboflowApiKey,
+            Kind::FloatZeroToOne,
+            Kind::Boolean,
+            Kind::TopClass,
+            // An extension of the peer's block: a token may be a secret.
+            Kind::Secret,
+        ])
         .entries_only()
         .or(Or::EmptyDict),
-        Property::value(
-            "json_payload",
-            "values to send as JSON",
-            Shape::Dict,
-            &[Kind::Any],
-        )
-        .entries_only()
-        .or(Or::EmptyDict),
+        Property::value("json_payload", "values to send as JSON", Shape::Dict)
+            .entries_only()
+            .or(Or::EmptyDict),
         named_operations(
             "json_payload_operations",
             "operations to apply to the JSON values first",
@@ -84,7 +73,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "multi_part_encoded_files",
             "files to send, by field name",
             Shape::Dict,
-            &[Kind::Any],
         )
         .entries_only()
         .or(Or::EmptyDict),
@@ -92,17 +80,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "multi_part_encoded_files_operations",
             "operations to apply to files first",
         ),
-        Property::value("form_data", "fields of a form", Shape::Dict, &[Kind::Any])
+        Property::value("form_data", "fields of a form", Shape::Dict)
             .entries_only()
             .or(Or::EmptyDict),
         named_operations("form_data_operations", "operations to do on fields first"),
-        Property::value(
-            "request_timeout",
-            "timeout of the request in seconds",
-            INTEGER,
-            &[Kind::Integer],
-        )
-        .or(Or::Int(2)),
+        Property::integer("request_timeout", "timeout of the request in seconds", 2),
         sink::FIRE_AND_FORGET,
         sink::DISABLE_SINK,
         sink::COOLDOWN,

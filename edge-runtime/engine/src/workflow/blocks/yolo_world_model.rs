@@ -4,9 +4,7 @@ use super::clip::version;
 use super::object_detection_model::limit;
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::{DetectRequest, Task};
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, Output, Property, Role, SHARE, Shape,
-};
+use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -25,16 +23,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "class_names",
             "the objects, each described in one or a few words",
             Shape::Texts(0),
-            &[Kind::ListOfValues],
         ),
         version(VERSIONS, "v2-s"),
-        Property::value(
+        Property::share(
             "confidence",
             "minimum score; scores of descriptions are low",
-            SHARE,
-            &[Kind::FloatZeroToOne],
+            0.005,
         )
-        .or(Or::Float(0.005))
         .nullable(),
     ],
     outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],

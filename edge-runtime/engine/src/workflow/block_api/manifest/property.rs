@@ -4,7 +4,7 @@
 
 use serde_json::Value as Json;
 
-use super::shape::Shape;
+use super::shape::{COUNT, INTEGER, NUMBER, SHARE, Shape};
 use crate::workflow::language::kinds::{Kind, KindSet};
 
 /// Whether and how a property takes selectors.
@@ -107,18 +107,58 @@ impl Property {
         Self::base(name, about, shape)
     }
 
-    /// A property that is a literal or a selector of these kinds.
+    /// A property that is a literal or a selector of the kind that such literals have.
     #[must_use]
-    pub(crate) const fn value(
-        name: &'static str,
-        about: &'static str,
-        shape: Shape,
-        kinds: &[Kind],
-    ) -> Self {
+    pub(crate) const fn value(name: &'static str, about: &'static str, shape: Shape) -> Self {
         let mut p = Self::base(name, about, shape);
         p.selects = Selects::Anything;
-        p.kinds = KindSet::of(kinds);
+        p.kinds = shape.kinds();
         p
+    }
+
+    /// Takes selectors of these kinds.
+    #[must_use]
+    pub(crate) const fn kinds(mut self, kinds: &[Kind]) -> Self {
+        self.kinds = KindSet::of(kinds);
+        self
+    }
+
+    /// Any integer, also by a selector.
+    #[must_use]
+    pub(crate) const fn integer(name: &'static str, about: &'static str, default: i64) -> Self {
+        Self::value(name, about, INTEGER).or(Default::Int(default))
+    }
+
+    /// An integer from 1, also by a selector.
+    #[must_use]
+    pub(crate) const fn count(name: &'static str, about: &'static str, default: i64) -> Self {
+        Self::value(name, about, COUNT).or(Default::Int(default))
+    }
+
+    #[must_use]
+    pub(crate) const fn boolean(name: &'static str, about: &'static str, default: bool) -> Self {
+        Self::value(name, about, Shape::Boolean).or(Default::Bool(default))
+    }
+
+    /// A number from 0 to 1, also by a selector.
+    #[must_use]
+    pub(crate) const fn share(name: &'static str, about: &'static str, default: f64) -> Self {
+        Self::value(name, about, SHARE).or(Default::Float(default))
+    }
+
+    /// Any number, also by a selector.
+    #[must_use]
+    pub(crate) const fn number(name: &'static str, about: &'static str, default: f64) -> Self {
+        Self::value(name, about, NUMBER).or(Default::Float(default))
+    }
+
+    #[must_use]
+    pub(crate) const fn text(
+        name: &'static str,
+        about: &'static str,
+        default: &'static str,
+    ) -> Self {
+        Self::value(name, about, Shape::Text).or(Default::Text(default))
     }
 
     /// Takes selectors of inputs only.

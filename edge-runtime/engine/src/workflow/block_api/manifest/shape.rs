@@ -4,6 +4,8 @@
 
 use serde_json::Value as Json;
 
+use crate::workflow::language::kinds::{Kind, KindSet};
+
 /// Maximum number of points in one property: a zone, a list of zones, a line or a path.
 pub const MAX_POINTS: usize = 1000;
 
@@ -57,6 +59,20 @@ impl Shape {
     #[must_use]
     pub(crate) const fn at_least(least: i64) -> Self {
         Self::Integer(least, i64::MAX)
+    }
+
+    /// Kinds that such literals have as outputs of steps.
+    #[must_use]
+    pub(crate) const fn kinds(&self) -> KindSet {
+        KindSet::of(match self {
+            Self::Boolean => &[Kind::Boolean],
+            Self::Integer(..) => &[Kind::Integer],
+            Self::Number(0.0, 1.0) => &[Kind::FloatZeroToOne],
+            Self::Number(..) => &[Kind::Float],
+            Self::Text | Self::Choice(_) => &[Kind::Text],
+            Self::List | Self::Points | Self::Texts(_) => &[Kind::ListOfValues],
+            _ => &[Kind::Any],
+        })
     }
 
     /// Returns whether a list is accepted.

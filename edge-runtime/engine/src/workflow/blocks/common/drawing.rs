@@ -16,7 +16,7 @@ use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, SHARE, Shape,
+    ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{Pixels, RgbPixels};
@@ -195,13 +195,11 @@ pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
 /// be told apart with any colour vision.
 pub(crate) const IMAGE: Property =
     Property::data("image", "the picture to draw on", &[Kind::Image]).alias(&["images"]);
-pub(crate) const COPY: Property = Property::value(
+pub(crate) const COPY: Property = Property::boolean(
     "copy_image",
     "kept for compatibility: a picture is never drawn on in place",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(true));
+    true,
+);
 pub(crate) const PREDICTIONS: Property =
     Property::data("predictions", "what to draw", ANY_DETECTIONS);
 /// [`PREDICTIONS`] for blocks that draw outlines of masks.
@@ -211,20 +209,10 @@ pub(crate) const MASKS: Property = Property::data(
     &[Kind::InstanceSegmentation, Kind::RleInstanceSegmentation],
 );
 /// Opacity of the colour.
-pub(crate) const OPACITY: Property = Property::value(
-    "opacity",
-    "how opaque the colour is, 0 to 1",
-    SHARE,
-    &[Kind::FloatZeroToOne],
-)
-.or(Or::Float(0.5));
-pub(crate) const THICKNESS: Property = Property::value(
-    "thickness",
-    "width of the line in pixels",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(2));
+pub(crate) const OPACITY: Property =
+    Property::share("opacity", "how opaque the colour is, 0 to 1", 0.5);
+pub(crate) const THICKNESS: Property =
+    Property::integer("thickness", "width of the line in pixels", 2);
 pub(crate) const PALETTE: Property = Property::value(
     "color_palette",
     "kept for compatibility: the colours are our own",
@@ -250,39 +238,49 @@ pub(crate) const PALETTE: Property = Property::value(
         "Matplotlib Tab20b",
         "Matplotlib Tab20c",
     ]),
-    &[Kind::Text],
 )
 .or(Or::Text("DEFAULT"));
-pub(crate) const PALETTE_SIZE: Property = Property::value(
+pub(crate) const PALETTE_SIZE: Property = Property::integer(
     "palette_size",
     "kept for compatibility: the colours are our own",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(10));
+    10,
+);
 pub(crate) const CUSTOM_COLORS: Property = Property::value(
     "custom_colors",
     "kept for compatibility: the colours are our own",
     Shape::Texts(0),
-    &[Kind::ListOfValues],
 )
 .or(Or::EmptyList);
 pub(crate) const COLOR_AXIS: Property = Property::value(
     "color_axis",
     "what decides the colour: index in the list, class or track",
     Shape::Choice(&["INDEX", "CLASS", "TRACK"]),
-    &[Kind::Text],
 )
 .or(Or::Text("CLASS"));
 /// Text beside a line or zone, of our own blocks.
-pub(crate) const LABEL: Property = Property::value(
+pub(crate) const LABEL: Property = Property::text(
     "label",
     "name written beside it, before its counts; empty for none",
-    Shape::Text,
-    &[Kind::Text],
-)
-.or(Or::Text(""));
+    "",
+);
 pub(crate) const OUTPUTS: &[Output] = &[Output::new("image", &[Kind::Image])];
+/// The properties of a visualization with colours of a palette, before `more` of its own.
+macro_rules! palette_properties {
+    ($($more:expr),* $(,)?) => {
+        &[
+            $crate::workflow::blocks::common::drawing::IMAGE,
+            $crate::workflow::blocks::common::drawing::COPY,
+            $crate::workflow::blocks::common::drawing::PREDICTIONS,
+            $crate::workflow::blocks::common::drawing::PALETTE,
+            $crate::workflow::blocks::common::drawing::PALETTE_SIZE,
+            $crate::workflow::blocks::common::drawing::CUSTOM_COLORS,
+            $crate::workflow::blocks::common::drawing::COLOR_AXIS,
+            $($more),*
+        ]
+    };
+}
+pub(crate) use palette_properties;
+
 /// Index of [`PREDICTIONS`] in the properties.
 pub(crate) const PREDICTIONS_INDEX: usize = 2;
 /// Index of [`COLOR_AXIS`] in the properties.

@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, INTEGER, Output, Property, Shape,
-};
+use crate::workflow::block_api::manifest::{COUNT, Default as Or, Output, Property, Shape};
 use crate::workflow::block_api::stateful::Stateful;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::uql::named_operations;
@@ -26,27 +24,18 @@ pub(crate) const OUTPUTS: &[Output] = &[
     Output::new("throttling_status", &[Kind::Boolean]),
     Output::new("message", &[Kind::Text]),
 ];
-pub(crate) const FIRE_AND_FORGET: Property = Property::value(
+pub(crate) const FIRE_AND_FORGET: Property = Property::boolean(
     "fire_and_forget",
     "kept for compatibility: sending never blocks",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(true));
-pub(crate) const DISABLE_SINK: Property = Property::value(
-    "disable_sink",
-    "whether the sink is switched off",
-    Shape::Boolean,
-    &[Kind::Boolean],
-)
-.or(Or::Bool(false));
-pub(crate) const COOLDOWN: Property = Property::value(
+    true,
+);
+pub(crate) const DISABLE_SINK: Property =
+    Property::boolean("disable_sink", "whether the sink is switched off", false);
+pub(crate) const COOLDOWN: Property = Property::integer(
     "cooldown_seconds",
     "minimum seconds between two messages",
-    INTEGER,
-    &[Kind::Integer],
-)
-.or(Or::Int(5));
+    5,
+);
 /// [`COOLDOWN`] of sinks that may share it, up to 15 minutes.
 pub(crate) const SHARED_COOLDOWN: Property = Property {
     shape: Shape::Integer(0, 15 * 60),
@@ -64,14 +53,10 @@ pub(crate) const MESSAGE: Property = Property::literal(
     "text of the message; {{ $parameters.name }} inserts a parameter",
     Shape::Text,
 );
-pub(crate) const MESSAGE_PARAMETERS: Property = Property::value(
-    "message_parameters",
-    "the parameters, by name",
-    Shape::Dict,
-    &[Kind::Any],
-)
-.entries_only()
-.or(Or::EmptyDict);
+pub(crate) const MESSAGE_PARAMETERS: Property =
+    Property::value("message_parameters", "the parameters, by name", Shape::Dict)
+        .entries_only()
+        .or(Or::EmptyDict);
 pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
     "message_parameters_operations",
     "operations to apply to parameters first",
@@ -79,7 +64,8 @@ pub(crate) const MESSAGE_PARAMETERS_OPERATIONS: Property = named_operations(
 /// Property with attachments of these kinds.
 pub(crate) const fn attached(kinds: &[Kind]) -> Property {
     let about = "attachments by name";
-    Property::value("attachments", about, Shape::Dict, kinds)
+    Property::value("attachments", about, Shape::Dict)
+        .kinds(kinds)
         .of_selectors()
         .or(Or::EmptyDict)
 }
@@ -98,20 +84,15 @@ pub(crate) const OUTPUT_MODE: Property = Property::literal(
     "one file per content, or all contents in one file",
     Shape::Choice(&["append_log", "separate_files"]),
 );
-pub(crate) const FILE_NAME_PREFIX: Property = Property::value(
+pub(crate) const FILE_NAME_PREFIX: Property = Property::text(
     "file_name_prefix",
     "prefix of file names",
-    Shape::Text,
-    &[Kind::Text],
-)
-.or(Or::Text("workflow_output"));
-pub(crate) const MAX_ENTRIES: Property = Property::value(
-    "max_entries_per_file",
-    "maximum contents per file",
-    COUNT,
-    &[Kind::Text],
-)
-.or(Or::Int(1024));
+    "workflow_output",
+);
+pub(crate) const MAX_ENTRIES: Property =
+    Property::value("max_entries_per_file", "maximum contents per file", COUNT)
+        .kinds(&[Kind::Text])
+        .or(Or::Int(1024));
 /// Outputs of a sink without cool-down.
 pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
     Output::new("error_status", &[Kind::Boolean]),

@@ -10,7 +10,7 @@ use watchkeeper_vision::track::sort::{SortConfig, SortKind, SortTracker};
 
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+    ANY_DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::instances;
@@ -21,24 +21,20 @@ use crate::workflow::language::kinds::Kind;
 
 pub(crate) const BOXES: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);
 /// Frames for which a lost track is kept.
-pub(crate) const BUFFER: Property = Property::value(
+pub(crate) const BUFFER: Property = Property::integer(
     "lost_track_buffer",
     "frames, at 30 a second, for which a lost track is kept",
-    INTEGER,
-    &[Kind::Integer],
+    30,
 )
-.or(Or::Int(30))
 .nullable();
 
 /// Frames until a track is reported.
 pub(crate) const fn proof(frames: i64) -> Property {
-    Property::value(
+    Property::integer(
         "minimum_consecutive_frames",
         "frames with a box before a track is reported",
-        INTEGER,
-        &[Kind::Integer],
+        frames,
     )
-    .or(Or::Int(frames))
     .nullable()
 }
 
@@ -50,7 +46,8 @@ const OUTPUTS: &[Output] = &[
 
 /// A threshold from 0 to 1.
 pub(crate) const fn share(name: &'static str, about: &'static str, default: f64) -> Property {
-    Property::value(name, about, NUMBER, &[Kind::FloatZeroToOne])
+    Property::value(name, about, NUMBER)
+        .kinds(&[Kind::FloatZeroToOne])
         .or(Or::Float(default))
         .nullable()
 }
