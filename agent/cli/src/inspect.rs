@@ -83,14 +83,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     findings
         .notes
         .extend(besides::unnamed_channels(config, skipped));
-    match chains::missing_references(config) {
-        Ok(missing) => {
-            let missing = missing.into_iter();
-            let notes = missing.map(|(what, command)| format!("{what}; run: {command}"));
-            findings.notes.extend(notes);
-        }
-        Err(unread) => findings.notes.push(unread),
-    }
+    findings.notes.extend(chains::reference_notes(config));
     if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
         findings.notes.push(format!(

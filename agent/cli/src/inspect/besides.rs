@@ -33,7 +33,7 @@ pub(crate) fn deployed(config: &Config, deployed: &[PipelineSpec]) -> Vec<String
         let found = error.found.as_deref().unwrap_or_default();
         format!("{}, deployed by hand: {found} {}", error.key, error.problem)
     }));
-    notes.extend(chains::missing_references(&by_hand));
+    notes.extend(chains::reference_notes(&by_hand));
     notes
 }
 

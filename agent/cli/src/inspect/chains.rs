@@ -70,6 +70,17 @@ pub(crate) fn missing_references(config: &Config) -> Result<Vec<(String, String)
     Ok(missing.collect())
 }
 
+/// Notes on the [missing reference sets](missing_references), each with its remedy.
+pub(super) fn reference_notes(config: &Config) -> Vec<String> {
+    match missing_references(config) {
+        Ok(missing) => missing
+            .into_iter()
+            .map(|(what, command)| format!("{what}; run: {command}"))
+            .collect(),
+        Err(unread) => vec![unread],
+    }
+}
+
 /// Describes why the source at `place` can never answer.
 fn problem(
     config: &Config,

@@ -88,7 +88,7 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::super::super::tests::bench::{Bench, boxes};
-    use super::Kind;
+    use crate::workflow::language::kinds::Kind;
 
     fn grown(units: &str, by: i64, row: Json) -> [f64; 4] {
         let step = json!({

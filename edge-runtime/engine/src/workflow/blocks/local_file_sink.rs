@@ -63,7 +63,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::super::tests::bench::Bench;
-    use super::{Effect, Kind};
+    use super::Effect;
+    use crate::workflow::language::kinds::Kind;
 
     #[test]
     fn log_fills_one_file_before_the_next() {

@@ -135,7 +135,8 @@ mod tests {
     use serde_json::json;
 
     use super::super::super::tests::bench::{Bench, boxes, picture};
-    use super::{Kind, Point, Way};
+    use super::{Point, Way};
+    use crate::workflow::language::kinds::Kind;
 
     /// The distance by its definition.
     fn by_definition(way: &[Point], path: &[Point]) -> f64 {

@@ -127,7 +127,7 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::super::super::tests::bench::{Bench, boxes, picture};
-    use super::Kind;
+    use crate::workflow::language::kinds::Kind;
 
     fn bench(alpha: f64, scale: f64) -> Bench {
         let step = json!({
