@@ -3,9 +3,9 @@
 //! After a power cut at any moment the file has its old content or its new one; the new one once
 //! [`replace`] has returned.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Gives the file at `path` the content `bytes`; durable on return.
@@ -16,7 +16,7 @@ use std::path::Path;
 /// When the disk is full or refuses. The old content is then still there, unless only the last step
 /// failed, the sync of the folder.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace_as(path, bytes, 0o666)
+    replace_with(path, bytes, |temporary| File::create(temporary))
 }
 
 /// Like [`replace`], for a file that only its user may read and write.
@@ -24,26 +24,26 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Those of [`replace`].
 pub fn replace_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    replace_as(path, bytes, 0o600)
+    replace_with(path, bytes, |temporary| {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(temporary)?;
+        // A leftover has the mode that it was created with.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+        Ok(file)
+    })
 }
 
-fn replace_as(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+fn replace_with(
+    path: &Path,
+    bytes: &[u8],
+    create: impl FnOnce(&Path) -> io::Result<File>,
+) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let temporary = folder.join(format!(".{}.tmp", name.to_string_lossy()));
-    // A leftover would keep its mode.
-    if let Err(error) = fs::remove_file(&temporary)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
-    }
-    let mut options = OpenOptions::new();
-    let written = options
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&temporary)
+    let written = create(&temporary)
         .and_then(|mut file| {
             file.write_all(bytes)?;
             file.sync_all()
@@ -94,8 +94,6 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]
