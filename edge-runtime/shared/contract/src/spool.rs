@@ -121,8 +121,8 @@ pub struct EffectCounts {
     pub waiting_bytes: u64,
     /// Effects accepted from steps since the runtime started.
     pub taken: u64,
-    /// Effects refused since the runtime started: not allowed, or too many waited. The step's
-    /// `error_status` reports it too.
+    /// Effects refused since the runtime started: not allowed, too many waited, or the disk
+    /// refused them. The step's `error_status` reports it too.
     pub refused: u64,
     /// Effects executed since the runtime started.
     pub done: u64,
