@@ -307,6 +307,7 @@ impl Runtime for Api {
             last_seq: self.manager.parts().journal.head().last,
             effects: self.manager.parts().effects.counts(),
             review_shares,
+            event_times: self.manager.parts().recorder.event_times(),
             channels: self.manager.parts().channels.clone(),
         }
     }

@@ -4,6 +4,7 @@
 //! - Only schedules and users see it; logic uses monotonic time.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::tz::TimeZone;
@@ -41,6 +42,24 @@ pub fn thread_time() -> Duration {
 #[must_use]
 pub fn process_time() -> Duration {
     processor_time(ClockId::ProcessCPUTime)
+}
+
+/// A sum of processor times, of any threads.
+#[derive(Debug, Default)]
+pub struct ProcessorSum(AtomicU64);
+
+impl ProcessorSum {
+    /// Adds a time.
+    pub fn add(&self, spent: Duration) {
+        let nanos = u64::try_from(spent.as_nanos()).unwrap_or(u64::MAX);
+        self.0.fetch_add(nanos, Ordering::Relaxed);
+    }
+
+    /// The sum so far.
+    #[must_use]
+    pub fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
 }
 
 fn processor_time(clock: ClockId) -> Duration {

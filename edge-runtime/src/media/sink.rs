@@ -3,7 +3,8 @@
 //! - A caller waits only while the pipeline runs.
 //! - A broken pipeline stays broken, returns its error to every caller, and blocks none.
 
-use std::sync::OnceLock;
+use std::cell::Cell;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gstreamer as gst;
@@ -11,6 +12,8 @@ use gstreamer::prelude::{ElementExt, GObjectExtManualGst, GstBinExtManual, Objec
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::RgbImage;
+
+use crate::clock::{self, ProcessorSum};
 
 /// Max pictures that wait for the encoder or the screen.
 const QUEUE_SIZE: u64 = 4;
@@ -80,7 +83,12 @@ pub(super) fn clock_time(time: Duration) -> gst::ClockTime {
 }
 
 /// Makes an error of the pipeline wake a caller that waits in `src`.
-fn wake_on_error(pipeline: &gst::Pipeline, src: &gst_app::AppSrc) {
+/// The times of its threads are added to `sum`, where one is set.
+fn handle_messages(
+    pipeline: &gst::Pipeline,
+    src: &gst_app::AppSrc,
+    sum: Arc<OnceLock<Arc<ProcessorSum>>>,
+) {
     let Some(bus) = pipeline.bus() else { return };
     let src = src.downgrade();
     bus.set_sync_handler(move |_, message| match message.view() {
@@ -93,8 +101,25 @@ fn wake_on_error(pipeline: &gst::Pipeline, src: &gst_app::AppSrc) {
             gst::BusSyncReply::Pass
         }
         gst::MessageView::Eos(_) => gst::BusSyncReply::Pass,
+        gst::MessageView::StreamStatus(status) => {
+            add_time(status.type_(), &sum);
+            gst::BusSyncReply::Drop
+        }
         _ => gst::BusSyncReply::Drop,
     });
+}
+
+/// Adds the time that the calling thread spent for a pipeline. GStreamer reports the beginning and
+/// the end on that thread, which may have served another pipeline before.
+fn add_time(status: gst::StreamStatusType, sum: &OnceLock<Arc<ProcessorSum>>) {
+    thread_local!(static BEGAN: Cell<Duration> = const { Cell::new(Duration::ZERO) });
+    match (status, sum.get()) {
+        (gst::StreamStatusType::Enter, _) => BEGAN.set(clock::thread_time()),
+        (gst::StreamStatusType::Leave, Some(sum)) => {
+            sum.add(clock::thread_time().saturating_sub(BEGAN.get()));
+        }
+        _ => {}
+    }
 }
 
 /// A running pipeline that takes RGB pictures.
@@ -106,6 +131,8 @@ pub(super) struct Sink {
     what: &'static str,
     /// First error of the pipeline.
     first_error: OnceLock<SinkError>,
+    /// Where the processor time of its threads is added.
+    time: Arc<OnceLock<Arc<ProcessorSum>>>,
 }
 
 impl Sink {
@@ -159,13 +186,15 @@ impl Sink {
             .add_many(&chain)
             .and_then(|()| gst::Element::link_many(&chain))
             .map_err(|e| broken(e.to_string()))?;
-        wake_on_error(&pipeline, &src);
+        let time = Arc::default();
+        handle_messages(&pipeline, &src, Arc::clone(&time));
         let sink = Self {
             pipeline,
             src,
             size,
             what,
             first_error: OnceLock::new(),
+            time,
         };
         if sink.pipeline.set_state(gst::State::Playing).is_err() {
             return Err(sink
@@ -173,6 +202,11 @@ impl Sink {
                 .unwrap_or_else(|| broken("it does not start".to_owned())));
         }
         Ok(sink)
+    }
+
+    /// Adds the processor time of its threads to `sum` when they end; the first call counts.
+    pub(super) fn add_time_to(&self, sum: Arc<ProcessorSum>) {
+        self.time.get_or_init(|| sum);
     }
 
     /// Appends one picture.

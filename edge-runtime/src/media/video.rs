@@ -6,6 +6,7 @@
 //! - Dropping an unfinished writer finishes the file, and logs a failure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gstreamer as gst;
@@ -15,6 +16,7 @@ use image::RgbImage;
 use super::sink::{Sink, init, make, missing_element};
 
 pub use super::sink::SinkError as VideoError;
+use crate::clock::ProcessorSum;
 
 /// Timeout of writing the last pictures.
 pub const FINISH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -176,6 +178,11 @@ impl VideoWriter {
     #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.size
+    }
+
+    /// Adds the processor time of the pipeline's threads to `sum` when they end.
+    pub fn add_time_to(&self, sum: Arc<ProcessorSum>) {
+        self.sink.add_time_to(sum);
     }
 
     /// Appends a picture that is shown from `pts` on; times must grow. Waits while the encoder is
@@ -370,6 +377,21 @@ pub(crate) mod tests {
         writer.finish().unwrap();
         assert_eq!(read_back(&path).0, n as usize);
         assert!(read_back(&crashed).0 > 0);
+    }
+
+    #[test]
+    fn time_of_the_encoder_is_known_at_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut writer =
+            VideoWriter::create(&folder.path().join("a.mp4"), [162, 90], 10.0).unwrap();
+        let sum = Arc::new(ProcessorSum::default());
+        writer.add_time_to(Arc::clone(&sum));
+        for n in 0..20 {
+            let pts = Duration::from_millis(u64::from(n) * 100);
+            writer.push(moving(n), pts).unwrap();
+        }
+        writer.finish().unwrap();
+        assert!(sum.get() > Duration::ZERO);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
     Decision, EVENT_SCHEMA, Event, EventBody, Media, MediaKind, Phase, Verdict,
 };
-use watchkeeper_contract::health::{Health, HealthState};
+use watchkeeper_contract::health::{EventTimes, Health, HealthState};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{
@@ -313,6 +313,7 @@ impl Runtime for Little {
             last_seq: self.journal.head().last,
             effects: self.effects.counts(),
             review_shares: Vec::new(),
+            event_times: EventTimes::default(),
             channels: Vec::new(),
         }
     }

@@ -12,6 +12,20 @@ pub enum HealthState {
     Degraded,
 }
 
+/// Processor time that the events of this run took outside the threads of their pipelines.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EventTimes {
+    /// Events of pipelines that were stored.
+    pub events: u64,
+    /// Seconds for their pictures and records.
+    pub recorder_s: f64,
+    /// Events whose clip has ended. A shared clip counts for each.
+    pub clips: u64,
+    /// Seconds for these clips.
+    pub clips_s: f64,
+}
+
 /// Answer of `GET /v1/health`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -35,6 +49,9 @@ pub struct Health {
     /// send it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub review_shares: Vec<crate::review::ReviewShare>,
+    /// What events took of the processor. A runtime that is older than this field does not send it.
+    #[serde(default)]
+    pub event_times: EventTimes,
     /// Channels that rules may name in `notify`.
     #[serde(default)]
     pub channels: Vec<crate::id::ChannelId>,

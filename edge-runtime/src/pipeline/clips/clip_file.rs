@@ -17,7 +17,7 @@ use watchkeeper_vision::rgb::RgbPixels;
 
 use super::pre_roll::{ClipFrame, Content, INTERVAL, RATE};
 use crate::capture::packets::Packet;
-use crate::clock;
+use crate::clock::{self, ProcessorSum};
 use crate::journal::media::{MediaStore, NewClip};
 use crate::media::remux::RemuxWriter;
 use crate::media::video::{VideoError, VideoWriter};
@@ -60,10 +60,11 @@ impl Encode for VideoWriter {
 pub(super) type NewEncoder =
     Arc<dyn Fn(&Path, [u32; 2]) -> Result<Box<dyn Encode>, VideoError> + Send + Sync>;
 
-/// The encoder of this box.
-pub(super) fn installed() -> NewEncoder {
-    Arc::new(|path: &Path, size: [u32; 2]| {
+/// The encoder of this box; `time` gets the processor time of its threads.
+pub(super) fn installed(time: Arc<ProcessorSum>) -> NewEncoder {
+    Arc::new(move |path: &Path, size: [u32; 2]| {
         let writer = VideoWriter::create(path, size, f64::from(RATE))?;
+        writer.add_time_to(Arc::clone(&time));
         Ok(Box::new(writer) as Box<dyn Encode>)
     })
 }

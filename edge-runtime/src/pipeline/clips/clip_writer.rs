@@ -120,6 +120,8 @@ fn write_clip(clip: NewClip, queue: &FrameQueue, deps: &ClipWriterDeps) {
         tracing::warn!(clip = clip_file.id(), message, "a clip is lost");
     }
     let (events, left_out) = queue.take_events();
+    deps.recorder.clip_time().add(clock::thread_time());
+    deps.recorder.count_clips(events.len());
     if left_out > 0 {
         deps.metrics.count_clip_pictures_left_out(left_out);
         tracing::warn!(

@@ -126,10 +126,10 @@ impl Clips {
             has_picture_rules: true,
             deps: ClipWriterDeps {
                 media,
+                encoder: clip_file::installed(recorder.clip_time()),
                 recorder,
                 metrics,
                 started,
-                encoder: clip_file::installed(),
                 max_bytes: frame_queue::MAX_BYTES,
             },
         }

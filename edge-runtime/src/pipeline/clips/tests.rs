@@ -368,6 +368,8 @@ fn clip_begins_before_its_event_and_plays_to_its_end() {
     };
     assert_eq!(bench.media.read(&clip.id).unwrap().len() as u64, bytes);
     assert_eq!(frames(&bench.path(&clip)), 91);
+    let times = bench.recorder.event_times();
+    assert!(times.clips == 1 && times.clips_s > 0.0, "{times:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@
 //!   event without a record. It stays if an event was given up.
 //! - A panic in this thread counts as a broken store: the process ends.
 
+mod meter;
 mod queue;
 mod refusals;
 mod thread;
@@ -27,14 +28,17 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::Event;
+use watchkeeper_contract::health::EventTimes;
 use watchkeeper_contract::id::PipelineId;
 
+use self::meter::EventMeter;
 use self::queue::{Item, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
 pub use self::thread::DISK_FAILED;
 use self::thread::RecorderThread;
 pub use self::unstored::UnstoredMark;
+use crate::clock::ProcessorSum;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::pipeline::retention::disk_space::DiskSpace;
@@ -68,6 +72,7 @@ pub struct Recorder {
     end_by: Arc<OnceLock<Instant>>,
     broken: Arc<OnceLock<&'static str>>,
     lost: Arc<AtomicU64>,
+    meter: Arc<EventMeter>,
 }
 
 impl Recorder {
@@ -90,6 +95,7 @@ impl Recorder {
             end_by: Arc::default(),
             broken: Arc::default(),
             lost: Arc::default(),
+            meter: Arc::default(),
         };
         let LastRun { events, mark } = last_run;
         recorder
@@ -103,6 +109,7 @@ impl Recorder {
             end_by: Arc::clone(&recorder.end_by),
             broken: Arc::clone(&recorder.broken),
             lost: Arc::clone(&recorder.lost),
+            meter: Arc::clone(&recorder.meter),
             state: Arc::clone(&recorder.state),
             mark,
             marked_until: events.len() as u64,
@@ -207,6 +214,23 @@ impl Recorder {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Processor time of the events so far.
+    #[must_use]
+    pub fn event_times(&self) -> EventTimes {
+        self.meter.times()
+    }
+
+    /// Where threads that encode clips add their processor time.
+    #[must_use]
+    pub fn clip_time(&self) -> Arc<ProcessorSum> {
+        Arc::clone(&self.meter.clips_time)
+    }
+
+    /// Counts events whose clip has ended.
+    pub fn count_clips(&self, events: usize) {
+        self.meter.count_clips(events as u64);
     }
 
     /// Sets the end of retries when the process stops, so that a full disk delays nothing. Only the

@@ -170,6 +170,25 @@ fn event_does_not_wait_for_pictures_of_later_ones() {
 }
 
 #[test]
+fn processor_time_is_that_of_events_of_pipelines() {
+    let state = tempfile::tempdir().unwrap();
+    let (recorder, _journal) = recorder(state.path());
+    assert!(recorder.report(outage("of the box")));
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    // The thread adds the time of a group after it is durable.
+    let of = |phase| Event {
+        phase,
+        ..outage("of a pipeline")
+    };
+    assert!(recorder.record(of(Phase::New), Some(pictures(|| ()))));
+    assert!(recorder.record(of(Phase::End), None));
+    wait_until("time of the event", || recorder.event_times().events > 0);
+    let times = recorder.event_times();
+    assert_eq!((times.events, times.clips), (1, 0), "{times:?}");
+    assert!(times.recorder_s > 0.0, "{times:?}");
+}
+
+#[test]
 fn lost_events_are_never_reported_as_durable() {
     let state = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(MemoryStore::new()));

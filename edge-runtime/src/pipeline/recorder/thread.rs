@@ -13,11 +13,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind};
+use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind, Phase};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_vision::jpeg;
 
-use super::queue::{Item, Pictures, QueueState};
+use super::meter::EventMeter;
+use super::queue::{Item, Lane, Pictures, QueueState};
 use super::refusals::{Refusals, Remedy, StorageError, loss_of};
 use super::unstored::{Pace, UnstoredMark};
 use crate::clock;
@@ -46,6 +47,7 @@ pub(super) struct RecorderThread {
     pub(super) end_by: Arc<OnceLock<Instant>>,
     pub(super) broken: Arc<OnceLock<&'static str>>,
     pub(super) lost: Arc<AtomicU64>,
+    pub(super) meter: Arc<EventMeter>,
     pub(super) state: Arc<QueueState>,
     pub(super) mark: UnstoredMark,
     /// The mark is about events up to this value of `Progress::sent`.
@@ -64,12 +66,20 @@ impl RecorderThread {
             }
         }
         while let Ok(first) = items.recv() {
+            let began = clock::thread_time();
             let mut group = vec![first];
             group.extend(items.try_iter().take(MAX_GROUP - 1));
             // What comes while pictures are written is of the next group, or an event would wait
             // for the pictures of later ones.
+            let of_rules = group.iter().filter(|item| item.lane == Lane::Pipelines);
+            let phases: Vec<Phase> = of_rules.map(|item| item.event.phase).collect();
             let group: Vec<Event> = group.into_iter().map(|item| self.take(item)).collect();
             self.finish(&group);
+            if !phases.is_empty() {
+                let new = phases.iter().filter(|phase| **phase == Phase::New).count();
+                let spent = clock::thread_time().saturating_sub(began);
+                self.meter.add_records(new, spent);
+            }
         }
     }
 
