@@ -428,7 +428,7 @@ impl Checked {
 ///
 /// An earlier network loses its name first, so no network is ever found beside files of another
 /// version. A cut in between leaves an absent model, and files that the next pull need not fetch
-/// again. A network that is not among `checked` keeps its name if another file can't be placed.
+/// again. A network that is not among `checked` keeps its name if none of them can be placed.
 ///
 /// # Errors
 /// [`DownloadError::Write`].
@@ -443,21 +443,22 @@ pub fn place_all(checked: Vec<Checked>, network: &Path) -> Result<Vec<Downloaded
         }),
         done => Ok(done.is_ok()),
     };
-    let is_new = checked
-        .iter()
-        .any(|file| file.download.plan.target == network);
+    let is_new = checked.iter().any(|c| c.download.plan.target == network);
     let part = with_suffix(network, ".part");
     let was_here = write(if is_new {
         fs::remove_file(network)
     } else {
         fs::rename(network, &part)
     })?;
-    let placed = checked.into_iter().map(Checked::place);
-    let placed = placed.collect();
-    if was_here && !is_new {
+    let mut placed = Vec::new();
+    let done = checked.into_iter().try_for_each(|file| {
+        placed.push(file.place()?);
+        Ok(())
+    });
+    if was_here && !is_new && (done.is_ok() || placed.is_empty()) {
         write(fs::rename(&part, network))?;
     }
-    placed
+    done.map(|()| placed)
 }
 
 /// Syncs a finished file, renames it into place and records its checksum.
