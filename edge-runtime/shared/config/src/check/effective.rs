@@ -141,12 +141,14 @@ fn shown_value(values: &Values<'_>, key: &Key, path: &str) -> Option<Value> {
     Some(value)
 }
 
-/// An address without its credentials; another text as it is.
+/// A text whose addresses are without their credentials.
 fn hidden(text: &str) -> String {
-    match text.contains("://") {
-        true => redact::uri(text),
-        false => text.to_owned(),
-    }
+    let words = text.split_inclusive(char::is_whitespace);
+    let shown = words.map(|word| match word.contains("://") {
+        true => redact::uri(word),
+        false => word.to_owned(),
+    });
+    shown.collect()
 }
 
 fn insert(section: &mut Map<String, Value>, path: &[&str], value: Value) {
@@ -161,5 +163,20 @@ fn insert(section: &mut Map<String, Value>, path: &[&str], value: Value) {
                 insert(below, rest, value);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hidden;
+
+    #[test]
+    fn only_addresses_of_a_text_lose_their_credentials() {
+        let request = "an album from https://nas/x, mail it to a@b.org";
+        assert_eq!(hidden(request), request);
+        assert_eq!(
+            hidden("see rtsp://admin:secret@cam/live and a@b.org"),
+            "see rtsp://***@cam/live and a@b.org"
+        );
     }
 }
