@@ -55,13 +55,14 @@ pub(super) async fn run(
         note,
         name: by.or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty())),
     };
-    let unknown = match &answer.label {
-        Some(class) => unknown_class(class, &client.models().await?),
-        None => None,
-    };
+    let class = answer.label.clone();
     let request = answer.into_request(Via::CommandLine);
     let record = client.assess(event, &request).await?;
-    if let Some(note) = unknown {
+    // A note on what is recorded already: without the models there is none.
+    if let Some(class) = class
+        && let Ok(models) = client.models().await
+        && let Some(note) = unknown_class(&class, &models)
+    {
         out.note(note);
     }
     out.both(&event_json(&record), || {

@@ -154,15 +154,16 @@ impl Session {
 
     /// Records the answer of the user about an event.
     async fn answer_review(&self, seq: EventSeq, answer: PersonAnswer) -> Result<(), Error> {
-        let unknown = match &answer.label {
-            Some(class) => reviews::unknown_class(class, &self.deps.client.models().await?),
-            None => None,
-        };
+        let class = answer.label.clone();
         let request = answer.into_request(Via::Chat);
         let record = self.deps.client.assess(seq, &request).await?;
         let text = format!("Event {seq}: {}.", reviews::describe_record(&record));
         self.deps.out.report(ProgressEvent::Text(&text));
-        if let Some(note) = unknown {
+        // A note on what is recorded already: without the models there is none.
+        if let Some(class) = class
+            && let Ok(models) = self.deps.client.models().await
+            && let Some(note) = reviews::unknown_class(&class, &models)
+        {
             self.report_note(&note);
         }
         Ok(())
