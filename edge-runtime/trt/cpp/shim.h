@@ -31,9 +31,9 @@ template <class Body> int32_t guarded(Body body) noexcept try {
 } catch (std::bad_alloc const &) {
   return report(WK_TRT_MEMORY, "out of memory");
 } catch (std::exception const &error) {
-  return report(WK_TRT_MODEL, error.what());
+  return report(WK_TRT_EXCEPTION, error.what());
 } catch (...) {
-  return report(WK_TRT_MODEL, "TensorRT ends with an exception that is not a standard one");
+  return report(WK_TRT_EXCEPTION, "TensorRT ends with an exception that is not a standard one");
 }
 
 // Checks an answer of TensorRT, whose failures are null and false.

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 
 /* Raised with every change of this file. */
-#define WK_TRT_ABI 2
+#define WK_TRT_ABI 3
 /* Most axes of a tensor. */
 #define WK_TRT_MAX_AXES 8
 /* Bytes of a name, its NUL included. */
@@ -31,7 +31,8 @@ enum wk_trt_status {
   WK_TRT_MODEL = -4,       /* the ONNX file can't be parsed or built */
   WK_TRT_ENGINE = -5,      /* the engine can't be deserialised */
   WK_TRT_CANCELLED = -6,   /* a callback returned non-zero */
-  WK_TRT_MEMORY = -7       /* out of device or host memory */
+  WK_TRT_MEMORY = -7,      /* out of device or host memory */
+  WK_TRT_EXCEPTION = -8    /* TensorRT or C++ threw; another try may succeed */
 };
 
 /* The numbers of nvinfer1::DataType. */

@@ -16,6 +16,8 @@ pub enum Status {
     Cancelled,
     /// Out of device or host memory.
     Memory,
+    /// TensorRT or C++ threw, as it does when the system starts no thread.
+    Exception,
     /// A number that this program does not know.
     Unknown(i32),
 }
@@ -30,6 +32,7 @@ impl Status {
             -5 => Self::Engine,
             -6 => Self::Cancelled,
             -7 => Self::Memory,
+            -8 => Self::Exception,
             other => Self::Unknown(other),
         }
     }

@@ -25,7 +25,7 @@ use crate::symbols::functions;
 use crate::types::{Answers, BuildOptions, Product, TensorInfo, Values, Version};
 
 /// `WK_TRT_ABI` of the header.
-const ABI: i32 = 2;
+const ABI: i32 = 3;
 
 /// `WK_TRT_MAX_AXES` of the header.
 const MAX_AXES: usize = 8;

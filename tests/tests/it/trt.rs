@@ -575,8 +575,15 @@ fn lack_of_device_memory_is_named() -> anyhow::Result<()> {
 }
 
 #[test]
-fn exception_of_the_parser_is_named() -> anyhow::Result<()> {
-    falls_back("parser-throws", &["fake: the parser throws"])
+fn exception_of_the_parser_is_named_and_tried_again() -> anyhow::Result<()> {
+    falls_back("parser-throws", &["fake: the parser throws"])?;
+    let Some(bench) = Box::new(Headers::V10, "an exception of the parser")? else {
+        return Ok(());
+    };
+    let refused = bench.run_demo("trt", "parser-throws")?;
+    ensure!(refused.code != 0, "{}", refused.log);
+    ensure!(bench.files("refused")?.is_empty());
+    counts_alike(&bench, "right").map(drop)
 }
 
 #[test]

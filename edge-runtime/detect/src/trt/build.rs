@@ -94,7 +94,7 @@ enum Reason {
     File,
     /// The file does not match the manifest.
     Mismatch,
-    /// Memory, time, the disk, or a cancelled build: another try may succeed.
+    /// Memory, time, threads, the disk, or a cancelled build: another try may succeed.
     Box,
 }
 
@@ -115,7 +115,9 @@ impl Refusal {
         let reason = match failure.status {
             Status::Unavailable | Status::Device => Reason::Unavailable,
             Status::Model | Status::Argument | Status::Engine => Reason::File,
-            Status::Cancelled | Status::Memory | Status::Unknown(_) => Reason::Box,
+            Status::Cancelled | Status::Memory | Status::Exception | Status::Unknown(_) => {
+                Reason::Box
+            }
         };
         Self::new(reason, &failure.message)
     }
@@ -507,6 +509,15 @@ mod tests {
             let refusal = child(script, true).expect_err(script);
             assert_eq!(refusal.is_final(), is_final, "{script}");
             assert!(refusal.message.contains(said), "{}", refusal.message);
+        }
+    }
+
+    #[test]
+    fn exception_is_tried_again_and_a_refused_file_is_not() {
+        for (status, is_final) in [(Status::Model, true), (Status::Exception, false)] {
+            let message = "Resource temporarily unavailable".to_owned();
+            let refusal = Refusal::from_failure(&Failure { status, message });
+            assert_eq!(refusal.is_final(), is_final, "{status:?}");
         }
     }
 
