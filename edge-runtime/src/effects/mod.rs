@@ -6,13 +6,14 @@
 //! - A step never waits for the disk. An effect without space is refused at once, reported in the
 //!   outputs of the step, and counted.
 //! - An accepted effect is on stable storage before it is visible, and stays until its outcome is
-//!   reported. New effects are refused rather than old ones dropped: `error_status` is false only
-//!   if the effect will be executed or reported as failed.
+//!   reported. New effects are refused rather than old ones dropped.
 //! - Only what `[sinks]` allows is accepted. A number is given once, over restarts too.
 //! - On a nearly full disk effects are refused before events are: from the first write that fails,
 //!   until one succeeds.
-//! - Effects that are not written yet, those accepted within some milliseconds, are lost when the
-//!   process is killed. A stop counts as failed what it can't write.
+//! - Effects accepted within the last milliseconds, or waiting for a disk that refuses, are lost if
+//!   the process is killed. A stop counts as failed what it can't write; if the disk refuses that
+//!   too, only the log has the number.
+//! - In every other case an effect whose `error_status` is false is executed or reported as failed.
 //!
 //! Not here: executing effects, which the agent does; it has the network and the secrets.
 
