@@ -3,7 +3,11 @@
 //!
 //! - Frames go through the code of a deployed pipeline ([`Run`]), so the results are those of a
 //!   deployment. Nothing is journaled, stored, recorded, drawn or listed. Frames for clips and
-//!   published results are made and dropped: the processor time is that of a deployed pipeline.
+//!   published results are made and dropped.
+//! - The processor time is that of a deployed pipeline without its checkpoints, its history of
+//!   detections and the copies of frames that waiting events and last sights keep.
+//! - Whether other pipelines run is looked at before and after: one that starts and ends in between
+//!   is in `others_s`.
 //! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
