@@ -7,9 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use image::RgbImage;
 use image::imageops::{self, FilterType};
+use watchkeeper_contract::privacy::MaskFill;
 use watchkeeper_engine::workflow::{Pixels, RgbPixels};
-use watchkeeper_vision::frame::Picture;
+use watchkeeper_vision::frame::{Picture, PixelFormat};
 use watchkeeper_vision::jpeg;
+use watchkeeper_vision::privacy::Cover;
 
 /// A frame's picture, converted to RGB on demand.
 #[derive(Debug)]
@@ -32,6 +34,28 @@ impl FramePixels {
     #[must_use]
     pub fn picture(&self) -> &Picture {
         &self.picture
+    }
+
+    /// The picture in memory of its own, not converted yet.
+    #[must_use]
+    pub fn owned(&self) -> Self {
+        let picture = &self.picture;
+        if picture.planes.is_owned() {
+            return Self::new(picture.clone());
+        }
+        // A mask without regions copies.
+        let cover = Cover::new(&[], self.size());
+        Self::new(cover.mask(picture, MaskFill::Black))
+    }
+
+    /// Bytes of the picture without padding, and without its conversion.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let pixels = u64::from(self.picture.width) * u64::from(self.picture.height);
+        match self.picture.format {
+            PixelFormat::Rgb => pixels * 3,
+            PixelFormat::I420 | PixelFormat::Nv12 => pixels * 3 / 2,
+        }
     }
 }
 

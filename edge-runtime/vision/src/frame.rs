@@ -96,6 +96,11 @@ pub struct Plane<'a> {
 pub trait Planes: Send + Sync {
     /// Plane `index`; an empty one when there is no such plane.
     fn plane(&self, index: usize) -> Plane<'_>;
+
+    /// Whether the memory belongs to the picture, and not to a decoder, which has few frames.
+    fn is_owned(&self) -> bool {
+        false
+    }
 }
 
 /// The pixels of a frame, shared and read-only.
@@ -164,5 +169,9 @@ impl Planes for OwnedPlanes {
                 stride: *stride,
             },
         )
+    }
+
+    fn is_owned(&self) -> bool {
+        true
     }
 }

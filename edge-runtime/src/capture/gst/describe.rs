@@ -25,7 +25,7 @@ const RTSP_LATENCY_MS: u64 = 100;
 const NETWORK_TIMEOUT_S: u32 = 8;
 
 /// Buffers of `nvvidconv`: its default of 4 is what the mailbox, the sink's queue and a pipeline
-/// can hold together. Frames that are kept longer are copied (`Pictures::packed`).
+/// can hold together. Frames that are kept longer are copied (`Pictures::kept`).
 const NVMM_COPIES: u64 = 8;
 
 /// Mode of a CSI camera whose address names none.

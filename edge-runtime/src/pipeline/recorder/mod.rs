@@ -2,9 +2,10 @@
 //! confirmation.
 //!
 //! - Events reach the journal in the order in which each pipeline made them.
-//! - At most [`MAX_PIPELINE_EVENTS`] wait, because each may hold a frame. A full queue blocks: a
-//!   slow disk costs frames, never events. Events of the runtime itself have [`MAX_BOX_EVENTS`]
-//!   places of their own, so that a caller with a lock does not wait behind pictures.
+//! - At most [`MAX_PIPELINE_EVENTS`] wait, with at most 64 MiB of pictures or one event. A full
+//!   queue blocks: a slow disk costs frames, never events. Events of the runtime itself have
+//!   [`MAX_BOX_EVENTS`] places of their own, so that a caller with a lock does not wait behind
+//!   pictures.
 //! - An event whose pictures can't be kept is journaled without them.
 //! - The reason of a refusal decides what happens to the event (`refusals`).
 //! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
@@ -133,8 +134,8 @@ impl Recorder {
         Ok((recorder, thread))
     }
 
-    /// Sends an event of a pipeline, waiting while [`MAX_PIPELINE_EVENTS`] are queued. Returns
-    /// false when the recorder has stopped.
+    /// Sends an event of a pipeline, waiting while [`MAX_PIPELINE_EVENTS`] or too many bytes of
+    /// pictures are queued. Returns false when the recorder has stopped.
     pub fn record(&self, event: Event, pictures: Option<Pictures>) -> bool {
         self.send(event, pictures, Lane::Pipelines)
     }
@@ -146,13 +147,13 @@ impl Recorder {
     }
 
     fn send(&self, event: Event, pictures: Option<Pictures>, lane: Lane) -> bool {
+        let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
         let mut progress = self.state.progress.lock();
         progress.sent += 1;
-        let is_full = |progress: &mut Progress| {
-            !progress.has_ended && *progress.queued(lane) >= lane.capacity()
-        };
+        let is_full =
+            |progress: &mut Progress| !progress.has_ended && progress.is_full(lane, bytes);
         self.state.moved.wait_while(&mut progress, is_full);
-        *progress.queued(lane) += 1;
+        progress.enter(lane, bytes);
         let event = Box::new(event);
         // Under the lock, so that the queue has the order of the permits; it never blocks.
         let item = Item {

@@ -1,6 +1,7 @@
 //! The queue before the recorder's thread: its lanes, what lies in it, and the progress.
 //!
-//! - Each lane has a capacity of its own. A sender waits for a place in its lane (`Recorder`).
+//! - Each lane has a capacity of its own. A sender waits for a place in its lane, and with pictures
+//!   until the queue has memory for them (`Recorder`).
 //! - The queue keeps the order of the places.
 //!
 //! Not here: what the thread does with an event.
@@ -14,33 +15,71 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_engine::workflow::{Packed, Pixels};
 
+use crate::pipeline::pixels::FramePixels;
+
 /// Capacity for events of pipelines; small, because each may hold a frame.
 pub const MAX_PIPELINE_EVENTS: usize = 16;
 
 /// Capacity for events of the runtime: an outage or two of every possible source, without pictures.
 pub const MAX_BOX_EVENTS: usize = 1024;
 
+/// Limit of the bytes of all pictures in the queue. One event may exceed it.
+const MAX_PICTURE_BYTES: u64 = 64 << 20;
+
+/// Bytes of a pixel in RGB.
+const RGB_BYTES: u64 = 3;
+
 /// The pictures of an event, not yet converted.
 #[derive(Clone)]
 pub struct Pictures {
     /// The frame as it came.
-    pub clean: Arc<dyn Pixels>,
+    pub clean: Arc<FramePixels>,
     /// The frame with the drawing of the workflow.
     pub annotated: Option<Arc<dyn Pixels>>,
+    /// Bytes of kept pictures; 0 of others.
+    bytes: u64,
 }
 
 impl Pictures {
-    /// These pictures in RGB, drawn, and without the frame that they come from: a decoder has few
-    /// frames, and stops while all of them are held.
+    /// Pictures of a frame, in its memory.
     #[must_use]
-    pub fn packed(&self) -> Self {
-        let pack = |pixels: &Arc<dyn Pixels>| -> Arc<dyn Pixels> { Arc::new(Packed(pixels.rgb())) };
-        // The recorder catches and reports the same panic.
-        let packed = catch_unwind(AssertUnwindSafe(|| Self {
-            clean: pack(&self.clean),
-            annotated: self.annotated.as_ref().map(pack),
-        }));
-        packed.unwrap_or_else(|_| self.clone())
+    pub fn new(clean: Arc<FramePixels>, annotated: Option<Arc<dyn Pixels>>) -> Self {
+        Self {
+            clean,
+            annotated,
+            bytes: 0,
+        }
+    }
+
+    /// These pictures without the frame that they come from: a decoder has few frames, and stops
+    /// while all of them are held. The copy is converted and drawn on demand. What can't be drawn
+    /// again on a copy is drawn now.
+    #[must_use]
+    pub fn kept(&self) -> Self {
+        let clean = Arc::new(self.clean.owned());
+        let mut bytes = clean.bytes();
+        let from: Arc<dyn Pixels> = Arc::clone(&self.clean) as _;
+        let to: Arc<dyn Pixels> = Arc::clone(&clean) as _;
+        let annotated = self.annotated.as_ref().map(|drawn| {
+            drawn.redrawn(&from, &to).unwrap_or_else(|| {
+                let [width, height] = drawn.size();
+                bytes += u64::from(width) * u64::from(height) * RGB_BYTES;
+                // The recorder catches and reports the same panic.
+                let rgb = catch_unwind(AssertUnwindSafe(|| drawn.rgb()));
+                rgb.map_or_else(|_| Arc::clone(drawn), |rgb| Arc::new(Packed(rgb)) as _)
+            })
+        });
+        Self {
+            clean,
+            annotated,
+            bytes,
+        }
+    }
+
+    /// Bytes of kept pictures, without conversions; 0 of others.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -61,7 +100,7 @@ pub(super) enum Lane {
 }
 
 impl Lane {
-    pub(super) fn capacity(self) -> usize {
+    fn capacity(self) -> usize {
         match self {
             Self::Pipelines => MAX_PIPELINE_EVENTS,
             Self::Box => MAX_BOX_EVENTS,
@@ -88,6 +127,8 @@ pub(super) struct Progress {
     pipeline_events: usize,
     /// Events of the runtime in the queue.
     box_events: usize,
+    /// Bytes of the pictures in the queue.
+    picture_bytes: u64,
     /// Events were lost without a loss record.
     pub(super) has_lost: bool,
     /// Pipelines that lost events and have not been notified.
@@ -97,11 +138,28 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn queued(&mut self, lane: Lane) -> &mut usize {
+    fn queued(&mut self, lane: Lane) -> &mut usize {
         match lane {
             Lane::Pipelines => &mut self.pipeline_events,
             Lane::Box => &mut self.box_events,
         }
+    }
+
+    /// Whether an event with `bytes` of pictures has to wait.
+    pub(super) fn is_full(&mut self, lane: Lane, bytes: u64) -> bool {
+        let all = self.picture_bytes + bytes;
+        let is_too_large = bytes > 0 && self.picture_bytes > 0 && all > MAX_PICTURE_BYTES;
+        is_too_large || *self.queued(lane) >= lane.capacity()
+    }
+
+    pub(super) fn enter(&mut self, lane: Lane, bytes: u64) {
+        *self.queued(lane) += 1;
+        self.picture_bytes += bytes;
+    }
+
+    pub(super) fn leave(&mut self, lane: Lane, bytes: u64) {
+        *self.queued(lane) -= 1;
+        self.picture_bytes -= bytes;
     }
 }
 

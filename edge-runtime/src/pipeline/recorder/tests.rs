@@ -12,10 +12,12 @@ use watchkeeper_store::{
     Batch, FaultyStore, Keyspace, MAX_VALUE_BYTES, MemoryStore, OpenOutcome, Page, Store,
     StoreError,
 };
+use watchkeeper_vision::frame::Picture;
 
 use super::*;
 use crate::journal::media::MediaLimits;
 use crate::journal::{Limits, Loss, Stamp};
+use crate::pipeline::pixels::FramePixels;
 use crate::pipeline::retention::recordings::{self, Recordings};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -145,10 +147,8 @@ impl<F: Fn() + Send + Sync> Pixels for Encoded<F> {
 }
 
 fn pictures(during: impl Fn() + Send + Sync + 'static) -> Pictures {
-    Pictures {
-        clean: Arc::new(Encoded(during)),
-        annotated: None,
-    }
+    let clean = FramePixels::new(Picture::rgb(1, 1, vec![0; 3]));
+    Pictures::new(Arc::new(clean), Some(Arc::new(Encoded(during))))
 }
 
 #[test]
@@ -186,6 +186,25 @@ fn processor_time_is_that_of_events_of_pipelines() {
     let times = recorder.event_times();
     assert_eq!((times.events, times.clips), (1, 0), "{times:?}");
     assert!(times.recorder_s > 0.0, "{times:?}");
+}
+
+#[test]
+fn pictures_wait_until_the_queue_has_memory_for_them() {
+    let all = 64 << 20;
+    for (held, bytes, waits) in [
+        (0, 2 * all, false),
+        (1, all, true),
+        (all / 2, all / 2, false),
+        (all / 2, all / 2 + 1, true),
+        (2 * all, 0, false),
+    ] {
+        let mut progress = Progress::default();
+        progress.enter(Lane::Pipelines, held);
+        let is_full = progress.is_full(Lane::Pipelines, bytes);
+        assert_eq!(is_full, waits, "{bytes} beside {held}");
+        progress.leave(Lane::Pipelines, held);
+        assert!(!progress.is_full(Lane::Pipelines, bytes));
+    }
 }
 
 #[test]

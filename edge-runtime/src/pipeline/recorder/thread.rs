@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use watchkeeper_contract::event::{Event, EventBody, Media, MediaKind, Phase};
 use watchkeeper_contract::time::Wall;
+use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::jpeg;
 
 use super::meter::EventMeter;
@@ -107,7 +108,8 @@ impl RecorderThread {
             pictures,
             lane,
         } = item;
-        self.state.change(|progress| *progress.queued(lane) -= 1);
+        let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
+        self.state.change(|progress| progress.leave(lane, bytes));
         if let Some(pictures) = pictures {
             // A panic while drawing or encoding must not lose the event.
             let kept = catch_unwind(AssertUnwindSafe(|| self.keep(event.at, &pictures)));
@@ -121,9 +123,10 @@ impl RecorderThread {
 
     fn keep(&self, at: Wall, pictures: &Pictures) -> Vec<Media> {
         let mut kept = Vec::with_capacity(2);
-        let annotated = pictures.annotated.as_ref();
+        let clean: &dyn Pixels = &*pictures.clean;
+        let annotated = pictures.annotated.as_deref();
         for (kind, pixels) in [
-            (MediaKind::Clean, Some(&pictures.clean)),
+            (MediaKind::Clean, Some(clean)),
             (MediaKind::Annotated, annotated),
         ] {
             let Some(pixels) = pixels else { continue };

@@ -72,7 +72,7 @@ pub struct FrameOutcome {
     /// for a frame under such a mask in which nothing was looked for.
     pub picture: Option<Picture>,
     /// That picture, converted on demand; black where there is none or the frame was skipped.
-    pub clean: Arc<dyn Pixels>,
+    pub clean: Arc<FramePixels>,
     /// The workflow's last drawing, rendered on demand.
     pub annotated: Option<Arc<dyn Pixels>>,
     /// Failed steps, one entry per element.
@@ -251,7 +251,7 @@ impl Run {
         let is_masked = self.class_mask.is_some();
         let mut outcome = FrameOutcome {
             picture: (!is_masked).then(|| frame.picture.clone()),
-            clean: Arc::clone(&self.memory.black) as _,
+            clean: Arc::clone(&self.memory.black),
             processed: false,
             is_last: position != StopPosition::Within,
             at: now,
@@ -267,12 +267,13 @@ impl Run {
         }
         self.stages.begin_frame();
         self.clock.processed();
-        let clean: Arc<dyn Pixels> = self
-            .memory
-            .pixels
-            .put(FramePixels::new(frame.picture.clone()));
-        outcome.clean = Arc::clone(if is_masked { &outcome.clean } else { &clean });
-        let report = self.run_workflow(frame, &clean, now);
+        let whole = FramePixels::new(frame.picture.clone());
+        let whole = self.memory.pixels.put(whole);
+        if !is_masked {
+            outcome.clean = Arc::clone(&whole);
+        }
+        let whole: Arc<dyn Pixels> = whole;
+        let report = self.run_workflow(frame, &whole, now);
         outcome.changes = self.apply_rules(frame, time_s, local, new_id);
         outcome.has_objects = self.has_objects();
 
@@ -287,7 +288,7 @@ impl Run {
         self.results.source_s = since_first;
         outcome.processed = true;
         outcome.annotated = self.execution.output_image();
-        self.mask_objects(frame, &clean, now, &mut outcome);
+        self.mask_objects(frame, &whole, now, &mut outcome);
         let mut failed = report.errors.iter();
         outcome.rules_failed = failed.any(|error| self.behind_rules.contains(&error.step));
         outcome.failures = report.errors;
@@ -309,9 +310,10 @@ impl Run {
         };
         let found = self.host.masked_boxes();
         let picture = mask.apply(&frame.picture, found, now);
-        let clean: Arc<dyn Pixels> = Arc::new(FramePixels::new(picture.clone()));
+        let clean = Arc::new(FramePixels::new(picture.clone()));
+        let masked: Arc<dyn Pixels> = Arc::clone(&clean) as _;
         let drawn = outcome.annotated.take();
-        outcome.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &clean));
+        outcome.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &masked));
         outcome.picture = Some(picture);
         outcome.clean = clean;
         self.warnings.retain(|w| w.kind != WarningKind::PrivacyMask);

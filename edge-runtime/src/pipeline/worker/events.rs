@@ -63,15 +63,13 @@ impl WorkerThread {
     }
 
     /// The pictures of a new event: of the frame that shows its object last, or of the latest one.
-    fn pictures_of(&self, change: &mut Change) -> Option<Pictures> {
+    fn pictures_of(&mut self, change: &mut Change) -> Option<Pictures> {
         let shown = change.event.shown_frame;
-        let earlier = shown.and_then(|frame| self.sights.get(frame));
-        if earlier.is_none() {
+        if !shown.is_some_and(|frame| self.sights.has(frame)) {
             change.event.shown_frame = None;
         }
-        let pictures = earlier.or_else(|| self.sights.latest());
-        let pictures = pictures.filter(|_| change.phase == Phase::New);
-        pictures.map(Pictures::packed)
+        let is_new = change.phase == Phase::New;
+        is_new.then(|| self.sights.kept(change.event.shown_frame))?
     }
 
     /// Ends the events of failing steps, when no more frames are taken for now.

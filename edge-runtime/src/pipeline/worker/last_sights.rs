@@ -3,10 +3,10 @@
 //!
 //! - A frame is kept while an object of the last [`KEPT_S`] seconds was seen last in it. While all
 //!   objects are in view that is the latest frame only.
-//! - Earlier frames are kept in memory of their own, so that the decoder gets its frames back. That
-//!   costs one conversion, and a drawing where there is one, for each frame with a last sight.
-//! - At most [`MAX_FRAMES`] frames and about [`MAX_BYTES`] are kept beside the latest frame; the
-//!   oldest goes first.
+//! - Earlier frames are copied, so that the decoder gets its frames back. They are converted and
+//!   drawn only for an event.
+//! - At most [`MAX_FRAMES`] frames and [`MAX_BYTES`] are kept beside the latest frame; the oldest
+//!   goes first.
 
 use std::collections::VecDeque;
 
@@ -18,8 +18,6 @@ pub(super) const KEPT_S: f64 = 10.0;
 const MAX_FRAMES: usize = 16;
 /// Limit of their bytes.
 const MAX_BYTES: u64 = 64 << 20;
-/// Bytes of a pixel in RGB.
-const BYTES_PER_PIXEL: u64 = 3;
 
 /// Pictures of recent frames, the oldest first.
 #[derive(Debug, Default)]
@@ -42,30 +40,32 @@ impl LastSights {
             self.needed.extend(needed);
             self.frames.retain(|(kept, _)| self.needed.contains(kept));
             if let Some((_, newest)) = self.frames.back_mut() {
-                *newest = newest.packed();
+                *newest = newest.kept();
             }
         }
-        let [width, height] = pictures.clean.size();
-        let mut bytes = u64::from(width) * u64::from(height) * BYTES_PER_PIXEL;
-        if pictures.annotated.is_some() {
-            bytes *= 2;
-        }
-        let most = usize::try_from(MAX_BYTES / bytes.max(1)).unwrap_or(MAX_FRAMES);
-        while self.frames.len() > most.min(MAX_FRAMES) {
+        while self.frames.len() > MAX_FRAMES || self.bytes() > MAX_BYTES {
             self.frames.pop_front();
         }
         self.frames.push_back((frame, pictures.clone()));
     }
 
-    /// The pictures of a frame, if they are kept.
-    pub(super) fn get(&self, frame: u64) -> Option<&Pictures> {
-        let found = self.frames.iter().rev().find(|(kept, _)| *kept == frame);
-        found.map(|(_, pictures)| pictures)
+    fn bytes(&self) -> u64 {
+        self.frames.iter().map(|(_, kept)| kept.bytes()).sum()
     }
 
-    /// The pictures of the latest frame.
-    pub(super) fn latest(&self) -> Option<&Pictures> {
-        self.frames.back().map(|(_, pictures)| pictures)
+    /// Whether the pictures of a frame are kept.
+    pub(super) fn has(&self, frame: u64) -> bool {
+        self.frames.iter().any(|(kept, _)| *kept == frame)
+    }
+
+    /// The pictures of a frame that is kept, or of the latest one, for an event. They share only
+    /// the copy of the frame, because the recorder converts them.
+    pub(super) fn kept(&mut self, frame: Option<u64>) -> Option<Pictures> {
+        let wanted = |kept: u64| frame.is_none_or(|frame| kept == frame);
+        let mut newest_first = self.frames.iter_mut().rev();
+        let (_, pictures) = newest_first.find(|(kept, _)| wanted(*kept))?;
+        *pictures = pictures.kept();
+        Some(pictures.kept())
     }
 }
 
@@ -74,17 +74,44 @@ mod tests {
     use std::sync::Arc;
 
     use image::RgbImage;
-    use watchkeeper_vision::frame::Picture;
+    use watchkeeper_engine::workflow::{Pixels, RgbPixels};
+    use watchkeeper_vision::frame::testing::picture;
+    use watchkeeper_vision::frame::{OwnedPlanes, Picture, PixelFormat, Plane, Planes};
 
     use super::*;
     use crate::pipeline::pixels::FramePixels;
 
-    fn pictures(width: u32, height: u32) -> Pictures {
-        let picture = RgbImage::new(width, height).into();
-        Pictures {
-            clean: Arc::new(FramePixels::new(picture)),
-            annotated: None,
+    /// Memory of a decoder.
+    struct Lent(OwnedPlanes);
+
+    impl Planes for Lent {
+        fn plane(&self, index: usize) -> Plane<'_> {
+            self.0.plane(index)
         }
+    }
+
+    /// A grey frame of a decoder.
+    fn lent(width: u32, height: u32) -> Picture {
+        let luma = width as usize * height as usize;
+        let planes = vec![
+            (vec![90; luma], width as usize),
+            (vec![128; luma / 2], width as usize),
+        ];
+        let lent = Lent(OwnedPlanes {
+            planes: planes.clone(),
+        });
+        Picture {
+            planes: Arc::new(lent),
+            ..picture(width, height, PixelFormat::Nv12, planes)
+        }
+    }
+
+    fn of(picture: Picture) -> Pictures {
+        Pictures::new(Arc::new(FramePixels::new(picture)), None)
+    }
+
+    fn pictures(width: u32, height: u32) -> Pictures {
+        of(RgbImage::new(width, height).into())
     }
 
     fn kept(sights: &LastSights) -> Vec<u64> {
@@ -98,28 +125,81 @@ mod tests {
         sights.advance(2, &picture, [1, 2].into_iter());
         sights.advance(3, &picture, [1, 3, 3].into_iter());
         assert_eq!(kept(&sights), [1, 3]);
-        assert!(sights.get(1).is_some() && sights.get(2).is_none());
+        assert!(sights.has(1) && !sights.has(2));
         sights.advance(4, &picture, [4].into_iter());
         assert_eq!(kept(&sights), [4]);
-        assert!(sights.latest().is_some());
+        assert!(sights.kept(None).is_some() && sights.kept(Some(3)).is_none());
     }
 
     #[test]
     fn earlier_frame_gives_its_memory_back() {
-        let picture: Picture = RgbImage::from_pixel(8, 8, image::Rgb([7; 3])).into();
+        let picture = lent(8, 8);
         let memory = Arc::downgrade(&picture.planes);
         let mut sights = LastSights::default();
-        let of_frame = Pictures {
-            clean: Arc::new(FramePixels::new(picture)),
-            annotated: None,
-        };
-        sights.advance(1, &of_frame, [1].into_iter());
-        drop(of_frame);
+        sights.advance(1, &of(picture), [1].into_iter());
         assert!(memory.upgrade().is_some());
         sights.advance(2, &pictures(8, 8), [1, 2].into_iter());
         assert!(memory.upgrade().is_none());
-        let kept = sights.get(1).map(|kept| kept.clean.rgb().data.clone());
-        assert_eq!(kept, Some(vec![7; 8 * 8 * 3]));
+        let kept = sights.kept(Some(1)).map(|kept| kept.clean.rgb());
+        assert_eq!(kept.map(|rgb| rgb.data.clone()), Some(vec![90; 8 * 8 * 3]));
+    }
+
+    #[test]
+    fn event_shares_the_copy_and_not_the_conversion() {
+        let mut sights = LastSights::default();
+        sights.advance(1, &of(lent(8, 8)), [1].into_iter());
+        let [first, second] = [Some(1), None].map(|frame| sights.kept(frame).expect("kept"));
+        let planes = |of: &Pictures| Arc::clone(&of.clean.picture().planes);
+        assert!(Arc::ptr_eq(&planes(&first), &planes(&second)));
+        assert!(!Arc::ptr_eq(&first.clean.rgb(), &second.clean.rgb()));
+    }
+
+    /// Something drawn on a frame.
+    #[derive(Debug)]
+    struct Drawn {
+        base: Arc<dyn Pixels>,
+        can_be_redrawn: bool,
+    }
+
+    impl Pixels for Drawn {
+        fn size(&self) -> [u32; 2] {
+            self.base.size()
+        }
+
+        fn rgb(&self) -> Arc<RgbPixels> {
+            assert!(!self.can_be_redrawn, "drawn before an event needs it");
+            self.base.rgb()
+        }
+
+        fn redrawn(&self, from: &Arc<dyn Pixels>, to: &Arc<dyn Pixels>) -> Option<Arc<dyn Pixels>> {
+            let is_possible = self.can_be_redrawn && Arc::ptr_eq(&self.base, from);
+            let base = Arc::clone(to);
+            is_possible.then(|| {
+                Arc::new(Self {
+                    base,
+                    can_be_redrawn: true,
+                }) as _
+            })
+        }
+    }
+
+    #[test]
+    fn drawing_gives_the_frame_back_and_is_drawn_late_if_it_can() {
+        for (can_be_redrawn, bytes) in [(true, 96), (false, 96 + 192)] {
+            let picture = lent(8, 8);
+            let memory = Arc::downgrade(&picture.planes);
+            let clean = Arc::new(FramePixels::new(picture));
+            let drawn = Drawn {
+                base: Arc::clone(&clean) as _,
+                can_be_redrawn,
+            };
+            let pictures = Pictures::new(clean, Some(Arc::new(drawn)));
+            // Twice: what is kept is kept for an event.
+            let kept = pictures.kept().kept();
+            drop(pictures);
+            assert!(memory.upgrade().is_none());
+            assert_eq!(kept.bytes(), bytes);
+        }
     }
 
     #[test]
@@ -129,10 +209,10 @@ mod tests {
             sights.advance(frame, &picture, 0..100);
         }
         assert_eq!(kept(&sights), (83..100).collect::<Vec<u64>>());
-        let large = pictures(3840, 2160);
-        for frame in 100..105 {
+        let large = of(lent(3840, 2160));
+        for frame in 100..110 {
             sights.advance(frame, &large, 0..200);
         }
-        assert_eq!(kept(&sights), [102, 103, 104]);
+        assert_eq!(kept(&sights), (104..110).collect::<Vec<u64>>());
     }
 }

@@ -404,10 +404,7 @@ impl WorkerThread {
             self.finish_due_clips(at);
             return is_last;
         }
-        let pictures = Pictures {
-            clean: Arc::clone(&outcome.clean),
-            annotated: outcome.annotated.take(),
-        };
+        let pictures = Pictures::new(Arc::clone(&outcome.clean), outcome.annotated.take());
         let needed = self.run.last_frames(KEPT_S);
         self.sights.advance(frame.id.seq, &pictures, needed);
         let moment = FrameMoment {

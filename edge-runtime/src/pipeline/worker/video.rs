@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::frame::Frame;
 
 use super::thread::WorkerThread;
@@ -50,7 +51,8 @@ impl WorkerThread {
 
     /// Writes a frame to the annotated video and shows it in the preview window.
     pub(super) fn draw(&mut self, frame: &Frame, pictures: &Pictures) {
-        let picture = pictures.annotated.as_ref().unwrap_or(&pictures.clean);
+        let clean: &dyn Pixels = &*pictures.clean;
+        let picture = pictures.annotated.as_deref().unwrap_or(clean);
         self.begin_part(frame, picture.size());
         let is_shown = self.window.wants();
         if self.video.is_none() && !is_shown {
