@@ -38,6 +38,7 @@ use self::labels::{
     StageLabels, StateLabels, StepLabels, VerdictLabels, of_source,
 };
 use self::looks::LookGauges;
+use crate::capture;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 use crate::load::Level;
@@ -73,6 +74,7 @@ pub struct Metrics {
     events_lost: Counter,
     storage_trouble: Gauge,
     load_level: Gauge,
+    hanging_teardowns: Gauge,
     looks: LookGauges,
     effects: EffectGauges,
     journal: JournalGauges,
@@ -208,6 +210,12 @@ impl Metrics {
                 to,
                 "load_level",
                 "Level of shedding by heat",
+                Gauge::default(),
+            ),
+            hanging_teardowns: register(
+                to,
+                "hanging_teardowns",
+                "Stopped GStreamer pipelines that hang and keep their threads and memory",
                 Gauge::default(),
             ),
             looks: LookGauges::register(to),
@@ -393,6 +401,8 @@ impl Metrics {
             .inner()
             .store(stats.assessments, Ordering::Relaxed);
         own.media_bytes.set(media.bytes());
+        let hanging = i64::try_from(capture::hanging_teardowns()).unwrap_or(i64::MAX);
+        self.hanging_teardowns.set(hanging);
         own.media_dropped
             .inner()
             .store(media.deleted(), Ordering::Relaxed);

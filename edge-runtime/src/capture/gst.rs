@@ -5,7 +5,7 @@
 //! - A hardware decoder that fails, or takes frames and gives none, ends the feed with
 //!   [`Step::DecoderFailed`]. The source then opens the stream again without hardware.
 //! - Credentials are passed as properties: elements print addresses.
-//! - Dropping the feed stops the pipeline, and waits at most [`STOP_TIMEOUT`] for it.
+//! - Dropping the feed stops the pipeline, and waits at most [`teardown::STOP_TIMEOUT`] for it.
 
 mod describe;
 mod device;
@@ -15,11 +15,13 @@ mod mode;
 mod packet_probe;
 mod pipeline;
 mod platform;
+mod preload;
 mod signals;
+mod teardown;
 mod timestamps;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use gstreamer as gst;
@@ -34,7 +36,9 @@ use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, 
 pub(super) use self::describe::{Origin, Request};
 pub use self::device::DRAIN_V4L2_ENV;
 use self::platform::Platform;
+pub(super) use self::preload::preload_in_background;
 use self::signals::{Signals, fault};
+pub use self::teardown::{hanging_teardowns, teardown_failure, teardown_trouble};
 use super::cause;
 use super::check::{Missing, package_of};
 use super::feed::{Feed, FeedError, Raw, Step};
@@ -44,30 +48,6 @@ use super::privacy::Unmasked;
 /// Buffers that a hardware decoder may hold before its first picture, and between two: the 16 that
 /// H.264 and H.265 reorder, and as many in the decoder's own queues.
 const MAX_UNDECODED: u64 = 32;
-
-/// Timeout of the teardown of a pipeline.
-const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Plugins of most video files. Loading them takes longer than opening the file.
-const FILE_PLUGINS: [&str; 8] = [
-    "coreelements",
-    "app",
-    "playback",
-    "typefindfunctions",
-    "isomp4",
-    "videoparsersbad",
-    "libav",
-    "videoconvertscale",
-];
-
-/// Loads what most video files need, so that the first one opens sooner. A missing plugin is
-/// reported when a file needs it.
-pub(super) fn preload_for_files() {
-    if gst::init().is_ok() {
-        for name in FILE_PLUGINS {
-            gst::Plugin::load_by_name(name).ok();
-        }
-    }
-}
 
 /// Checks that decoders of this choice are installed.
 ///
@@ -401,25 +381,10 @@ impl Feed for GstFeed {
 
 impl Drop for GstFeed {
     fn drop(&mut self) {
-        if !stop(&self.pipeline, STOP_TIMEOUT) {
+        if !teardown::stop(&self.pipeline, teardown::STOP_TIMEOUT) {
             tracing::error!("a GStreamer pipeline does not stop; its threads are left behind");
         }
     }
-}
-
-/// Stops a pipeline; false if it has not stopped after `timeout`. Elements may deadlock in their
-/// own teardown, as `rtspsrc` of GStreamer 1.22 does at the end of a stream.
-fn stop(pipeline: &gst::Pipeline, timeout: Duration) -> bool {
-    let (done, stopped) = mpsc::sync_channel(1);
-    let pipeline = pipeline.clone();
-    let stop = move || {
-        if pipeline.set_state(gst::State::Null).is_err() {
-            tracing::debug!("pipeline did not stop cleanly");
-        }
-        done.send(()).ok();
-    };
-    let thread = std::thread::Builder::new().name("gst-stop".to_owned());
-    thread.spawn(stop).is_ok() && stopped.recv_timeout(timeout).is_ok()
 }
 
 /// A decoded buffer, mapped for reading while the picture lives.
@@ -469,27 +434,5 @@ fn colorimetry(info: &gst_video::VideoInfo) -> Colorimetry {
     Colorimetry {
         matrix,
         full_range: colorimetry.range() == gst_video::VideoColorRange::Range0_255,
-    }
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pipeline_that_does_not_stop_is_left_behind() {
-        gst::init().unwrap();
-        let start = |text: &str| {
-            let pipeline = gst::parse::launch(text).unwrap();
-            let pipeline = pipeline.downcast::<gst::Pipeline>().unwrap();
-            pipeline.set_state(gst::State::Playing).unwrap();
-            pipeline
-        };
-        // Its streaming thread sleeps with each buffer.
-        let slow = start("fakesrc ! identity sleep-time=2000000 ! fakesink sync=false");
-        std::thread::sleep(Duration::from_millis(200));
-        assert!(!stop(&slow, Duration::from_millis(50)));
-        assert!(stop(&start("fakesrc ! fakesink"), STOP_TIMEOUT));
     }
 }

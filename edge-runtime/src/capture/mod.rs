@@ -32,5 +32,8 @@ pub mod supervise;
 mod timeline;
 pub mod view;
 
-pub use self::gst::{DRAIN_V4L2_ENV, check_decoder, missing_hardware};
+pub use self::gst::{
+    DRAIN_V4L2_ENV, check_decoder, hanging_teardowns, missing_hardware, teardown_failure,
+    teardown_trouble,
+};
 pub use watchkeeper_config::{address, redact};

@@ -11,6 +11,7 @@ use watchkeeper_config::Config;
 
 use crate::api::Api;
 use crate::board::BoardSampler;
+use crate::capture;
 use crate::load::policy::SAMPLE_INTERVAL;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::recorder::DISK_FAILED;
@@ -27,10 +28,12 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval of the periodic tasks without a watchdog.
 const BEAT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Serves the API and runs the periodic tasks until a stop, a failed disk or a failed server.
+/// Serves the API and runs the periodic tasks until a stop, a failed disk, too many hanging
+/// pipelines or a failed server.
 ///
 /// # Errors
-/// When the socket cannot be bound, the server fails, or the store must be reopened.
+/// When the socket cannot be bound, the server fails, the store must be reopened, or too many
+/// stopped pipelines hang.
 pub(super) async fn serve(
     config: &Config,
     api: Arc<Api>,
@@ -66,6 +69,9 @@ pub(super) async fn serve(
     if let EndReason::Storage(why) = reason {
         anyhow::bail!("{why}; stopping, so that the store is checked at the next start");
     }
+    if let EndReason::Pipelines(why) = reason {
+        anyhow::bail!("{why}; stopping, so that the next start has none of them");
+    }
     result.map_or(Ok(()), |result| served(result, false))
 }
 
@@ -85,6 +91,8 @@ enum EndReason {
     Server(ServerResult),
     /// The store must be reopened.
     Storage(&'static str),
+    /// Too many stopped pipelines hang.
+    Pipelines(String),
 }
 
 /// Runs the periodic tasks until the service must end.
@@ -127,6 +135,9 @@ async fn watch(
         }
         if let Some(why) = storage_failure(manager) {
             return EndReason::Storage(why);
+        }
+        if let Some(why) = capture::teardown_failure(capture::hanging_teardowns()) {
+            return EndReason::Pipelines(why);
         }
     }
 }

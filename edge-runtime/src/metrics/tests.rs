@@ -48,6 +48,7 @@ fn updated_metrics_are_in_the_text() {
         "watchkeeper_clips_total{state=\"lost\"} 0",
         "watchkeeper_clip_pictures_left_out_total 7",
         "watchkeeper_journal_last_seq 0",
+        "watchkeeper_hanging_teardowns 0",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }

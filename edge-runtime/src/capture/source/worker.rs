@@ -18,7 +18,7 @@ use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
 use crate::capture::feed::{Feed, FeedError, Paced, Raw, Step};
-use crate::capture::gst::{GstFeed, Origin, Request, check_decoder, preload_for_files};
+use crate::capture::gst::{GstFeed, Origin, Request, check_decoder, preload_in_background};
 use crate::capture::mailbox::{Demand, Outcome, Policy};
 use crate::capture::notices::SourceNotice;
 use crate::capture::privacy::Masker;
@@ -115,8 +115,8 @@ impl Worker {
     }
 
     fn run_loop(&mut self) {
-        if matches!(&self.address, Ok(Address::Path(path)) if path.is_file()) {
-            preload_for_files();
+        if let Ok(Address::Path(path)) = &self.address {
+            preload_in_background(path, self.spec.decoder);
         }
         let hub = self.shared.hub.clone();
         loop {

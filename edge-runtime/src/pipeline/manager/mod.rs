@@ -50,6 +50,7 @@ use self::outage_journal::OutageJournal;
 use self::restarts::Restarts;
 use self::sections::Sections;
 use self::source_table::Sources;
+use crate::capture;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, NoticeSender};
 use crate::capture::source::SourceHandle;
@@ -300,6 +301,7 @@ impl Manager {
         let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
         troubles.extend(self.parts.effects.problems());
         troubles.extend(self.load_level().1);
+        troubles.extend(capture::teardown_trouble(capture::hanging_teardowns()));
         for status in self.sources() {
             let id = &status.spec.id;
             let fallback = status.decoder.and_then(|decoder| decoder.fallback);
