@@ -26,7 +26,7 @@ const DETECTIONS: &str = "detections";
 /// Extension of the pictures of a chunk.
 const PICTURES: &str = "pictures";
 
-/// Path of a chunk. `number` distinguishes those that start at the same time.
+/// Path of a chunk. `number` is higher than that of every chunk before, also of earlier runs.
 pub(super) fn path_of(folder: &Path, start_ms: i64, number: u64, source: &SourceId) -> PathBuf {
     folder.join(format!("{start_ms:015}-{number}-{source}.{DETECTIONS}"))
 }
@@ -46,6 +46,8 @@ pub(super) fn chunk_of(path: &Path) -> PathBuf {
 struct Named {
     /// Start of the chunk, in milliseconds since 1970.
     start_ms: i64,
+    /// Grows in the order of writing, whatever the clock does.
+    number: u64,
     path: PathBuf,
     /// Name of the source; empty for a file of an earlier version.
     source: String,
@@ -60,9 +62,10 @@ impl Named {
             return None;
         }
         let (start, rest) = path.file_stem()?.to_str()?.split_once('-')?;
-        let source = rest.split_once('-').map_or("", |(_, source)| source);
+        let (number, source) = rest.split_once('-').unwrap_or((rest, ""));
         Some(Self {
             start_ms: start.parse().ok()?,
+            number: number.parse().ok()?,
             source: source.to_owned(),
             is_pictures,
             path,
@@ -70,7 +73,7 @@ impl Named {
     }
 }
 
-/// All files of the folder, oldest first.
+/// All files of the folder, by the starts of their chunks.
 fn list(folder: &Path) -> io::Result<Vec<Named>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -80,10 +83,17 @@ fn list(folder: &Path) -> io::Result<Vec<Named>> {
     Ok(found)
 }
 
-/// All chunks with their starts, oldest first.
+/// All chunks with their starts, ordered by these.
 pub(super) fn all(folder: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
     let chunks = list(folder)?.into_iter().filter(|file| !file.is_pictures);
     Ok(chunks.map(|file| (file.start_ms, file.path)).collect())
+}
+
+/// A number higher than that of every chunk.
+pub(super) fn next_number(folder: &Path) -> u64 {
+    let files = list(folder).unwrap_or_default();
+    let last = files.iter().map(|file| file.number).max();
+    last.map_or(0, |last| last.saturating_add(1))
 }
 
 /// Appends to a chunk.
@@ -105,7 +115,7 @@ pub(super) fn has_space(folder: &Path) -> bool {
     space(folder).is_ok_and(|disk| disk.free >= MIN_FREE_BYTES)
 }
 
-/// Deletes what is older than [`MAX_AGE`], and the oldest chunks of each source beyond its
+/// Deletes what is older than [`MAX_AGE`], and the first written chunks of each source beyond its
 /// [`fair_share`] of `max_bytes`; pictures have half of it. Those in `open` stay, with their
 /// pictures. A file that can't be deleted is logged and stays.
 pub(super) fn retain(
@@ -153,12 +163,12 @@ struct ChunkFiles {
 }
 
 impl ChunkFiles {
-    /// The chunks of these files, oldest first.
+    /// The chunks of these files, the first written first.
     fn group(files: impl Iterator<Item = (Named, u64)>, open: &BTreeSet<PathBuf>) -> Vec<Self> {
-        let mut chunks: BTreeMap<(i64, PathBuf), Self> = BTreeMap::new();
+        let mut chunks: BTreeMap<(u64, PathBuf), Self> = BTreeMap::new();
         for (file, bytes) in files {
             let path = chunk_of(&file.path);
-            let chunk = chunks.entry((file.start_ms, path.clone()));
+            let chunk = chunks.entry((file.number, path.clone()));
             let chunk = chunk.or_insert_with(|| Self {
                 start_ms: file.start_ms,
                 is_open: open.contains(&path),
@@ -190,8 +200,8 @@ impl ChunkFiles {
     }
 }
 
-/// The files to delete of these chunks, which are sorted by their starts. Of each source the newest
-/// chunks are kept, and the pictures of the newest of these.
+/// The files to delete of these chunks, which are in the order of writing. Of each source the last
+/// ones are kept, and the pictures of the last of these.
 fn surplus(chunks: &[ChunkFiles], max_bytes: u64, current: RangeInclusive<i64>) -> Vec<PathBuf> {
     let mut sizes: BTreeMap<&str, u64> = BTreeMap::new();
     let mut kept: BTreeMap<&str, KeptBytes> = BTreeMap::new();
@@ -214,14 +224,14 @@ fn surplus(chunks: &[ChunkFiles], max_bytes: u64, current: RangeInclusive<i64>) 
     surplus
 }
 
-/// Bytes of one source that stay: those that are open, then the newest.
+/// Bytes of one source that stay: those that are open, then the last written.
 #[derive(Debug, Default)]
 struct KeptBytes {
     all: u64,
     pictures: u64,
-    /// Whether a chunk did not fit; all older ones go then.
+    /// Whether a chunk did not fit; all earlier ones go then.
     is_full: bool,
-    /// Whether the pictures of a chunk did not fit; those of all older ones go then.
+    /// Whether the pictures of a chunk did not fit; those of all earlier ones go then.
     pictures_full: bool,
 }
 

@@ -81,8 +81,8 @@ struct State {
     ended: Vec<(PathBuf, Vec<u8>)>,
     /// Digests of what the sources show: address and privacy mask.
     addresses: BTreeMap<SourceId, String>,
-    /// Chunks so far, for unique names.
-    chunks: u64,
+    /// Number of the next chunk.
+    number: u64,
     left_out: u64,
     is_closing: bool,
 }
@@ -135,6 +135,7 @@ impl DetectionHistory {
                 thread: None,
             }));
         }
+        shared.state.lock().number = files::next_number(&shared.folder);
         let of_thread = Arc::clone(&shared);
         let thread = Thread::spawn("history".to_owned(), move || of_thread.flush_regularly())?;
         Ok(Arc::new(Self {
@@ -284,11 +285,11 @@ impl HistoryWriter {
             recorded: frame.recorded,
             start_ms: frame.wall.unix_ms,
         };
-        let path = files::path_of(&self.shared.folder, head.start_ms, state.chunks, source);
+        let path = files::path_of(&self.shared.folder, head.start_ms, state.number, source);
         let models = state.open.get(source);
         let old = models.and_then(|models| models.get(seen.model));
         let last_picture_ms = old.and_then(|old| old.last_picture_ms);
-        state.chunks += 1;
+        state.number = state.number.saturating_add(1);
         let source_s = frame.pts.as_secs_f64();
         let begun = OpenChunk {
             // Plain data, which always has this form.
@@ -649,19 +650,17 @@ mod tests {
         let stuck_ms = now_ms - 26 * 3_600_000;
         std::fs::create_dir(files::path_of(folder, stuck_ms, 0, &yard())).unwrap();
         let write = |start_ms: i64, bytes: usize| {
-            files::append(
-                &files::path_of(folder, start_ms, 0, &yard()),
-                &vec![0; bytes],
-            )
-            .unwrap();
+            let number = files::next_number(folder);
+            let path = files::path_of(folder, start_ms, number, &yard());
+            files::append(&path, &vec![0; bytes]).unwrap();
+            path
         };
         write(now_ms + 60_000, 10);
         write(now_ms - 25 * 3_600_000, 10);
         write(now_ms - 3_000, 400);
         write(now_ms - 2_000, 400);
         write(now_ms - 1_000, 400);
-        let open = [files::path_of(folder, now_ms - 3_500, 0, &yard())].into();
-        write(now_ms - 3_500, 10);
+        let open = [write(now_ms - 3_500, 10)].into();
         let left = |quality, unix_ms, max_bytes| {
             files::retain(folder, max_bytes, Wall { unix_ms, quality }, &open).unwrap();
             let left = files::all(folder).unwrap();
@@ -685,6 +684,49 @@ mod tests {
     }
 
     #[test]
+    fn wrong_clock_does_not_order_the_deletion_when_the_share_is_full() {
+        let day_ms = 24 * 3_600_000;
+        let right_ms = clock::wall().unix_ms;
+        let (ahead, behind) = (right_ms + 3_650 * day_ms, 5 * 60_000);
+        // Ahead, then set back without a time source; right, then in 1970 after a cold boot.
+        for (first_ms, then_ms, quality) in [
+            (ahead, right_ms, TimeQuality::Estimated),
+            (right_ms, behind, TimeQuality::Unsynced),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut starts = Vec::new();
+            // Each chunk is of another run, and the share has room for four.
+            for nth in 0..10 {
+                let from_ms = if nth < 5 { first_ms } else { then_ms };
+                let unix_ms = from_ms + nth * 1_000;
+                let number = files::next_number(dir.path());
+                let path = files::path_of(dir.path(), unix_ms, number, &yard());
+                files::append(&path, &[0; 100]).unwrap();
+                let now = Wall { unix_ms, quality };
+                files::retain(dir.path(), 450, now, &BTreeSet::new()).unwrap();
+                starts.push(unix_ms);
+                let kept = files::all(dir.path()).unwrap();
+                let kept: BTreeSet<i64> = kept.into_iter().map(|(start, _)| start).collect();
+                let last = starts[starts.len().saturating_sub(4)..].iter().copied();
+                assert_eq!(kept, last.collect(), "after {nth}, at {quality:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_of_the_next_run_have_higher_numbers() {
+        let mut bench = Bench::new();
+        for number in 0..3 {
+            bench.record(&bench.writer("watch"), 0, -1_000 * number, 1.0);
+            let chunks = bench.history.chunks(&yard(), "yolox-nano", 0);
+            assert_eq!(chunks.len(), usize::try_from(number).unwrap() + 1);
+            let folder = &bench.history.shared.folder;
+            assert_eq!(files::next_number(folder), number.unsigned_abs() + 1);
+            bench.history = DetectionHistory::open(folder.parent().unwrap(), MIB).unwrap();
+        }
+    }
+
+    #[test]
     fn busy_camera_does_not_push_out_another_one() {
         let bench = Bench::new();
         let folder = &bench.history.shared.folder;
@@ -692,12 +734,13 @@ mod tests {
         let now_ms = bench.start_ms + 3_600_000;
         let door = SourceId::new("door").unwrap();
         let write = |source: &SourceId, ago_ms: i64, bytes: usize| {
-            let path = files::path_of(folder, now_ms - ago_ms, 0, source);
+            let number = files::next_number(folder);
+            let path = files::path_of(folder, now_ms - ago_ms, number, source);
             files::append(&path, &vec![0; bytes / 2]).unwrap();
             files::append(&files::pictures_of(&path), &vec![0; bytes / 2]).unwrap();
         };
         write(&door, 50_000, 200);
-        (1..=40).for_each(|n| write(&yard(), n * 1_000, 100));
+        (1..=40).for_each(|n| write(&yard(), 41_000 - n * 1_000, 100));
         let now = Wall {
             unix_ms: now_ms,
             quality: TimeQuality::Synced,
