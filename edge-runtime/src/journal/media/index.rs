@@ -1,6 +1,7 @@
 //! The index of stored files, and the ids given to them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Instant;
 
 use ulid::Ulid;
 
@@ -47,6 +48,8 @@ impl Form {
 pub(super) struct Index {
     pub(super) files: VecDeque<MediaEntry>,
     pub(super) bytes: u64,
+    /// Those of `files` that can't be deleted, with the time of the next try.
+    pub(super) stuck: BTreeMap<Ulid, Instant>,
     pub(super) deleted: u64,
 }
 

@@ -10,7 +10,8 @@
 //! - Ids grow in the order of storing, over restarts and clock jumps. Their time is not that of the
 //!   picture, which the event has.
 //! - All files together stay within the limit and don't grow on a nearly full disk; the oldest are
-//!   deleted first. A clip is begun only where the disk has space for the longest one, and takes no
+//!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with each
+//!   deletion. A clip is begun only where the disk has space for the longest one, and takes no
 //!   more than [`MediaStore::max_clip_bytes`].
 
 mod clips;
@@ -21,8 +22,10 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustix::fs::{Access, access};
 use ulid::Ulid;
 use watchkeeper_board::storage::{SpaceError, space};
 use watchkeeper_contract::event::{Media, MediaKind};
@@ -33,6 +36,9 @@ use self::error::io_at;
 pub use self::index::CONTENT_TYPE;
 use self::index::{ClipIds, Form, Index, MediaEntry, parse, parse_file_name, shown};
 use super::chain::Hash;
+
+/// Pause between two tries to delete a file that can't be deleted.
+const RETRY_STUCK: Duration = Duration::from_secs(600);
 
 /// A clip that is about to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +122,7 @@ impl MediaStore {
             index: Mutex::new(Index {
                 bytes: files.iter().map(|entry| entry.bytes).sum(),
                 files: files.into(),
-                deleted: 0,
+                ..Index::default()
             }),
             names: Mutex::new(ClipIds {
                 active_clips: BTreeSet::new(),
@@ -218,6 +224,26 @@ impl MediaStore {
         self.index.lock().bytes
     }
 
+    /// Bytes of the pictures and clips that this process can probably delete: it may write to their
+    /// folders, and the last try did not fail.
+    #[must_use]
+    pub fn deletable_bytes(&self) -> u64 {
+        let index = self.index.lock();
+        let may_delete_in = Access::WRITE_OK | Access::EXEC_OK;
+        let mut last = None;
+        let deletable = index.files.iter().filter(|entry| {
+            let folder = self.folder_of(entry.id);
+            // Files of a day follow each other.
+            if last.as_ref().is_none_or(|(known, _)| *known != folder) {
+                let may_delete = access(&folder, may_delete_in).is_ok();
+                last = Some((folder, may_delete));
+            }
+            last.as_ref().is_some_and(|(_, may_delete)| *may_delete)
+                && !index.stuck.contains_key(&entry.id)
+        });
+        deletable.map(|entry| entry.bytes).sum()
+    }
+
     /// Number of files deleted for space since the start.
     #[must_use]
     pub fn deleted(&self) -> u64 {
@@ -269,17 +295,22 @@ impl MediaStore {
         {}
     }
 
-    /// Deletes the oldest file that can be deleted and returns its size. The others stay; the first
-    /// of them is logged.
+    /// Deletes the oldest file that can be deleted and returns its size. The others stay, and are
+    /// logged once and skipped for a while.
     fn delete_oldest(&self, index: &mut Index) -> Option<u64> {
+        let now = Instant::now();
         let mut at = 0;
         let MediaEntry { id, bytes, .. } = loop {
             let entry = *index.files.get(at)?;
+            if index.stuck.get(&entry.id).is_some_and(|retry| now < *retry) {
+                at += 1;
+                continue;
+            }
             let path = self.path_of(entry.id, entry.form);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => return None,
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    if at == 0 {
+                    if index.stuck.insert(entry.id, now + RETRY_STUCK).is_none() {
                         tracing::warn!(path = %path.display(), %error, "can't delete a picture or clip");
                     }
                     at += 1;
@@ -288,6 +319,7 @@ impl MediaStore {
             }
         };
         index.files.remove(at);
+        index.stuck.remove(&id);
         index.bytes -= bytes;
         index.deleted += 1;
         let folder = self.folder_of(id);
@@ -472,8 +504,15 @@ mod tests {
         assert_eq!(ids.each_ref().map(is_listed), [true, false, true]);
         // Nothing else is left after the next one.
         assert_eq!((store.free_space(u64::MAX), store.bytes()), (4, 4));
+        assert_eq!(store.deletable_bytes(), 0);
+        // It is tried again after a while only.
         fs::remove_dir(&stuck).unwrap();
+        assert_eq!((store.free_space(u64::MAX), store.bytes()), (0, 4));
+        let retry =
+            |index: &mut Index| index.stuck.values_mut().for_each(|at| *at = Instant::now());
+        retry(&mut store.index.lock());
         assert_eq!((store.free_space(u64::MAX), store.bytes()), (4, 0));
+        assert!(store.index.lock().stuck.is_empty());
     }
 
     #[test]

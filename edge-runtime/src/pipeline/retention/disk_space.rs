@@ -9,7 +9,8 @@
 //! | below [`LOW`] | old recordings are deleted, then old pictures, until [`ENOUGH`] is free |
 //! | below 16 MiB | events wait in memory ([`watchkeeper_store::Options::min_free_bytes`]); frames are dropped, events are not |
 //!
-//! - Nothing is deleted unless that frees what is needed.
+//! - Nothing is deleted unless that frees what is needed. What can't be deleted does not count: in
+//!   a folder of another user, or a picture that a deletion has failed on.
 //! - Files on another disk are left alone.
 //! - One call deletes no more than needed by the sizes of the files, whatever the file system
 //!   reports.
@@ -74,8 +75,8 @@ impl DiskSpace {
     fn free(&self, needed_bytes: u64) -> u64 {
         let recordings = self.recordings.folder();
         let can = |folder: &Path, bytes: u64| if self.same_disk(folder) { bytes } else { 0 };
-        let of_recordings = can(recordings, self.recordings.bytes());
-        let of_media = can(self.media.folder(), self.media.bytes());
+        let of_recordings = can(recordings, self.recordings.deletable_bytes());
+        let of_media = can(self.media.folder(), self.media.deletable_bytes());
         if of_recordings.saturating_add(of_media) < needed_bytes {
             return 0;
         }
@@ -100,6 +101,7 @@ impl DiskSpace {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
     use std::time::Duration;
 
     use watchkeeper_contract::event::MediaKind;
@@ -162,6 +164,45 @@ mod tests {
         let (room, ids) = filled(state.path());
         assert_eq!(room.free(2301), 0);
         assert_eq!(left(&room, &ids), (vec![true, true], vec![true; 3]));
+    }
+
+    #[test]
+    fn pictures_that_can_not_be_deleted_do_not_count() {
+        let state = tempfile::tempdir().unwrap();
+        let (room, ids) = filled(state.path());
+        let stuck = room.media.path(&ids[0]).unwrap();
+        fs::remove_file(&stuck).unwrap();
+        fs::create_dir(&stuck).unwrap();
+        assert_eq!(room.media.free_space(100), 100);
+        assert_eq!(room.free(2101), 0);
+        assert_eq!(
+            left(&room, &ids),
+            (vec![true, true], vec![false, false, true])
+        );
+    }
+
+    #[test]
+    fn nothing_is_deleted_beside_folders_of_others() {
+        let state = tempfile::tempdir().unwrap();
+        let (room, ids) = filled(state.path());
+        let day = room.media.path(&ids[0]).unwrap();
+        let day = day.parent().unwrap();
+        let set_mode = |folder: &Path, mode| {
+            fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (folder, others) in [(day, 2000), (room.recordings.folder(), 300)] {
+            set_mode(folder, 0o500);
+            if fs::write(folder.join("probe"), []).is_ok() {
+                #[allow(clippy::print_stderr, reason = "the convention for skipped tests")]
+                {
+                    eprintln!("SKIPPED: this user may write everywhere");
+                }
+                return;
+            }
+            assert_eq!(room.free(others + 1), 0);
+            set_mode(folder, 0o700);
+            assert_eq!(left(&room, &ids), (vec![true, true], vec![true; 3]));
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
+use rustix::fs::{Access, access};
 use watchkeeper_board::clock::ClockState;
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::PipelineId;
@@ -83,9 +84,12 @@ impl Recordings {
         &self.folder
     }
 
-    /// Bytes of all complete parts.
+    /// Bytes of all complete parts; 0 where this process may not delete any.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn deletable_bytes(&self) -> u64 {
+        if access(&self.folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+            return 0;
+        }
         let parts = self.parts().unwrap_or_default();
         parts.iter().map(|part| part.bytes).sum()
     }
