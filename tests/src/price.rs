@@ -3,6 +3,7 @@
 //! - The box has no other watch. What ran before it only leaves events, whose bytes are the
 //!   prediction.
 //! - Processor time is that of the process `watchkeeper-runtime`, so all pieces are in it.
+//! - A history of less than an hour predicts no events a day. Here the rate of the backtest is used.
 
 use std::time::Duration;
 
@@ -15,8 +16,6 @@ use crate::scene::LONG;
 
 /// Events of the watch that are metered.
 const EVENTS: usize = 6;
-/// Time for which the processor is metered.
-const TIME: Duration = Duration::from_secs(15);
 
 /// Unit of processor times in `/proc`, on every architecture that this runs on.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -37,11 +36,15 @@ pub struct PricedWatch {
     pub price: Value,
     /// The results of the pipeline after the yes.
     pub results: Value,
-    /// Shares of a core that the pipeline's thread and all other threads took.
-    pub metered: [f64; 2],
+    /// Predicted and metered shares of a core: the pipeline's thread, all other threads, events.
+    pub predicted: [f64; 3],
+    pub metered: [f64; 3],
+    /// Events a second, predicted and metered.
+    pub rates: [f64; 2],
 }
 
-/// Proposes a watch by `request`, confirms it, and meters it. `earlier` makes events before.
+/// Proposes a watch by `request`, confirms it, and meters it for `time`. `earlier` makes events
+/// before, for as long.
 ///
 /// # Errors
 /// If a step fails, or no event comes in time.
@@ -50,9 +53,11 @@ pub fn meter(
     runtime: &Process,
     earlier: &Value,
     request: &str,
+    time: Duration,
 ) -> anyhow::Result<PricedWatch> {
     bench.json("POST", "/v1/pipelines", Some(earlier))?;
     let name = earlier["id"].as_str().context("an id")?;
+    std::thread::sleep(time);
     wait_up_to(LONG, "some events", || ended(bench, name))?;
     bench.json("DELETE", &format!("/v1/pipelines/{name}"), None)?;
 
@@ -60,6 +65,7 @@ pub fn meter(
     let proposal = objects.iter().find(|object| object["type"] == "proposal");
     let proposal = proposal.context(errors)?;
     let price = proposal["tried"][0]["price"].clone();
+    let (rate, predicted) = predicted_shares(&proposal["tried"][0])?;
     let id = proposal["id"].as_str().context("an id")?;
     let name = proposal["changes"][0]["spec"]["id"]
         .as_str()
@@ -68,7 +74,7 @@ pub fn meter(
     let bytes_before = wait_for("the last bytes", || journal_bytes(bench).ok())?;
     ask_json(bench, &["--confirm", id])?;
     let path = format!("/v1/pipelines/{name}");
-    let (results, metered) = meter_processor(bench, runtime, &path)?;
+    let (results, metered, metered_rate) = meter_processor(bench, runtime, &path, time)?;
     wait_up_to(LONG, "events of the watch", || ended(bench, name))?;
     bench.json("DELETE", &path, None)?;
 
@@ -90,12 +96,12 @@ pub fn meter(
             metered,
         })
     };
+    let processor = PriceLine {
+        what: "processor, share of a core",
+        predicted: predicted.iter().sum(),
+        metered: metered.iter().sum(),
+    };
     let lines = [
-        (
-            "processor, share of a core",
-            "processor_share",
-            metered[0] + metered[1],
-        ),
         ("storage, bytes an event", "storage_bytes_an_event", stored),
         (
             "uplink, bytes an event",
@@ -104,34 +110,64 @@ pub fn meter(
         ),
         ("model, dollars", "model_usd_a_month", opinions.sum()),
     ];
-    let lines = lines.into_iter().filter_map(line).collect();
+    let lines = lines.into_iter().filter_map(line);
+    let lines = std::iter::once(processor).chain(lines).collect();
     Ok(PricedWatch {
         lines,
         price,
         results,
+        predicted,
         metered,
+        rates: [rate, metered_rate],
     })
 }
 
-/// The results of a pipeline, and the shares of a core of its thread and of all other threads.
+/// Events a second by the backtest, and the shares of [`PricedWatch::predicted`].
+fn predicted_shares(trial: &Value) -> anyhow::Result<(f64, [f64; 3])> {
+    let number = |value: &Value| value.as_f64().with_context(|| format!("{trial:#}"));
+    let (price, backtest) = (&trial["price"], &trial["backtest"]);
+    let rate = number(&backtest["events"])? / number(&backtest["covered_s"])?;
+    let share = number(&price["processor_share"])?;
+    let known = price["events_share"].as_f64().unwrap_or_default();
+    let others = price["others_share"].as_f64().unwrap_or_default();
+    let events = number(&price["processor_s_an_event"])? * rate;
+    Ok((rate, [share - known - others, others, events]))
+}
+
+/// The results of a pipeline, the shares of [`PricedWatch::metered`], and events a second.
 fn meter_processor(
     bench: &Bench,
     runtime: &Process,
     path: &str,
-) -> anyhow::Result<(Value, [f64; 2])> {
+    time: Duration,
+) -> anyhow::Result<(Value, [f64; 3], f64)> {
     let results = || -> anyhow::Result<Value> { Ok(bench.get(path)?["results"].clone()) };
     // Its network may have to be loaded first.
     wait_up_to(LONG, "frames", || {
         (results().ok()?["frames"].as_u64() > Some(0)).then_some(())
     })?;
     let own_s = |results: &Value| results["processor_s"].as_f64().context("processor time");
-    let (own_before, process_before) = (own_s(&results()?)?, processor_s(runtime)?);
+    let before = (own_s(&results()?)?, events_s(bench)?, processor_s(runtime)?);
     // No request meanwhile: answering it would be metered too.
-    std::thread::sleep(TIME);
-    let (results, elapsed_s) = (results()?, TIME.as_secs_f64());
-    let process = (processor_s(runtime)? - process_before) / elapsed_s;
-    let pipeline = (own_s(&results)? - own_before) / elapsed_s;
-    Ok((results, [pipeline, process - pipeline]))
+    std::thread::sleep(time);
+    let process = processor_s(runtime)? - before.2;
+    let (results, elapsed_s) = (results()?, time.as_secs_f64());
+    let pipeline = own_s(&results)? - before.0;
+    let [events, number] = events_s(bench)?;
+    let events = events - before.1[0];
+    let shares = [pipeline, process - pipeline - events, events];
+    let rate = (number - before.1[1]) / elapsed_s;
+    Ok((results, shares.map(|spent| spent / elapsed_s), rate))
+}
+
+/// Processor time of all events so far, in seconds, and their number.
+fn events_s(bench: &Bench) -> anyhow::Result<[f64; 2]> {
+    let times = bench.get("/v1/health")?["event_times"].clone();
+    let number = |name: &str| times[name].as_f64().with_context(|| times.to_string());
+    Ok([
+        number("recorder_s")? + number("clips_s")?,
+        number("events")?,
+    ])
 }
 
 /// All events, once enough of those of a pipeline have ended.

@@ -1,6 +1,7 @@
 //! Backtests of a real runtime: what they say of the past equals what was reported then.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, Error, ensure};
 use serde_json::{Value, json};
@@ -166,11 +167,14 @@ fn price_has_the_pieces_that_are_metered_later() -> anyhow::Result<()> {
     let mut earlier = pipeline("earlier", &json!({}));
     earlier["rules"] = json!([earlier["rules"][1]]);
     let request = "tell me each time something moves on the street camera";
-    let watch = meter(&bench, &runtime, &earlier, request)?;
+    let watch = meter(&bench, &runtime, &earlier, request, Duration::from_secs(8))?;
     let price = &watch.price;
     // Seconds of history are no rate a day.
     let why = price["unknown"]["storage"].as_str().unwrap_or_default();
     ensure!(why.contains("history covers only"), "{price:#}");
+    ensure!(price["unknown"]["events"] == why, "{price:#}");
+    let an_event = price["processor_s_an_event"].as_f64();
+    ensure!(an_event > Some(0.0), "{price:#}");
     ensure!(watch.lines.len() == 3, "{watch:?}");
     for line in &watch.lines {
         ensure!(line.predicted > 0.0 && line.metered > 0.0, "{line:?}");
@@ -181,7 +185,7 @@ fn price_has_the_pieces_that_are_metered_later() -> anyhow::Result<()> {
             "{line:?}"
         );
     }
-    // Both pieces: the thread of the pipeline, and decoding in other threads.
+    // The pieces: the thread of the pipeline, decoding in other threads, and events.
     let others = price["others_share"].as_f64().context("decoding")?;
     ensure!(
         others > 0.0 && Some(others) < price["processor_share"].as_f64(),

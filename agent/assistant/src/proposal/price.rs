@@ -4,7 +4,8 @@
 //! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`].
 //! - The processor share is the processor time of the trial: of its thread, and of decoding and
 //!   further threads of a network where no other pipeline ran. Else it is a lower bound.
-//! - What an event takes of the processor is not part of it: pictures, encoding of clips, journal.
+//! - What events take of it besides is computed from the times of earlier events of this box:
+//!   pictures, clips, journal. Where these are not known, the price says so.
 //! - The uplink counts the records that MQTT publishes, without pictures and notifications.
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use watchkeeper_contract::assessment::Assessor;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, MediaKind, Phase};
+use watchkeeper_contract::health::EventTimes;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::workflow::DryRunReport;
@@ -20,6 +22,7 @@ use watchkeeper_contract::workflow::DryRunReport;
 use crate::wording::size;
 
 const MONTH_DAYS: f64 = 30.0;
+const DAY_S: f64 = 86_400.0;
 /// Part of the type of each block that draws.
 const VISUALIZATION: &str = "_visualization@";
 
@@ -28,6 +31,8 @@ const VISUALIZATION: &str = "_visualization@";
 pub struct Measured {
     /// Shares of a processor that the trial took.
     pub processor: Result<ProcessorShares, String>,
+    /// What the events of all watches took of the processor so far.
+    pub event_times: EventTimes,
     /// Events a day in the backtest.
     pub events_a_day: Result<f64, String>,
     /// Share of these events that a second opinion is asked for.
@@ -92,6 +97,13 @@ pub struct PriceTag {
     /// ran in the trial, and the share is a lower bound then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_share: Option<f64>,
+    /// Part of it that pictures, clips and records of events take; absent where it is not known,
+    /// and the share is without it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_share: Option<f64>,
+    /// Processor time of pictures, clip and records of one event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_s_an_event: Option<f64>,
     /// Bytes of pictures, clip and records of one event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_bytes_an_event: Option<f64>,
@@ -105,7 +117,7 @@ pub struct PriceTag {
     /// Second opinions, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_usd_a_month: Option<f64>,
-    /// Why a number is absent, by `processor`, `storage`, `uplink` and `model`.
+    /// Why a number is absent, by `processor`, `events`, `storage`, `uplink` and `model`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
 }
@@ -118,8 +130,13 @@ impl PriceTag {
         let others = |shares: &ProcessorShares| shares.others.filter(|share| share.is_finite());
         tag.others_share = measured.processor.as_ref().ok().and_then(others);
         let others = tag.others_share.unwrap_or_default();
+        let an_event = measured.processor_s_an_event();
+        tag.processor_s_an_event = an_event.clone().ok();
+        let events = measured.a_day(an_event).map(|spent| spent / DAY_S);
+        tag.events_share = tag.known("events", events);
+        let more = others + tag.events_share.unwrap_or_default();
         let shares = measured.processor.clone();
-        tag.processor_share = tag.known("processor", shares.map(|s| s.pipeline + others));
+        tag.processor_share = tag.known("processor", shares.map(|s| s.pipeline + more));
         let storage = measured.storage_an_event();
         tag.storage_bytes_an_event = storage.clone().ok();
         let uplink = measured.event.clone().map(|event| event.records);
@@ -132,6 +149,19 @@ impl PriceTag {
         tag.uplink_bytes_a_day = tag.known("uplink", measured.a_day(uplink));
         tag.model_usd_a_month = tag.known("model", measured.model_a_month());
         tag
+    }
+
+    /// The processor share, and which of its pieces are missing.
+    fn processor(&self, share: f64) -> String {
+        let events = match self.events_share {
+            Some(_) => "",
+            None => " without the pictures of events",
+        };
+        let share = format!("{:.1} % of a core{events}", share * 100.0);
+        match self.others_share {
+            Some(_) => share,
+            None => format!("at least {share} (decoding is not known: other watches ran)"),
+        }
     }
 
     fn known(&mut self, name: &str, value: Result<f64, String>) -> Option<f64> {
@@ -161,13 +191,7 @@ impl PriceTag {
         let parts = [
             part(
                 "processor",
-                self.processor_share.map(|share| match self.others_share {
-                    Some(_) => format!("{:.1} % of a core", share * 100.0),
-                    None => format!(
-                        "at least {:.1} % of a core (decoding is not known: other watches ran)",
-                        share * 100.0
-                    ),
-                }),
+                self.processor_share.map(|share| self.processor(share)),
             ),
             part("storage", a_day(self.storage_bytes_a_day)),
             part("uplink", a_day(self.uplink_bytes_a_day)),
@@ -196,6 +220,20 @@ impl Measured {
             false => 0.0,
         };
         Ok(event.records + event.clean + annotated + clip)
+    }
+
+    /// Processor time that one event takes outside the thread of its pipeline.
+    fn processor_s_an_event(&self) -> Result<f64, String> {
+        let times = self.event_times;
+        let mean = |spent: f64, number: u64, what: &str| match number {
+            0 => Err(format!("no {what} was stored since the runtime started")),
+            _ => Ok(spent / number as f64),
+        };
+        let event = mean(times.recorder_s, times.events, "event")?;
+        match self.clip_s > 0.0 {
+            true => Ok(event + mean(times.clips_s, times.clips, "clip")?),
+            false => Ok(event),
+        }
     }
 
     /// Multiplies what one event takes by the events of a day. No event takes nothing.
@@ -337,6 +375,12 @@ mod tests {
     fn measured() -> Measured {
         Measured {
             processor: Ok(shares(0.06, Some(0.02))),
+            event_times: EventTimes {
+                events: 10,
+                recorder_s: 1.0,
+                clips: 5,
+                clips_s: 2.0,
+            },
             events_a_day: Ok(20.0),
             escalated_share: 0.1,
             event: Ok(EventBytes {
@@ -370,6 +414,36 @@ mod tests {
             told.starts_with("processor at least 6.0 % of a core (decoding is not known"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn processor_share_has_pictures_and_clips_of_events() {
+        let of = |clip_s, event_times| {
+            PriceTag::new(&Measured {
+                // Every ten seconds.
+                events_a_day: Ok(8_640.0),
+                clip_s,
+                event_times,
+                ..measured()
+            })
+        };
+        let times = measured().event_times;
+        for (clip_s, told) in [(0.0, "processor 9.0 % of"), (15.0, "processor 13.0 % of")] {
+            let sentence = of(clip_s, times).sentence();
+            assert!(sentence.starts_with(told), "{sentence}");
+        }
+        let no_clip = EventTimes { clips: 0, ..times };
+        for (clip_s, times, what) in [
+            (0.0, EventTimes::default(), "no event"),
+            (15.0, no_clip, "no clip"),
+        ] {
+            let tag = of(clip_s, times);
+            let sentence = tag.sentence();
+            let told = "processor 8.0 % of a core without the pictures of events, storage";
+            assert!(sentence.starts_with(told), "{sentence}");
+            assert!(tag.unknown["events"].starts_with(what), "{tag:?}");
+        }
+        assert_eq!(of(0.0, no_clip).events_share, Some(0.01));
     }
 
     #[test]
@@ -479,7 +553,8 @@ mod tests {
                 ..measured()
             });
             for (name, number) in [
-                ("processor", tag.processor_share), ("storage", tag.storage_bytes_a_day),
+                ("processor", tag.processor_share), ("events", tag.events_share),
+                ("storage", tag.storage_bytes_a_day),
                 ("uplink", tag.uplink_bytes_a_day), ("model", tag.model_usd_a_month),
             ] {
                 prop_assert_eq!(number.is_none(), tag.unknown.contains_key(name), "{}", name);

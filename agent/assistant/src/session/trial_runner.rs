@@ -135,8 +135,8 @@ impl<'a> TrialRunner<'a> {
 
     /// Computes what each pipeline would take, from its trial and the latest events.
     async fn add_prices(&self, deployed: &[&PipelineSpec], all: &mut [TrialResult]) {
-        let last = self.here.health.last_seq;
-        let after = EventSeq(last.0.saturating_sub(u64::from(MAX_PAGE)));
+        let health = &self.here.health;
+        let after = EventSeq(health.last_seq.0.saturating_sub(u64::from(MAX_PAGE)));
         let records = match self.tools.client.events(after, MAX_PAGE).await {
             Ok(records) => records,
             Err(error) => {
@@ -156,6 +156,7 @@ impl<'a> TrialRunner<'a> {
             let backtest = trial.backtest.as_ref();
             let measured = Measured {
                 processor: shares.ok_or_else(|| "it was not tried".to_owned()),
+                event_times: health.event_times,
                 events_a_day: match backtest {
                     Some(backtest) => backtest.rate(),
                     None => Err("it was not replayed".to_owned()),
