@@ -181,7 +181,7 @@ impl<'o> Ask<'o> {
                 Ok(())
             }
             Reply::Actions(..) => Ok(self.session.deliver(None, reply, here).await?),
-            Reply::Unknown(unknown) => Err(Session::unknown_error(&unknown).into()),
+            Reply::Unknown(unknown) => Err(Session::unknown_error(&unknown, here).into()),
             Reply::TooLong(error) => Err(Failure::input(error.to_string())),
             Reply::NothingPending | Reply::Dropped => Err(Failure::input(
                 "no proposal is pending here; to apply one: watchkeeper ask --confirm ID",

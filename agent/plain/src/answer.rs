@@ -156,4 +156,7 @@ pub struct Unknown {
     pub text: String,
     /// Words that were not understood, as they were written.
     pub not_understood: Vec<String>,
+    /// Something that no model here knows, by its classes or else its words; empty for any other
+    /// reason.
+    pub unseen: Vec<String>,
 }

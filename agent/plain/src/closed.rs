@@ -178,14 +178,18 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
 pub(crate) struct Nearest {
     pub(crate) template: &'static str,
     pub(crate) camera: Option<String>,
-    pub(crate) class: Option<String>,
+    /// One that a model here knows, or `anything`.
+    pub(crate) class: String,
 }
 
 impl Nearest {
     /// The command line of the template.
     fn command(&self) -> String {
         let camera = self.camera.as_deref().unwrap_or("CAMERA");
-        let class = self.class.as_deref().unwrap_or("person");
+        let class = match self.class.contains(' ') {
+            true => quoted(&self.class),
+            false => self.class.clone(),
+        };
         let mut command = format!(
             "watchkeeper watch {} --camera {camera} --class {class}",
             self.template
@@ -208,21 +212,29 @@ pub(crate) fn refuse(r: &Reader<'_>, nearest: &Nearest) -> Result<(), Need> {
     let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
     let unknown = left.iter().find_map(|at| unknown_class(r, at));
-    let text = match unknown.filter(|_| !is_known) {
-        Some(class) => format!("{} {template}", cannot_be_seen(&class, r.scene, r.lexicon)),
-        None => {
-            let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
-            format!(
-                "I do not understand {} here, and without it the request would be another one, so I offer nothing. {} {template}",
-                quotes.join(", "),
-                match is_known {
-                    true => "Say a sentence for each class and each camera.",
-                    false => "Say it in other words, or one thing in a sentence.",
-                }
-            )
+    if let Some(class) = unknown.filter(|_| !is_known) {
+        let text = cannot_be_seen(&class, r.scene, r.lexicon);
+        let text = format!("{text} {template}");
+        return Err(Need::unseen(text, words, vec![class]));
+    }
+    let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
+    let text = format!(
+        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {} {template}",
+        quotes.join(", "),
+        match is_known {
+            true => "Say a sentence for each class and each camera.",
+            false => "Say it in other words, or one thing in a sentence.",
         }
-    };
+    );
     Err(Need::not_read(text, words))
+}
+
+/// Whether a word and those that describe it stand where only an object does, and no place:
+/// `a safe`, `when the safe`, `about the safe`.
+pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
+    let article = one_of("the|my|our|this|a|an", r.before(start));
+    let before = r.before(start - usize::from(article));
+    one_of("a|an", r.before(start)) || one_of("when|if|whenever|about", before)
 }
 
 /// The answer to a request for something that no model here can tell.
@@ -249,11 +261,11 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
         r.tokens.get(*i).is_some_and(|t| t.is_word())
             && !word.is_empty()
             && !r.lexicon.is_everyday(word)
-            && !r.lexicon.is_place(word)
             && !one_of(NO_CLASS, word)
             && !word.ends_with("ing")
     };
-    let start = at.clone().find(content)?;
+    let mut words = at.clone().filter(content);
+    let start = words.find(|i| !r.lexicon.is_place(r.word(*i)) || is_object(r, *i))?;
     let end = (start..at.end).find(|i| !content(i)).unwrap_or(at.end);
     // `a red car`: it describes what is known.
     if r.slot_of(end) == Slot::Class {
@@ -267,6 +279,7 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
             .is_some_and(|i| r.slot_of(i) == Slot::Class);
     let is_subject = joins
         || one_of("when|if|whenever|about|for|of|:", r.before(before))
+        || article && one_of("is|are|see|sees|spot|spots", r.before(before))
         || before == 0
         || before
             .checked_sub(1)

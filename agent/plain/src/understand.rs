@@ -8,7 +8,7 @@ use watchkeeper_engine::templates::watch;
 
 use crate::DataError;
 use crate::amend;
-use crate::answer::{Answer, Looked, Question, Unknown};
+use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::asks::Asks;
 use crate::control;
 use crate::edit;
@@ -143,7 +143,14 @@ impl Plain {
         };
         match answer {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
-            Err(need) if !need.not_read.is_empty() => unknown(need.not_read, need.text),
+            Err(need) if !need.not_read.is_empty() => Answer::Unknown(Unknown {
+                text: need.text,
+                not_understood: need.not_read,
+                unseen: match need.about {
+                    Missing::KnownClass => need.choices,
+                    _ => Vec::new(),
+                },
+            }),
             Err(need) => Answer::Ask(Question {
                 about: need.about,
                 text: need.text,
@@ -310,5 +317,6 @@ fn unknown(not_understood: Vec<String>, text: String) -> Answer {
     Answer::Unknown(Unknown {
         text,
         not_understood,
+        unseen: Vec::new(),
     })
 }

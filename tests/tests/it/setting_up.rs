@@ -419,10 +419,13 @@ fn unknown_class_goes_to_llm_then_to_the_user() -> anyhow::Result<()> {
             .to_string()
             .contains("No model here knows a safe")
     );
-    // The LLM is no help: the rules ask the question that they would have asked without it.
-    let (_, objects, _) = ask_json(&site.bench, &[words])?;
-    let asked = last(&objects, "question")?.to_string();
-    assert!(asked.contains("What shall be watched for"), "{asked}");
+    // The LLM is no help: the rules refuse as they would have without it, and name the remedy.
+    let (code, objects, errors) = ask_json(&site.bench, &[words])?;
+    assert_eq!(code, 2, "{errors}");
+    let refused = last(&objects, "failure")?.to_string();
+    for part in ["\\\"safe\\\" can't be watched for", "watchkeeper models"] {
+        assert!(refused.contains(part), "{refused}");
+    }
     site.model.finish()
 }
 

@@ -243,6 +243,7 @@ impl SessionState {
             Topic::Failed if proposes(text) => Reply::Unknown(Unknown {
                 text: "The request before was not understood, so there is nothing to correct. Say the whole request again, or name the watch to change.".to_owned(),
                 not_understood: Vec::new(),
+                unseen: Vec::new(),
             }),
             Topic::Failed | Topic::Nothing => self.handle_request(text, plain, here),
         }

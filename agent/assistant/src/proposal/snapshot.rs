@@ -19,7 +19,7 @@ use watchkeeper_plain::Scene;
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
 
 /// Task of the models that detect objects with classes.
-const DETECTION: &str = "object-detection";
+pub(crate) const DETECTION: &str = "object-detection";
 /// Most named places of one camera.
 const MAX_PLACES: usize = 32;
 /// Words for a location in any picture. A step with such a name was named by a program; as a place

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::source::SourceState;
-use watchkeeper_models::Zoo;
+use watchkeeper_models::{PREFERRED, Zoo};
 use watchkeeper_plain::answer::{Looked, Unknown};
 use watchkeeper_plain::intent::Look;
 use watchkeeper_plain::{Missing, Question};
@@ -19,7 +20,7 @@ use crate::past;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::pending::{PendingError, PendingProposals};
-use crate::proposal::snapshot::SystemSnapshot;
+use crate::proposal::snapshot::{DETECTION, SystemSnapshot};
 use crate::wording::quoted;
 
 /// Task of the models that compare a picture with words.
@@ -89,7 +90,7 @@ impl Session {
                 Ok(())
             }
             Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)).await,
-            Reply::Unknown(unknown) => Err(Self::unknown_error(&unknown)),
+            Reply::Unknown(unknown) => Err(Self::unknown_error(&unknown, here)),
             Reply::TooLong(error) => Err(Error::input(error.to_string())),
             Reply::Dropped => {
                 out.report(ProgressEvent::Dropped);
@@ -185,10 +186,11 @@ impl Session {
 
     /// Returns the error for a text that was not understood.
     #[must_use]
-    pub fn unknown_error(unknown: &Unknown) -> Error {
+    pub fn unknown_error(unknown: &Unknown, here: &SystemSnapshot) -> Error {
         let words = &unknown.not_understood;
         let details = (!words.is_empty()).then(|| format!("not understood: {}", quoted(words)));
-        Error::input(&unknown.text).with(details)
+        let remedy = (!unknown.unseen.is_empty()).then(|| what_knows(&unknown.unseen, here));
+        Error::input(&unknown.text).with(details.into_iter().chain(remedy))
     }
 
     /// Looks something up and reports it.
@@ -237,6 +239,27 @@ impl Session {
     }
 }
 
+/// What would know something that no model here does: a detector that is absent and has one of the
+/// classes, else what compares a picture with words.
+fn what_knows(classes: &[String], here: &SystemSnapshot) -> String {
+    let knows = |model: &&ModelInfo| {
+        model.state == ModelState::Absent
+            && model.task == DETECTION
+            && model.labels.iter().any(|label| classes.contains(label))
+    };
+    let mut absent = here.models.iter().filter(knows);
+    let preferred = absent
+        .clone()
+        .find(|model| PREFERRED.contains(&model.name.as_str()));
+    match preferred.or_else(|| absent.next()) {
+        Some(model) => format!(
+            "A model that knows it: {}.",
+            Zoo::builtin().absence(&model.name)
+        ),
+        None => by_words(here),
+    }
+}
+
 /// What watches for things that no model knows as a class, or what would bring it.
 fn by_words(here: &SystemSnapshot) -> String {
     let mut present = here.present_models();
@@ -250,5 +273,34 @@ fn by_words(here: &SystemSnapshot) -> String {
             "What no model has as a class takes one that compares pictures with words, and {}.",
             Zoo::builtin().absence("clip-vit-b-32")
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proposal::snapshot::testing::{model, situation};
+
+    #[test]
+    fn refusal_of_a_class_names_the_command_that_brings_a_model_of_it() {
+        let mut here = situation();
+        let mut other = model("yolox-tiny", &["truck"]);
+        other.state = ModelState::Absent;
+        here.models.push(other);
+        let said = |unseen: &str| {
+            let unknown = Unknown {
+                text: "It can't be watched for.".to_owned(),
+                not_understood: vec!["lorry".to_owned()],
+                unseen: vec![unseen.to_owned()],
+            };
+            Session::unknown_error(&unknown, &here).to_string()
+        };
+        let truck = said("truck");
+        assert!(
+            truck.contains("`watchkeeper models pull yolox-tiny`"),
+            "{truck}"
+        );
+        let safe = said("safe");
+        assert!(safe.contains("--like clip-vit-b-32`"), "{safe}");
     }
 }

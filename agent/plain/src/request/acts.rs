@@ -31,6 +31,11 @@ impl Acts {
     pub(super) fn moves(&self) -> bool {
         self.crosses || self.enters || self.leaves || self.stays
     }
+
+    /// Whether they say who does that, where nobody is named.
+    pub(super) fn tell_who(&self) -> bool {
+        self.empty || self.occupied || self.people
+    }
 }
 
 /// Words before `crossing` that make a place of it.

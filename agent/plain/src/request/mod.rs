@@ -41,6 +41,7 @@ use crate::scene::{Model, Scene, Shape};
 use acts::acts;
 use amounts::bound;
 use cameras::cameras_of;
+use channels::refuse_to_send;
 use clauses::clauses;
 use conditions::Facts;
 use ground::{Ground, ground};
@@ -50,10 +51,12 @@ use spot::{direction_of, unknown_place, where_is};
 
 /// Understands one request to watch. `before` is the camera of the request before it.
 pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec<WatchFor>, Need> {
+    refuse_to_send(r)?;
     let purpose = purpose(r)?;
     let mut ground = ground(r, purpose.counted)?;
     let (mut facts, mentions) = facts(r, &purpose, &mut ground)?;
-    let unknown = unknown_place(r);
+    let nobody = mentions.is_empty() && !facts.acts.tell_who();
+    let unknown = unknown_place(r, nobody);
     refuse_unread(r, &facts, &ground, &mentions)?;
     facts.refuse_contradictions(&mentions)?;
     let (model, objects) = objects(r, &mentions, &facts.acts)?;
@@ -174,10 +177,16 @@ fn refuse_unread(
     mentions: &[Mention],
 ) -> Result<(), Need> {
     objects::refuse_vague(r)?;
+    let known = |label: &&str| {
+        let mut models = r.scene.models.iter();
+        models.any(|m| m.labels.iter().any(|l| l == label))
+    };
+    let named = mentions.iter().flat_map(|m| &m.labels).map(String::as_str);
+    let class = named.chain(["person"]).find(known);
     let nearest = closed::Nearest {
         template: facts.nearest_template(&ground.schedules),
         camera: ground.named_camera().or_else(|| only_camera(r.scene)),
-        class: mentions.first().and_then(|m| m.labels.first()).cloned(),
+        class: class.unwrap_or("anything").to_owned(),
     };
     closed::refuse(r, &nearest)
 }

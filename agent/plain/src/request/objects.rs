@@ -190,7 +190,7 @@ fn unnamed(r: &mut Reader<'_>, acts: &Acts) -> Result<(String, Objects), Need> {
         Some(usual) if !acts.people => usual,
         _ => &person[..],
     };
-    if !(acts.empty || acts.occupied || acts.people) {
+    if !acts.tell_who() {
         return Err(Need::new(
             Missing::Class,
             "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
@@ -236,12 +236,13 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Ne
         !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
     });
     Err(match missing {
-        Some(mention) => Need::not_read(
+        Some(mention) => Need::unseen(
             format!(
                 "{} can't be watched for: no model here knows it. Ask \"what objects can you detect\" for what can.",
                 quoted(&mention.said)
             ),
             vec![mention.said.clone()],
+            mention.labels.clone(),
         ),
         None => Need::new(
             Missing::Class,

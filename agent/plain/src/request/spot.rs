@@ -8,6 +8,7 @@ use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
 
 use super::acts::Acts;
 use crate::answer::Missing;
+use crate::closed;
 use crate::intent::NamedPlace;
 use crate::names;
 use crate::need::{Need, Notes};
@@ -47,7 +48,10 @@ const DESCRIBES: usize = 3;
 
 /// Takes words that end in a noun of place which nobody has drawn: they stand behind a preposition
 /// or an article, begin a note, or have a state (`the canteen is empty`).
-pub(super) fn unknown_place(r: &mut Reader<'_>) -> Option<String> {
+///
+/// `nobody`: no object was named. One of these words that stands where only an object does, such as
+/// `when a safe appears`, is none of a place then, and stays unread.
+pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
     let content = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
         let is_word = r.tokens.get(i).is_some_and(|t| t.is_word());
@@ -76,6 +80,9 @@ pub(super) fn unknown_place(r: &mut Reader<'_>) -> Option<String> {
         }
         let prepositions = "at|in|inside|into|on|onto|near|by|through|within|around|of|to";
         let preposition = lead > 0 && one_of(prepositions, r.word(lead - 1));
+        if nobody && !preposition && closed::is_object(r, start) {
+            return None;
+        }
         // `notify the office`
         let told = "tell|notify|alert|warn|inform|message|text|email|call|phone|page|ring";
         if lead > 0 && r.slot_of(lead - 1) == Slot::Verb && one_of(told, r.any_word(lead - 1)) {

@@ -12,6 +12,7 @@ mod meant;
 mod mishearing;
 mod numbers;
 mod owners;
+mod refusals;
 mod runs;
 mod safety;
 mod support;

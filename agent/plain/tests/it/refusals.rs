@@ -1,0 +1,181 @@
+//! What a refusal says: what was not understood, what no model knows, and a command that works.
+
+use std::collections::BTreeMap;
+
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::{Answer, Change, Unknown};
+use watchkeeper_plain::scene::Model;
+
+use crate::support::{PLAIN, ask, proposal_in, scene, with_pipelines};
+
+fn refusal(text: &str, scene: &Scene) -> Unknown {
+    match ask(text, scene) {
+        Answer::Unknown(unknown) => unknown,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+/// A box whose only detector tells no classes apart.
+fn motion_only() -> Scene {
+    let mut scene = scene();
+    scene.models = vec![Model {
+        name: "motion".to_owned(),
+        labels: Vec::new(),
+    }];
+    scene
+}
+
+#[test]
+fn what_no_model_knows_is_refused_at_once_and_named() {
+    for scene in [scene(), motion_only()] {
+        for (text, thing) in [
+            ("Tell me when a safe appears", "safe"),
+            ("Tell me when the safe appears on camera gate", "safe"),
+            ("Tell me when there is a safe on camera gate", "safe"),
+            ("Tell me about a safe on camera gate", "safe"),
+            ("Tell me when a safe is in the yard", "safe"),
+            ("Tell me when a forklift appears", "forklift"),
+            ("Tell me when a postman appears", "postman"),
+        ] {
+            let refused = refusal(text, &scene);
+            let said = format!("\"{thing}\" can't be watched for: no model here");
+            assert!(refused.text.contains(&said), "{text}: {}", refused.text);
+            assert_eq!(refused.unseen, [thing], "{text}");
+        }
+    }
+    // A class that another model has is named by it.
+    let mut few = scene();
+    few.models[0].labels = vec!["person".to_owned()];
+    few.classes = vec!["truck".to_owned()];
+    assert_eq!(
+        refusal("Tell me when a lorry appears", &few).unseen,
+        ["truck"]
+    );
+    let red = refusal("Tell me when a red car is on camera gate", &scene());
+    assert_eq!(red.unseen, [""; 0], "{}", red.text);
+}
+
+#[test]
+fn a_place_that_nobody_drew_is_still_asked_for() {
+    for text in [
+        "Tell me when somebody is at the safe on camera gate",
+        "Tell me when the hall is empty on camera gate",
+        "Watch the door on camera gate",
+    ] {
+        assert!(matches!(ask(text, &scene()), Answer::Ask(_)), "{text}");
+    }
+}
+
+/// The flags of the command that a refusal suggests, by their parameters.
+fn suggested(text: &str) -> (String, BTreeMap<String, String>) {
+    let command = text.split("watchkeeper watch ").nth(1).unwrap();
+    let mut words = command.split('`').next().unwrap().split(" --");
+    let template = words.next().unwrap().to_owned();
+    let flags = words.map(|flag| {
+        let (name, value) = flag.split_once(' ').unwrap();
+        let value = if name == "zone" {
+            "the left half"
+        } else {
+            value
+        };
+        let name = if name == "zone" { "place" } else { name };
+        (name.to_owned(), value.trim_matches('"').to_owned())
+    });
+    (template, flags.collect())
+}
+
+#[test]
+fn the_command_that_a_refusal_suggests_works_on_that_box() {
+    let mut helmets = scene();
+    helmets.models[0].labels = vec!["hard hat".to_owned()];
+    for scene in [scene(), motion_only(), helmets] {
+        for text in [
+            "Tell me when a blue blorb is on camera gate",
+            "Alert me when a person stays in the whole picture for 2 blorbs on camera gate",
+            "Tell me when a red person enters the left half on camera gate",
+            "Tell me when a red hard hat enters the left half on camera gate",
+            "Tell me when there are more than 5 red people on camera gate",
+            "Tell me when nobody red is in the left half on camera gate",
+            "Count red people on camera gate",
+            "Tell me when a red cell phone is on camera gate",
+        ] {
+            let refused = refusal(text, &scene).text;
+            let (template, values) = suggested(&refused);
+            let request = PLAIN.templates().fill(&template, &values).unwrap();
+            let offer = proposal_in(&request, &scene);
+            assert_eq!(offer.not_understood, [""; 0], "{text}: {request}");
+        }
+    }
+}
+
+#[test]
+fn a_watch_that_is_sent_to_a_channel_is_refused_with_the_command_for_it() {
+    let mut scene = with_pipelines(&["gate", "dock"]);
+    scene.pipelines[0].spec.id = "bench".parse().unwrap();
+    scene.pipelines[0].name = "bench".to_owned();
+    for text in [
+        "send the bench watch to #security",
+        "send the gate watch to #security too",
+        "post the bench watch to the security channel",
+        "send bench to #security",
+        "tell #security about the bench watch",
+        "let #security know about the gate watch",
+    ] {
+        let refused = refusal(text, &scene);
+        assert_eq!(refused.not_understood, [text], "{text}");
+        let said = refused.text.split("watchkeeper ask \"").nth(1).unwrap();
+        let command = said.split('"').next().unwrap();
+        assert!(refused.text.contains(&format!("\"{text}\"")), "{refused:?}");
+        let changes = proposal_in(command, &scene).changes;
+        assert!(
+            matches!(&changes[..], [Change::Replace(spec)] if spec.id.as_str() == "bench"),
+            "{text}: {changes:#?}"
+        );
+    }
+    let unknown = refusal("send the bench watch to #all", &scene).text;
+    for part in [
+        "\"send the bench watch to #all\"",
+        "change bench to notify",
+        "no channel #all",
+    ] {
+        assert!(unknown.contains(part), "{unknown}");
+    }
+    let told = proposal_in("send an alarm to #security for cars on camera gate", &scene);
+    assert!(
+        matches!(&told.changes[..], [Change::Deploy(_)]),
+        "{told:#?}"
+    );
+}
+
+#[test]
+fn what_is_not_read_of_a_watch_is_quoted_and_nothing_is_offered() {
+    for (said, quoted) in [
+        (
+            "a person is seen on camera gate and stop after 10 minutes",
+            "stop after 10 minutes",
+        ),
+        (
+            "somebody stays on camera gate for an hour and a half",
+            "half",
+        ),
+        ("a person is seen on all cameras except the dock", "except"),
+        (
+            "a person is seen on camera gate, but not during office hours",
+            "not during office hours",
+        ),
+        (
+            "a person is seen on camera gate and tell the office",
+            "office",
+        ),
+    ] {
+        let refused = refusal(&format!("Tell me when {said}"), &with_pipelines(&["dock"]));
+        assert!(
+            refused
+                .not_understood
+                .iter()
+                .any(|words| words.contains(quoted))
+                && refused.text.contains(&format!("{quoted}\"")),
+            "{said}: {refused:?}"
+        );
+    }
+}
