@@ -55,6 +55,14 @@ pub(super) fn acts(
     held: bool,
 ) -> Result<Acts, Need> {
     r.slot = Slot::Act;
+    let nouns = ways_out(r);
+    nouns.iter().for_each(|i| r.mark(*i..i + 1));
+    let acts = verbs(r, mentions, moves, held);
+    nouns.iter().for_each(|i| r.set(*i..i + 1, Slot::Free));
+    acts
+}
+
+fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Result<Acts, Need> {
     let (crosses, both_ways) = take_crossings(r);
     let leaves = r.take_all(&[
         "has|have left",
@@ -111,6 +119,19 @@ pub(super) fn acts(
         empty,
         occupied,
     })
+}
+
+/// Where `exit` and `entry` are nouns of place: `the exit`, `our emergency exit`.
+fn ways_out(r: &Reader<'_>) -> Vec<usize> {
+    const ARTICLES: &str = "the|an|our|my";
+    let is_noun = |i: &usize| {
+        // `the cars exit` is a verb.
+        let describes = i.checked_sub(1).filter(|d| !r.word(*d).is_empty());
+        one_of("exit|entry", r.word(*i))
+            && (one_of(ARTICLES, r.before(*i))
+                || describes.is_some_and(|d| one_of(ARTICLES, r.before(d))))
+    };
+    (0..r.tokens.len()).filter(is_noun).collect()
 }
 
 const APPEARS: [&str; 6] = [

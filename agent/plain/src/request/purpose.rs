@@ -99,8 +99,15 @@ impl Purpose {
 
 fn severity(r: &mut Reader<'_>) -> Severity {
     const CRITICAL: [&str; 1] = ["critical|critically|urgent|urgently|emergency"];
-    if r.find(&CRITICAL).is_some() {
-        r.take_all(&CRITICAL);
+    // An emergency exit is a place.
+    let is_place = |i: &usize| r.begins(*i, &["emergency exit|exits|entrance|door|doors"]);
+    let places: Vec<usize> = (0..r.tokens.len()).filter(is_place).collect();
+    places.iter().for_each(|i| r.mark(*i..i + 1));
+    let is_critical = r.take_all(&CRITICAL);
+    for i in places {
+        r.set(i..i + 1, Slot::Free);
+    }
+    if is_critical {
         Severity::Critical
     } else if r.find(&["warn|warning|alarm|alert|alerts"]).is_some() {
         Severity::Warning

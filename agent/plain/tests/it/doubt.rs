@@ -242,3 +242,38 @@ fn what_is_expected_or_goes_on_is_not_passed_over() {
         refused(text);
     }
 }
+
+#[test]
+fn an_exit_or_an_entry_behind_an_article_is_a_place() {
+    for (text, place) in [
+        (
+            "alert me when a person enters the emergency exit on camera gate",
+            "emergency exit",
+        ),
+        (
+            "tell me when a car blocks the entry on camera gate for 5 minutes",
+            "entry",
+        ),
+        (
+            "tell me when a car blocks the exit on camera gate for 5 minutes",
+            "exit",
+        ),
+    ] {
+        let said = refused(text);
+        assert!(
+            said.contains(&format!("Where in the picture is \"{place}\"?")),
+            "{text}: {said}"
+        );
+    }
+    for text in [
+        "tell me when a person exits the left half of camera gate",
+        "tell me when a car is exiting the left half of camera gate",
+    ] {
+        assert!(
+            matches!(conditions(text).as_slice(), [Condition::Leaves { .. }]),
+            "{text}"
+        );
+    }
+    let urgent = deployed("emergency: tell me when a person is at the gate");
+    assert_eq!(urgent.rules.unwrap()[0].severity, Severity::Critical);
+}
