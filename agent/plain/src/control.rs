@@ -26,7 +26,10 @@ const PAUSED_INSTEAD: &str =
     "It is paused, so that it can be resumed; say \"delete\" to remove it for good.";
 
 /// Understands a request to stop, pause or resume.
-pub(crate) fn control(r: &mut Reader<'_>, asks: Asks) -> Result<Intent, Need> {
+///
+/// `behind`: a new watch stands before it. An order that names nothing may mean that one, which
+/// does not run yet, and is refused.
+pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Intent, Need> {
     r.take_all(&OTHERS);
     let mixed = on_and_off(r);
     let verb = Verb::take(r, asks);
@@ -59,6 +62,9 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks) -> Result<Intent, Need> {
     if !left.is_empty() {
         return Err(verb.not_read(left, r.scene));
     }
+    if behind && !is_named && spared.is_empty() && cameras == Cameras::None && !all {
+        return Err(names_none(r));
+    }
     let by_camera = matches!(cameras, Cameras::These(_)) && !one_on_each(&cameras, r.scene);
     let mut targets = match spared.is_empty() {
         true => verb.targets(all, named, cameras, r.scene, &mut r.notes)?,
@@ -82,6 +88,19 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks) -> Result<Intent, Need> {
         }
         _ => Intent::Resume(targets),
     })
+}
+
+/// Refuses an order that does not say which watch it means.
+fn names_none(r: &Reader<'_>) -> Need {
+    let end = r.tokens.iter().rposition(|t| t.is_word());
+    let written = r.written(0..end.map_or(0, |end| end + 1));
+    Need::not_read(
+        format!(
+            "{} does not say which watch it means, and the new one does not run yet, so nothing is done. Say it with the name of a watch.",
+            quoted(&written)
+        ),
+        vec![written],
+    )
 }
 
 /// All that runs.

@@ -202,7 +202,7 @@ impl Plain {
 
 /// Returns the intents of requests that act, in their order. All watches are one intent.
 fn acts(requests: &[Request<'_>], scene: &Scene, notes: &mut Notes) -> Result<Vec<Intent>, Need> {
-    refuse_when_it_happens(requests)?;
+    refuse_order_beside_watch(requests)?;
     let mut intents = Vec::new();
     let mut watches: Vec<WatchFor> = Vec::new();
     let mut at = None;
@@ -215,7 +215,7 @@ fn acts(requests: &[Request<'_>], scene: &Scene, notes: &mut Notes) -> Result<Ve
                 watches.extend(request::watch(&mut r, before.as_ref())?);
             }
             Asks::Change => intents.push(edit::change(&mut r)?),
-            asks => intents.push(control::control(&mut r, asks)?),
+            asks => intents.push(control::control(&mut r, asks, at.is_some())?),
         }
         notes.extend(r.notes);
     }
@@ -256,9 +256,9 @@ fn replaced(watches: &[WatchFor], scene: &Scene) -> Vec<PipelineId> {
     running.map(|p| p.spec.id.clone()).collect()
 }
 
-/// Refuses to stop, pause or change what runs when something happens:
+/// Refuses an order in the sentence of a watch, which may be meant for when something happens:
 /// `tell me when somebody comes, and then pause the yard watch`.
-fn refuse_when_it_happens(requests: &[Request<'_>]) -> Result<(), Need> {
+fn refuse_order_beside_watch(requests: &[Request<'_>]) -> Result<(), Need> {
     let then = requests.windows(2).find_map(|pair| match pair {
         [first, next] => {
             let waits = first.asks == Asks::Watch && !ends_sentence(&first.r);
@@ -271,9 +271,15 @@ fn refuse_when_it_happens(requests: &[Request<'_>]) -> Result<(), Need> {
         return Ok(());
     };
     let written = does.written(0..does.tokens.len());
+    // `cars come and stop in the left half`
+    let they_stop = does.says(&["stop in|on|at|near|by|before|behind|inside|outside|for|there"]);
+    let remedy = match they_stop {
+        true => "If what is watched for stops there, say \"stays\".",
+        false => "Say the order as a sentence of its own, with the name of the watch.",
+    };
     Err(Need::not_read(
         format!(
-            "What runs is not stopped, paused or changed when something happens ({}). Say it as a sentence of its own.",
+            "I read a watch and an order in one sentence ({}), so I offer nothing. {remedy}",
             quoted(&written)
         ),
         vec![written],

@@ -147,3 +147,35 @@ fn what_is_said_to_be_possible_is_understood() {
     }
     assert!(tried >= 9, "{tried}");
 }
+
+#[test]
+fn an_order_behind_a_watch_says_which_one_it_means() {
+    let scene = with_pipelines(&["dock"]);
+    for text in [
+        "tell me when a person is on camera gate. Then turn off.",
+        "tell me when a person is on camera gate. Stop it.",
+        "tell me when a person is on camera gate. Pause for an hour.",
+    ] {
+        let said = refused(text, &scene);
+        assert!(said.contains("does not say which watch"), "{text}: {said}");
+    }
+    let both = "tell me when a person is on camera gate. Stop the dock watch.";
+    assert_eq!(proposal_in(both, &scene).changes.len(), 2);
+}
+
+#[test]
+fn the_refusal_of_an_order_beside_a_watch_says_no_more_than_was_said() {
+    let text = "tell me about cars at the gate and pause the yard watch";
+    let said = refused(text, &site());
+    assert!(
+        said.contains("a watch and an order") && said.contains("sentence of its own"),
+        "{said}"
+    );
+    assert!(!said.contains("when something happens"), "{said}");
+    let stops = "tell me when cars come and stop in the left half of camera gate for 10 seconds";
+    let said = refused(stops, &site());
+    assert!(
+        said.contains("say \"stays\"") && !said.contains("sentence of its own"),
+        "{said}"
+    );
+}
