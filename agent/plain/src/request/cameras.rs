@@ -5,11 +5,12 @@
 
 use watchkeeper_contract::id::SourceId;
 
+use super::ground::Ground;
 use crate::answer::Missing;
 use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, quoted};
+use crate::scene::{Scene, quoted};
 
 /// Words between two cameras that are one list of them.
 const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|camera|cam|cameras|both|either|also|as|well|plus";
@@ -55,7 +56,7 @@ pub(super) fn one_list(r: &mut Reader<'_>) -> Cameras {
 /// the request before, or the only one.
 pub(super) fn cameras_of(
     r: &mut Reader<'_>,
-    named: &Cameras,
+    ground: &Ground<'_>,
     before: Option<&SourceId>,
 ) -> Result<Vec<SourceId>, Need> {
     if r.scene.cameras.is_empty() {
@@ -64,20 +65,25 @@ pub(super) fn cameras_of(
             "There is no camera yet. Add one, then ask again.",
         ));
     }
-    match named {
+    match &ground.cameras {
         Cameras::These(cameras) => Ok(cameras.clone()),
         Cameras::All => Ok(r.scene.cameras.iter().map(|c| c.id.clone()).collect()),
         Cameras::Unknown(written) => Err(names::no_such_camera(written, r.scene)),
-        Cameras::None => camera_not_named(r, before),
+        Cameras::None => camera_not_named(r, ground.named.as_deref(), before),
     }
 }
 
 /// The camera of a request that names none.
-fn camera_not_named(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec<SourceId>, Need> {
+fn camera_not_named(
+    r: &mut Reader<'_>,
+    place: Option<&str>,
+    before: Option<&SourceId>,
+) -> Result<Vec<SourceId>, Need> {
     // A place with a name is on one camera, which is meant then.
-    let known: Vec<_> = r.scene.cameras.iter().collect();
-    let mut whole = r.over(&r.tokens);
-    let with_place = place_of_one(&mut whole, &known, before)?;
+    let with_place = match place {
+        Some(place) => place_of_one(place, r.scene, before)?,
+        None => None,
+    };
     if let Some(camera) = with_place.as_ref().or(before) {
         return Ok(vec![camera.clone()]);
     }
@@ -95,16 +101,12 @@ fn camera_not_named(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec
 /// The camera of the place that is named. One of that name on several cameras is asked about,
 /// unless the request before it was about one of these.
 fn place_of_one(
-    r: &mut Reader<'_>,
-    cameras: &[&Camera],
+    place: &str,
+    scene: &Scene,
     before: Option<&SourceId>,
 ) -> Result<Option<SourceId>, Need> {
-    let Some((_, place)) = names::known_place(r, cameras) else {
-        return Ok(None);
-    };
-    let on = cameras
-        .iter()
-        .filter(|c| names::place_on(c, &place.name).is_some());
+    let cameras = scene.cameras.iter();
+    let on = cameras.filter(|c| names::place_on(c, place).is_some());
     let on: Vec<&SourceId> = on.map(|c| &c.id).collect();
     match (on.as_slice(), before) {
         ([one], _) => Ok(Some((*one).clone())),
@@ -113,7 +115,7 @@ fn place_of_one(
             let choices: Vec<String> = several.iter().map(ToString::to_string).collect();
             let text = format!(
                 "On which camera? There is a place {} on {}.",
-                quoted(&place.name),
+                quoted(place),
                 choices.join(" and ")
             );
             Err(Need::new(Missing::Camera, text).with(choices))

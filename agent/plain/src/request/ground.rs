@@ -23,7 +23,7 @@ pub(super) struct Ground<'s> {
     pub(super) drawn_on: Vec<(SourceId, Shape)>,
     pub(super) place: Option<Said>,
     /// Name of the drawn place that is named.
-    named: Option<String>,
+    pub(super) named: Option<String>,
     pub(super) ways: Vec<Way>,
     pub(super) spans: Spans,
     pub(super) confidence: Option<f64>,

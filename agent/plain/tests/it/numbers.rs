@@ -532,3 +532,20 @@ fn watch_is_found_by_the_word_that_it_was_asked_with() {
     };
     assert_eq!(offer.changes[0].pipeline().as_str(), "dock-child-appears");
 }
+
+#[test]
+fn the_name_of_a_place_that_another_phrase_used_picks_no_camera() {
+    let mut scene = scene();
+    scene.channels = vec!["office".parse().unwrap()];
+    scene.cameras.truncate(2);
+    scene.cameras[0].places.push(Place {
+        name: "office".to_owned(),
+        shape: Shape::Zone(vec![[0.1, 0.5], [0.3, 0.5], [0.3, 0.9]]),
+    });
+    match ask("tell #office when a person is seen", &scene) {
+        Answer::Ask(question) => assert!(question.text.contains("On which camera?")),
+        other => panic!("{other:#?}"),
+    }
+    let text = "tell me when a person is seen in the office";
+    assert!(matches!(ask(text, &scene), Answer::Propose(_)));
+}
