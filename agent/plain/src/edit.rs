@@ -255,6 +255,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     let target = target(r)?;
     let wanted = wanted(r)?;
     r.take_all(&["too? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
+    refuse_another_channel(r, &wanted)?;
     let mut left = closed::unread_words(r, SMALL);
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
@@ -282,6 +283,28 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
         objects,
         settings: wanted.settings,
     })))
+}
+
+/// Refuses `only` and `instead` beside a channel: a change adds channels and takes none away.
+fn refuse_another_channel(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
+    let of_channel = |i: &usize| {
+        let of_class = |i: usize| r.slot_of(i) == Slot::Class;
+        one_of("instead|only|just|solely", r.word(*i))
+            && !of_class(i + 1)
+            && !of_class(i.wrapping_sub(1))
+    };
+    let said = (0..r.tokens.len()).find(of_channel);
+    let Some(at) = said.filter(|_| !wanted.settings.notify.is_empty()) else {
+        return Ok(());
+    };
+    let word = r.written(at..at + 1);
+    Err(Need::not_read(
+        format!(
+            "A change adds a channel and takes no channel away, so nothing is done for {}. Say it without that word, or ask for a new watch and delete this one.",
+            quoted(&word)
+        ),
+        vec![word],
+    ))
 }
 
 /// Takes the verbs that say that a setting is to be more or less than it is.

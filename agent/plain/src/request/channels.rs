@@ -142,10 +142,19 @@ fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
         let written = r.written(found.at.clone());
         take(r, found.at.start, found.at.end);
         match r.scene.channels.as_slice() {
-            _ if !meant.is_empty() => {}
+            [_] if !meant.is_empty() => {}
             [only] => {
                 r.assume(format!("{} is told over the channel #{only}, the only one here.", quoted(&written)));
                 meant.push(only.clone());
+            }
+            _ if !meant.is_empty() => {
+                let told: Vec<String> = meant.iter().map(|c| format!("#{c}")).collect();
+                r.notes.not_possible.push(format!(
+                    "{} names no channel, so only {} is told; there are {}.",
+                    quoted(&written),
+                    told.join(" and "),
+                    listed(r.scene)
+                ));
             }
             [] => r.notes.not_possible.push(format!(
                 "Nothing is told {written}: the configuration has no channel (a section [channels.NAME] makes one). Events are published over MQTT and kept in the journal."

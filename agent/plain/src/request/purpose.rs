@@ -52,6 +52,11 @@ pub(super) fn purpose(r: &mut Reader<'_>) -> Result<Purpose, Need> {
             "It is to be urgent, and nobody is to be told: what is critical is always told. Say it without one of the two.",
         ));
     }
+    if wished.quiet && is_sent {
+        return Err(Need::meaning(
+            "Somebody is to be told, and nobody is to be told. Say it without one of the two.",
+        ));
+    }
     if told && wished.quiet {
         r.assume("Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.");
     }

@@ -305,3 +305,29 @@ fn a_time_is_changed_where_there_is_one_of_its_kind() {
     );
     assert_eq!(waits(&rules[1..3]), [], "none waits");
 }
+
+#[test]
+fn a_change_takes_no_channel_away() {
+    for text in [
+        "yard-traffic should tell #security instead",
+        "yard-traffic should only tell #security",
+        "change yard-traffic to notify only #security",
+    ] {
+        match ask(text, &site()) {
+            Answer::Unknown(unknown) => {
+                assert!(
+                    unknown.text.contains("takes no channel away"),
+                    "{text}: {}",
+                    unknown.text
+                );
+            }
+            other => panic!("{text}: {other:#?}"),
+        }
+    }
+    for adds in [
+        "yard-traffic should tell #security about only cars",
+        "yard-traffic should tell #security about cars only",
+    ] {
+        assert_eq!(changed(adds).rules.unwrap()[0].notify.len(), 1, "{adds}");
+    }
+}

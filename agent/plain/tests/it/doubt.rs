@@ -277,3 +277,9 @@ fn an_exit_or_an_entry_behind_an_article_is_a_place() {
     let urgent = deployed("emergency: tell me when a person is at the gate");
     assert_eq!(urgent.rules.unwrap()[0].severity, Severity::Critical);
 }
+
+#[test]
+fn a_channel_and_no_notification_contradict_each_other() {
+    let said = refused("tell #security when a person is seen on camera gate, no notifications");
+    assert!(said.contains("without one of the two"), "{said}");
+}

@@ -796,3 +796,13 @@ fn camera_named_like_a_class_is_that_class_in_a_count() {
         (on("cars"), Vec::new())
     );
 }
+
+#[test]
+fn a_way_without_a_channel_is_noted_beside_a_channel() {
+    let proposal = proposal("notify #security and email me when a person appears at the gate");
+    let told = proposal.not_possible.join(" ");
+    assert!(
+        told.contains("\"email me\"") && told.contains("only #security"),
+        "{told}"
+    );
+}
