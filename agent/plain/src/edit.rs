@@ -14,9 +14,9 @@ use crate::hours;
 use crate::intent::{Edit, Intent, Objects, Settings};
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::Need;
-use crate::reader::{Reader, Slot, one_of};
+use crate::reader::{Found, Reader, Slot, one_of};
 use crate::request::{
-    are_only_these, channels, confidence, cooldown, is_for_a_time, one_list, wishes,
+    are_only_these, channels, confidence, cooldown, is_for_a_time, one_list, share, wishes,
 };
 use crate::scene::{Deployed, Scene, quoted};
 
@@ -47,12 +47,17 @@ pub(crate) fn wanted(r: &mut Reader<'_>) -> Result<Wanted, Need> {
     }
     // The name of a watch may stand between a setting and its value.
     let quiet = ["cooldown|cool-down time|period?", "cool down time|period?"];
-    let cooldown_s = set_to(r, &quiet, "<d>").or_else(|| cooldown(r));
-    let stays_s = set_to(r, &["duration|delay|dwell time?", "time"], "<d>").or_else(|| stays(r));
-    let score = confidence(r)?
-        .or_else(|| set_to(r, &["confidence|threshold|score|certainty"], "<p>"))
-        .or_else(|| bare_share(r))
-        .filter(|v| (0.0..=1.0).contains(v));
+    let value = |found: Found| found.value(0);
+    let cooldown_s = set_to(r, &quiet, "<d>").map(value).or_else(|| cooldown(r));
+    let stays_s = set_to(r, &["duration|delay|dwell time?", "time"], "<d>")
+        .map(value)
+        .or_else(|| stays(r));
+    let mut score = confidence(r)?;
+    if score.is_none() {
+        let found = set_to(r, &["confidence|threshold|score|certainty"], "<p>");
+        let found = found.or_else(|| bare_share(r));
+        score = found.map(|found| share(r, &found)).transpose()?;
+    }
     let schedules = hours::schedules(r);
     let mentions = one_list(r, false, false);
     // Whom a watch tells is no class: `should notify staff`.
@@ -134,7 +139,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
 
 /// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`.
 /// Between the two stand only words that are used already, or that say nothing.
-fn set_to(r: &mut Reader<'_>, names: &[&str], hole: &str) -> Option<f64> {
+fn set_to(r: &mut Reader<'_>, names: &[&str], hole: &str) -> Option<Found> {
     let name = r.find(names)?;
     let value = format!("of|to|at|is|be|=|:? {hole}");
     let says_nothing = |i: usize| {
@@ -147,11 +152,11 @@ fn set_to(r: &mut Reader<'_>, names: &[&str], hole: &str) -> Option<f64> {
     let found = r.fits(&value, at)?;
     r.mark(name.at);
     r.mark(found.at.clone());
-    Some(found.value(0))
+    Some(found)
 }
 
 /// A share without a name, which is a confidence where something is set: `to cars at 0.6`.
-fn bare_share(r: &mut Reader<'_>) -> Option<f64> {
+fn bare_share(r: &mut Reader<'_>) -> Option<Found> {
     let placed =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
     let found = r.find(&["at|to|is <p>"])?;
@@ -159,7 +164,7 @@ fn bare_share(r: &mut Reader<'_>) -> Option<f64> {
     let is_share = one_of("%|percent", last) || last.contains('.');
     (is_share && r.find(&[placed]).is_none()).then(|| {
         r.mark(found.at.clone());
-        found.value(0)
+        found
     })
 }
 

@@ -238,19 +238,21 @@ pub(crate) fn confidence(r: &mut Reader<'_>) -> Result<Option<f64>, Need> {
         "minimum|min? confidence|certainty|score|threshold of|at|over|above|is|to|from|=|:|>? least|than|equal|=? <p>",
         "at|over|above|with? least? <p> confidence|certainty|sure|certain|confident|score|probability",
     ]);
-    let Some(found) = found else {
-        return Ok(None);
-    };
+    found.map(|found| share(r, &found)).transpose()
+}
+
+/// The confidence that was found, or why it is none.
+pub(crate) fn share(r: &mut Reader<'_>, found: &Found) -> Result<f64, Need> {
     let value = found.value(0);
     if !(0.0..=1.0).contains(&value) {
         let text = format!(
             "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
-            quoted(&r.written(found.at))
+            quoted(&r.written(found.at.clone()))
         );
         return Err(Need::meaning(text));
     }
     if value == 0.0 {
         r.assume("A confidence of 0 lets everything through.");
     }
-    Ok(Some(value))
+    Ok(value)
 }

@@ -23,7 +23,7 @@ mod wishes;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Severity;
 
-pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds};
+pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds, share};
 pub(crate) use channels::channels;
 pub(crate) use conditions::TOO_FEW_S;
 pub(crate) use objects::{are_only_these, one_list};

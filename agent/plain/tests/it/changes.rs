@@ -331,3 +331,16 @@ fn a_change_takes_no_channel_away() {
         assert_eq!(changed(adds).rules.unwrap()[0].notify.len(), 1, "{adds}");
     }
 }
+
+#[test]
+fn a_confidence_out_of_range_is_no_change_of_the_rest() {
+    for text in [
+        "set the threshold of yard-traffic to 150% and only cars",
+        "set the confidence of yard-traffic to 150% and only cars",
+    ] {
+        match ask(text, &site()) {
+            Answer::Ask(question) => assert!(question.text.contains("150"), "{}", question.text),
+            other => panic!("{text}: {other:#?}"),
+        }
+    }
+}
