@@ -245,7 +245,7 @@ impl<'s> Reader<'s> {
             "<t>" => hole(self.time(at)),
             "<h>" => hole(self.time(at).or_else(|| self.bare_hour(at))),
             "<p>" => hole(self.proportion(at)),
-            "<w>" => hole(weekday(self.word(at)).map(|day| (day, at + 1))),
+            "<w>" => hole(self.day(at).map(|day| (day, at + 1))),
             words => {
                 let word = self.word(at);
                 let fits = !word.is_empty() && one_of(words, word);
@@ -461,6 +461,21 @@ impl<'s> Reader<'s> {
         let (hour, end) = self.number(at)?;
         let fits = hour.fract() == 0.0 && (0.0..=24.0).contains(&hour);
         fits.then_some(((hour % 24.0) * 60.0, end))
+    }
+
+    /// A day of the week. A short name is one only where a day stands, and not `in the sun`.
+    fn day(&self, at: usize) -> Option<f64> {
+        const ON: &str =
+            "on|every|each|from|until|till|til|next|last|this|except|excluding|not|never";
+        let linked = |link: usize, other: usize| {
+            one_of(
+                ",|and|or|/|&|-|–|to|through|until|till",
+                self.any_word(link),
+            ) && weekday(self.any_word(other)).is_some()
+        };
+        let listed = linked(at + 1, at + 2) || at > 1 && linked(at - 1, at - 2);
+        let is_short = self.word(at).len() == 3;
+        weekday(self.word(at)).filter(|_| !is_short || listed || one_of(ON, self.before(at)))
     }
 
     /// `0.6`, `60 %`, `60 percent`: 0 to 1. A number over 1 without a sign is taken as percent.

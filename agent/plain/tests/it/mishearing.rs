@@ -624,3 +624,22 @@ fn missing_equipment_is_watched_for_where_a_model_tells_it() {
         serde_json::json!(["no-helmet", "no-vest"])
     );
 }
+
+#[test]
+fn a_short_name_of_a_day_is_one_only_where_a_day_stands() {
+    for text in [
+        "alert me when a dog lies in the sun on camera yard for 10 minutes",
+        "alert me when a dog sat on camera yard for 10 minutes",
+    ] {
+        assert!(!is_offered(text), "{text}");
+    }
+    for (said, days) in [
+        ("on sun", "Sun 00:00-00:00"),
+        ("every sat", "Sat 00:00-00:00"),
+        ("mon, wed and fri 8-18", "Mon,Wed,Fri 08:00-18:00"),
+        ("sat-sun", "Sat,Sun 00:00-00:00"),
+    ] {
+        let text = format!("tell me when a dog is on camera yard, {said}");
+        assert_eq!(schedules(&text), [days], "{text}");
+    }
+}
