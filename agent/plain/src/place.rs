@@ -41,6 +41,9 @@ pub(crate) fn place(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option
     }
     match coordinates(r, size)? {
         Some(said) => Ok(Some(said)),
+        None if r.says(&["vertical|horizontal line"]) => Err(Wrong::Text(
+            "where the line is was not said, such as \"vertical line at 50%\"".to_owned(),
+        )),
         None => Ok(part(r)),
     }
 }
@@ -51,6 +54,8 @@ struct Numbers {
     numbers: Vec<f64>,
     percent: bool,
     pixels: bool,
+    /// Whether one has a minus before it.
+    negative: bool,
     /// Behind the last of them.
     end: usize,
 }
@@ -69,6 +74,10 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
             (_, "%" | "percent") => found.percent = true,
             (_, "px" | "pixel" | "pixels") => found.pixels = true,
             (_, word) if one_of(BETWEEN, word) => {
+                // `10% - 20%` is a span.
+                let number = |i: usize| matches!(r.tokens.get(i), Some(t) if matches!(t.kind, Kind::Number(_)));
+                let ends = number(at - 1) || one_of("%|percent|px|pixel|pixels|)|]", r.before(at));
+                found.negative |= one_of("-|–", word) && number(at + 1) && !ends;
                 at += 1;
                 continue;
             }
@@ -122,6 +131,11 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
              three corners"
         ));
     }
+    if found.negative {
+        return wrong(format!(
+            "\"{written}\" has a minus before a number, and nothing lies before the edge of the picture"
+        ));
+    }
     let points = found.points(size)?;
     if !found.percent && !found.pixels && found.numbers.iter().any(|n| *n > 1.0) {
         r.assume("Coordinates without a sign are taken as pixels.");
@@ -163,7 +177,7 @@ const LINES: [(&str, [&str; 4]); 2] = [
         "vertical",
         [
             "vertical line at <p> of? the? width|picture|image|frame? from? the? left?",
-            "vertical line in|at|through|down? the? middle|centre|center?",
+            "vertical line in|at|through|down? the? middle|centre|center",
             "line down the? middle|centre|center",
             "vertical middle|centre|center line",
         ],
@@ -172,7 +186,7 @@ const LINES: [(&str, [&str; 4]); 2] = [
         "horizontal",
         [
             "horizontal line at <p> of? the? height|picture|image|frame? from? the? top?",
-            "horizontal line in|at|through|across? the? middle|centre|center?",
+            "horizontal line in|at|through|across? the? middle|centre|center",
             "line across the? middle|centre|center",
             "horizontal middle|centre|center line",
         ],

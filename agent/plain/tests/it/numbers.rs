@@ -549,3 +549,34 @@ fn the_name_of_a_place_that_another_phrase_used_picks_no_camera() {
     let text = "tell me when a person is seen in the office";
     assert!(matches!(ask(text, &scene), Answer::Propose(_)));
 }
+
+#[test]
+fn a_place_with_a_minus_or_without_a_number_is_not_drawn() {
+    for (text, part) in [
+        (
+            "tell me when a person is in the rectangle -5%,0% to 50%,80% on camera gate",
+            "minus",
+        ),
+        (
+            "tell me when a person is in the rectangle 5%,-10% to 50%,80% on camera gate",
+            "minus",
+        ),
+        (
+            "tell me when a person crosses a vertical line on camera gate",
+            "vertical line at 50%",
+        ),
+    ] {
+        match ask(text, &scene()) {
+            Answer::Ask(question) => {
+                assert!(question.text.contains(part), "{text}: {}", question.text);
+            }
+            other => panic!("{text}: {other:#?}"),
+        }
+    }
+    for text in [
+        "tell me when a person is in the rectangle 5%,0% - 50%,80% on camera gate",
+        "tell me when a person crosses the vertical middle line on camera gate",
+    ] {
+        deployed(text);
+    }
+}
