@@ -18,7 +18,6 @@ mod http;
 mod json;
 mod picture;
 mod prefix;
-mod provider;
 mod recorded;
 #[cfg(test)]
 mod refusals;

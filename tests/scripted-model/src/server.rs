@@ -14,10 +14,9 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use crate::claude::{self, Claude, Dialect};
+use crate::claude::{self, Claude, Dialect, Form, Refusal};
 use crate::exchange::{Exchange, NeutralRequest};
 use crate::http::{self, Answer, End, Request};
-use crate::provider::{Form, Refusal};
 use crate::recorded::Recording;
 use crate::script::{Script, Step};
 

@@ -43,7 +43,6 @@ async fn play(how: &CallOptions) {
     let (heard, asked) = tokio::join!(ask(&mut job, &talk, how), answer(folder.path(), 1, &reply));
     let heard = heard.expect("answer");
     assert_eq!(asked["known_messages"], 0);
-    assert_eq!(asked["protocol"], "claude");
     assert_eq!(asked["messages"][0]["role"], "user");
     assert!(
         asked["tools"].as_array().is_some_and(|t| !t.is_empty()),

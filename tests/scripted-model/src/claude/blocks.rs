@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::refusal::Refusal;
 use crate::json::{list, text};
-use crate::provider::Refusal;
 
 /// Checks roles, contents and the order of calls and results.
 pub(super) fn messages(messages: &[Value]) -> Result<(), Refusal> {

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::body::with_blocks;
 use super::dialect::Dialect;
 use super::models::is_newest;
+use super::refusal::Refusal;
 use super::{blocks, images, local, models, schema, sign};
 use crate::http::Request;
 use crate::json::{count, list, text};
-use crate::provider::Refusal;
 
 const MAX_REQUEST: usize = 32 << 20;
 const MAX_BREAKPOINTS: usize = 4;

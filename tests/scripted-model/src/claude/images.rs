@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::refusal::Refusal;
 use crate::json::text;
 use crate::picture::{self, PictureError};
-use crate::provider::Refusal;
 
 const MAX_BASE64: usize = 10 << 20;
 const MAX_SIDE: u32 = 8_000;

@@ -8,10 +8,10 @@
 use serde_json::{Value, json};
 
 use super::body::with_blocks;
+use super::refusal::Refusal;
 use super::{blocks, images};
 use crate::http::Request;
 use crate::json::{count, is_true, list, text};
-use crate::provider::Refusal;
 use crate::script::{Fault, Step};
 
 /// Checks a request and refuses the first error.

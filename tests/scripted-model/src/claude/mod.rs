@@ -9,6 +9,7 @@ mod images;
 mod local;
 mod models;
 mod neutral;
+mod refusal;
 mod render;
 mod schema;
 mod sign;
@@ -19,11 +20,12 @@ use crate::exchange::NeutralRequest;
 use crate::http::{Answer, Request};
 use crate::json::is_true;
 use crate::prefix;
-use crate::provider::{Form, Refusal, plain};
 use crate::script::{Fault, Step};
 use body::with_blocks;
 use cache::{Cache, Prompt};
 pub(crate) use dialect::Dialect;
+use refusal::plain;
+pub(crate) use refusal::{Form, Refusal};
 
 /// The provider with its prompt cache.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Models that the provider serves.
 
-use crate::provider::Refusal;
+use super::refusal::Refusal;
 
 /// Served models. Each is also served with a date suffix, such as `-20261001`.
 const SERVED: [&str; 9] = [

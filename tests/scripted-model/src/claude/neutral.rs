@@ -23,7 +23,6 @@ pub(super) fn asked(body: &Value) -> NeutralRequest {
         parts: parts(message),
     });
     NeutralRequest {
-        protocol: "claude",
         model: text(body, "model").to_owned(),
         max_output_tokens: body.get("max_tokens").and_then(Value::as_u64),
         system: texts(body, "system"),

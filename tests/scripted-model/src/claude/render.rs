@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::cache::Prompt;
 use super::dialect::Dialect;
+use super::refusal::Form;
 use super::{local, sign};
 use crate::http::Answer;
 use crate::json::{list, text};
-use crate::provider::Form;
 use crate::script::{Fault, Step};
 use crate::stream::{self, event, half, pieces};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::refusal::Refusal;
 use crate::json::{is_true, list, text};
-use crate::provider::Refusal;
 
 const MAX_STRICT: usize = 20;
 const MAX_OPTIONAL: usize = 24;

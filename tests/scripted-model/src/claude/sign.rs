@@ -6,9 +6,9 @@
 
 use serde_json::Value;
 
+use super::refusal::Refusal;
 use crate::json::{list, text};
 use crate::prefix::seal;
-use crate::provider::Refusal;
 
 /// Signs `thought`, behind the blocks `before` of a turn that follows the first `messages`
 /// messages.

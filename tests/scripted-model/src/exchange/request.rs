@@ -6,8 +6,6 @@ use sha2::{Digest as _, Sha256};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(crate) struct NeutralRequest {
-    /// Protocol of the request: `claude`, `openai`, `gemini` or `ollama`.
-    pub(crate) protocol: &'static str,
     pub(crate) model: String,
     /// Upper bound of the answer in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,12 +1,12 @@
-//! Answers that are no reply of the model, and the forms of replies.
+//! Answers that are no reply of the model, and the transfer formats of answers.
 
 use crate::http::Answer;
 
-/// A refusal, before the provider words it.
+/// A refusal; [`answer_to`](super::answer_to) is its answer.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
-    /// Kind of error in the provider's words.
+    /// Type of the error.
     pub(crate) kind: &'static str,
     pub(crate) message: String,
     /// Whether the request broke the contract; a wrong key does not break it.
