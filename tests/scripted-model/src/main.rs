@@ -10,7 +10,8 @@ use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use watchkeeper_scripted_model::{Script, Server, ServerKind, Settings};
 
-/// Play a language model from a script or through files, in the protocol of Claude.
+/// Play a language model from a script or through files in the protocol of Claude, or from a
+/// recording of another provider.
 #[derive(Debug, Parser)]
 struct Args {
     /// Port to listen on; 0 selects a free one.
@@ -27,6 +28,10 @@ struct Args {
     /// Server to play; default: Claude.
     #[arg(long = "as", value_name = "SERVER", value_enum)]
     server_kind: Option<ServerArg>,
+    /// Recording to play instead: JSON file of requests with the answer to each step; the scenario
+    /// has the steps.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["server_kind", "exchange"])]
+    recorded: Option<PathBuf>,
     /// Accepted API key; default: any, but a missing key is refused as by the provider.
     #[arg(long)]
     key: Option<String>,
@@ -56,9 +61,10 @@ async fn main() -> anyhow::Result<()> {
         key: args.key,
         models: args.models,
         script,
-        kind: match args.server_kind {
-            Some(ServerArg::Ollama) => ServerKind::Ollama,
-            None => ServerKind::Claude,
+        kind: match (args.recorded, args.server_kind) {
+            (Some(path), _) => ServerKind::Recorded(path),
+            (None, Some(ServerArg::Ollama)) => ServerKind::Ollama,
+            (None, None) => ServerKind::Claude,
         },
         exchange: args.exchange,
     })
