@@ -13,6 +13,7 @@ use watchkeeper_llm::catalogue::{Catalogue, Tier};
 use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, Turn};
 use watchkeeper_llm::raw_json::RawJson;
+use watchkeeper_llm::usage::Usage;
 use watchkeeper_llm::wire::StreamPiece;
 use watchkeeper_llm::{CallOptions, Conversation, LlmError, Reply, StopReason};
 use watchkeeper_scripted_model::{Fault, Step};
@@ -142,19 +143,22 @@ async fn verdict_on_a_picture_is_json_of_its_schema() {
 
 #[tokio::test]
 async fn second_turn_reads_the_cache_and_costs_its_price() {
-    for wire in [Wire::Claude, Wire::Local] {
+    for wire in Wire::ALL {
         let bench = Bench::on(wire, script()).await;
         let mut job = bench.job(Tier::Medium);
-        let system = vec!["You set watches up. ".repeat(300)];
+        let is_recorded = matches!(wire, Wire::Openai | Wire::Gemini);
+        // Claude caches no short prompt.
+        let times = if is_recorded { 1 } else { 300 };
+        let system = vec!["You set watches up.".repeat(times)];
         let mut talk = Conversation::new(system, vec![snapshot_tool()]).expect("new");
-        talk.push_user(vec!["Watch the docks.".into()])
+        talk.push_user(vec!["Watch the dock.".into()])
             .expect("user");
         let mut prompts = Vec::new();
         for _ in 0..2 {
             let reply = ask(&mut job, &talk, &ASK).await.expect("answer");
             talk.push_reply(&reply).expect("reply");
-            talk.push_results(results(&talk, &[picture()]))
-                .expect("results");
+            let seen = [picture(), "the dock, untrusted".into()];
+            talk.push_results(results(&talk, &seen)).expect("results");
             prompts.push(reply.usage);
         }
         let [first, second] = prompts[..] else {
@@ -164,7 +168,8 @@ async fn second_turn_reads_the_cache_and_costs_its_price() {
         let read = second.cache_read;
         match wire {
             Wire::Local => assert_eq!(read, 0, "it says nothing of its own"),
-            _ => assert_eq!(read, first.prompt()),
+            Wire::Claude => assert_eq!(read, first.prompt()),
+            Wire::Openai | Wire::Gemini => assert_eq!(read, 64),
         }
         assert!(second.prompt() > first.prompt(), "{first:?} {second:?}");
         let catalogue = Catalogue::built_in().expect("catalogue");
@@ -172,6 +177,14 @@ async fn second_turn_reads_the_cache_and_costs_its_price() {
         let prices = model.expect("model").prices;
         let mut cost = prices.cost(&first);
         cost += prices.cost(&second);
+        let uncached = Usage {
+            input: second.prompt(),
+            cache_read: 0,
+            cache_write: 0,
+            ..second
+        };
+        let is_cheaper = prices.cost(&second) < prices.cost(&uncached);
+        assert_eq!(is_cheaper, wire != Wire::Local, "{second:?}");
         assert_eq!(bench.client.report().day, cost);
         assert_eq!(cost.0 == 0, wire == Wire::Local);
         bench.check();
