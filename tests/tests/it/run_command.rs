@@ -181,6 +181,31 @@ fn run_reports_refused_and_failed_effects_at_its_end() -> anyhow::Result<()> {
 }
 
 #[test]
+fn model_is_checked_once_over_two_runs() -> anyhow::Result<()> {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let bench = Bench::new(&format!(
+        "[models]\ndir = {models:?}\n[runtime.inference]\nbackend = \"rten\"\n"
+    ))?;
+    let mut checks = Vec::new();
+    for _ in 0..2 {
+        let mut run = person::command(&bench)?;
+        run.args(["run", "demo:", "--model", "bright-pose", "--for", "2"]);
+        let out = run.output()?;
+        let errors = String::from_utf8_lossy(&out.stderr);
+        ensure!(out.status.success(), "{errors}");
+        let files = fs::read_dir(bench.path("home/watchkeeper/model-checks"))?;
+        let files: Vec<_> = files.collect::<Result<_, _>>()?;
+        let [file] = &files[..] else {
+            anyhow::bail!("not one check: {files:?} {errors}");
+        };
+        checks.push((file.path(), file.metadata()?.modified()?));
+    }
+    // A second check would write the file again.
+    ensure!(checks[0] == checks[1], "{checks:?}");
+    Ok(())
+}
+
+#[test]
 fn run_is_asked_by_the_socket_that_a_failure_names() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let asks = |arguments: &[&str]| -> anyhow::Result<Command> {

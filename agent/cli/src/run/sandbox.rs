@@ -14,7 +14,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_board::storage;
-use watchkeeper_config::{Config, redact};
+use watchkeeper_config::{Config, MODEL_CHECKS, redact};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
@@ -37,8 +37,6 @@ const RUNTIME: &str = "watchkeeper-runtime";
 const SOCKET: &str = "runtime.sock";
 /// Name of the runtime's state folder in that of the run.
 const STATE: &str = "state";
-/// Name of the folder of models' checks in a state folder.
-const CHECKS: &str = "model-checks";
 /// Prefix of a temporary state folder's name; the process id follows.
 const TEMPORARY_PREFIX: &str = "watchkeeper-run-";
 /// Prefix of the variables with the agent's secrets; no key of the configuration maps to it.
@@ -313,7 +311,7 @@ fn check_space(state: &StateDir) -> Result<(), Failure> {
 /// Shows the run folders that outlast it, which it looks for in its own state folder: libraries of
 /// the box, and this user's results of models' checks.
 fn link_folders(state: &Path, config: &Config) -> Result<(), Failure> {
-    let checks = state_folder().map(|folder| folder.join(CHECKS));
+    let checks = state_folder().map(|folder| folder.join(MODEL_CHECKS));
     // Without the folder each run checks its model.
     let checks = checks.ok().filter(|folder| make_private(folder).is_ok());
     let libraries = absolute(&config.state_libraries());

@@ -28,6 +28,9 @@ pub const MEMORY_MODEL: &str = "memory";
 /// The box's folder of models, unless the configuration names another.
 pub const SYSTEM_MODELS: &str = "/var/lib/watchkeeper/models";
 
+/// Name of the folder of models' checks in a state folder.
+pub const MODEL_CHECKS: &str = "model-checks";
+
 /// Name of the folders of fetched libraries: in the state folder, and beside folders of models.
 const LIBRARIES: &str = "lib";
 

@@ -37,8 +37,9 @@ pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
     DeclaredSections, InferenceConfig, JobLimitsConfig, JobToolsConfig, JournalConfig, LlmConfig,
-    LookConfig, LookedAt, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig,
-    PipelineDraft, Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
+    LookConfig, LookedAt, MEMORY_MODEL, MODEL_CHECKS, MediaConfig, MemoryConfig, ModelsConfig,
+    MqttConfig, PipelineDraft, Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections,
+    TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
 pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};

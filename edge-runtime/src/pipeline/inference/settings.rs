@@ -279,6 +279,29 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "ort")]
+    #[test]
+    fn library_has_one_stamp_through_every_link_to_its_folder() -> std::io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let library = |folder: &str| dir.path().join(folder).join("libonnxruntime.so");
+        std::fs::create_dir(dir.path().join("lib"))?;
+        std::fs::write(library("lib"), "library")?;
+        let stamp_in = |folder: &str| {
+            let mut settings = settings(None, "/m".into());
+            settings.backend = "ort".to_owned();
+            settings.ort_library = Some(library(folder));
+            settings.library_stamp()
+        };
+        for run in ["one", "two"] {
+            std::os::unix::fs::symlink(dir.path().join("lib"), dir.path().join(run))?;
+            assert_eq!(stamp_in(run), stamp_in("lib"));
+        }
+        let before = stamp_in("one");
+        std::fs::write(library("lib"), "another library")?;
+        assert_ne!(stamp_in("one"), before);
+        Ok(())
+    }
+
     #[test]
     fn folder_that_no_json_can_hold_is_named() {
         use std::os::unix::ffi::OsStringExt as _;

@@ -12,15 +12,13 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use watchkeeper_config::MODEL_CHECKS;
 use watchkeeper_models::model_check::Ending;
 use watchkeeper_store::durable;
 
 use super::subject::Key;
 use crate::clock;
 use crate::pipeline::inference::kept_files::remove_oldest;
-
-/// Name of the folder in the state folder.
-const FOLDER: &str = "model-checks";
 
 /// Most files that are kept; also most results in memory.
 const MAX_RESULTS: usize = 256;
@@ -59,7 +57,7 @@ pub(super) struct CheckResults {
 impl CheckResults {
     pub(super) fn new(state_dir: &Path) -> Self {
         Self {
-            folder: state_dir.join(FOLDER),
+            folder: state_dir.join(MODEL_CHECKS),
             unsaved: Mutex::default(),
         }
     }
@@ -178,7 +176,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let results = CheckResults::new(state.path());
         let most = MAX_RESULTS as u64;
-        let folder = state.path().join(FOLDER);
+        let folder = state.path().join(MODEL_CHECKS);
         fs::create_dir_all(&folder).unwrap();
         for n in 0..most {
             let file = fs::File::create(results.path(&key(n))).unwrap();
@@ -194,7 +192,7 @@ mod tests {
     #[test]
     fn result_that_the_disk_refuses_is_kept_in_memory() {
         let state = tempfile::tempdir().unwrap();
-        fs::write(state.path().join(FOLDER), "a file, not a folder").unwrap();
+        fs::write(state.path().join(MODEL_CHECKS), "a file, not a folder").unwrap();
         let results = CheckResults::new(state.path());
         results.put(&key(1), CRASH, Path::new("/m.onnx"));
         assert_eq!(results.get(&key(1)), Some(CRASH));
