@@ -32,7 +32,8 @@ impl ScriptedModel {
         Self::start_as("claude", folder, steps)
     }
 
-    /// Starts an LLM with the API of this provider of the model file.
+    /// Starts an LLM with the API of this provider of the model file. OpenAI and Gemini are
+    /// recordings, which have answers for [`recorded_steps`] only.
     ///
     /// # Errors
     /// If the process can't be started.
@@ -47,8 +48,16 @@ impl ScriptedModel {
         let mut command = Command::new(program("watchkeeper-scripted-model")?);
         command.arg("--scenario").arg(scenario).args(["--key", KEY]);
         command.arg("--requests").arg(&requests);
-        if provider == LOCAL {
-            command.args(["--as", "ollama"]);
+        match provider {
+            "claude" => {}
+            LOCAL => {
+                command.args(["--as", "ollama"]);
+            }
+            recorded => {
+                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/recorded");
+                let file = folder.join(recorded).with_extension("json");
+                command.arg("--recorded").arg(file);
+            }
         }
         let process = Process::start(command, &folder.join("model.log"))?;
         let base_url = wait_for("the model's address", || {
@@ -103,6 +112,15 @@ impl ScriptedModel {
             _ => format!("{section}key = {KEY:?}\n"),
         }
     }
+}
+
+/// Makes the steps for which OpenAI and Gemini are recorded: two calls, then "Noted.".
+#[must_use]
+pub fn recorded_steps() -> [Value; 2] {
+    let noted = json!({"words": "the door is left", "camera": "test"});
+    let looks = json!({"camera": "test"});
+    let works = [("memory_note", noted), ("get_snapshot", looks)];
+    [thinks("I look first.", &works), answers("Noted.")]
 }
 
 /// Makes a step in which the LLM writes this JSON.

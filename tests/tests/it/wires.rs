@@ -1,6 +1,9 @@
-//! A set-up and a second opinion by the real programs with a local LLM server, which has no key, no
-//! prices, no prompt cache and no schemas of answers. All other suites use Claude; the protocols of
-//! OpenAI and Gemini are tested in the suite `wires` of `watchkeeper-llm`.
+//! Providers other than Claude, which all other suites use, by the real programs:
+//!
+//! - A set-up and a second opinion with a local LLM server, which has no key, no prices, no prompt
+//!   cache and no schemas of answers.
+//! - A request with tools to recordings of OpenAI and Gemini: address, headers, structure, price.
+//!   The suite `wires` of `watchkeeper-llm` tests their protocols.
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -9,7 +12,7 @@ use watchkeeper_tests::daemons::{Bench, wait_up_to};
 use watchkeeper_tests::ledger;
 use watchkeeper_tests::person::ask_json;
 use watchkeeper_tests::scene::{LONG, doubtful};
-use watchkeeper_tests::scripted_model::{answers, says, thinks};
+use watchkeeper_tests::scripted_model::{answers, recorded_steps, says, thinks};
 use watchkeeper_tests::site::{DEMO, Site, last, middle, preview, propose, validate};
 
 /// The provider of the model file that needs no key.
@@ -55,6 +58,39 @@ fn set_up_works_with_a_local_server() -> anyhow::Result<()> {
     let report = ledger::read_report(&site.bench.path("home/watchkeeper/llm"))?;
     ledger::check(&report, LOCAL, &asked)?;
     site.model.finish()
+}
+
+#[test]
+fn request_with_tools_works_with_openai_and_gemini_at_their_prices() -> anyhow::Result<()> {
+    let house = Bench::new(&format!("[sources.test]\nuri = {DEMO:?}\n"))?;
+    let _runtime = house.runtime()?;
+    // Recorded: 1,000 tokens and 100 of output, then 2,000 with 800 cached and 50 of output. In
+    // billionths of a dollar.
+    for (provider, model, costs) in [
+        ("openai", "gpt-5.2", [3_150_000, 2_940_000]),
+        ("gemini", "gemini-3-flash-preview", [800_000, 790_000]),
+    ] {
+        let site = Site::beside_with(provider, &house, "", &recorded_steps())?;
+        let words = "Merk dir mal, wo die Tür ist";
+        let (code, objects, errors) = ask_json(&site.bench, &["--think", words])?;
+        ensure!(code == 0, "{provider}: {errors} {objects:#?}");
+        ensure!(last(&objects, "answer")?["text"] == "Noted.");
+        let asked = site.model.requests()?;
+        ensure!(asked.len() == 2, "{provider}: {} requests", asked.len());
+        let sent = asked[1]["body"].to_string();
+        ensure!(sent.contains("image/jpeg"), "{provider}: no picture");
+        let report = ledger::read_report(&site.bench.path("home/watchkeeper/llm"))?;
+        let calls = report.calls.iter();
+        let booked: Vec<_> = calls
+            .map(|call| (call.model.as_str(), call.cost.0))
+            .collect();
+        ensure!(
+            booked == costs.map(|cost| (model, cost)),
+            "{provider}: {booked:?}"
+        );
+        site.model.finish()?;
+    }
+    Ok(())
 }
 
 #[test]
