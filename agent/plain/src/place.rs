@@ -119,6 +119,11 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
     let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
     let written = r.written(begin..found.end);
     r.mark(begin..end);
+    if found.negative {
+        return wrong(format!(
+            "\"{written}\" has a minus before a number, and nothing lies before the edge of the picture"
+        ));
+    }
     let count = found.numbers.len();
     let fits = match word.as_str() {
         "line" | "rectangle" | "rect" | "box" => count == 4,
@@ -129,11 +134,6 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
         return wrong(format!(
             "\"{written}\" has {count} numbers; a rectangle or a line needs four (x1,y1 to x2,y2), a polygon an x and a y for each of at least \
              three corners"
-        ));
-    }
-    if found.negative {
-        return wrong(format!(
-            "\"{written}\" has a minus before a number, and nothing lies before the edge of the picture"
         ));
     }
     let points = found.points(size)?;

@@ -562,6 +562,10 @@ fn a_place_with_a_minus_or_without_a_number_is_not_drawn() {
             "minus",
         ),
         (
+            "tell me when a person crosses the vertical line at -5% on camera gate",
+            "minus",
+        ),
+        (
             "tell me when a person crosses a vertical line on camera gate",
             "vertical line at 50%",
         ),
