@@ -134,6 +134,7 @@ impl Run {
             results.lines.insert(name.clone(), LineCount::default());
         }
         let warnings = host.detectors().warnings().to_vec();
+        let unseen = |slot| (slot, Recent::new(TRACKS_REMEMBERED));
         Self {
             execution,
             host,
@@ -141,11 +142,7 @@ impl Run {
             rule_names: plan.rule_names,
             needs: plan.needs,
             lines: plan.lines,
-            tracked: plan
-                .tracked
-                .into_iter()
-                .map(|slot| (slot, Recent::new(TRACKS_REMEMBERED)))
-                .collect(),
+            tracked: plan.tracked.into_iter().map(unseen).collect(),
             motion_filter,
             class_mask: None,
             pace: Pace::new(spec),
@@ -267,13 +264,11 @@ impl Run {
         }
         self.stages.begin_frame();
         self.clock.processed();
-        let whole = FramePixels::new(frame.picture.clone());
-        let whole = self.memory.pixels.put(whole);
-        if !is_masked {
-            outcome.clean = Arc::clone(&whole);
-        }
-        let whole: Arc<dyn Pixels> = whole;
-        let report = self.run_workflow(frame, &whole, now);
+        let pixels = FramePixels::new(frame.picture.clone());
+        let pixels = self.memory.pixels.put(pixels);
+        outcome.clean = Arc::clone(if is_masked { &outcome.clean } else { &pixels });
+        let pixels: Arc<dyn Pixels> = pixels;
+        let report = self.run_workflow(frame, &pixels, now);
         outcome.changes = self.apply_rules(frame, time_s, local, new_id);
         outcome.has_objects = self.has_objects();
 
@@ -288,7 +283,7 @@ impl Run {
         self.results.source_s = since_first;
         outcome.processed = true;
         outcome.annotated = self.execution.output_image();
-        self.mask_objects(frame, &whole, now, &mut outcome);
+        self.mask_objects(frame, &pixels, now, &mut outcome);
         let mut failed = report.errors.iter();
         outcome.rules_failed = failed.any(|error| self.behind_rules.contains(&error.step));
         outcome.failures = report.errors;
@@ -310,12 +305,11 @@ impl Run {
         };
         let found = self.host.masked_boxes();
         let picture = mask.apply(&frame.picture, found, now);
-        let clean = Arc::new(FramePixels::new(picture.clone()));
-        let masked: Arc<dyn Pixels> = Arc::clone(&clean) as _;
+        outcome.clean = Arc::new(FramePixels::new(picture.clone()));
+        let clean: Arc<dyn Pixels> = Arc::clone(&outcome.clean) as _;
         let drawn = outcome.annotated.take();
-        outcome.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &masked));
+        outcome.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &clean));
         outcome.picture = Some(picture);
-        outcome.clean = clean;
         self.warnings.retain(|w| w.kind != WarningKind::PrivacyMask);
         if found.is_none() {
             self.warnings.push(mask.warning());
