@@ -317,6 +317,12 @@ fn bursts_and_copies_are_found_and_other_scenes_are_not() -> anyhow::Result<()> 
             );
         }
     }
+    for group in groups.as_array().into_iter().flatten() {
+        let kept = Path::new(group["pictures"][0]["file"].as_str().context("no file")?);
+        let (_, kind) = truth.get(kept).context("a photo without a kind")?;
+        let is_copy = ["derived-rejpeg", "derived-half", "derived-crop"].contains(&kind.as_str());
+        ensure!(!is_copy, "{} was kept of {group}", kept.display());
+    }
     let together = |a: &Path, b: &Path| {
         let (a, b) = (set_of.get(a), set_of.get(b));
         a.is_some() && a == b

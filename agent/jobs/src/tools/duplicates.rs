@@ -1,5 +1,6 @@
 //! `find_duplicates`: sets of pictures of one moment, and one of each.
 
+use std::fs;
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -95,15 +96,22 @@ impl Tool for FindDuplicates {
     }
 }
 
-/// Orders copies after their original: a copy has fewer pixels, or has lost its time or camera.
-/// Pictures of one burst are equal.
-fn originality(picture: &Picture) -> (u64, usize) {
+/// Orders copies after their original: a copy has fewer pixels, has lost its time or camera, or
+/// was compressed to less than half the bytes of the largest. Pictures of one burst are equal.
+fn originality((bytes, picture): &(u64, Picture), most_bytes: u64) -> (u64, usize, bool) {
     let pixels = u64::from(picture.width) * u64::from(picture.height);
     let known = [picture.taken.is_some(), picture.camera.is_some()];
     (
         pixels,
         known.into_iter().filter(|is_known| *is_known).count(),
+        bytes.saturating_mul(2) >= most_bytes,
     )
+}
+
+/// A picture with the bytes of its file; 0 if it is gone since it was measured.
+fn with_bytes(picture: Picture) -> (u64, Picture) {
+    let file = fs::metadata(&picture.file);
+    (file.map_or(0, |file| file.len()), picture)
 }
 
 /// The sets of more than one picture, best first, and the pictures that are kept.
@@ -116,12 +124,16 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
     }
     let mut groups = Vec::new();
     let mut kept = Vec::new();
-    for mut members in members {
+    for members in members {
+        let mut members: Vec<_> = members.into_iter().map(with_bytes).collect();
+        let most = members.iter().map(|(bytes, _)| *bytes).max();
+        let most = most.unwrap_or_default();
         // Stable: of equals the first stays first.
         members.sort_by(|a, b| {
-            let by_original = originality(b).cmp(&originality(a));
-            by_original.then_with(|| overall(b).total_cmp(&overall(a)))
+            let by_original = originality(b, most).cmp(&originality(a, most));
+            by_original.then_with(|| overall(&b.1).total_cmp(&overall(&a.1)))
         });
+        let members: Vec<Picture> = members.into_iter().map(|(_, picture)| picture).collect();
         let Some(best) = members.first() else {
             continue;
         };
