@@ -55,7 +55,7 @@ pub(crate) struct StageTimes {
     /// Processor time of the thread when the first frame began.
     began: Option<Duration>,
     /// Its processor time from then to the end of the latest frame.
-    at_work: Duration,
+    processor_time: Duration,
 }
 
 impl StageTimes {
@@ -79,14 +79,14 @@ impl StageTimes {
         }
         self.frames += 1;
         let began = self.began.unwrap_or_default();
-        self.at_work = clock::thread_time().saturating_sub(began);
+        self.processor_time = clock::thread_time().saturating_sub(began);
         Stage::ALL.into_iter().zip(frame)
     }
 
     /// Processor time of the thread from the first frame to the latest one, in seconds.
     #[must_use]
     pub(crate) fn processor_s(&self) -> f64 {
-        self.at_work.as_secs_f64()
+        self.processor_time.as_secs_f64()
     }
 
     /// Mean milliseconds per frame of each stage; empty before the first frame.
