@@ -3,6 +3,7 @@
 //! Invariant: with a proposal store, a waiting proposal is on disk before it is shown, and deleted
 //! before it is applied.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -25,6 +26,23 @@ use crate::wording::quoted;
 
 /// Task of the models that compare a picture with words.
 const COMPARES_WITH_WORDS: &str = "image-text-embedding";
+
+/// A stored proposal, removed again if the session ends before it knows the id.
+struct UnclaimedProposal {
+    all: PendingProposals,
+    socket: PathBuf,
+    id: Option<String>,
+}
+
+impl Drop for UnclaimedProposal {
+    fn drop(&mut self) {
+        if let Some(id) = &self.id
+            && let Err(error) = self.all.take(id, &self.socket, Timestamp::now())
+        {
+            tracing::warn!(%error, "cannot delete a proposal that was never shown");
+        }
+    }
+}
 
 impl Session {
     /// Shows a proposal. `hint` says how to confirm it.
@@ -142,8 +160,12 @@ impl Session {
         let socket = self.deps.client.socket().to_path_buf();
         if let Some(store) = &mut self.store {
             let by = Some(store.requester.clone());
-            let keep = move |all: &PendingProposals| all.keep(&socket, &shown, by, now);
-            store.id = Some(store.pending.in_background(keep).await?);
+            let keep = move |all: &PendingProposals| {
+                let id = Some(all.keep(&socket, &shown, by, now)?);
+                let all = all.clone();
+                Ok(UnclaimedProposal { all, socket, id })
+            };
+            store.id = store.pending.in_background(keep).await?.id.take();
         }
         Ok(())
     }
