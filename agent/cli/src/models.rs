@@ -195,7 +195,7 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
                     }
                     ChecksumSource::Nothing => (
                         "nothing: its checksum is not known",
-                        "not verified, no checksum is known",
+                        "not verified, it has no known checksum; `models pull` fetches a known file",
                     ),
                 };
                 let value = json!({"model": name, "file": path, "sha256": sha256.to_string(), "bytes": bytes, "against": against});

@@ -100,8 +100,8 @@ pub(super) fn space(state_dir: &Path) -> Finding {
     match storage::space(state_dir) {
         Ok(space) if space.free < MIN_FREE_BYTES => Finding::problem(
             format!(
-                "disk: only {:.1} GiB free for the state folder",
-                gib(space.free)
+                "disk: only {} MiB free for the state folder",
+                space.free >> 20
             ),
             "free some space, or lower runtime.media_bytes and runtime.recording_bytes",
         ),
