@@ -5,7 +5,7 @@
 //! - What a correction does not name stays as it was proposed.
 
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::CountBound;
+use watchkeeper_contract::rule::{CountBound, CrossDirection};
 
 use crate::answer::Missing;
 use crate::asks::Asks;
@@ -17,9 +17,7 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
 use crate::place;
 use crate::reader::{Reader, one_of};
-use crate::request::{
-    DEFAULT_COOLDOWN_S, TOO_FEW_S, drawn, is_for_a_time, named_place, whole_picture,
-};
+use crate::request::{TOO_FEW_S, drawn, is_for_a_time, named_place, whole_picture};
 use crate::scene::{Scene, Shape};
 
 /// What says only that something is corrected.
@@ -134,6 +132,11 @@ impl Correction {
             if let Some((_, shape)) = self.drawn_on.iter().find(|(on, _)| *on == watch.camera) {
                 place.shape = shape.clone();
             }
+            if says_a_way(watch, &place.shape) {
+                return Err(Need::meaning(
+                    "The direction was said of the other line, and on this one it may be another. Say the whole request again, with its line and its direction.",
+                ));
+            }
             in_place(watch, &place).ok_or_else(|| not_read(r))?;
         }
         if let Some((words, number)) = &self.number {
@@ -145,7 +148,7 @@ impl Correction {
             how_long(watch, seconds, &mut r.notes).ok_or_else(|| not_read(r))?;
         }
         watch.confidence = self.said.settings.confidence.or(watch.confidence);
-        watch.cooldown_s = self.said.settings.cooldown_s.unwrap_or(watch.cooldown_s);
+        watch.cooldown_s = self.said.settings.cooldown_s.or(watch.cooldown_s);
         if !self.said.settings.schedules.is_empty() {
             watch.schedules.clone_from(&self.said.settings.schedules);
         }
@@ -252,13 +255,19 @@ fn is_of_a_shape(r: &Reader<'_>, start: usize) -> bool {
         .is_some_and(|shape| shape.at.start <= start)
 }
 
-/// Takes a number of objects, with the words before it.
+/// Takes a number of objects, with the words before it. One before a time may be part of it:
+/// `2 to 3 minutes`.
 fn number_of_objects(r: &mut Reader<'_>) -> Option<(String, f64)> {
-    let found = r.take(&[
+    let found = r.find(&[
         "at? least|over|more? than? <n>",
         "fewer|less|under than? <n>",
         "<n>",
     ])?;
+    let whole = r.over(&r.tokens);
+    if whole.begins(found.at.end, &["and|or|to|,|-|–? <d>"]) {
+        return None;
+    }
+    r.mark(found.at.clone());
     Some((r.written(found.at.clone()).to_lowercase(), found.value(0)))
 }
 
@@ -300,7 +309,8 @@ fn other_classes(watch: &mut WatchFor, wanted: &Wanted, scene: &Scene) -> Result
         let fits = |labels: &[String]| labels.iter().all(|l| model.labels.contains(l));
         match edit::classes(wanted, now.clone(), &model.labels, &watch.model) {
             Ok(Some(objects)) if fits(&objects.labels) => {
-                watch.objects = objects;
+                let only = watch.objects.only;
+                watch.objects = Objects { only, ..objects };
                 watch.model.clone_from(&model.name);
                 return Ok(());
             }
@@ -314,6 +324,26 @@ fn other_classes(watch: &mut WatchFor, wanted: &Wanted, scene: &Scene) -> Result
             "No single model knows all of these. Which classes shall it watch for?",
         )
     }))
+}
+
+/// Whether a watch tells in from out of a line, which another line may lie to in another way.
+fn says_a_way(watch: &WatchFor, new: &Shape) -> bool {
+    let along = |shape: &Shape| match shape {
+        Shape::Line([x0, y0], [x1, y1]) => Some([x1 - x0, y1 - y0]),
+        Shape::Zone(_) => None,
+    };
+    let says = |what: &What| {
+        matches!(
+            what,
+            What::Crosses(CrossDirection::In | CrossDirection::Out)
+        )
+    };
+    let old = watch.place.as_ref().and_then(|place| along(&place.shape));
+    let same = match (old, along(new)) {
+        (Some([x, y]), Some([u, v])) => (x * v - y * u).abs() < 1e-9 && x * u + y * v > 0.0,
+        _ => false,
+    };
+    !same && watch.conditions.iter().any(says)
 }
 
 /// Another place: a line takes the place of a line, an area that of an area or of the whole
@@ -398,8 +428,8 @@ fn how_long(watch: &mut WatchFor, seconds: f64, notes: &mut Notes) -> Option<()>
         *for_s = seconds;
         return Some(());
     }
-    if watch.cooldown_s > 0.0 && watch.cooldown_s != DEFAULT_COOLDOWN_S {
-        watch.cooldown_s = seconds;
+    if let Some(cooldown_s) = watch.cooldown_s.as_mut().filter(|said| **said > 0.0) {
+        *cooldown_s = seconds;
         return Some(());
     }
     // Who enters or is seen and has to do so for a time is somebody who stays.

@@ -262,6 +262,11 @@ fn range(found: &Found) -> impl Iterator<Item = usize> + use<> {
     (first..=first + (last + 7 - first) % 7).map(|day| day % 7)
 }
 
+/// From when to when the parts of a day are that a question asks about too.
+pub(crate) const MORNING: (f64, f64) = (360.0, 720.0);
+pub(crate) const AFTERNOON: (f64, f64) = (720.0, 1080.0);
+pub(crate) const EVENING: (f64, f64) = (1080.0, 1440.0);
+
 /// Parts of the day: how they are said, their name, and from when to when they are.
 type Part = (&'static [&'static str], &'static str, f64, f64);
 const PARTS: [Part; 5] = [
@@ -282,14 +287,24 @@ const PARTS: [Part; 5] = [
         360.0,
         1320.0,
     ),
-    (&["in the? mornings|morning"], "Morning", 360.0, 720.0),
+    (
+        &["in the? mornings|morning"],
+        "Morning",
+        MORNING.0,
+        MORNING.1,
+    ),
     (
         &["in the? afternoons|afternoon"],
         "Afternoon",
-        720.0,
-        1080.0,
+        AFTERNOON.0,
+        AFTERNOON.1,
     ),
-    (&["in the? evenings|evening"], "Evening", 1080.0, 1320.0),
+    (
+        &["in the? evenings|evening"],
+        "Evening",
+        EVENING.0,
+        EVENING.1,
+    ),
 ];
 
 fn hours(r: &mut Reader<'_>) -> Option<(f64, f64)> {

@@ -8,6 +8,9 @@ use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule,
 
 use crate::scene::Shape;
 
+/// Seconds of quiet after an event where a request says nothing about it.
+pub(crate) const DEFAULT_COOLDOWN_S: f64 = 60.0;
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Intent {
     /// New pipelines, one each.
@@ -52,8 +55,8 @@ pub struct WatchFor {
     pub confidence: Option<f64>,
     /// When it is awake; empty: always. Each span makes a rule of its own.
     pub schedules: Vec<Schedule>,
-    /// Seconds of quiet after an event.
-    pub cooldown_s: f64,
+    /// Seconds of quiet after an event, where they were said.
+    pub cooldown_s: Option<f64>,
     /// How much it matters.
     pub severity: Severity,
     /// Channels by which people are told.
@@ -64,6 +67,17 @@ pub struct WatchFor {
     pub second_opinion: bool,
     /// Ends after this many seconds.
     pub stop_after_s: Option<f64>,
+}
+
+impl WatchFor {
+    /// Seconds of quiet after an event. A watch that only counts has none by itself.
+    pub(crate) fn quiet_s(&self) -> f64 {
+        let by_itself = match self.conditions.is_empty() {
+            true => 0.0,
+            false => DEFAULT_COOLDOWN_S,
+        };
+        self.cooldown_s.unwrap_or(by_itself)
+    }
 }
 
 /// Objects, by the model's labels and by the person's words.

@@ -6,13 +6,18 @@
 use jiff::civil::{Date, Weekday};
 use jiff::{Timestamp, Zoned};
 
-use crate::hours::{ends, whole};
+use crate::hours::{AFTERNOON, EVENING, MORNING, ends, whole};
 use crate::reader::{Reader, one_of};
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
     let minutes = whole(minutes);
+    // A day ends as the next one begins.
+    let date = match minutes / 60 {
+        24.. => date.tomorrow().ok()?,
+        _ => date,
+    };
     let (h, m) = (
-        i8::try_from(minutes / 60).ok()?,
+        i8::try_from(minutes / 60 % 24).ok()?,
         i8::try_from(minutes % 60).ok()?,
     );
     let civil = jiff::civil::Time::new(h, m, 0, 0).ok()?;
@@ -89,7 +94,10 @@ pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
     let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
-    if let Some(found) = r.take(&["in|during|within|over|for? the? last|past <u>", "<d> ago"]) {
+    if let Some(found) = r.take(&[
+        "in|during|within|over|for? the? last|past <u>",
+        "since <d> ago",
+    ]) {
         return Some((stamp(earlier(now, found.value(0))), None));
     }
     if r.take(&[
@@ -203,14 +211,14 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
     if let Some(found) = r.take(&["before|until at? <h>"]) {
         return Some((0.0, Some(found.value(0))));
     }
-    let parts: [(&[&str], f64, f64); 3] = [
-        (&["this|in|the morning"], 360.0, 720.0),
-        (&["this|in? the? afternoon"], 720.0, 1080.0),
-        (&["this|in? the? evening", "tonight"], 1080.0, 1439.0),
+    let parts: [(&[&str], (f64, f64)); 3] = [
+        (&["this|in|the morning"], MORNING),
+        (&["this|in? the? afternoon"], AFTERNOON),
+        (&["this|in? the? evening", "tonight"], EVENING),
     ];
     if has_day && r.take(&["morning"]).is_some() {
-        return Some((360.0, Some(720.0)));
+        return Some((MORNING.0, Some(MORNING.1)));
     }
     let mut parts = parts.into_iter();
-    parts.find_map(|(said, from, to)| r.take(said).map(|_| (from, Some(to))))
+    parts.find_map(|(said, (from, to))| r.take(said).map(|_| (from, Some(to))))
 }

@@ -460,7 +460,7 @@ fn mention_at(reader: &Reader<'_>, at: usize) -> Option<Mention> {
             said: without_s(&reader.written(at..at + len)),
             labels: if anything { Vec::new() } else { own },
             narrower: (is_narrower && !anything).then(|| reader.written(written)),
-            stand: stand(reader, at..at + len),
+            stand: stand(reader, at..at + len).0,
         });
     }
     None
@@ -529,12 +529,13 @@ fn is_any(reader: &Reader<'_>, at: usize, class: &Range<usize>) -> bool {
     reader.any_word(at) == "any" || (at == class.start && reader.any_word(at).starts_with("any"))
 }
 
-fn stand(reader: &Reader<'_>, class: Range<usize>) -> Stand {
-    if no_matter(reader, &class).is_some() {
-        return Stand::Excluded;
+/// How a class stands, and the words that say so.
+fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
+    if let Some(words) = no_matter(reader, &class) {
+        return (Stand::Excluded, words);
     }
     if class.len() == 1 && reader.any_word(class.start) == NOTHING {
-        return Stand::None;
+        return (Stand::None, 0..0);
     }
     let at = class.start;
     for back in 1..=3 {
@@ -542,20 +543,20 @@ fn stand(reader: &Reader<'_>, class: Range<usize>) -> Stand {
             break;
         };
         match reader.any_word(i) {
-            "but" => return Stand::Excluded,
+            "but" => return (Stand::Excluded, i..i + 1),
             "than" | "from"
                 if i.checked_sub(1)
                     .is_some_and(|b| one_of("other|apart|aside", reader.any_word(b))) =>
             {
-                return Stand::Excluded;
+                return (Stand::Excluded, i - 1..i + 1);
             }
-            "no" => return Stand::None,
-            "without" | "missing" | "lacking" | "lacks" => return Stand::Missing,
+            "no" => return (Stand::None, i..i + 1),
+            "without" | "missing" | "lacking" | "lacks" => return (Stand::Missing, i..i + 1),
             "out"
                 if i.checked_sub(1)
                     .is_some_and(|b| one_of(OUT, reader.any_word(b))) =>
             {
-                return Stand::Excluded;
+                return (Stand::Excluded, i - 1..i + 1);
             }
             // `there is not anybody`
             "not"
@@ -563,14 +564,18 @@ fn stand(reader: &Reader<'_>, class: Range<usize>) -> Stand {
                     && i.checked_sub(1)
                         .is_none_or(|b| !one_of("but|and|,", reader.any_word(b))) =>
             {
-                return Stand::None;
+                return (Stand::None, i..i + 1);
             }
-            word if one_of(EXCLUDES, word) => return Stand::Excluded,
+            word if one_of(EXCLUDES, word) => {
+                // `but not cars`
+                let but = usize::from(reader.before(i) == "but");
+                return (Stand::Excluded, i - but..i + 1);
+            }
             "a" | "an" | "any" | "the" | "for" | "his" | "their" => {}
             _ => break,
         }
     }
-    Stand::Wanted
+    (Stand::Wanted, 0..0)
 }
 
 /// Whether a class is named here.
@@ -621,25 +626,9 @@ pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
 /// Marks the words of classes, and those that leave them out.
 pub(crate) fn mark_classes(reader: &mut Reader<'_>, found: &[Mention]) {
     for mention in found {
-        let start = mention.at.start;
-        if let Some(words) = no_matter(reader, &mention.at) {
-            reader.mark(words);
-        }
+        let (_, words) = stand(reader, mention.at.clone());
+        reader.mark(words);
         reader.mark(mention.at.clone());
-        if mention.stand == Stand::Wanted {
-            continue;
-        }
-        for i in start.saturating_sub(4)..start {
-            let word = reader.word(i);
-            let out = word == "out" || one_of(OUT, word) && reader.any_word(i + 1) == "out";
-            let none = one_of("no|without|missing|lacking|lacks", word)
-                || (mention.stand == Stand::None && word == "not");
-            let excludes = mention.stand == Stand::Excluded
-                && (out || one_of(EXCLUDES, word) || one_of("but|other|than|apart|aside", word));
-            if none || excludes {
-                reader.mark(i..i + 1);
-            }
-        }
     }
 }
 

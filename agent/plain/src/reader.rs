@@ -303,11 +303,14 @@ impl<'s> Reader<'s> {
     }
 
     /// Whether what stands before a time makes less of it than it says:
-    /// `three quarters of an hour`, `minus 5 seconds`. The time alone would be another one.
+    /// `three quarters of an hour`, `minus 5 seconds`, or more: `two and a half minutes`. The time
+    /// alone would be another one.
     fn is_a_share_of(&self, at: usize) -> bool {
         const PARTS: &str = "half|halves|third|thirds|quarter|quarters|part|fraction";
         let before = |back: usize| at.checked_sub(back).map_or("", |i| self.any_word(i));
         match before(1) {
+            "and" => self.fraction(at).is_some(),
+            "a" if before(2) == "and" => self.fraction(at).is_some(),
             "minus" | "negative" | "under" | "below" => true,
             // At most so long.
             "than" => {

@@ -168,13 +168,15 @@ impl Plain {
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<Intent>, Need> {
-        let intents = acts(requests, scene, notes)?;
-        corrections.iter().try_fold(intents, |intents, said| {
+        let intents = acts(requests, notes)?;
+        let mut intents = corrections.iter().try_fold(intents, |intents, said| {
             let mut r = self.put_right(said, scene);
             let intents = amend::amend(intents, &mut r)?;
             notes.extend(r.notes);
-            Ok(intents)
-        })
+            Ok::<_, Need>(intents)
+        })?;
+        pause_replaced(&mut intents, scene, notes);
+        Ok(intents)
     }
 
     fn look(&self, request: &Request<'_>, notes: Notes) -> Answer {
@@ -201,7 +203,7 @@ impl Plain {
 }
 
 /// Returns the intents of requests that act, in their order. All watches are one intent.
-fn acts(requests: &[Request<'_>], scene: &Scene, notes: &mut Notes) -> Result<Vec<Intent>, Need> {
+fn acts(requests: &[Request<'_>], notes: &mut Notes) -> Result<Vec<Intent>, Need> {
     refuse_order_beside_watch(requests)?;
     let mut intents = Vec::new();
     let mut watches: Vec<WatchFor> = Vec::new();
@@ -219,11 +221,19 @@ fn acts(requests: &[Request<'_>], scene: &Scene, notes: &mut Notes) -> Result<Ve
         }
         notes.extend(r.notes);
     }
-    let Some(at) = at else {
-        return Ok(intents);
-    };
-    let pipelines = replaced(&watches, scene);
-    intents.insert(at, Intent::Watch(watches));
+    if let Some(at) = at {
+        intents.insert(at, Intent::Watch(watches));
+    }
+    Ok(intents)
+}
+
+/// Pauses what the new watches take the place of.
+fn pause_replaced(intents: &mut Vec<Intent>, scene: &Scene, notes: &mut Notes) {
+    let watches = intents.iter().find_map(|intent| match intent {
+        Intent::Watch(watches) => Some(watches.as_slice()),
+        _ => None,
+    });
+    let pipelines = replaced(watches.unwrap_or_default(), scene);
     if !pipelines.is_empty() {
         let names: Vec<&str> = pipelines.iter().map(|id| id.as_str()).collect();
         notes.assumed.push(format!(
@@ -233,7 +243,6 @@ fn acts(requests: &[Request<'_>], scene: &Scene, notes: &mut Notes) -> Result<Ve
         let until = None;
         intents.push(Intent::Pause { pipelines, until });
     }
-    Ok(intents)
 }
 
 /// The watches that tell of other classes on the camera of one that is to tell of these only.

@@ -172,9 +172,9 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 confidence: None,
                 ignore: Vec::new(),
                 schedule: schedule.clone(),
-                cooldown_s: watch.cooldown_s,
+                cooldown_s: watch.quiet_s(),
                 // `at most once an hour` is about messages, not about each one that comes.
-                shared_cooldown: watch.cooldown_s > 0.0,
+                shared_cooldown: watch.quiet_s() > 0.0,
                 max_per_hour: None,
                 severity: watch.severity,
                 gates: Gates::default(),

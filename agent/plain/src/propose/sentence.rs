@@ -88,8 +88,8 @@ fn settings(watch: &WatchFor) -> String {
     let confidence = watch
         .confidence
         .map(|c| format!(", from a confidence of {c}"));
-    let quiet = (watch.cooldown_s > 0.0).then(|| {
-        let quiet = seconds(watch.cooldown_s);
+    let quiet = (watch.quiet_s() > 0.0).then(|| {
+        let quiet = seconds(watch.quiet_s());
         format!(", then quiet for {quiet} for all objects together")
     });
     let clip = watch.clip.map(|clip| format!(", {}", with_clip(clip)));

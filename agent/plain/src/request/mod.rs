@@ -27,7 +27,6 @@ pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds, share};
 pub(crate) use channels::channels;
 pub(crate) use conditions::TOO_FEW_S;
 pub(crate) use objects::{are_only_these, one_list};
-pub(crate) use purpose::DEFAULT_COOLDOWN_S;
 pub(crate) use spot::{geometry as drawn, named_place, slug, whole_picture};
 pub(crate) use wishes::{quietly, wishes};
 

@@ -42,6 +42,8 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
         let linked = |end: usize| {
             let between = end..mention.at.start;
             !between.is_empty()
+                // `vehicles, cars only`
+                && (r.any_word(mention.at.end) != "only" || r.before(mention.at.start) != ",")
                 && between.clone().any(|i| one_of(LINKS, r.any_word(i)))
                 && between.clone().all(|i| {
                     let word = r.any_word(i);

@@ -8,12 +8,10 @@ use super::acts::Acts;
 use super::amounts::{cooldown, seconds};
 use super::channels::channels;
 use super::wishes::{Wishes, wishes};
+use crate::intent::DEFAULT_COOLDOWN_S;
 use crate::names;
 use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot, one_of};
-
-/// Seconds of quiet after an event where a request says nothing about it.
-pub(crate) const DEFAULT_COOLDOWN_S: f64 = 60.0;
 
 /// The purpose of a request.
 pub(super) struct Purpose {
@@ -86,19 +84,15 @@ impl Purpose {
         }
     }
 
-    /// Seconds of quiet after an event; the default is noted. A watch that only counts has none.
-    pub(super) fn cooldown(&self, tells: bool, notes: &mut Notes) -> f64 {
-        match self.cooldown_s {
-            Some(said) => said,
-            None if tells => {
-                notes.assumed.push(format!(
-                    "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
-                    seconds(DEFAULT_COOLDOWN_S)
-                ));
-                DEFAULT_COOLDOWN_S
-            }
-            None => 0.0,
+    /// Seconds of quiet after an event, where they were said; the default is noted.
+    pub(super) fn cooldown(&self, tells: bool, notes: &mut Notes) -> Option<f64> {
+        if self.cooldown_s.is_none() && tells {
+            notes.assumed.push(format!(
+                "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
+                seconds(DEFAULT_COOLDOWN_S)
+            ));
         }
+        self.cooldown_s
     }
 }
 
@@ -137,10 +131,14 @@ fn take_courtesies(r: &mut Reader<'_>) {
         "at once when|if|whenever",
         "in case",
         "as well",
-        "and|but? nothing else|more",
         "thank you",
         "live",
     ]);
+    // What goes on (`nothing else but a dog`) says something else.
+    let last = r.find(&["and|but? nothing else|more"]);
+    if let Some(found) = last.filter(|f| one_of("|.|,|;|!|\n|)", r.any_word(f.at.end))) {
+        r.mark(found.at);
+    }
     // `the second a lorry turns up`, `once a person enters`
     const SOON: &str = "the? second|moment|minute|instant|once a|an|any|someone|somebody|anyone|anybody|it|they|people";
     while let Some(found) = r.find(&[SOON]) {

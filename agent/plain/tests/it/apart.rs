@@ -409,3 +409,16 @@ fn a_question_about_the_past_looks_at_no_time_to_come_and_says_which() {
     let (wanted, said) = looked_back("What happened?");
     assert!(wanted.from.is_none() && said.is_empty(), "{said}");
 }
+
+#[test]
+fn an_evening_is_the_same_in_a_question_and_in_a_rule_and_ends_with_its_day() {
+    let (_, said) = looked_back("How many people yesterday evening?");
+    let evening = "from Friday 27 March 18:00 until Saturday 28 March 00:00.";
+    assert!(said.contains(evening), "{said}");
+    let watch = specs(&proposal(
+        "tell me about people on camera gate in the evening",
+    ))
+    .remove(0);
+    let hours = watch.rules.unwrap().remove(0).schedule.unwrap();
+    assert_eq!((hours.from.as_str(), hours.to.as_str()), ("18:00", "00:00"));
+}

@@ -1,7 +1,7 @@
 //! What is said to a proposal that waits.
 
 use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec};
-use watchkeeper_plain::answer::Answer;
+use watchkeeper_plain::answer::{Answer, Change};
 use watchkeeper_plain::{Plain, Scene};
 
 use crate::support::{scene, specs, with_pipelines};
@@ -197,5 +197,87 @@ fn a_share_that_has_no_one_meaning_is_asked_about() {
             matches!(answer, Answer::Ask(_)),
             "{correction}: {answer:#?}"
         );
+    }
+}
+
+#[test]
+fn a_number_before_a_time_is_no_number_of_objects() {
+    let text = "Tell me when more than 3 people are on camera gate";
+    for correction in [
+        "make it two and a half minutes",
+        "make it 2 to 3 minutes",
+        "make it 2 or 3 minutes",
+    ] {
+        let answer = corrected(text, &[correction], &scene());
+        assert!(
+            !matches!(answer, Answer::Propose(_)),
+            "{correction}: {answer:#?}"
+        );
+    }
+    let both = rule(text, &["make it 5 for 30 seconds"]).when;
+    assert!(
+        matches!(both, Condition::Count { bound: CountBound::Over(4), for_s, .. } if for_s == 30.0),
+        "{both:?}"
+    );
+}
+
+#[test]
+fn a_direction_is_kept_only_by_a_line_that_lies_the_same_way() {
+    let text = format!("{CROSSES} from left to right");
+    let way = |text: &str, corrections: &[&str]| rule(text, corrections).when;
+    let moved = way(&text, &["make it at 30%"]);
+    let whole = way(&text.replace("50%", "30%"), &[]);
+    assert_eq!(moved, whole);
+    for correction in [
+        "line from 50%,100% to 50%,0%",
+        "line from 0%,50% to 100%,50%",
+    ] {
+        let answer = corrected(&text, &[correction], &scene());
+        assert!(
+            !matches!(answer, Answer::Propose(_)),
+            "{correction}: {answer:#?}"
+        );
+        assert!(
+            matches!(
+                corrected(CROSSES, &[correction], &scene()),
+                Answer::Propose(_)
+            ),
+            "{correction}"
+        );
+    }
+}
+
+#[test]
+fn what_a_watch_takes_the_place_of_is_found_after_the_corrections() {
+    let scene = with_pipelines(&["gate", "yard"]);
+    let paused = |corrections: &[&str]| {
+        let text = "only tell me about cars on camera gate";
+        let Answer::Propose(proposal) = corrected(text, corrections, &scene) else {
+            panic!("{corrections:?}");
+        };
+        let of = |change: &Change| match change {
+            Change::Pause { pipeline, .. } => Some(pipeline.to_string()),
+            _ => None,
+        };
+        let paused: Vec<String> = proposal.changes.iter().filter_map(of).collect();
+        (paused, proposal.assumed.join(" "))
+    };
+    let id = |nth: usize| scene.pipelines[nth].spec.id.to_string();
+    assert_eq!(paused(&[]).0, [id(0)]);
+    assert_eq!(paused(&["no, for dogs"]).0, [id(0)]);
+    let (moved, said) = paused(&["no, on the yard camera"]);
+    assert_eq!(moved, [id(1)]);
+    assert!(said.contains(&id(1)) && !said.contains(&id(0)), "{said}");
+}
+
+#[test]
+fn a_cool_down_that_was_said_is_corrected_whatever_its_length() {
+    for often in ["minute", "hour"] {
+        let text =
+            format!("Tell me about people in the left half on camera gate, at most once a {often}");
+        let before = rule(&text, &[]);
+        let after = rule(&text, &["make it 30 seconds"]);
+        assert_eq!(after.cooldown_s, 30.0, "{often}");
+        assert_eq!(after.when, before.when, "{often}");
     }
 }

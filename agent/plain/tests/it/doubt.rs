@@ -283,3 +283,44 @@ fn a_channel_and_no_notification_contradict_each_other() {
     let said = refused("tell #security when a person is seen on camera gate, no notifications");
     assert!(said.contains("without one of the two"), "{said}");
 }
+
+#[test]
+fn a_class_that_is_narrowed_behind_a_comma_is_not_offered_with_the_wider_one() {
+    let text = refused("tell me about vehicles, cars only on camera gate");
+    assert!(text.contains("cars"), "{text}");
+    let both = deployed("tell me about cars and trucks only on camera gate");
+    assert_eq!(
+        both.workflow["steps"][0]["class_filter"],
+        serde_json::json!(["car", "truck"])
+    );
+}
+
+#[test]
+fn nothing_else_is_a_courtesy_only_where_nothing_goes_on() {
+    for text in [
+        "tell me when nothing else but a dog is on camera gate",
+        "tell me when a dog and nothing else is in the left half of camera gate",
+    ] {
+        let said = refused(text);
+        assert!(said.contains("nothing else"), "{text}: {said}");
+    }
+    deployed("tell me about dogs on camera gate, and nothing else");
+}
+
+#[test]
+fn a_negation_belongs_to_the_class_behind_it() {
+    let said = refused("tell me about not only people but cars on camera gate");
+    assert!(said.contains("not"), "{said}");
+    for text in [
+        "tell me about vehicles but not cars on camera gate",
+        "tell me about vehicles apart from the cars on camera gate",
+        "tell me about vehicles other than cars on camera gate",
+        "tell me about vehicles on camera gate, leave out cars",
+    ] {
+        let classes = deployed(text).workflow["steps"][0]["class_filter"].to_string();
+        assert!(
+            classes.contains("truck") && !classes.contains("\"car\""),
+            "{text}: {classes}"
+        );
+    }
+}
