@@ -326,7 +326,7 @@ fn other_classes(watch: &mut WatchFor, wanted: &Wanted, scene: &Scene) -> Result
     }))
 }
 
-/// Whether a watch tells in from out of a line, which another line may lie to in another way.
+/// Whether a watch has one direction, and the new line lies in another way than the old one.
 fn says_a_way(watch: &WatchFor, new: &Shape) -> bool {
     let along = |shape: &Shape| match shape {
         Shape::Line([x0, y0], [x1, y1]) => Some([x1 - x0, y1 - y0]),
