@@ -35,30 +35,38 @@ pub(in crate::capture) fn preload_in_background(path: &Path, choice: DecoderChoi
 }
 
 fn preload(path: &Path, choice: DecoderChoice) {
-    let is_picture = stills::is_picture(path) || animation::is_animation(path);
-    let Some(extension) = path.extension().filter(|_| !is_picture) else {
-        return;
-    };
-    if gst::init().is_err() {
+    let plugins = plugins_of(path);
+    if plugins.is_empty() || gst::init().is_err() {
         return;
     }
-    let load = |name: &str| drop(gst::Plugin::load_by_name(name));
-    ANY_FILE.into_iter().for_each(load);
-    if !MP4.iter().any(|mp4| extension.eq_ignore_ascii_case(mp4)) {
-        return;
+    for name in &plugins {
+        drop(gst::Plugin::load_by_name(name));
     }
-    MP4_FILE.into_iter().for_each(load);
     // A hardware decoder is loaded when it is used: that may take its device.
     let decoder = Platform::probe().choose(Codec::H264, choice, None);
     if let Some((decoder, _)) = decoder.filter(|(decoder, _)| !decoder.is_hardware())
+        && is_mp4(path)
         && let Some(factory) = gst::ElementFactory::find(decoder.element)
     {
         drop(factory.load());
     }
 }
 
+/// Plugins of a file of this name, without its decoder; none for pictures and folders.
+fn plugins_of(path: &Path) -> Vec<&'static str> {
+    if path.extension().is_none() || stills::is_picture(path) || animation::is_animation(path) {
+        return Vec::new();
+    }
+    let of_mp4 = MP4_FILE.into_iter().filter(|_| is_mp4(path));
+    ANY_FILE.into_iter().chain(of_mp4).collect()
+}
+
+fn is_mp4(path: &Path) -> bool {
+    let extension = path.extension();
+    extension.is_some_and(|found| MP4.iter().any(|mp4| found.eq_ignore_ascii_case(mp4)))
+}
+
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
 
@@ -68,19 +76,19 @@ mod tests {
     }
 
     #[test]
-    fn only_an_mp4_file_loads_its_demuxer_and_decoder() {
-        gst::init().unwrap();
-        let load = |name: &str| preload(Path::new(name), DecoderChoice::Software);
-        load("/nowhere/pictures");
-        load("/nowhere/a.jpg");
-        assert!(!is_loaded("playback"));
-        load("/nowhere/a.webm");
-        assert!(is_loaded("playback"));
-        assert!(!is_loaded("isomp4") && !is_loaded("libav"));
-        load("/nowhere/a.MP4");
+    fn plugins_follow_from_the_name() {
+        let of = |name: &str| plugins_of(Path::new(name));
+        assert!(of("/nowhere/pictures").is_empty() && of("/nowhere/a.jpg").is_empty());
+        assert_eq!(of("/nowhere/a.webm"), ANY_FILE);
+        assert_eq!(of("/nowhere/a.MP4").len(), ANY_FILE.len() + MP4_FILE.len());
+    }
+
+    #[test]
+    fn file_need_not_be_there_to_load_its_plugins() {
+        preload(Path::new("/nowhere/a.MP4"), DecoderChoice::Software);
+        assert!(is_loaded("playback") && is_loaded("isomp4"));
         let decoder = Platform::probe().choose(Codec::H264, DecoderChoice::Software, None);
         let needs_libav = decoder.is_some_and(|(decoder, _)| decoder.element == "avdec_h264");
-        assert!(is_loaded("isomp4"));
-        assert_eq!(is_loaded("libav"), needs_libav);
+        assert!(!needs_libav || is_loaded("libav"));
     }
 }
