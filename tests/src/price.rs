@@ -3,7 +3,8 @@
 //! - The box has no other watch. What ran before it only leaves events, whose bytes are the
 //!   prediction.
 //! - Processor time is that of the process `watchkeeper-runtime`, so all pieces are in it.
-//! - A history of less than an hour predicts no events a day. Here the rate of the backtest is used.
+//! - A history of less than an hour predicts no events a day. Here the rate of the backtest is
+//!   used.
 
 use std::time::Duration;
 
