@@ -4,12 +4,14 @@
 //! kind is never answered with another one without saying so.
 
 use serde_json::Value;
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Condition;
 use watchkeeper_engine::templates::watch;
 
 use crate::english;
+use crate::lexicon::folded;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, quoted};
+use crate::scene::{Deployed, Scene, quoted};
 
 /// A kind of event, by the name of its condition in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +85,13 @@ impl EventKind {
         kind.map_or(("", ""), |(_, name, said, _)| (*name, *said))
     }
 
+    /// How it is asked about.
+    fn patterns(self) -> [&'static str; 3] {
+        let mut kinds = KINDS.iter();
+        let kind = kinds.find(|(kind, ..)| *kind == self);
+        kind.map_or([""; 3], |(.., patterns)| *patterns)
+    }
+
     /// The name of its condition, as the journal has it.
     pub(crate) fn name(self) -> &'static str {
         self.told().0
@@ -110,6 +119,79 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Vec<EventKind> {
         }
     }
     found
+}
+
+/// Refuses crossings of one direction, which are not counted apart: `crossed the door going out`.
+pub(crate) fn refuse_direction(r: &Reader<'_>) -> Result<(), String> {
+    const MOVES: &str = "came|come|coming|go|going|gone|went|walked|walking|drove|driving";
+    const WAYS: &str = "into|onto|out|outside|toward|towards|off|away|up|down|back";
+    let mut rest = r.clone();
+    if !rest.take_all(&EventKind::Crosses.patterns()) {
+        return Ok(());
+    }
+    let mut ways = EventKind::Enters.patterns().to_vec();
+    ways.extend(EventKind::Leaves.patterns());
+    ways.push(WAYS);
+    // The `in` of `going in at the gate` may be taken with the name of the camera.
+    let is_in = |i: &usize| one_of(MOVES, rest.word(*i)) && rest.any_word(i + 1) == "in";
+    let mut words = 0..rest.tokens.len();
+    let going = words.clone().find(is_in).map(|at| at..at + 2);
+    let left = words.find(|i| is_verb_left(&rest, *i));
+    let way = going.or_else(|| rest.find(&ways).map(|found| found.at));
+    let Some(way) = way.or(left.map(|at| at..at + 1)) else {
+        return Ok(());
+    };
+    Err(format!(
+        "I count crossings of both directions together, and cannot leave out others than {}. Ask \
+         how many crossed, without it.",
+        quoted(&r.written(way))
+    ))
+}
+
+/// Refuses a question for what is there now where no watch tells it: no watch knows the classes, or
+/// none looks at the place.
+pub(crate) fn refuse_uncounted(
+    scene: &Scene,
+    camera: Option<&SourceId>,
+    place: Option<&str>,
+    labels: &[String],
+) -> Result<(), String> {
+    let watches = scene.pipelines.iter();
+    let mut watches = watches.filter(|p| camera.is_none_or(|c| p.spec.source == *c));
+    if place.is_none() && (labels.is_empty() || watches.clone().next().is_none()) {
+        return Ok(());
+    }
+    let is_there = |p: &&Deployed| place.is_none_or(|place| has_step(p, place));
+    if watches.any(|p| is_there(&p) && knows(&p.spec.workflow, labels, scene)) {
+        return Ok(());
+    }
+    let of = match labels {
+        [] => "what is".to_owned(),
+        labels => format!("how many {} are", english::several(&labels.join(" or "))),
+    };
+    let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));
+    let on = camera.map_or_else(String::new, |camera| format!(" on {camera}"));
+    Err(format!("Not known: no watch{on} tells {of} there now{at}."))
+}
+
+/// Whether a workflow has a zone or a line of this name.
+fn has_step(deployed: &Deployed, place: &str) -> bool {
+    let steps = deployed.spec.workflow["steps"].as_array();
+    let mut names = steps
+        .into_iter()
+        .flatten()
+        .filter_map(|s| s["name"].as_str());
+    names.any(|name| folded(name) == folded(place))
+}
+
+/// Whether a workflow tells one of these classes apart from others; any where there are none.
+fn knows(workflow: &Value, labels: &[String], scene: &Scene) -> bool {
+    let model = watch::named_model(workflow);
+    let model = scene.models.iter().find(|m| Some(m.name.as_str()) == model);
+    let is_blind = model.is_some_and(|model| model.labels.is_empty());
+    let named = watch::named_classes(workflow);
+    let is_told = |label: &String| named.as_ref().is_none_or(|named| named.contains(label));
+    labels.is_empty() || !is_blind && labels.iter().any(is_told)
 }
 
 /// Whether `left` is what somebody did, and no side.

@@ -115,6 +115,15 @@ fn refuse_what_no_table_answers(r: &Reader<'_>) -> Result<(), String> {
             quoted(&r.written(found.at))
         ));
     }
+    // A moment is no span: `ten minutes ago` says neither how long before nor how long after.
+    if let Some(found) = r.find(&["<d> ago"])
+        && r.before(found.at.start) != "since"
+    {
+        return Err(format!(
+            "{} is a moment, and I look back on spans of time. Say for example \"in the last ten minutes\" or \"between 14:00 and 14:10\".",
+            quoted(&r.written(found.at))
+        ));
+    }
     // Why something was or was not so, and what would be.
     if has(r, "why|would|talking|saying|sound|hear") {
         return Err(String::new());
@@ -154,10 +163,11 @@ fn events(
     refuse_other_comparisons(r, &wanted)?;
     let of_events = has(r, "events|event|alerts|alarms|warnings|incidents");
     // Before classes: a place may be named like one.
-    if let Some((camera, place)) = its_place(r, wanted.camera.as_ref()) {
+    if let Some((camera, place)) = its_place(r, wanted.camera.as_ref())? {
         wanted.camera = Some(camera);
         wanted.place = Some(place);
     }
+    kinds::refuse_direction(r)?;
     let kinds = kinds::asked(r, many);
     if !kinds.is_empty() && has(r, "came|come|comes|passed") {
         // `came or left`
@@ -257,11 +267,23 @@ fn now(
     many: bool,
 ) -> Result<(Look, String), String> {
     let states = "status|health|online|offline|working|ok|okay|alive|fps|connected";
-    let status = || (Look::Status(camera.cloned()), deployed::listed(r.scene));
-    if has(r, states) || many && names::mentions_class(r) || has(r, "there") {
+    let is_class = names::mentions_class(r);
+    let is_state = has(r, states) || many && is_class || has(r, "there");
+    let is_of_watches = is_about_watches(r) || has(r, "pipelines|pipeline|watch|rules|alarms");
+    let place = match is_state || is_class && !is_of_watches {
+        true => its_place(r, camera)?,
+        false => None,
+    };
+    let camera = place.as_ref().map(|(camera, _)| camera).or(camera);
+    if is_state || place.is_some() {
         r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
-        only_classes_else(r)?;
-        return Ok(status());
+        let mentions = only_classes_else(r)?;
+        let place = place.as_ref().map(|(_, place)| place.as_str());
+        if is_class || place.is_some() {
+            let labels = labels_of(&mentions, r.scene);
+            kinds::refuse_uncounted(r.scene, camera, place, &labels)?;
+        }
+        return Ok((Look::Status(camera.cloned()), deployed::listed(r.scene)));
     }
     if r.take_all(&[
         "pipelines|pipeline|watches|watch|running|runs|watching|watched|rules|alarms|jobs|deployed|streams|active|paused|set",
@@ -276,9 +298,11 @@ fn now(
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || is_any {
         r.take_all(&["sources", "happening"]);
-        only_classes_else(r)?;
+        let mentions = only_classes_else(r)?;
         if camera.is_some() {
-            return Ok(status());
+            let labels = labels_of(&mentions, r.scene);
+            kinds::refuse_uncounted(r.scene, camera, None, &labels)?;
+            return Ok((Look::Status(camera.cloned()), deployed::listed(r.scene)));
         }
         return Ok(all_cameras(r.scene));
     }
@@ -288,11 +312,12 @@ fn now(
     Err(String::new())
 }
 
-/// Refuses a question about the present that says more than classes.
-fn only_classes_else(r: &mut Reader<'_>) -> Result<(), String> {
+/// Refuses a question about the present that says more than classes, which it returns.
+fn only_classes_else(r: &mut Reader<'_>) -> Result<Vec<Mention>, String> {
     let mentions = names::classes(r);
     refuse_classes_apart(r, &mentions)?;
-    nothing_else(r)
+    nothing_else(r)?;
+    Ok(mentions)
 }
 
 /// The cameras, as they are listed.

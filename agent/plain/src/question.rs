@@ -5,11 +5,12 @@
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
+use crate::asks::WATCHES;
 use crate::lexicon::folded;
 use crate::moments::{self, Range};
 use crate::names::{self, Cameras, Mention};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::Camera;
+use crate::scene::{Camera, Place, quoted};
 use crate::span;
 
 /// Whether one of `words`, separated by `|`, is free.
@@ -110,24 +111,53 @@ fn without_class_names<'s>(r: &Reader<'s>) -> Reader<'s> {
     view
 }
 
-/// The named place that a question is about, with its camera.
+/// The named place that a question is about, with its camera. Several places are refused, and one
+/// that is drawn on several cameras.
 pub(crate) fn its_place(
     r: &mut Reader<'_>,
     camera: Option<&SourceId>,
-) -> Option<(SourceId, String)> {
+) -> Result<Option<(SourceId, String)>, String> {
+    let Some((cameras, place)) = take_place(r, camera) else {
+        return Ok(None);
+    };
+    let shown = quoted(&place.name);
+    if let Some((_, other)) = take_place(&mut r.clone(), None) {
+        return Err(format!(
+            "Ask about one place at a time: {shown} or {}.",
+            quoted(&other.name)
+        ));
+    }
+    match cameras.as_slice() {
+        [one] => Ok(Some((one.id.clone(), place.name.clone()))),
+        several => {
+            let several: Vec<&str> = several.iter().map(|c| c.id.as_str()).collect();
+            Err(format!(
+                "The place {shown} is drawn on {}. Say for which camera.",
+                several.join(" and ")
+            ))
+        }
+    }
+}
+
+/// Takes the longest name of a place, and returns the place with the cameras that have it.
+fn take_place<'s>(
+    r: &mut Reader<'s>,
+    camera: Option<&SourceId>,
+) -> Option<(Vec<&'s Camera>, &'s Place)> {
     let cameras = r.scene.cameras.iter();
     let cameras: Vec<&Camera> = cameras
         .filter(|known| camera.is_none_or(|camera| known.id == *camera))
         .collect();
     let mut view = without_class_names(r);
     let before = view.clone();
-    let (camera, place) = names::known_place(&mut view, &cameras)?;
+    let (_, place) = names::known_place(&mut view, &cameras)?;
     let named = |at: usize| before.slot_of(at) == Slot::Free && view.slot_of(at) != Slot::Free;
     take_as_in(r, &before, &view);
     if let Some(at) = (1..r.tokens.len()).find(|at| named(at - 1) && one_of(PLACES, r.word(*at))) {
         r.mark(at..at + 1);
     }
-    Some((camera.id.clone(), place.name.clone()))
+    let has_it = |camera: &&Camera| names::place_on(camera, &place.name).is_some();
+    Some((cameras.into_iter().filter(has_it).collect(), place))
 }
 
 /// Whether pictures of events are asked for, and only one: `show me the picture of the last
@@ -163,13 +193,37 @@ pub(crate) fn latest(r: &mut Reader<'_>) -> Option<usize> {
         .map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
 }
 
+/// Hides the names of watches that are words for a class or the name of a place, such as `people`
+/// or `bench`, where no word for a watch stands beside them. Returns the reader without them.
+fn without_other_names<'s>(r: &Reader<'s>) -> Reader<'s> {
+    let mut view = r.clone();
+    let pipelines = r.scene.pipelines.iter();
+    for name in pipelines.flat_map(|p| [p.spec.id.as_str(), &p.name].map(folded)) {
+        let is_place = |c: &Camera| c.places.iter().any(|place| folded(&place.name) == name);
+        let is_place = r.scene.cameras.iter().any(is_place);
+        for at in 0..r.tokens.len() {
+            let Some(end) = view.name_at(&name, at) else {
+                continue;
+            };
+            let is_watch = one_of(WATCHES, r.any_word(end)) || one_of(WATCHES, r.before(at));
+            let classes = names::find_classes(&r.part(at..end));
+            let is_class = classes.iter().any(|mention| mention.at == (0..end - at));
+            if !is_watch && (is_place || is_class) {
+                view.mark(at..end);
+            }
+        }
+    }
+    view
+}
+
 /// The pipelines whose events are asked about; their names are used then. One that is called like a
 /// camera is that camera.
 pub(crate) fn its_pipelines(r: &mut Reader<'_>) -> Vec<PipelineId> {
     if r.find(&[HAPPENED, WAS]).is_none() {
         return Vec::new();
     }
-    let mut with = r.clone();
+    let before = without_other_names(r);
+    let mut with = before.clone();
     let named = names::pipelines(&mut with);
     let is_camera = |id: &PipelineId| {
         let called = r.scene.pipeline(id).map_or("", |p| p.name.as_str());
@@ -180,7 +234,12 @@ pub(crate) fn its_pipelines(r: &mut Reader<'_>) -> Vec<PipelineId> {
     if named.is_empty() || named.iter().any(is_camera) {
         return Vec::new();
     }
-    *r = with;
+    take_as_in(r, &before, &with);
+    let is_named = |at: usize| before.slot_of(at) == Slot::Free && r.slot_of(at) != Slot::Free;
+    let is_word = |at: &usize| is_named(at - 1) && one_of("watch|pipeline", r.word(*at));
+    if let Some(at) = (1..r.tokens.len()).find(is_word) {
+        r.mark(at..at + 1);
+    }
     named
 }
 

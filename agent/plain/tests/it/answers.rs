@@ -1,6 +1,11 @@
 //! Questions and answers: an answer completes the request.
 
-use crate::support::{proposal_in, question_in, with_pipelines};
+use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::{Answer, Looked};
+use watchkeeper_plain::intent::{EventsWanted, Look};
+use watchkeeper_plain::scene::{Deployed, Model, Place, Shape};
+
+use crate::support::{ask, deployed, proposal_in, question_in, scene, with_pipelines};
 
 #[test]
 fn what_shall_be_different_is_answered_by_what_it_names() {
@@ -12,4 +17,174 @@ fn what_shall_be_different_is_answered_by_what_it_names() {
         "{}",
         proposal.understood
     );
+}
+
+/// A gate that has the watch `people` and the zone `bench`, watched by a watch of that name, and a
+/// yard that has a lawn where motion is watched, and no people are told.
+fn site() -> Scene {
+    let mut scene = scene();
+    scene.models.push(Model {
+        name: "motion".to_owned(),
+        labels: Vec::new(),
+    });
+    for (id, text) in [
+        (
+            "people",
+            "tell me when a person enters the left half on camera gate",
+        ),
+        (
+            "bench",
+            "tell me when a person stays in the left half on camera gate for 20 seconds",
+        ),
+        (
+            "lawn-motion",
+            "tell me when a person enters the left half on camera yard",
+        ),
+        (
+            "door-watch",
+            "tell me when a person crosses the vertical line at 50% on camera dock",
+        ),
+    ] {
+        let mut spec = deployed(text);
+        spec.id = id.parse().unwrap();
+        let place = match id {
+            "bench" => "bench",
+            "lawn-motion" => "lawn",
+            _ => "",
+        };
+        for step in spec.workflow["steps"].as_array_mut().unwrap() {
+            if id == "lawn-motion" && step.get("model_id").is_some() {
+                step["model_id"] = "motion".into();
+            }
+            if !place.is_empty() && step["type"].as_str().unwrap().contains("time_in_zone") {
+                step["name"] = place.into();
+            }
+        }
+        if !place.is_empty() {
+            let camera = scene.cameras.iter_mut().find(|c| c.id == spec.source);
+            camera.unwrap().places.push(Place {
+                name: place.to_owned(),
+                shape: Shape::Zone(vec![[0.0, 0.0], [0.5, 0.0], [0.5, 1.0]]),
+            });
+        }
+        scene.pipelines.push(Deployed {
+            name: id.to_owned(),
+            spec,
+            paused: false,
+        });
+    }
+    scene
+}
+
+fn events_in(text: &str, scene: &Scene) -> EventsWanted {
+    match ask(text, scene) {
+        Answer::Look(Looked {
+            look: Look::Events(wanted),
+            ..
+        }) => *wanted,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+fn refusal_in(text: &str, scene: &Scene) -> String {
+    match ask(text, scene) {
+        Answer::Unknown(unknown) => unknown.text,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn a_watch_called_like_a_class_takes_no_class_from_a_question() {
+    let scene = site();
+    for text in [
+        "how many people entered the gate in the last minute",
+        "were there people at the gate today",
+    ] {
+        let wanted = events_in(text, &scene);
+        assert_eq!(wanted.labels, ["person"], "{text}");
+        assert!(wanted.pipelines.is_empty(), "{text}");
+    }
+    let wanted = events_in("how many events did the people watch have today", &scene);
+    assert_eq!(wanted.pipelines.len(), 1);
+}
+
+#[test]
+fn a_place_called_like_a_watch_is_that_place_on_its_camera() {
+    let mut scene = site();
+    let text = "was anybody at the bench today";
+    let wanted = events_in(text, &scene);
+    assert_eq!(wanted.place.as_deref(), Some("bench"));
+    assert_eq!(wanted.camera.unwrap().as_str(), "gate");
+    assert!(wanted.pipelines.is_empty());
+    let said = refusal_in("was anybody at the bench or on the lawn today", &scene);
+    assert!(said.contains("one place at a time"), "{said}");
+    let bench = scene.cameras[1].places[0].clone();
+    scene.cameras[0].places.push(bench);
+    let said = refusal_in(text, &scene);
+    assert!(said.contains("drawn on dock and gate"), "{said}");
+}
+
+#[test]
+fn a_direction_of_crossings_is_refused_with_its_words() {
+    let scene = site();
+    for (text, way) in [
+        (
+            "how many people crossed the line going in at the dock today",
+            "going in",
+        ),
+        (
+            "how many people crossed the line at the dock going out today",
+            "going out",
+        ),
+        (
+            "how many people crossed the line at the dock to go out today",
+            "go out",
+        ),
+        (
+            "how many people crossed the line leaving the dock today",
+            "leaving",
+        ),
+        (
+            "how many people crossed the line into the dock today",
+            "into",
+        ),
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains(&format!("\"{way}\"")), "{text}: {said}");
+    }
+}
+
+#[test]
+fn a_moment_ago_is_no_span_until_now() {
+    let scene = site();
+    for text in [
+        "what happened at the gate ten minutes ago",
+        "was anybody at the gate an hour ago",
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains("ago\" is a moment"), "{text}: {said}");
+        assert!(said.contains("in the last ten minutes"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn what_is_at_a_place_now_is_told_by_a_watch_that_tells_it_there() {
+    let scene = site();
+    for text in [
+        "how many people are at the bench now",
+        "is anybody at the bench now",
+    ] {
+        let Answer::Look(looked) = ask(text, &scene) else {
+            panic!("{text}: {:#?}", ask(text, &scene));
+        };
+        assert_eq!(looked.look, Look::Status(Some("gate".parse().unwrap())));
+    }
+    for text in [
+        "how many people are on the lawn now",
+        "how many people are in the yard now",
+        "how many cars are at the bench now",
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains("Not known: no watch"), "{text}: {said}");
+    }
 }
