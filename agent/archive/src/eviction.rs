@@ -162,7 +162,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Plans the room for `new` references with the bytes of their records: the oldest that are evicted.
+/// Plans the room for `new` references with the bytes of their records: the oldest are evicted.
 pub(crate) fn make_room_for_references(
     index: &Index,
     new: &BTreeMap<EntryName, u64>,

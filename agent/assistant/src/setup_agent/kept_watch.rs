@@ -149,15 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn watch_is_kept_after_three_days_unless_mended_or_paused() {
+    fn watch_is_kept_after_three_days_unless_changed_or_paused() {
         let was_kept = |(here, at): &(SystemSnapshot, Timestamp)| {
             was_kept(*at, &here.pipelines[0], here.now.timestamp())
         };
         assert!(was_kept(&confirmed(73)) && !was_kept(&confirmed(71)));
-        let mut mended = confirmed(73);
-        let since = mended.0.pipelines[0].results.counting_since.as_mut();
+        let mut changed = confirmed(73);
+        let since = changed.0.pipelines[0].results.counting_since.as_mut();
         since.unwrap().unix_ms += 7_200_000;
-        assert!(!was_kept(&mended));
+        assert!(!was_kept(&changed));
         let mut paused = confirmed(73);
         paused.0.pipelines[0].spec.paused = true;
         assert!(!was_kept(&paused));

@@ -5,7 +5,6 @@
 
 use watchkeeper_contract::id::SourceId;
 
-use super::ground::Ground;
 use crate::answer::Missing;
 use crate::names::{self, Cameras};
 use crate::need::Need;
@@ -52,11 +51,12 @@ pub(super) fn one_list(r: &mut Reader<'_>) -> Cameras {
     }
 }
 
-/// The cameras that are meant: those that are named, the one of a place that is named, the one of
-/// the request before, or the only one.
+/// The cameras that are meant: those that are named, the one of the `place` that is named, the one
+/// of the request before, or the only one.
 pub(super) fn cameras_of(
     r: &mut Reader<'_>,
-    ground: &Ground<'_>,
+    named: &Cameras,
+    place: Option<&str>,
     before: Option<&SourceId>,
 ) -> Result<Vec<SourceId>, Need> {
     if r.scene.cameras.is_empty() {
@@ -65,11 +65,11 @@ pub(super) fn cameras_of(
             "There is no camera yet. Add one, then ask again.",
         ));
     }
-    match &ground.cameras {
+    match named {
         Cameras::These(cameras) => Ok(cameras.clone()),
         Cameras::All => Ok(r.scene.cameras.iter().map(|c| c.id.clone()).collect()),
         Cameras::Unknown(written) => Err(names::no_such_camera(written, r.scene)),
-        Cameras::None => camera_not_named(r, ground.named.as_deref(), before),
+        Cameras::None => camera_not_named(r, place, before),
     }
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec
     if facts.none && facts.acts.stirs {
         note_stillness(&model, r.scene, &mut r.notes);
     }
-    let cameras = cameras_of(r, &ground, before)?;
+    let cameras = cameras_of(r, &ground.cameras, ground.named.as_deref(), before)?;
     ground.on(&cameras, r.scene, &mut facts)?;
     if let Some(written) = unknown {
         if facts.place.is_none() {

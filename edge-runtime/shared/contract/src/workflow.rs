@@ -192,8 +192,8 @@ pub struct DryRunReport {
     pub rules: Vec<String>,
     /// Counts. `events` is the sum of the events below and those left out.
     pub results: PipelineResults,
-    /// Processor time of all other threads meanwhile, in seconds: decoding, and further threads of a
-    /// network. Absent where other pipelines ran.
+    /// Processor time of all other threads meanwhile, in seconds: decoding, and further threads of
+    /// a network. Absent where other pipelines ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_s: Option<f64>,
     /// The events that would have been journaled, the first 200.

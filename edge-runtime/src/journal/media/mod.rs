@@ -10,8 +10,8 @@
 //! - Ids grow in the order of storing, over restarts and clock jumps. Their time is not that of the
 //!   picture, which the event has.
 //! - All files together stay within the limit and don't grow on a nearly full disk; the oldest are
-//!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with each
-//!   deletion. A clip is begun only where the disk has space for the longest one, and takes no
+//!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with
+//!   each deletion. A clip is begun only where the disk has space for the longest one, and takes no
 //!   more than [`MediaStore::max_clip_bytes`].
 
 mod clips;
