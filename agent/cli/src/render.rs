@@ -10,7 +10,7 @@ use super::{remote, trace};
 use watchkeeper_assistant::operations::proposed_action::ProposedActions;
 use watchkeeper_assistant::operations::trajectory::SessionStep;
 use watchkeeper_assistant::past::PastAnswer;
-use watchkeeper_assistant::proposal::counts::format_counts;
+use watchkeeper_assistant::proposal::counts::{counts_present, format_counts};
 use watchkeeper_assistant::proposal::llm_proposal::words;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
 use watchkeeper_assistant::session::user_session::Session;
@@ -78,7 +78,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
         ProgressEvent::Pipelines(pipelines, _) => remote::pipeline_table(pipelines, out),
         ProgressEvent::Status(here) => {
             remote::show_status(&here.health, &here.sources, &here.pipelines, out);
-            print_counts(&here.pipelines, out);
+            print_counts(&here.pipelines, &here.sources, out);
         }
         ProgressEvent::Camera(sources, name, pipelines) => {
             show_camera(sources, name, pipelines, out);
@@ -117,15 +117,19 @@ fn show_camera(sources: &[SourceStatus], name: &str, pipelines: &[PipelineStatus
     } else {
         out.line("");
         remote::pipeline_table(pipelines, out);
-        print_counts(pipelines, out);
+        print_counts(pipelines, sources, out);
     }
 }
 
-/// Prints the counts of pipelines.
-fn print_counts(pipelines: &[PipelineStatus], out: &Output) {
-    let lines: Vec<String> = pipelines.iter().filter_map(format_counts).collect();
+/// Prints the counts of pipelines. The totals of a line are not how many are there now.
+fn print_counts(pipelines: &[PipelineStatus], sources: &[SourceStatus], out: &Output) {
+    let counts = pipelines.iter().filter_map(|p| format_counts(p, sources));
+    let lines: Vec<String> = counts.collect();
     if !lines.is_empty() {
         out.line("");
+        if !pipelines.iter().any(counts_present) {
+            out.line("No watch here counts who is there now.");
+        }
     }
     lines.iter().for_each(|line| out.line(line));
 }

@@ -2,38 +2,85 @@
 //!
 //! Invariant: only numbers of the runtime, each with its name in the workflow.
 
-use serde_json::Value;
-use watchkeeper_contract::pipeline::PipelineStatus;
+use serde_json::{Number, Value};
+use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
+use watchkeeper_contract::source::{SourceState, SourceStatus};
 
-use crate::wording::counted;
+use crate::wording::{counted, local_time};
 
-/// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing.
+/// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing. What is there now
+/// is not known unless the pipeline runs and its source delivers.
 #[must_use]
-pub fn format_counts(status: &PipelineStatus) -> Option<String> {
+pub fn format_counts(status: &PipelineStatus, sources: &[SourceStatus]) -> Option<String> {
     let results = &status.results;
-    let mut parts: Vec<String> = Vec::new();
-    // The counts of a line are outputs too; they are shown once, with the line.
-    let of_line = |name: &str| {
-        let sides = ["_count_in", "_count_out"];
-        let line = sides.iter().find_map(|side| name.strip_suffix(side));
-        line.is_some_and(|line| results.lines.contains_key(line))
+    let mut parts: Vec<String> = match stale(status, sources) {
+        Some(why) if counts_present(status) => vec![format!("not known now: {why}")],
+        Some(_) => Vec::new(),
+        None => numbers(status)
+            .map(|(name, number)| format!("{name}: {number} now"))
+            .collect(),
     };
-    let outputs = results.outputs.as_object().into_iter().flatten();
-    let numbers = outputs.filter_map(|(name, value)| match value {
-        Value::Number(number) if !of_line(name) => Some(format!("{name}: {number} now")),
-        _ => None,
-    });
-    parts.extend(numbers);
+    let is_known = stale(status, sources).is_none();
     let lines = results.lines.iter();
-    parts.extend(
-        lines.map(|(name, count)| format!("line {name}: {} in, {} out", count.r#in, count.out)),
-    );
+    parts.extend(lines.map(|(name, count)| {
+        format!(
+            "line {name}: {} in, {} out since the start",
+            count.r#in, count.out
+        )
+    }));
     let zones = results.zones.iter();
     parts.extend(zones.map(|(name, zone)| {
         let visits = counted(zone.count, "visit");
-        format!("zone {name}: {} there now, {visits}", zone.present)
+        match is_known {
+            true => format!("zone {name}: {} there now, {visits}", zone.present),
+            false => format!("zone {name}: {visits}"),
+        }
     }));
     (!parts.is_empty()).then(|| format!("{}: {}", status.spec.id, parts.join("; ")))
+}
+
+/// Whether a pipeline counts what is there now, and not only what crosses a line.
+#[must_use]
+pub fn counts_present(status: &PipelineStatus) -> bool {
+    !status.results.zones.is_empty() || numbers(status).next().is_some()
+}
+
+/// The outputs that are numbers. The totals of a line are left out; they are shown with the line.
+fn numbers(status: &PipelineStatus) -> impl Iterator<Item = (&String, &Number)> {
+    let definitions = status.spec.workflow["outputs"].as_array();
+    let is_total = move |name: &str| {
+        let mut definitions = definitions.into_iter().flatten();
+        let of = definitions.find(|output| output["name"] == name);
+        let selector = of.and_then(|output| output["selector"].as_str());
+        selector.is_some_and(|s| s.ends_with(".count_in") || s.ends_with(".count_out"))
+    };
+    let outputs = status.results.outputs.as_object().into_iter().flatten();
+    outputs.filter_map(move |(name, value)| match value {
+        Value::Number(number) if !is_total(name) => Some((name, number)),
+        _ => None,
+    })
+}
+
+/// Why the latest results are not of now.
+fn stale(status: &PipelineStatus, sources: &[SourceStatus]) -> Option<String> {
+    match status.state {
+        PipelineState::Running => {}
+        PipelineState::Starting => return Some("the watch is starting".to_owned()),
+        PipelineState::Paused => return Some("the watch is paused".to_owned()),
+        PipelineState::Ended => return Some("the watch ended".to_owned()),
+        PipelineState::Failed { .. } => return Some("the watch failed".to_owned()),
+    }
+    let source = sources.iter().find(|s| s.spec.id == status.spec.source)?;
+    let since = local_time(source.since.unix_ms);
+    match source.state {
+        SourceState::Live { blind: None } | SourceState::Idle => None,
+        SourceState::Live { blind: Some(_) } => Some("the camera shows no picture".to_owned()),
+        SourceState::Connecting { .. } => Some("the camera is connecting".to_owned()),
+        SourceState::Ended => Some(format!("the source ended at {since}")),
+        SourceState::Lost { .. } | SourceState::Failed { .. } => {
+            Some(format!("the camera is lost since {since}"))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -41,25 +88,61 @@ pub fn format_counts(status: &PipelineStatus) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::super::snapshot::testing::status;
+    use super::super::snapshot::testing::{situation, status};
     use super::*;
+
+    fn counting(outputs: &Value) -> PipelineStatus {
+        let spec = json!({"id": "yard", "source": "gate", "workflow": {"outputs": outputs}});
+        status(&serde_json::from_value(spec).unwrap())
+    }
 
     #[test]
     fn every_count_appears_once_with_its_name() {
-        let spec = json!({"id": "gate", "source": "cam", "workflow": {}});
-        let mut counted = status(&serde_json::from_value(spec).unwrap());
-        assert_eq!(format_counts(&counted), None);
+        let mut counted = counting(&json!([
+            {"name": "people", "selector": "$steps.people.number"},
+            {"name": "in", "selector": "$steps.door.count_in"},
+            {"name": "out", "selector": "$steps.door.count_out"},
+        ]));
+        assert_eq!(format_counts(&counted, &[]), None);
         counted.results.lines =
             serde_json::from_value(json!({"door": {"in": 2, "out": 1}})).unwrap();
+        counted.results.outputs = json!({"in": 2, "out": 1});
+        assert!(!counts_present(&counted));
         counted.results.zones =
             serde_json::from_value(json!({"bay": {"count": 1, "present": 0, "visits": []}}))
                 .unwrap();
         counted.results.outputs = json!({
-            "people": 3, "door_count_in": 2, "door_count_out": 1, "tracked": {"predictions": []}, "annotated": null,
+            "people": 3, "in": 2, "out": 1, "tracked": {"predictions": []}, "annotated": null,
         });
+        assert!(counts_present(&counted));
         assert_eq!(
-            format_counts(&counted).unwrap(),
-            "gate: people: 3 now; line door: 2 in, 1 out; zone bay: 0 there now, 1 visit"
+            format_counts(&counted, &[]).unwrap(),
+            "yard: people: 3 now; line door: 2 in, 1 out since the start; \
+             zone bay: 0 there now, 1 visit"
+        );
+    }
+
+    #[test]
+    fn nothing_is_there_now_of_a_paused_watch_or_a_lost_camera() {
+        let mut counted = counting(&json!([]));
+        counted.results.zones =
+            serde_json::from_value(json!({"bay": {"count": 4, "present": 3, "visits": []}}))
+                .unwrap();
+        let mut sources = situation().sources;
+        sources[0].state = serde_json::from_value(json!({
+            "state": "lost", "cause": "unreachable", "message": "gone", "retry_in_s": 1.0,
+        }))
+        .unwrap();
+        let lost = format_counts(&counted, &sources).unwrap();
+        assert!(
+            lost.starts_with("yard: not known now: the camera is lost since ")
+                && lost.ends_with("; zone bay: 4 visits"),
+            "{lost}"
+        );
+        counted.state = PipelineState::Paused;
+        assert_eq!(
+            format_counts(&counted, &[]).unwrap(),
+            "yard: not known now: the watch is paused; zone bay: 4 visits"
         );
     }
 }

@@ -31,14 +31,16 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
 
 /// The first `max` pipelines as JSON.
 pub(super) fn to_json(here: &SystemSnapshot, max: usize) -> Vec<Value> {
-    here.pipelines.iter().take(max).map(pipeline).collect()
+    let shown = here.pipelines.iter().take(max);
+    shown.map(|status| pipeline(status, here)).collect()
 }
 
-fn pipeline(status: &PipelineStatus) -> Value {
+fn pipeline(status: &PipelineStatus, here: &SystemSnapshot) -> Value {
     let state = serde_json::to_value(&status.state).unwrap_or_default();
     json!({
         "pipeline": status.spec.id, "name": status.spec.name, "camera": status.spec.source,
         "state": state,
-        "rules": status.rules, "counts": format_counts(status), "events": status.results.events,
+        "rules": status.rules, "counts": format_counts(status, &here.sources),
+        "events": status.results.events,
     })
 }

@@ -68,7 +68,7 @@ async fn status(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "detector": status.detector,
         "note": status.note,
         "warnings": status.warnings.iter().map(|w| &w.message).collect::<Vec<_>>(),
-        "counts": format_counts(status), "frames": status.results.frames, "tracks": status.results.tracks,
+        "counts": format_counts(status, &here.sources), "frames": status.results.frames, "tracks": status.results.tracks,
         "events": status.results.events, "too_weak": status.results.discarded,
         "failing_steps": status.results.step_errors, "latest_outputs": outputs,
         "rules": status.spec.rules,
