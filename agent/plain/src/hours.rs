@@ -239,7 +239,14 @@ fn days(r: &mut Reader<'_>) -> Vec<usize> {
         "and <w>",
         ", <w>",
     ];
-    while let Some(found) = r.take(&DAYS[..2]) {
+    // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
+    const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
+    while let Some(found) = r.find(&DAYS[..2]) {
+        let is_open = found.held.len() == 1 && r.word(found.at.start) == "from";
+        if is_open || one_of(ONE, r.before(found.at.start)) {
+            break;
+        }
+        r.mark(found.at.clone());
         days.extend(range(&found));
         // What stands in a list with it.
         let mut end = found.at.end;
