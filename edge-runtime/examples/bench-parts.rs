@@ -40,6 +40,7 @@ use watchkeeper_detect::{OrtSettings, Precision};
 use watchkeeper_models::Zoo;
 use watchkeeper_runtime::capture::mailbox::Recv;
 use watchkeeper_runtime::capture::source::{Deps, Source};
+use watchkeeper_runtime::clock::thread_time;
 use watchkeeper_runtime::history::thumbnail;
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::draw::palette::{COLORS, color_of};
