@@ -1,7 +1,6 @@
 //! The channels that a request names.
 //!
 //! - Only a channel of the box is named, and only behind a `#` or beside the word `channel`.
-//!   [`crate::receiver`] writes the mark before bare names.
 //! - A channel that the box lacks is noted, with how to configure it.
 
 use watchkeeper_contract::id::ChannelId;
