@@ -8,8 +8,8 @@ use watchkeeper_contract::source::{SourceState, SourceStatus};
 
 use crate::wording::{counted, local_time};
 
-/// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing. What is there now
-/// is not known unless the pipeline runs and its source delivers.
+/// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing. What is there
+/// now is not known unless the pipeline runs and its source delivers.
 #[must_use]
 pub fn format_counts(status: &PipelineStatus, sources: &[SourceStatus]) -> Option<String> {
     let results = &status.results;
