@@ -296,7 +296,8 @@ By `crossing_depth` alone it is 0.68, by each other observation 0.52 to 0.63. Th
 
 - The weights were chosen on these events, and on crossings only. 13 lines through one picture are
   not independent.
-- 153 of the wrong events may be none, and no observation that was tried moves the rest below:
+- 153 of the wrong events may be none, and no observation that was tried moves the rest below. Both
+  come from a script that is not in the repository, so they can't be reproduced:
   [counting.md](counting.md#evidence-of-crossings).
 - An object that jumps over a line and back has a depth the second time.
 
