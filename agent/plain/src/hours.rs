@@ -5,16 +5,6 @@ use watchkeeper_contract::rule::{Schedule, Weekday};
 use crate::reader::{Found, Reader, one_of};
 use crate::token::{Kind, number_word};
 
-const WEEK: [Weekday; 7] = [
-    Weekday::Mon,
-    Weekday::Tue,
-    Weekday::Wed,
-    Weekday::Thu,
-    Weekday::Fri,
-    Weekday::Sat,
-    Weekday::Sun,
-];
-
 /// Words about time, which are no places and no things.
 const TIMES: &str = "am|pm|o'clock|noon|midday|midnight|dawn|dusk|sunset|sunrise|dark|darkness|daylight|daytime|nighttime|morning|mornings|afternoon|afternoons|evening|evenings|night|nights|tonight|today|tomorrow|yesterday|weekend|weekends|weekday|weekdays|monday|mondays|tuesday|tuesdays|wednesday|wednesdays|thursday|thursdays|friday|fridays|saturday|saturdays|sunday|sundays|january|february|april|june|july|august|september|october|november|december|christmas|holiday|holidays|since|until|before|after";
 
@@ -25,7 +15,8 @@ pub(crate) fn is_time(word: &str) -> bool {
 
 fn day_names(days: &[usize]) -> Vec<Weekday> {
     let days = (0..7).filter(|day| days.contains(day));
-    days.filter_map(|day| WEEK.get(day).copied()).collect()
+    days.filter_map(|day| Weekday::ALL.get(day).copied())
+        .collect()
 }
 
 /// `HH:MM` of minutes since midnight.
@@ -83,7 +74,7 @@ pub(crate) fn schedules(r: &mut Reader<'_>) -> Vec<Schedule> {
         // On some days never: on the others, at the hours that were said.
         [] | [_] if !days.is_empty() && from == to => {
             let of = if kept_days.is_empty() {
-                &WEEK[..]
+                &Weekday::ALL[..]
             } else {
                 kept_days
             };

@@ -6,16 +6,6 @@ use watchkeeper_contract::rule::{Schedule, Weekday, end_minute, minute_of_day};
 
 use super::moment::LocalTime;
 
-const WEEK: [Weekday; 7] = [
-    Weekday::Mon,
-    Weekday::Tue,
-    Weekday::Wed,
-    Weekday::Thu,
-    Weekday::Fri,
-    Weekday::Sat,
-    Weekday::Sun,
-];
-
 /// A parsed schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ActiveSchedule {
@@ -58,8 +48,8 @@ pub fn is_awake(schedule: &Schedule, local: LocalTime) -> Option<bool> {
 }
 
 fn before(day: Weekday) -> Weekday {
-    let at = WEEK.iter().position(|&d| d == day).unwrap_or(0);
-    WEEK[(at + 6) % 7]
+    let at = Weekday::ALL.iter().position(|&d| d == day).unwrap_or(0);
+    Weekday::ALL[(at + 6) % 7]
 }
 
 #[cfg(test)]
