@@ -110,7 +110,6 @@ pub enum Missing {
     /// Which way counts.
     Direction,
     Duration,
-    Number,
     Pipeline,
     /// The size of the camera's picture, which only the camera can tell.
     Picture,
@@ -132,8 +131,7 @@ impl Question {
             | Missing::Class
             | Missing::KnownClass
             | Missing::Line
-            | Missing::Direction
-            | Missing::Number => "",
+            | Missing::Direction => "",
             Missing::Picture | Missing::Meaning => return reply.to_owned(),
         };
         let reply = reply.trim();
