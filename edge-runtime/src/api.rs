@@ -424,7 +424,6 @@ impl Runtime for Api {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
 fn not_signed(error: SigningError) -> Problem {
     Problem::new(507, ProblemCode::Storage, error.to_string())
 }

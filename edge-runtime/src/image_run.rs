@@ -298,7 +298,6 @@ fn read_picture(file: &Path) -> Result<Arc<RgbPixels>, ImageRunError> {
 /// Wraps a picture as an input. Its id is the input's name and its index in a batch: steps with
 /// state treat each as a video of its own.
 fn image_input(pixels: &Arc<RgbPixels>, input: &str) -> ImageValue {
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
     let now = clock::wall().unix_ms as f64 / 1000.0;
     let meta = VideoMeta {
         frame_timestamp: now,

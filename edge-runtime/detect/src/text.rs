@@ -260,7 +260,6 @@ impl TextEncoder {
             }
             let square = row.iter().map(|x| f64::from(*x) * f64::from(*x));
             let norm = square.sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
-            #[expect(clippy::cast_possible_truncation, reason = "between -1 and 1")]
             rows.extend(row.iter().map(|x| (f64::from(*x) / norm) as f32));
         }
         Ok(rows)

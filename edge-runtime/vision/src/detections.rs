@@ -152,7 +152,6 @@ impl Detection {
     /// Translates box, mask, keypoints and attached polygon into a picture of this size.
     #[must_use]
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         let [dx, dy] = by.map(|n| n as f64);
         let mut out = self.clone();
         let b = self.bbox;

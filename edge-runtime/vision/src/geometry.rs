@@ -51,7 +51,6 @@ pub struct BBox {
 /// The point of a box that stands for the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Anchor {
     #[default]
     Center,

@@ -52,7 +52,6 @@ impl Mask {
     #[must_use]
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
         match self {
-            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
             Self::Polygon(points) => Self::Polygon(
                 points
                     .iter()

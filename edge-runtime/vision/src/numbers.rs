@@ -40,13 +40,7 @@ pub fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
 #[must_use]
 pub fn quantile<T: Copy + Into<f64>>(sorted: &[T], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let place = share.clamp(0.0, 1.0) * last as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the last place"
-    )]
     let low = place.floor() as usize;
     let at = |i: usize| sorted.get(i.min(last)).map_or(0.0, |n| (*n).into());
     at(low) + (at(low + 1) - at(low)) * place.fract()

@@ -158,11 +158,6 @@ fn tile_side(side: f64, count: u32) -> f64 {
 }
 
 /// Starts and lengths of `count` tiles along a side; fewer where the side is too short for them.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "between 0 and the side"
-)]
 fn spans(side: u32, count: u32) -> Vec<[u32; 2]> {
     // Even, so that rounding of starts leaves no gap.
     let length = (tile_side(f64::from(side), count).ceil() as u32).next_multiple_of(2);

@@ -155,11 +155,6 @@ pub fn decode(
             let pixel = pixels.get(y * width + x);
             pixel.is_some_and(|p| p.is_some_and(|(class, _)| class == class_id))
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_precision_loss,
-            reason = "a mean of scores"
-        )]
         let confidence = (sum / count as f64) as f32;
         out.push(Segment {
             class_id,

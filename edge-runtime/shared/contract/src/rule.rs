@@ -333,7 +333,6 @@ fn yes() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_yes(value: &bool) -> bool {
     *value
 }
@@ -384,7 +383,6 @@ pub fn end_minute(text: &str) -> Option<u16> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Weekday {
     Mon,
     Tue,

@@ -1,10 +1,5 @@
 //! Frames for tests, also of other crates.
-#![allow(
-    missing_docs,
-    clippy::missing_panics_doc,
-    clippy::unwrap_used,
-    reason = "a test that can't set up has failed"
-)]
+#![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -70,7 +70,6 @@ impl Background {
     /// of background.
     pub fn look(&mut self, picture: &RgbPixels, history: u32, threshold: f32) -> Plane {
         self.frames = self.frames.saturating_add(1);
-        #[expect(clippy::cast_precision_loss, reason = "a count of frames")]
         let rate = 1.0 / self.frames.saturating_mul(2).min(history.max(1)) as f32;
         let each = self.pixels.iter_mut().zip(picture.data.chunks_exact(3));
         let data = each.map(|(pixel, rgb)| {

@@ -6,11 +6,6 @@ use super::Plane;
 
 /// Truncates to a byte and clamps to its range.
 pub fn truncated(value: f64) -> u8 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped"
-    )]
     let byte = value.clamp(0.0, 255.0) as u8;
     byte
 }
@@ -84,18 +79,11 @@ pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
             )
         })
         .collect();
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let place = |n: usize, size: usize| (n as f64 + 0.5) / size as f64 - 0.5;
     Plane::from_fn(width, height, |x, y| {
         let v = usize::from(plane.data.get(y * width + x).copied().unwrap_or(0));
         let (px, py) = (place(x, across), place(y, down));
         let of = |column: f64, row: f64| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                clippy::cast_precision_loss,
-                reason = "clamped"
-            )]
             let clamp = |n: f64| n.clamp(0.0, (pieces - 1) as f64) as usize;
             tables
                 .get(clamp(row) * pieces + clamp(column))

@@ -44,11 +44,6 @@ pub fn color(pixels: &RgbPixels, step: usize, groups: usize, rounds: usize) -> O
                     .copied()
                     .unwrap_or_default()
             } else {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_precision_loss,
-                    reason = "colours"
-                )]
                 sum.map(|s| (s / *count as f64) as f32)
             };
             let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-8 + 1e-5 * b.abs();

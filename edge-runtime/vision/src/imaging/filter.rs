@@ -20,7 +20,6 @@ pub fn gaussian(image: &RgbPixels, kernel: usize) -> RgbPixels {
     each_channel(image, |plane| separable(plane, &weights))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "kernels are small")]
 fn number(n: usize) -> f64 {
     n as f64
 }
@@ -92,11 +91,6 @@ pub fn gradients(plane: &Plane) -> Vec<[f64; 2]> {
 
 /// Rounds to the nearest byte, half to even.
 pub(super) fn byte(value: f64) -> u8 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped"
-    )]
     let byte = value.round_ties_even().clamp(0.0, 255.0) as u8;
     byte
 }
@@ -123,7 +117,6 @@ pub fn bilateral(image: &RgbPixels, kernel: usize, sigma: f64) -> RgbPixels {
         .flat_map(|dy| (-radius..=radius).map(move |dx| (dx, dy)))
         .filter(|(dx, dy)| dx * dx + dy * dy <= radius * radius)
         .map(|(dx, dy)| {
-            #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
             let square = (dx * dx + dy * dy) as f64;
             (dx, dy, (square * scale).exp())
         })

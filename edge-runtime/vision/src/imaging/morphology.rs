@@ -23,12 +23,9 @@ impl Kernel {
     pub fn ellipse(side: usize) -> Self {
         let middle = i64::try_from(side / 2).unwrap_or(0);
         let side = i64::try_from(side).unwrap_or(0);
-        #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
         let radius = middle as f64;
         let row = |y: i64| {
-            #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
             let dy = (y - middle) as f64;
-            #[expect(clippy::cast_possible_truncation, reason = "at most the radius")]
             let reach = if radius > 0.0 {
                 (radius * (1.0 - dy * dy / (radius * radius)).max(0.0).sqrt()).round_ties_even()
                     as i64

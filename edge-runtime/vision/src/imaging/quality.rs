@@ -111,7 +111,6 @@ fn exponent(grey: &GrayImage, [dx, dy]: [isize; 2]) -> Option<f64> {
         near += u64::from(row_near);
         far += u64::from(row_far);
     }
-    #[expect(clippy::cast_precision_loss, reason = "sums over a picture")]
     let ratio = near as f64 / far as f64;
     (edges >= MIN_EDGE_PIXELS).then(|| 1.0 + ratio.log2())
 }

@@ -64,7 +64,6 @@ fn blurs() -> [f32; BLURS - 1] {
         let before = 2_f64.powf(place / layers) * f64::from(SIGMA);
         let after = before * 2_f64.powf(1.0 / layers);
         place += 1.0;
-        #[expect(clippy::cast_possible_truncation, reason = "single precision is meant")]
         let blur = (after * after - before * before).sqrt() as f32;
         blur
     })

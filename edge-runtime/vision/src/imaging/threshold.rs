@@ -73,7 +73,6 @@ pub fn adaptive(plane: &Plane, most: u8, side: usize, constant: i32, is_gaussian
     let weights = if is_gaussian {
         gaussian_weights(side)
     } else {
-        #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
         let share = 1.0 / side as f64;
         vec![share; side]
     };

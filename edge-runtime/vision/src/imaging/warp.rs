@@ -181,7 +181,6 @@ pub fn sampled(picture: &RgbPixels, size: [u32; 2], from: impl Fn(Point) -> Poin
                 continue;
             }
             let (fx, fy) = (p.x - p.x.floor(), p.y - p.y.floor());
-            #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
             let (x0, y0) = (p.x.floor() as i64, p.y.floor() as i64);
             for c in 0..3 {
                 let top = at(x0, y0, c) * (1.0 - fx) + at(x0 + 1, y0, c) * fx;

@@ -119,7 +119,6 @@ impl Bitmap {
     pub fn center(&self) -> Option<Point> {
         let (mut count, mut sum) = (0.0, [0.0, 0.0]);
         for (i, _) in self.cells.iter().enumerate().filter(|(_, c)| **c) {
-            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
             let (x, y) = ((i % self.width) as f64, (i / self.width) as f64);
             count += 1.0;
             sum = [sum[0] + x + 0.5, sum[1] + y + 0.5];
@@ -137,7 +136,6 @@ impl Bitmap {
             let b = found.get_or_insert([x, y, x, y]);
             *b = [b[0].min(x), b[1].min(y), b[2].max(x), b[3].max(y)];
         }
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         found.map(|b| {
             let [x1, y1, x2, y2] = b.map(|n| n as f64);
             BBox::new(x1, y1, x2, y2)
@@ -158,7 +156,6 @@ impl Bitmap {
         let next = || polygon.iter().skip(1).chain(polygon.first());
         let mut crossings: Vec<f64> = Vec::new();
         for row in 0..bitmap.height {
-            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
             let y = row as f64;
             crossings.clear();
             for (a, b) in polygon.iter().zip(next()) {
@@ -180,11 +177,6 @@ impl Bitmap {
 
     /// Sets the pixels of a row between two columns, both included.
     fn set_span(&mut self, from: f64, to: f64, row: usize) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "`as` saturates, and the end is cut to the picture"
-        )]
         let (from, to) = (from.max(0.0) as usize, to as i64);
         let Ok(to) = usize::try_from(to) else { return };
         for x in from..=to.min(self.width.saturating_sub(1)) {
@@ -196,10 +188,6 @@ impl Bitmap {
     /// 1965; from left to right like OpenCV, so that ties go to the same pixel.
     fn set_edge(&mut self, a: Point, b: Point) {
         let limit = i64::try_from(self.width.saturating_add(self.height)).unwrap_or(i64::MAX);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "`as` saturates, and the length is bounded below"
-        )]
         let [from, to] = [a, b].map(|p| [p.x.round() as i64, p.y.round() as i64]);
         if from.iter().chain(&to).any(|n| n.unsigned_abs() > 1 << 40) {
             return;

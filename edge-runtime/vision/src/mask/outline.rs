@@ -26,7 +26,6 @@ impl Bitmap {
             .into_iter()
             .map(|contour| {
                 let chain: Vec<(i64, i64)> = contour.points.iter().map(|p| (p.x, p.y)).collect();
-                #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
                 let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
                 Outline {
                     points: corners(&chain).into_iter().map(point).collect(),
@@ -42,7 +41,6 @@ impl Bitmap {
     pub fn borders(&self) -> Vec<Vec<Point>> {
         let parts = self.followed().into_iter();
         let outer = parts.filter(|c| c.border_type == BorderType::Outer);
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         let point = |p: &imageproc::point::Point<i64>| Point::new(p.x as f64, p.y as f64);
         outer
             .map(|c| c.points.iter().map(point).collect())
@@ -144,7 +142,6 @@ impl Bitmap {
         if chain.len() > 1 && chain.last() == Some(&start) {
             chain.pop();
         }
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
         chain.get_mut(1..).unwrap_or_default().reverse();
         Some(corners(&chain).into_iter().map(point).collect())

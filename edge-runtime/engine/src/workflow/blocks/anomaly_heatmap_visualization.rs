@@ -96,11 +96,6 @@ pub(super) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     let share = (place - from) / (to - from);
     let mixed = |a: u8, b: u8| {
         let exact = f64::from(a) + (f64::from(b) - f64::from(a)) * share;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between two bytes"
-        )]
         let byte = exact.round() as u8;
         byte
     };
@@ -164,14 +159,8 @@ type Between = (usize, usize, f64);
 /// Position of a pixel in a row of cells.
 fn between(pixel: u32, pixels: u32, numbers: usize) -> Between {
     let last = numbers.saturating_sub(1);
-    #[expect(clippy::cast_precision_loss, reason = "the side of a map")]
     let (count, end) = (numbers as f64, last as f64);
     let place = ((f64::from(pixel) + 0.5) * count / f64::from(pixels) - 0.5).clamp(0.0, end);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to the map"
-    )]
     let first = place as usize;
     (first, (first + 1).min(last), place.fract())
 }

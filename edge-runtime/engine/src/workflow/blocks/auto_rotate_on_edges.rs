@@ -102,11 +102,6 @@ fn small(pixels: &super::super::RgbPixels, side: u32) -> Plane {
         return Plane::from(&grey);
     }
     let scale = f64::from(side) / f64::from(longer);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "shorter than a side"
-    )]
     let scaled = |n: u32| ((f64::from(n) * scale).round() as u32).max(1);
     Plane::from(&imageops::thumbnail(&grey, scaled(width), scaled(height)))
 }
@@ -116,11 +111,6 @@ fn turned_size([width, height]: [u32; 2], degrees: f64) -> [u32; 2] {
     let (sine, cosine) = degrees.to_radians().sin_cos();
     let (sine, cosine) = (sine.abs(), cosine.abs());
     let [w, h] = [width, height].map(f64::from);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the diagonal of a picture; `as` saturates"
-    )]
     let whole = |n: f64| (n as u32).max(1);
     [whole(h * sine + w * cosine), whole(h * cosine + w * sine)]
 }

@@ -82,7 +82,6 @@ pub(super) fn look(
     history: i64,
     threshold: f64,
 ) -> Plane {
-    #[expect(clippy::cast_possible_truncation, reason = "a threshold")]
     let threshold = threshold as f32;
     background.look(
         &image.pixels.rgb(),

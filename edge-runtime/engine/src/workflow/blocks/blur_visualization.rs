@@ -41,7 +41,6 @@ impl Block for Draw {
                     b.y2 + padding,
                 );
                 // A Gaussian of this width blurs as much as a mean over the kernel.
-                #[expect(clippy::cast_possible_truncation, reason = "at most 512")]
                 let sigma = ((kernel * kernel - 1.0) / 12.0).sqrt().max(0.3) as f32;
                 canvas.change(&b, |part| imageops::fast_blur(part, sigma));
             }

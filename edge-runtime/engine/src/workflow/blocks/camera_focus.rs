@@ -108,11 +108,6 @@ impl Block for Brenner {
         let [width, height] = image.size();
         let shown = lazy([width, height], move || {
             let most = measure.iter().copied().fold(0.0, f64::max);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "from 0 to 255"
-            )]
             let light = |m: &f64| {
                 if most > 0.0 {
                     (m / most * 255.0) as u8
@@ -187,11 +182,6 @@ impl Block for Tenengrad {
 
 /// Mean sharpness in a box; null if it is empty.
 fn sharpness_in(b: &BBox, grey: &Plane, measure: &[f64]) -> Value {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "`as` saturates"
-    )]
     let range = |from: f64, to: f64, most: usize| {
         (from.max(0.0) as usize)..(to.max(0.0) as usize).min(most)
     };
@@ -208,11 +198,6 @@ impl Overlays {
     fn read(call: &Call<'_>) -> Result<Self, String> {
         let level = |i: usize, default: f64| {
             let percent = call.number(i, default)?.clamp(0.0, 100.0);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "from 0 to 255"
-            )]
             let level = (percent * 255.0 / 100.0) as u8;
             Ok::<u8, String>(level)
         };

@@ -50,7 +50,6 @@ impl Block for Contours {
             let next = if i + 1 < count { i + 1 } else { -1 };
             Value::list([next, i - 1, -1, -1].map(Value::Int).to_vec())
         });
-        #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
         let corner = |p: &Point| {
             Value::list(vec![Value::list(vec![
                 Value::Int(p.x as i64),

@@ -41,11 +41,6 @@ impl Block for Draw {
             let Some(part) = Canvas::new(&mut pixels.data, width, height).cut(&d.bbox) else {
                 return;
             };
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "at most a few pictures wide"
-            )]
             let larger = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 8192);
             let large = imageops::resize(
                 &part,
@@ -68,7 +63,6 @@ impl Block for Draw {
                 Anchor::BottomRight => (0.0, 0.0),
             };
             let (x, y) = ((at.x + dx).round(), (at.y + dy).round());
-            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
             canvas.paste(&large, x as i64, y as i64);
             canvas.outline_box(&BBox::new(x, y, x + w, y + h), color, border);
         })

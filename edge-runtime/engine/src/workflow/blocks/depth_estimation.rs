@@ -82,12 +82,6 @@ fn normalised(depth: &Array) -> Result<Array, String> {
 }
 
 /// Resamples the rows and columns to those of the picture, by bilinear interpolation.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "places in a picture, clamped to it"
-)]
 pub(super) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
     let &[rows, columns] = depth.shape() else {
         return Err(format!(

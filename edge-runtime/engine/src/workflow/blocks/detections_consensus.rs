@@ -126,7 +126,6 @@ impl Mode {
     /// Aggregates numbers, of which there is at least one.
     fn of(self, numbers: &[f64]) -> f64 {
         match self {
-            #[expect(clippy::cast_precision_loss, reason = "a few boxes")]
             Self::Average => numbers.iter().sum::<f64>() / numbers.len().max(1) as f64,
             Self::Max => numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             Self::Min => numbers.iter().copied().fold(f64::INFINITY, f64::min),

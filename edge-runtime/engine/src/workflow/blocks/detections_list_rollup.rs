@@ -163,7 +163,6 @@ fn move_back(
             found.what()
         ));
     };
-    #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
     let offset = [parent.bbox.x1 as i64, parent.bbox.y1 as i64];
     for d in &found.boxes {
         let mut moved = d.moved(offset, size);
@@ -251,7 +250,6 @@ fn join_masks(
             return false;
         }
         let (common, all) = masks[i].common(&masks[j]);
-        #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
         let overlap = common as f64 / all.max(1) as f64;
         is_enough(overlap, threshold)
     };

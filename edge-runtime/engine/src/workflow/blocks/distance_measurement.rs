@@ -70,7 +70,6 @@ struct Whole {
 
 impl Whole {
     fn from_bbox(b: &BBox) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
         let whole = |x: f64, y: f64| [x.round_ties_even() as i64, y.round_ties_even() as i64];
         Self {
             low: whole(b.x1, b.y1),

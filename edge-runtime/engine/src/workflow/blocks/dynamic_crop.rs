@@ -82,10 +82,6 @@ impl Block for Cut {
 /// The part of the picture covered by a box, in whole pixels, and its upper left corner; `None` if
 /// empty.
 fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "`as` saturates, and a crop is cut to its picture"
-    )]
     let whole = |x: f64| x.round_ties_even() as i64;
     let b = d.bbox;
     let start = [whole(b.x1), whole(b.y1)];
@@ -108,11 +104,6 @@ fn cover(crop: &ImageValue, d: &Detection, opacity: f64, background: Color) -> I
         if !bitmap.at(i % width, i / width) {
             for (sample, paint) in pixel.iter_mut().zip(paint) {
                 let mixed = f64::from(*sample) * (1.0 - opacity) + f64::from(paint) * opacity;
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a mixture of two bytes is a byte"
-                )]
                 let byte = mixed.round() as u8;
                 *sample = byte;
             }

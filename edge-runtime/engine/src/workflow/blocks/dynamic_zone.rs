@@ -97,7 +97,6 @@ impl Block for Zones {
                 zone = scaled(&zone, scale);
             }
             let pair = |p: &Point| {
-                #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
                 let pair = [p.x as i64, p.y as i64];
                 pair
             };
@@ -160,12 +159,6 @@ fn along_edges(zone: &[Point], outline: &[Point], share: f64) -> Result<Vec<Poin
                 ]
                 .concat()
             };
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                clippy::cast_precision_loss,
-                reason = "a share of them"
-            )]
             let kept = (points.len() as f64 * share.clamp(0.0, 1.0)).round_ties_even() as usize;
             if share < 1.0 && kept > 2 {
                 let cut = (points.len() - kept) / 2;
@@ -201,7 +194,6 @@ fn line(points: &[Point]) -> Option<[f64; 2]> {
     if points.len() < 2 {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "points of an outline")]
     let count = points.len() as f64;
     let mean = |f: fn(&Point) -> f64| points.iter().map(f).sum::<f64>() / count;
     let (mx, my) = (mean(|p| p.x), mean(|p| p.y));

@@ -102,11 +102,6 @@ fn grid(images: &[Option<Arc<ImageValue>>], [width, height]: [u32; 2]) -> RgbPix
         };
         let scale = (f64::from(cell_width) / f64::from(rgb.width))
             .min(f64::from(cell_height) / f64::from(rgb.height));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "at most a cell"
-        )]
         let [w, h] = [rgb.width, rgb.height].map(|n| (f64::from(n) * scale) as u32);
         if w == 0 || h == 0 {
             continue;

@@ -63,11 +63,6 @@ fn glow(canvas: &mut Canvas<'_>, mask: &Bitmap, color: Color, opacity: f64, reac
         b.y2 + reach + 1.0,
     );
     let near = near.clip(f64::from(side(width)), f64::from(side(height)));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clipped to the picture"
-    )]
     let [x0, y0, x1, y1] = [
         near.x1 as u32,
         near.y1 as u32,
@@ -78,7 +73,6 @@ fn glow(canvas: &mut Canvas<'_>, mask: &Bitmap, color: Color, opacity: f64, reac
     let shape = GrayImage::from_fn(x1.saturating_sub(x0), y1.saturating_sub(y0), |x, y| {
         Luma([if inside(x, y) { 255 } else { 0 }])
     });
-    #[expect(clippy::cast_possible_truncation, reason = "at most 512")]
     let blurred = imageops::fast_blur(&shape, reach as f32 / 3.0);
     for (x, y, light) in blurred.enumerate_pixels() {
         if !inside(x, y) {

@@ -71,7 +71,6 @@ impl Block for Draw {
                 return Err("predictions is required if mode is dynamic".to_owned());
             };
             let each = all.boxes.iter().map(|d| d.anchor(anchor, all.size));
-            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
             let middle = |p: Point| {
                 (
                     p.x as i64 - i64::from(size[0] / 2),

@@ -124,7 +124,6 @@ impl Mean {
                 while self.window.len() > size {
                     self.window.pop_front();
                 }
-                #[expect(clippy::cast_precision_loss, reason = "a window is small")]
                 let count = self.window.len().max(1) as f64;
                 self.average = self.window.iter().sum::<f64>() / count;
                 let squares = self.window.iter().map(|n| (n - self.average).powi(2));
@@ -178,7 +177,6 @@ impl Stateful for Changes {
         if length != 0.0 {
             embedding.iter_mut().for_each(|n| *n /= length);
         }
-        #[expect(clippy::cast_precision_loss, reason = "a count")]
         let count = usual.seen as f64 + 1.0;
         let window = call.integer(5, 10)?.clamp(1, MAX_WINDOW);
         let strategy = match call.text(0)? {

@@ -115,7 +115,6 @@ impl Before {
         let alike = |e: &[f64]| e.iter().zip(&direction).map(|(a, b)| a * b).sum::<f64>();
         let own = alike(newest);
         let less = self.latest.iter().filter(|e| alike(e) < own).count();
-        #[expect(clippy::cast_precision_loss, reason = "a window is small")]
         let share = less as f64 / self.latest.len() as f64;
         share
     }

@@ -118,15 +118,9 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
         270 => return imageops::rotate270(picture),
         _ => {}
     }
-    #[expect(clippy::cast_precision_loss, reason = "at most 360")]
     let angle = (-degrees as f64).to_radians();
     let (sin, cos) = angle.sin_cos();
     let (w, h) = (f64::from(picture.width()), f64::from(picture.height()));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the diagonal of a picture; `as` saturates"
-    )]
     let (width, height) = (
         (h * sin.abs() + w * cos.abs()) as u32,
         (h * cos.abs() + w * sin.abs()) as u32,
@@ -141,7 +135,6 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
             dx * cos + dy * sin + w / 2.0 - 0.5,
             dy * cos - dx * sin + h / 2.0 - 0.5,
         ];
-        #[expect(clippy::cast_possible_truncation, reason = "positions in a picture")]
         let sample = imageops::interpolate_bilinear(picture, from[0] as f32, from[1] as f32);
         sample.unwrap_or(Rgb([0, 0, 0]))
     })

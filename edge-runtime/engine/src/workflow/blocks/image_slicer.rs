@@ -117,11 +117,6 @@ fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2
             "a tile has to be at least a pixel wide, not {tile}"
         ));
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "`as` saturates, and tiles are small"
-    )]
     let step = tile - (overlap * tile as f64) as i64;
     if step < 1 {
         return Err(format!(

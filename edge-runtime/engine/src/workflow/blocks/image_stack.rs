@@ -100,11 +100,6 @@ fn small(pixels: &RgbPixels, width: u32, height: u32) -> Result<Vec<u8>, String>
     if scale >= 1.0 {
         return codec::jpeg(pixels, QUALITY);
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "smaller than the picture"
-    )]
     let side = |n: u32| ((f64::from(n) * scale) as u32).max(1);
     let picture = imageops::thumbnail(
         &imaging::picture(pixels),

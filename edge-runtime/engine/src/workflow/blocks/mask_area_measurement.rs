@@ -40,7 +40,6 @@ impl Block for Measure {
         let mut out = Detections::clone(all);
         for d in &mut out.boxes {
             let pixels = d.mask().map_or(0, |m| m.area(all.size));
-            #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
             let area = if pixels > 0 {
                 pixels as f64
             } else {

@@ -157,11 +157,6 @@ fn settings(call: &Call<'_>) -> Result<[f64; 6], String> {
 }
 
 fn whole(n: f64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bounded above"
-    )]
     let n = n.max(0.0) as usize;
     n
 }
@@ -185,7 +180,6 @@ fn strong(strength: &[f64], size: [u32; 2], window: usize, sigma: f64) -> Bitmap
         let (x0, x1) = (x.saturating_sub(half), (x + half + 1).min(width));
         let (y0, y1) = (y.saturating_sub(half), (y + half + 1).min(height));
         let at = |x: usize, y: usize| sums[y * (width + 1) + x];
-        #[expect(clippy::cast_precision_loss, reason = "pixels of a window")]
         let count = ((x1 - x0) * (y1 - y0)) as f64;
         let mean =
             |i: usize| (at(x1, y1)[i] - at(x0, y1)[i] - at(x1, y0)[i] + at(x0, y0)[i]) / count;
@@ -312,7 +306,6 @@ fn snapped(mask: &Bitmap, edges: &Bitmap, strength: &[f64], tolerance: usize) ->
                 let (nx, ny) = (-ty / length, tx / length);
                 let mut best = (0.0, here);
                 for step in 1..=tolerance {
-                    #[expect(clippy::cast_precision_loss, reason = "at most 100 pixels")]
                     let (d, near) = (step as f64, 1.0 - step as f64 / (tolerance as f64 + 1.0));
                     for sign in [1.0, -1.0] {
                         let p = Point::new(

@@ -102,7 +102,6 @@ impl Stateful for Motion {
                 "motion",
                 call.new_id(),
             ));
-            #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
             let corner =
                 |p: &Point| Value::list(vec![Value::Int(p.x as i64), Value::Int(p.y as i64)]);
             polygons.push(Value::list(simple.iter().map(corner).collect()));

@@ -102,7 +102,6 @@ impl Stateful for Correct {
                 found
             }
         };
-        #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
         let whole = |n: i64, more: f64| {
             n.saturating_add(more.round_ties_even() as i64)
                 .min(MAX_SIDE)

@@ -87,7 +87,6 @@ impl Speed {
             .latest
             .iter()
             .fold(Point::default(), |s, v| Point::new(s.x + v.x, s.y + v.y));
-        #[expect(clippy::cast_precision_loss, reason = "a window is small")]
         let count = self.latest.len().max(1) as f64;
         let gain = self.uncertainty / (self.uncertainty + MEASUREMENT_NOISE);
         self.velocity.x += gain * (sum.x / count - self.velocity.x);

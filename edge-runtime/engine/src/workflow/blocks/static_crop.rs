@@ -78,15 +78,7 @@ impl Stateful for Cut {
         };
         let center = [number(1, width)?, number(2, height)?];
         let size = [number(3, width)?, number(4, height)?];
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "`as` saturates, and a crop is cut to its picture"
-        )]
         let start = [0, 1].map(|i| (center[i] - size[i] / 2.0).round_ties_even() as i64);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "`as` saturates, and a crop is cut to its picture"
-        )]
         let end = [0, 1].map(|i| start[i].saturating_add(size[i] as i64));
         *cuts += 1;
         let block = if self.in_shares {

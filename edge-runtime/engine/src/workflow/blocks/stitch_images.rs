@@ -127,15 +127,9 @@ fn joined(
         return None;
     }
     let shift = [(-left).max(0.0), (-top).max(0.0)];
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bounded above"
-    )]
     let size = [width as u32, height as u32];
     let moved = way.then(&Perspective::moved(shift[0], shift[1]));
     let is_within = shift[0] + w1 <= width && shift[1] + h1 <= height;
-    #[expect(clippy::cast_possible_truncation, reason = "within the picture")]
     let corner = is_within.then(|| shift.map(|n| n as i64));
     let (moving, still) = (Arc::clone(&moving.pixels), Arc::clone(&still.pixels));
     Some(lazy(size, move || {

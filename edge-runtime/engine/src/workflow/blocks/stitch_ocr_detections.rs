@@ -311,7 +311,6 @@ fn limit(gaps: &[f64]) -> Option<f64> {
             continue;
         }
         let (low, high) = (mean(below.iter().copied()), mean(above.iter().copied()));
-        #[expect(clippy::cast_precision_loss, reason = "letters of a picture")]
         let variance = below.len() as f64 * above.len() as f64 * (low - high).powi(2);
         if variance > spread {
             (best, spread, means) = (limit, variance, (low, high));

@@ -96,7 +96,6 @@ impl Block for Match {
 /// Positions where the normalised cross-correlation with a template is at least the threshold.
 /// Lewis, "Fast normalized cross-correlation", 1995.
 fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let count = part.data.len() as f64;
     let mean = part.data.iter().map(|v| f64::from(*v)).sum::<f64>() / count;
     let weights: Vec<f64> = part.data.iter().map(|v| f64::from(*v) - mean).collect();
@@ -125,7 +124,6 @@ fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
                 false => 1.0,
             };
             if likeness >= threshold {
-                #[expect(clippy::cast_precision_loss, reason = "places in a picture")]
                 places.push((x as f64, y as f64));
             }
         }

@@ -343,11 +343,6 @@ impl Upload {
             return [width, height];
         }
         let ratio = f64::from(width) / f64::from(height.max(1));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "smaller than the picture; `as` saturates"
-        )]
         let follow = |width: u32| ((f64::from(width) / ratio).round_ties_even() as u32).max(1);
         let fits = |[width, height]: [u32; 2]| match self {
             Self::OpenAi => width <= 2048,

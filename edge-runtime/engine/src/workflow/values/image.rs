@@ -169,10 +169,6 @@ impl VideoMeta {
             return time;
         }
         match self.fps {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "frame numbers stay far below 2^53"
-            )]
             Some(fps) if self.comes_from_video_file && fps > 0.0 => self.frame_number as f64 / fps,
             _ => self.frame_timestamp,
         }

@@ -181,10 +181,6 @@ impl From<Detections> for Value {
 /// Time from seconds since the Unix epoch, to the microsecond; `None` outside of the supported
 /// years.
 pub(crate) fn moment(seconds: f64) -> Option<jiff::Timestamp> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "`as` saturates, and the range is checked next"
-    )]
     let micros = (seconds * 1e6).round() as i64;
     jiff::Timestamp::from_microsecond(micros).ok()
 }
@@ -249,10 +245,6 @@ impl Value {
     #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "counts and pixels stay far below 2^53"
-            )]
             Self::Int(i) => Some(*i as f64),
             Self::Float(f) => Some(*f),
             Self::Bool(b) => Some(f64::from(u8::from(*b))),
@@ -266,10 +258,6 @@ impl Value {
         match self {
             Self::Int(i) => Some(*i),
             Self::Bool(b) => Some(i64::from(*b)),
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "checked to be whole; `as` saturates"
-            )]
             Self::Float(f) if f.fract() == 0.0 => Some(*f as i64),
             _ => None,
         }
