@@ -5,16 +5,13 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging::{self, Plane, skew, warp};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/auto_rotate_on_edges@v1",
     category: "classical_computer_vision",
     summary: "Rotates a picture until most of its edges are vertical or horizontal.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(

@@ -9,14 +9,13 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::{around, min_area_rect};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",
     category: "transformation",
     summary: "Fits the smallest rotated rectangle to each mask.",
-    role: Role::Other,
     properties: &[Property::data(
         "predictions",
         "detections with masks",

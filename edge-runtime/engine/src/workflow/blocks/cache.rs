@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::video_of;
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/cache_get@v1",
         category: "fusion",
         summary: "Returns the value stored under a key for the video of the picture; false if there is none.",
-        role: Role::Other,
         properties: &[IMAGE, KEY],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(Get)),
@@ -28,7 +27,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/cache_set@v1",
         category: "fusion",
         summary: "Stores a value under a key for the video of the picture.",
-        role: Role::Other,
         properties: &[IMAGE, KEY, VALUE],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(Set)),

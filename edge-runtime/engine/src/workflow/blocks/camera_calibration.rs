@@ -3,14 +3,13 @@
 use watchkeeper_vision::imaging::warp::Lens;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/camera-calibration@v1",
     category: "transformation",
     summary: "Removes the distortion of a lens from a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value("fx", "horizontal focal length in pixels", NUMBER).nullable(),

@@ -6,9 +6,7 @@ use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::numbers::average;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{RgbPixels, lazy};
 use crate::workflow::values::value::Value;
@@ -63,7 +61,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/camera_focus@v1",
         category: "classical_computer_vision",
         summary: "Measures the sharpness of a picture (Brenner), and shows where it is sharp.",
-        role: Role::Other,
         properties: &[IMAGE],
         outputs: &[
             Output::new("image", &[Kind::Image]),
@@ -76,7 +73,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/camera_focus@v2",
         category: "classical_computer_vision",
         summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows sharpness and exposure.",
-        role: Role::Other,
         properties: &[
             IMAGE,
             UNDEREXPOSED_THRESHOLD_PERCENT,

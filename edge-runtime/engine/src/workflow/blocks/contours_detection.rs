@@ -6,7 +6,7 @@ use watchkeeper_vision::imaging;
 use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -14,7 +14,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contours_detection@v1",
     category: "classical_computer_vision",
     summary: "Finds and draws the outlines of everything that is not black.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::integer("line_thickness", "width of the drawn lines in pixels", 3),

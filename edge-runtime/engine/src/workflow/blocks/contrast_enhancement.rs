@@ -4,16 +4,13 @@ use watchkeeper_vision::imaging::{self, Plane, contrast};
 use watchkeeper_vision::numbers::quantile;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_enhancement@v1",
     category: "classical_computer_vision",
     summary: "Stretches the brightness of a picture over the whole range and enhances contrast.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::literal(

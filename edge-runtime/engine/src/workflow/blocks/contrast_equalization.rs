@@ -4,9 +4,7 @@ use watchkeeper_vision::imaging::{self, contrast};
 use watchkeeper_vision::numbers::quantile;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::RgbPixels;
 
@@ -14,7 +12,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_equalization@v1",
     category: "classical_computer_vision",
     summary: "Equalizes the contrast of a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value("equalization_type", "method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile", Shape::Choice(&[

@@ -3,14 +3,13 @@
 use watchkeeper_vision::imaging;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/convert_grayscale@v1",
     category: "classical_computer_vision",
     summary: "Converts a picture to grey.",
-    role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(Box::new(Change)),

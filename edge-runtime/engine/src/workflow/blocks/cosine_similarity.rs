@@ -1,14 +1,13 @@
 //! Compares two embeddings.
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/cosine_similarity@v1",
     category: "math",
     summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for orthogonal ones, -1 for opposite ones.",
-    role: Role::Other,
     properties: &[
         Property::data("embedding_1", "the one", &[Kind::Embedding]),
         Property::data("embedding_2", "the other", &[Kind::Embedding]),

@@ -3,9 +3,7 @@
 use jiff::tz::TimeZone;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -13,7 +11,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/current_time@v1",
     category: "formatter",
     summary: "Returns the time of day in a time zone.",
-    role: Role::Other,
     properties: &[Property::value(
         "timezone",
         "name of the time zone",

@@ -7,7 +7,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::values::json::detection_id;
 
@@ -15,7 +15,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",
     category: "transformation",
     summary: "Grows or shrinks boxes around their centre, by pixels or by percent of their size.",
-    role: Role::Other,
     properties: &[
         Property::data("predictions", "the boxes to change", DETECTIONS),
         Property::value("offset_width", "total change of the width", COUNT).alias(&["offset_x"]),

@@ -6,7 +6,7 @@ use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Depth, INTEGER, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Depth, INTEGER, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -15,7 +15,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",
     category: "fusion",
     summary: "Gives each detection the class found in its crop.",
-    role: Role::Other,
     properties: &[
         Property::data("object_detection_predictions", "the detections", DETECTIONS),
         Property::data(

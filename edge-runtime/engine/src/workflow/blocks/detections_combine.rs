@@ -3,14 +3,13 @@
 use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_combine@v1",
     category: "transformation",
     summary: "Concatenates two sets of detections of one picture.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "prediction_one",

@@ -9,7 +9,7 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
@@ -21,7 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_consensus@v1",
     category: "fusion",
     summary: "Keeps the objects on which several models agree, each once, and whether enough were found.",
-    role: Role::Other,
     properties: &[
         Property::value(
             "predictions_batches",

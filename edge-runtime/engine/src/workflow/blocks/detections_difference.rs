@@ -6,16 +6,13 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",
     category: "fusion",
     summary: "Compares the detections of two pictures of one view: which are gone, which stayed and which are new.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "reference_predictions",

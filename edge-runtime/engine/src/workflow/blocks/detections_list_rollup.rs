@@ -9,7 +9,7 @@ use watchkeeper_vision::numbers::mean;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",
     category: "fusion",
     summary: "Moves detections found in crops back into the original picture, and merges overlapping ones of one class.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "parent_detection",

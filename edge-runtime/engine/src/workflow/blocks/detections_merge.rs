@@ -6,7 +6,7 @@ use watchkeeper_vision::detections::{Detection, Detections, Extra};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -14,7 +14,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",
     category: "transformation",
     summary: "Merges all detections into one box around them, with the lowest score.",
-    role: Role::Other,
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),
         Property::literal("class_name", "class of the box", Shape::Text)

@@ -8,7 +8,7 @@ use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -30,7 +30,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_nearest_neighbor@v1",
     category: "classical_computer_vision",
     summary: "Finds the nearest target of each detection and its distance, by points of boxes or by keypoints.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "query_predictions",

@@ -6,7 +6,7 @@ use watchkeeper_vision::detections::{Detection, Detections, Place};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+    Default as Or, Depth, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::ImageValue;
@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_stitch@v1",
     category: "fusion",
     summary: "Moves detections from the crops or tiles of a picture back into it, without duplicates.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "reference_image",

@@ -4,7 +4,7 @@ use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, POSITIVE, Property, Role, Shape,
+    Default as Or, Manifest, Output, POSITIVE, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -13,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/distance_measurement@v1",
     category: "classical_computer_vision",
     summary: "Measures the gap between two objects, in pixels and in centimetres.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",

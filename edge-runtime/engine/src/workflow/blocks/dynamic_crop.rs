@@ -7,7 +7,7 @@ use watchkeeper_vision::draw::Color;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role,
+    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property,
 };
 use crate::workflow::blocks::common::drawing::color_of_value;
 use crate::workflow::language::kinds::Kind;
@@ -19,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
     category: "transformation",
     summary: "Crops each detected object from its picture.",
-    role: Role::Other,
     properties: &[
         Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
         Property::data("predictions", "what to cut out", DETECTIONS).alias(&["detections"]),

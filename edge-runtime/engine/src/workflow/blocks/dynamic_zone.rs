@@ -10,7 +10,7 @@ use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -19,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",
     category: "transformation",
     summary: "Makes a polygon zone with a given number of corners from each mask.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",

@@ -1,9 +1,7 @@
 //! Joins branches: the first value that exists.
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -11,7 +9,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/first_non_empty_or_default@v1",
     category: "formatter",
     summary: "Returns the first value that exists, or a default; joins branches.",
-    role: Role::Other,
     properties: &[
         Property::value("data", "selectors, the preferred one first", Shape::List)
             .kinds(&[Kind::Any])

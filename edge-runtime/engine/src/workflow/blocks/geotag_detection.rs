@@ -1,7 +1,7 @@
 //! Geotags detections of a camera that looks straight down.
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -9,7 +9,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/geotag_detection@v1",
     category: "transformation",
     summary: "Computes latitude and longitude of detections, for a camera that looks straight down from a known position, such as a drone.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
         Property::data(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cosine_similarity::cosine;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, Manifest, NUMBER, Output, Property, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -17,7 +17,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_changes@v1",
     category: "video",
     summary: "Detects when the embedding of a picture is far from the mean of earlier ones.",
-    role: Role::Other,
     properties: &[
         Property::literal(
             "strategy",

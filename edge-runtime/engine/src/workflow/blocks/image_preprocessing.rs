@@ -6,9 +6,7 @@ use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{Packed, RgbPixels};
 
@@ -19,7 +17,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_preprocessing@v1",
     category: "classical_computer_vision",
     summary: "Resizes, rotates or flips a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture to change", &[Kind::Image]).alias(&["images"]),
         Property::literal(

@@ -4,7 +4,7 @@ use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::quality::Quality;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -12,7 +12,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     category: "classical_computer_vision",
     summary: "Measures a picture, whatever its size: `sharpness` of its edges from 0 (blurred or plain) to 1, \
         `brightness` (mean luma) from 0 to 1, `contrast` (standard deviation of luma) from 0 to 0.5.",
-    role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[
         Output::new("sharpness", &[Kind::FloatZeroToOne]),

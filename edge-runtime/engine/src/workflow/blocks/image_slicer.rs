@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+    Default as Or, Depth, Manifest, Output, Property, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -39,7 +39,6 @@ const fn version(name: &'static str, summary: &'static str, whole: bool) -> Mani
         name,
         category: "transformation",
         summary,
-        role: Role::Other,
         properties: PROPERTIES,
         outputs: OUTPUTS,
         depth: Depth::Deeper,

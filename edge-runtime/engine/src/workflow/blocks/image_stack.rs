@@ -7,9 +7,7 @@ use image::imageops;
 use watchkeeper_vision::imaging;
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
@@ -21,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",
     category: "fusion",
     summary: "Collects the latest pictures of a video as small JPEG files, the newest first.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
         Property::value(

@@ -6,14 +6,13 @@ use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_area_measurement@v1",
     category: "transformation",
     summary: "Measures the area of detections in pixels and in square units, by the mask if there is one.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",

@@ -9,16 +9,13 @@ use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_edge_snap@v1",
     category: "classical_computer_vision",
     summary: "Snaps the border of each mask to nearby edges of the picture, and shows these edges.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::data(

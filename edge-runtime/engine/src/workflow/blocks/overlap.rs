@@ -5,16 +5,13 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::set_order::Union;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap@v1",
     category: "analytics",
     summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",

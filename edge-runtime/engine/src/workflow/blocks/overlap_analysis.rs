@@ -4,7 +4,7 @@ use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
 use crate::workflow::values::value::Value;
@@ -13,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",
     category: "fusion",
     summary: "Measures which detections cover which others, and the covered share.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "reference_predictions",

@@ -2,7 +2,7 @@
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -11,7 +11,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/per_class_confidence_filter@v1",
     category: "transformation",
     summary: "Keeps detections with the minimum score of their class.",
-    role: Role::Other,
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),
         Property::value(

@@ -3,7 +3,7 @@
 use watchkeeper_vision::draw::Color;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{COLOR, Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{COLOR, Manifest, Output, Property};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -12,7 +12,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixel_color_count@v1",
     category: "classical_computer_vision",
     summary: "Counts the pixels of a colour, within a tolerance.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value("target_color", "the colour", COLOR).kinds(&[Kind::Text, Kind::RgbColor]),

@@ -1,7 +1,7 @@
 //! Finds SIFT keypoints.
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::language::kinds::Kind;
 
@@ -9,7 +9,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/sift@v1",
     category: "classical_computer_vision",
     summary: "Finds keypoints that are stable under scale, rotation and lighting (SIFT).",
-    role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[
         Output::new("image", &[Kind::Image]),

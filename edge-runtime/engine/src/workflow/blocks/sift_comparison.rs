@@ -10,7 +10,7 @@ use watchkeeper_vision::imaging::sift::good_matches;
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, Manifest, NUMBER, Output, Property, Shape,
 };
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
@@ -35,7 +35,6 @@ const fn version(
         name,
         category: "classical_computer_vision",
         summary: "Compares two pictures by matching keypoints (SIFT).",
-        role: Role::Other,
         properties,
         outputs,
         build: |_| Ok(Box::new(Compare)),

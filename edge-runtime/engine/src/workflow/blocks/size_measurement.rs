@@ -5,7 +5,7 @@ use watchkeeper_vision::geometry::{Point, polygon_area};
 use watchkeeper_vision::outline::min_area_rect;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role, Shape};
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -13,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",
     category: "transformation",
     summary: "Measures width and height of objects by a reference object, or four corners, of known size.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "object_predictions",

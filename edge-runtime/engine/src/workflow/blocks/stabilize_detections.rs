@@ -9,9 +9,7 @@ use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Output, Property};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
@@ -20,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stabilize_detections@v1",
     category: "transformation",
     summary: "Stabilises the boxes of tracked objects, and extrapolates lost ones for some frames.",
-    role: Role::Other,
     properties: &[
         FRAME,
         TRACKED,

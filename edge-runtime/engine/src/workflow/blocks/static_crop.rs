@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, Role, SHARE};
+use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, SHARE};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 
@@ -24,7 +24,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/absolute_static_crop@v1",
         category: "transformation",
         summary: "Crops a fixed part of pictures, given in pixels.",
-        role: Role::Other,
         properties: &[
             IMAGES,
             pixels("x_center", "centre of the part, pixels from the left"),
@@ -41,7 +40,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/relative_statoic_crop@v1",
         category: "transformation",
         summary: "Crops a fixed part of pictures, given in shares of their width and height.",
-        role: Role::Other,
         properties: &[
             IMAGES,
             share("x_center", "centre of the part, share of the width"),

@@ -9,9 +9,7 @@ use watchkeeper_vision::imaging::{self, align, sift};
 use watchkeeper_vision::numbers::average;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Output, Property};
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
 use crate::workflow::language::kinds::Kind;
@@ -21,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
     category: "transformation",
     summary: "Stitches two overlapping pictures into one; null if they have nothing in common.",
-    role: Role::Other,
     properties: &[
         Property::data("image1", "the one picture", &[Kind::Image]),
         Property::data("image2", "the other picture", &[Kind::Image]),

@@ -5,14 +5,13 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",
     category: "classical_computer_vision",
     summary: "Finds regions of a picture that match a template.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::data("template", "the small picture to look for", &[Kind::Image])

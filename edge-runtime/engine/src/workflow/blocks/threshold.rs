@@ -5,7 +5,7 @@ use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, INTEGER, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -13,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/threshold@v1",
     category: "classical_computer_vision",
     summary: "Separates the dark and bright pixels of a picture by a threshold.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
 use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
 use crate::workflow::language::kinds::Kind;
@@ -19,7 +19,6 @@ const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_classifier@v1",
     category: "formatter",
     summary: "Parses one or several classes with scores from the JSON answer of a vision-language model.",
-    role: Role::Other,
     properties: &[llm_json::IMAGE, llm_json::VLM_OUTPUT, CLASSES],
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
