@@ -3,7 +3,7 @@
 //! - A block sees its properties as values, in the order of its manifest; never selectors, names or
 //!   other steps.
 //! - It reads no clock: the time is in the [`Call`].
-//! - A [`Block`] has no state; one with state is
+//! - A [`Block`] has no state; without settings it is a function. One with state is
 //!   [`Stateful`](crate::workflow::block_api::stateful::Stateful).
 
 use std::cell::Cell;
@@ -172,6 +172,13 @@ pub(crate) trait Instance: Send {
     /// The state to restore.
     fn memory_mut(&mut self) -> Option<&mut dyn Memory> {
         None
+    }
+}
+
+/// A block without settings is a function.
+impl<F: Fn(&mut Call<'_>) -> Result<(), String> + Send + Sync> Block for F {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        self(call)
     }
 }
 

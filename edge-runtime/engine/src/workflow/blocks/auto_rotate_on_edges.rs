@@ -4,7 +4,7 @@ use image::imageops;
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging::{self, Plane, skew, warp};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
@@ -40,54 +40,50 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("image", &[Kind::Image]),
         Output::new("angle", &[Kind::Float]),
     ],
-    build: |_| Ok(Box::new(Turn)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Turn;
-
-impl Block for Turn {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let target = call.text(1)?;
-        let period = match target {
-            "vertical" | "horizontal" => 180.0,
-            "either" => 90.0,
-            other => {
-                return Err(format!(
-                    "{other:?} is not an orientation; use vertical, horizontal or either"
-                ));
-            }
-        };
-        let [least, most] = [call.number(2, 0.4)?, call.number(3, 90.0)?];
-        let side = call.integer(4, 1000)?;
-        let side = u32::try_from(side).ok().filter(|n| *n > 0);
-        let side = side.ok_or("internal_resolution has to be 1 or more")?;
-        let across = skew::across_edges(&small(&image.pixels.rgb(), side));
-        // Across a vertical edge the brightness changes from left to right.
-        let level = if target == "horizontal" { 90.0 } else { 0.0 };
-        let tilt = across.map(|angle| {
-            let angle = (angle - level).rem_euclid(period);
-            if angle > period / 2.0 {
-                angle - period
-            } else {
-                angle
-            }
-        });
-        match tilt.filter(|tilt| (least..=most).contains(&tilt.abs())) {
-            Some(tilt) => {
-                let size = turned_size(image.size(), tilt);
-                let upright = image.changed(size, move |pixels| turned(pixels, tilt, size));
-                call.put(0, upright);
-                call.put(1, tilt);
-            }
-            None => {
-                call.put(0, call.arg(0).clone());
-                call.put(1, 0.0);
-            }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let target = call.text(1)?;
+    let period = match target {
+        "vertical" | "horizontal" => 180.0,
+        "either" => 90.0,
+        other => {
+            return Err(format!(
+                "{other:?} is not an orientation; use vertical, horizontal or either"
+            ));
         }
-        Ok(())
+    };
+    let [least, most] = [call.number(2, 0.4)?, call.number(3, 90.0)?];
+    let side = call.integer(4, 1000)?;
+    let side = u32::try_from(side).ok().filter(|n| *n > 0);
+    let side = side.ok_or("internal_resolution has to be 1 or more")?;
+    let across = skew::across_edges(&small(&image.pixels.rgb(), side));
+    // Across a vertical edge the brightness changes from left to right.
+    let level = if target == "horizontal" { 90.0 } else { 0.0 };
+    let tilt = across.map(|angle| {
+        let angle = (angle - level).rem_euclid(period);
+        if angle > period / 2.0 {
+            angle - period
+        } else {
+            angle
+        }
+    });
+    match tilt.filter(|tilt| (least..=most).contains(&tilt.abs())) {
+        Some(tilt) => {
+            let size = turned_size(image.size(), tilt);
+            let upright = image.changed(size, move |pixels| turned(pixels, tilt, size));
+            call.put(0, upright);
+            call.put(1, tilt);
+        }
+        None => {
+            call.put(0, call.arg(0).clone());
+            call.put(1, 0.0);
+        }
     }
+    Ok(())
 }
 
 /// Brightness of a picture whose longer side is at most `side`.

@@ -2,7 +2,7 @@
 
 use watchkeeper_vision::imaging;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
@@ -12,21 +12,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Converts a picture to grey.",
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[Output::new("image", &[Kind::Image])],
-    build: |_| Ok(Box::new(Change)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Change;
-
-impl Block for Change {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        call.put(
-            0,
-            image.changed(image.size(), |pixels| {
-                imaging::coloured(&imaging::grey(pixels))
-            }),
-        );
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    call.put(
+        0,
+        image.changed(image.size(), |pixels| {
+            imaging::coloured(&imaging::grey(pixels))
+        }),
+    );
+    Ok(())
 }

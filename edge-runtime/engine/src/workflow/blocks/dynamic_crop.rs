@@ -5,7 +5,7 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::draw::Color;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property,
 };
@@ -41,41 +41,37 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     depth: Depth::Deeper,
     batch: &["images", "predictions"],
-    build: |_| Ok(Box::new(Cut)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Cut;
-
-impl Block for Cut {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let all = call.detections(1)?;
-        let opacity = call.number(2, 0.0)?.clamp(0.0, 1.0);
-        let background = color_of_value(call.arg(3))?;
-        let mut crops = Vec::with_capacity(all.boxes.len());
-        let mut within = Vec::with_capacity(all.boxes.len());
-        for (i, d) in all.boxes.iter().enumerate() {
-            let Some((crop, start)) = cut(image, d) else {
-                crops.push(Value::Null);
-                within.push(Value::Null);
-                continue;
-            };
-            let moved = d.moved([-start[0], -start[1]], all.size);
-            let crop = match moved.mask() {
-                Some(_) if opacity > 0.0 => cover(&crop, &moved, opacity, background),
-                _ => crop,
-            };
-            crops.push(crop.into());
-            let mut one = all.pick([i]);
-            one.boxes = vec![moved];
-            within.push(one.into());
-        }
-        call.put(0, crops);
-        call.put(1, within);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let all = call.detections(1)?;
+    let opacity = call.number(2, 0.0)?.clamp(0.0, 1.0);
+    let background = color_of_value(call.arg(3))?;
+    let mut crops = Vec::with_capacity(all.boxes.len());
+    let mut within = Vec::with_capacity(all.boxes.len());
+    for (i, d) in all.boxes.iter().enumerate() {
+        let Some((crop, start)) = cut(image, d) else {
+            crops.push(Value::Null);
+            within.push(Value::Null);
+            continue;
+        };
+        let moved = d.moved([-start[0], -start[1]], all.size);
+        let crop = match moved.mask() {
+            Some(_) if opacity > 0.0 => cover(&crop, &moved, opacity, background),
+            _ => crop,
+        };
+        crops.push(crop.into());
+        let mut one = all.pick([i]);
+        one.boxes = vec![moved];
+        within.push(one.into());
     }
+    call.put(0, crops);
+    call.put(1, within);
+    Ok(())
 }
 
 /// The part of the picture covered by a box, in whole pixels, and its upper left corner; `None` if

@@ -6,7 +6,7 @@ use watchkeeper_vision::draw::{Canvas, Color};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -25,7 +25,7 @@ const V1: Manifest = Manifest {
         drawing::OPACITY.or(Or::Float(0.8)),
         KERNEL_SIZE,
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -36,18 +36,14 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let opacity = call.number(7, 0.8)?;
-        let reach = call.number(8, 40.0)?.clamp(1.0, 512.0);
-        drawing::each(call, move |canvas, d, size, color| {
-            if let Some(mask) = d.mask() {
-                glow(canvas, &mask.bitmap(size), color, opacity, reach);
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let opacity = call.number(7, 0.8)?;
+    let reach = call.number(8, 40.0)?.clamp(1.0, 512.0);
+    drawing::each(call, move |canvas, d, size, color| {
+        if let Some(mask) = d.mask() {
+            glow(canvas, &mask.bitmap(size), color, opacity, reach);
+        }
+    })
 }
 
 /// Draws the blurred mask without the mask itself.

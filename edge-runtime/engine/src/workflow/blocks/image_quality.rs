@@ -3,7 +3,7 @@
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::quality::Quality;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
@@ -18,21 +18,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("brightness", &[Kind::FloatZeroToOne]),
         Output::new("contrast", &[Kind::FloatZeroToOne]),
     ],
-    build: |_| Ok(Box::new(Measure)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Measure;
-
-impl Block for Measure {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let quality = Quality::of(&imaging::grey(&image.pixels.rgb()));
-        call.put(0, quality.sharpness);
-        call.put(1, quality.brightness);
-        call.put(2, quality.contrast);
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let quality = Quality::of(&imaging::grey(&image.pixels.rgb()));
+    call.put(0, quality.sharpness);
+    call.put(1, quality.brightness);
+    call.put(2, quality.contrast);
+    Ok(())
 }
 
 #[cfg(test)]

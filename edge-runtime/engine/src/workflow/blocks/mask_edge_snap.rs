@@ -8,7 +8,7 @@ use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
@@ -64,7 +64,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("refined_segmentation", &[Kind::InstanceSegmentation]),
         Output::new("edges", &[Kind::InstanceSegmentation]),
     ],
-    build: |_| Ok(Box::new(Snap)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
@@ -78,60 +78,56 @@ const BOUNDS: [(&str, f64, f64); 6] = [
     ("adaptive_window_size", 3.0, 201.0),
 ];
 
-struct Snap;
-
-impl Block for Snap {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let all = call.detections(1)?;
-        let [tolerance, sigma, least_area, gaps, band, window] = settings(call)?;
-        let size = image.size();
-        let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
-        let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
-        let masks: Vec<Bitmap> = all
-            .boxes
-            .iter()
-            .filter_map(|d| d.mask())
-            .map(|m| m.bitmap(size))
-            .collect();
-        let mut edges = strong(&strength, size, whole(window) | 1, sigma);
-        if gaps >= 1.0 {
-            edges = thinned(&closed(&edges, whole(gaps)));
-        }
-        if !masks.is_empty() {
-            let near = masks.iter().map(|mask| around_border(mask, whole(band)));
-            let near = near.fold(Bitmap::empty(size), |a, b| a.union(&b));
-            edges = edges.within(&near);
-        }
-        let edges = large(&edges, least_area);
-        let mut shown = Detections::none([0, 0]);
-        if let Some(b) = edges.bbox() {
-            shown.size = size;
-            shown.boxes.push(Detection {
-                extra: Some(Box::new(Extra {
-                    mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
-                    ..Extra::default()
-                })),
-                ..Detection::new(
-                    BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
-                    1.0,
-                    0,
-                    "edges",
-                    call.new_id(),
-                )
-            });
-        }
-        let mut out = Detections::clone(all);
-        for d in &mut out.boxes {
-            if let Some(mask) = d.mask().map(|m| m.bitmap(size)) {
-                let snapped = snapped(&mask, &edges, &strength, whole(tolerance));
-                d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(snapped)));
-            }
-        }
-        call.put(0, out);
-        call.put(1, shown);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let all = call.detections(1)?;
+    let [tolerance, sigma, least_area, gaps, band, window] = settings(call)?;
+    let size = image.size();
+    let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
+    let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
+    let masks: Vec<Bitmap> = all
+        .boxes
+        .iter()
+        .filter_map(|d| d.mask())
+        .map(|m| m.bitmap(size))
+        .collect();
+    let mut edges = strong(&strength, size, whole(window) | 1, sigma);
+    if gaps >= 1.0 {
+        edges = thinned(&closed(&edges, whole(gaps)));
     }
+    if !masks.is_empty() {
+        let near = masks.iter().map(|mask| around_border(mask, whole(band)));
+        let near = near.fold(Bitmap::empty(size), |a, b| a.union(&b));
+        edges = edges.within(&near);
+    }
+    let edges = large(&edges, least_area);
+    let mut shown = Detections::none([0, 0]);
+    if let Some(b) = edges.bbox() {
+        shown.size = size;
+        shown.boxes.push(Detection {
+            extra: Some(Box::new(Extra {
+                mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
+                ..Extra::default()
+            })),
+            ..Detection::new(
+                BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
+                1.0,
+                0,
+                "edges",
+                call.new_id(),
+            )
+        });
+    }
+    let mut out = Detections::clone(all);
+    for d in &mut out.boxes {
+        if let Some(mask) = d.mask().map(|m| m.bitmap(size)) {
+            let snapped = snapped(&mask, &edges, &strength, whole(tolerance));
+            d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(snapped)));
+        }
+    }
+    call.put(0, out);
+    call.put(1, shown);
+    Ok(())
 }
 
 /// Reads the numeric properties, within their bounds.

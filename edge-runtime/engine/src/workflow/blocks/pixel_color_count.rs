@@ -2,7 +2,7 @@
 
 use watchkeeper_vision::draw::Color;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{COLOR, Manifest, Output, Property};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
@@ -18,28 +18,24 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("tolerance", "tolerance of red, green and blue", 10),
     ],
     outputs: &[Output::new("matching_pixels_count", &[Kind::Integer])],
-    build: |_| Ok(Box::new(Count)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Count;
-
-impl Block for Count {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let color = color(call.arg(1))?;
-        let tolerance = call.integer(2, 10)?;
-        let wanted = [color.r, color.g, color.b].map(i64::from);
-        let rgb = image.pixels.rgb();
-        let fits = |p: &&[u8]| {
-            p.iter()
-                .zip(wanted)
-                .all(|(c, w)| (i64::from(*c) - w).abs() <= tolerance)
-        };
-        let count = rgb.data.chunks_exact(3).filter(fits).count();
-        call.put(0, i64::try_from(count).unwrap_or(i64::MAX));
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let color = color(call.arg(1))?;
+    let tolerance = call.integer(2, 10)?;
+    let wanted = [color.r, color.g, color.b].map(i64::from);
+    let rgb = image.pixels.rgb();
+    let fits = |p: &&[u8]| {
+        p.iter()
+            .zip(wanted)
+            .all(|(c, w)| (i64::from(*c) - w).abs() <= tolerance)
+    };
+    let count = rgb.data.chunks_exact(3).filter(fits).count();
+    call.put(0, i64::try_from(count).unwrap_or(i64::MAX));
+    Ok(())
 }
 
 /// Parses a colour, also as `(r, g, b)`.
