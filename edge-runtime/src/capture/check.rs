@@ -180,7 +180,7 @@ const LIBCAMERA: &str = "gstreamer1.0-libcamera";
 const LIBAV: &str = "gstreamer1.0-libav";
 
 /// Debian package of each element, sorted by element.
-pub const PACKAGES: &[(&str, &str)] = &[
+const PACKAGES: &[(&str, &str)] = &[
     ("appsink", BASE),
     ("appsrc", BASE),
     ("avdec_h264", LIBAV),

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use crate::geometry::BBox;
 
 /// Share of a tile that its neighbour shows too.
-pub const OVERLAP: f64 = 0.2;
+const OVERLAP: f64 = 0.2;
 /// Maximum number of tiles along a side.
 pub const MAX_SIDE: u32 = 8;
 /// Maximum number of tiles that [`Tiles::Auto`] chooses along a side: each costs a network run.

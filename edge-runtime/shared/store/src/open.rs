@@ -412,6 +412,6 @@ fn next_free(root: &Path, prefix: &str) -> io::Result<PathBuf> {
 }
 
 /// Makes the names in a folder durable.
-pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
+fn sync_dir(path: &Path) -> Result<(), StoreError> {
     sync_folder(path).map_err(|e| StoreError::from_io(path, "sync the folder", e))
 }

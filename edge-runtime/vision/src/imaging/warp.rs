@@ -100,7 +100,7 @@ impl Perspective {
 
     /// The inverse; `None` when singular.
     #[must_use]
-    pub fn inverse(&self) -> Option<Self> {
+    fn inverse(&self) -> Option<Self> {
         let [a, b, c, d, e, f, g, h, i] = self.0;
         let cofactors = [
             e * i - f * h,

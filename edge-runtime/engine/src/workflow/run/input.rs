@@ -164,7 +164,7 @@ pub struct InvalidParameter {
 }
 
 /// Names an input by the property that reads it.
-pub(crate) fn as_property(input: &PlanInput, step: &PlanStep, property: &Property) -> String {
+fn as_property(input: &PlanInput, step: &PlanStep, property: &Property) -> String {
     format!(
         "input {}, which is {} of step {}",
         input.name, property.name, step.name
