@@ -77,7 +77,6 @@ pub struct Api {
 }
 
 impl Api {
-    #[must_use]
     pub fn new(
         manager: Arc<Manager>,
         media: Arc<MediaStore>,

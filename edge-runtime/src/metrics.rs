@@ -128,7 +128,6 @@ fn clip_family() -> Family<ClipLabels, Counter> {
 
 impl Metrics {
     /// Registers all metrics at zero.
-    #[must_use]
     #[expect(clippy::too_many_lines, reason = "one entry for each metric")]
     pub fn new() -> Self {
         let mut root = Registry::with_prefix("watchkeeper");
@@ -376,7 +375,6 @@ impl Metrics {
     }
 
     /// Encodes all metrics, with the current numbers of the journal.
-    #[must_use]
     pub fn encode(&self, journal: &Journal, media: &MediaStore) -> String {
         let (head, stats) = (journal.head(), journal.stats());
         let own = &self.journal;

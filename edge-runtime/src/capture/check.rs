@@ -241,7 +241,6 @@ const PACKAGES: &[(&str, &str)] = &[
 ];
 
 /// Lists the elements to install so that every need is met; all of them if GStreamer cannot start.
-#[must_use]
 pub fn missing_elements() -> Vec<Missing> {
     let started = gst::init().is_ok();
     find_missing(|element| started && gst::ElementFactory::find(element).is_some())
@@ -271,7 +270,6 @@ fn find_missing(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
 }
 
 /// Returns the Debian package of an element, if known.
-#[must_use]
 pub fn package_of(element: &str) -> Option<&'static str> {
     PACKAGES
         .iter()

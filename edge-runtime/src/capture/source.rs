@@ -113,7 +113,6 @@ impl SourceHandle {
     }
 
     /// Returns the spec, with credentials replaced by `***`.
-    #[must_use]
     pub fn spec(&self) -> &SourceSpec {
         &self.public_spec
     }
@@ -124,7 +123,6 @@ impl SourceHandle {
     }
 
     /// Whether the thread ended by an internal error or never started; only a replacement helps.
-    #[must_use]
     pub fn has_broken_down(&self) -> bool {
         self.shared.has_broken_down.load(Ordering::Relaxed)
     }
@@ -149,7 +147,6 @@ impl SourceHandle {
     }
 
     /// Returns the current status.
-    #[must_use]
     pub fn status(&self) -> SourceStatus {
         let now = Instant::now();
         let board = self.shared.board.lock();

@@ -210,7 +210,6 @@ impl Effects {
     }
 
     /// The sender for a new run of `pipeline`; earlier senders no longer report disallowed effects.
-    #[must_use]
     pub fn sender(&self, pipeline: &PipelineId) -> EffectSender {
         let mut state = self.shared.state.lock();
         state.senders += 1;
@@ -224,7 +223,6 @@ impl Effects {
     }
 
     /// Up to `limit` waiting effects after the number `after`.
-    #[must_use]
     pub fn page(&self, after: EffectNumber, limit: usize) -> Page {
         let state = self.shared.state.lock();
         let behind = EffectNumber(after.0.saturating_add(1));
@@ -286,7 +284,6 @@ impl Effects {
     }
 
     /// Counters of accepted, refused, waiting and settled effects.
-    #[must_use]
     pub fn counts(&self) -> EffectCounts {
         let (failed, last_failed) = self.shared.failures.lock().summary();
         let state = self.shared.state.lock();
@@ -302,7 +299,6 @@ impl Effects {
     }
 
     /// Why no effects are accepted, and which steps want what is not allowed.
-    #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let state = self.shared.state.lock();
         let full = state.refusal(0, &self.shared.limits);
@@ -411,7 +407,6 @@ impl EffectSender {
     }
 
     /// Whether a secret of this name is configured.
-    #[must_use]
     pub fn has_secret(&self, name: &str) -> bool {
         self.shared.allowed.secrets.contains_key(name)
     }

@@ -166,7 +166,6 @@ impl DetectionHistory {
     }
 
     /// The chunks of a source and model that may reach past `from_ms`, oldest first.
-    #[must_use]
     pub fn chunks(&self, source: &SourceId, model: &str, from_ms: i64) -> Vec<StoredChunk> {
         self.shared.flush();
         let address = self.shared.state.lock().addresses.get(source).cloned();

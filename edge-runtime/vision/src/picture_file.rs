@@ -118,12 +118,10 @@ impl<'a> PictureFile<'a> {
     }
 
     /// Returns width and height in pixels.
-    #[must_use]
     pub fn size(&self) -> (u32, u32) {
         self.decoder.dimensions()
     }
 
-    #[must_use]
     pub const fn format(&self) -> ImageFormat {
         self.format
     }

@@ -79,7 +79,6 @@ pub struct Tile {
 
 impl Tile {
     /// Moves a bounding box from the tile to the picture.
-    #[must_use]
     pub fn to_picture(&self, bbox: &BBox) -> BBox {
         let [left, top] = self.corner.map(f64::from);
         BBox::new(bbox.x1 + left, bbox.y1 + top, bbox.x2 + left, bbox.y2 + top)
@@ -87,7 +86,6 @@ impl Tile {
 
     /// Whether an inner edge of the tile cuts a bounding box, given in pixels of the tile. The
     /// edges of the picture cut nothing that another tile could show.
-    #[must_use]
     pub fn cuts(&self, bbox: &BBox, picture: [u32; 2]) -> bool {
         let is_cut = |axis: usize, start: f64, end: f64| {
             let side = f64::from(self.size[axis]);

@@ -61,7 +61,6 @@ pub enum OpenOutcome {
 
 impl OpenOutcome {
     /// Returns whether nothing was wrong.
-    #[must_use]
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Clean)
     }

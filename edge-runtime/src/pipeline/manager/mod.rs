@@ -188,7 +188,6 @@ impl Manager {
     }
 
     /// The parts that the manager was made of.
-    #[must_use]
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
@@ -266,7 +265,6 @@ impl Manager {
     }
 
     /// The rules of running pipelines too many of whose events need a person.
-    #[must_use]
     pub fn review_shares(&self) -> Vec<ReviewShare> {
         let pipelines = self.pipelines.lock();
         let running = pipelines
@@ -296,7 +294,6 @@ impl Manager {
 
     /// One sentence for each source or pipeline that should run and does not, and for each rule
     /// of `shares`, whose events need people too often.
-    #[must_use]
     pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
         troubles.extend(self.parts.effects.problems());

@@ -58,7 +58,6 @@ impl StorageError {
     }
 
     /// What happens next, as the end of a sentence about it.
-    #[must_use]
     pub fn outlook(&self) -> String {
         if self.is_waited_for {
             return "they are stored without a restart once the disk accepts writes".to_owned();

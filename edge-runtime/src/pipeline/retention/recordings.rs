@@ -67,7 +67,6 @@ struct Part {
 
 impl Recordings {
     /// Recordings below the state folder `state`.
-    #[must_use]
     pub fn new(state: &Path, limits: Limits) -> Self {
         Self {
             folder: state.join("recordings"),
@@ -79,13 +78,11 @@ impl Recordings {
     }
 
     /// The folder of the parts.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Bytes of all complete parts; 0 where this process may not delete any.
-    #[must_use]
     pub fn deletable_bytes(&self) -> u64 {
         if access(&self.folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
             return 0;
@@ -311,7 +308,6 @@ impl Recording {
     }
 
     /// Why nothing is recorded, if so.
-    #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

@@ -16,7 +16,6 @@ const REFINEMENTS: usize = 3;
 
 /// The homography from the first points to the second with the most inliers, which lie within
 /// `within` pixels; `None` with fewer than four inliers.
-#[must_use]
 pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
     if pairs.len() < 4 {
         return None;

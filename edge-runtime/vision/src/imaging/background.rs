@@ -50,7 +50,6 @@ pub struct Background {
 
 impl Background {
     /// An empty model for pictures of this size.
-    #[must_use]
     pub fn new(size: [u32; 2]) -> Self {
         Self {
             pixels: vec![Pixel::default(); size[0] as usize * size[1] as usize],
@@ -60,7 +59,6 @@ impl Background {
     }
 
     /// Size of its pictures.
-    #[must_use]
     pub const fn size(&self) -> [u32; 2] {
         self.size
     }

@@ -11,7 +11,6 @@ pub fn truncated(value: f64) -> u8 {
 }
 
 /// Stretches the range `low..=high` over all bytes.
-#[must_use]
 pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
     if high <= low {
         return data.to_vec();
@@ -22,7 +21,6 @@ pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
 
 /// Histogram equalisation. The cumulative shares are those of 256 bins between the smallest and the
 /// largest value, interpolated between bin centres.
-#[must_use]
 pub fn equalised(data: &[u8]) -> Vec<u8> {
     let (Some(least), Some(largest)) = (data.iter().min(), data.iter().max()) else {
         return Vec::new();
@@ -59,7 +57,6 @@ pub fn equalised(data: &[u8]) -> Vec<u8> {
 /// Contrast limited adaptive histogram equalisation (CLAHE): equalises `pieces` × `pieces` tiles
 /// and interpolates between them. Zuiderveld, "Contrast limited adaptive histogram equalization",
 /// 1994. `limit` is the largest share of one value in a tile.
-#[must_use]
 pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
     let (width, height) = (plane.width, plane.height);
     if width == 0 || height == 0 {

@@ -7,7 +7,6 @@ use crate::rgb::RgbPixels;
 /// The centre of the largest colour cluster (k-means: Lloyd, "Least squares quantization in PCM",
 /// 1982). The initial centres come from a generator with a fixed seed. Every `step`-th pixel on
 /// each axis is sampled. `None` with fewer pixels than clusters.
-#[must_use]
 pub fn color(pixels: &RgbPixels, step: usize, groups: usize, rounds: usize) -> Option<[u8; 3]> {
     let width = pixels.width as usize;
     let colors: Vec<[f32; 3]> = pixels

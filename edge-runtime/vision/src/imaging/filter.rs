@@ -7,14 +7,12 @@ use crate::rgb::RgbPixels;
 
 pub const MAX_KERNEL: usize = 255;
 
-#[must_use]
 pub fn mean(image: &RgbPixels, kernel: usize) -> RgbPixels {
     let weights = vec![1.0 / number(kernel); kernel];
     each_channel(image, |plane| separable(plane, &weights))
 }
 
 /// Gaussian blur; `kernel` is odd.
-#[must_use]
 pub fn gaussian(image: &RgbPixels, kernel: usize) -> RgbPixels {
     let weights = gaussian_weights(kernel);
     each_channel(image, |plane| separable(plane, &weights))
@@ -26,7 +24,6 @@ fn number(n: usize) -> f64 {
 
 /// The weights of a Gaussian of this size, as OpenCV has them without a sigma: binomial for small
 /// ones.
-#[must_use]
 pub fn gaussian_weights(kernel: usize) -> Vec<f64> {
     match kernel {
         1 => return vec![1.0],
@@ -49,7 +46,6 @@ pub fn gaussian_weights(kernel: usize) -> Vec<f64> {
 }
 
 /// Separable convolution: rows, then columns. The centre of an even kernel is right of its middle.
-#[must_use]
 pub fn separable(plane: &Plane, weights: &[f64]) -> Plane {
     let middle = i64::try_from(weights.len() / 2).unwrap_or(0);
     let (width, height) = (plane.width, plane.height);
@@ -72,7 +68,6 @@ pub fn separable(plane: &Plane, weights: &[f64]) -> Plane {
 }
 
 /// Sobel gradients to the right and downwards, at eight times their value.
-#[must_use]
 pub fn gradients(plane: &Plane) -> Vec<[f64; 2]> {
     let signed = |n: usize| i64::try_from(n).unwrap_or(0);
     let mut all = Vec::with_capacity(plane.data.len());
@@ -96,7 +91,6 @@ pub(super) fn byte(value: f64) -> u8 {
 }
 
 /// Median blur over a square; `kernel` is odd.
-#[must_use]
 pub fn median(image: &RgbPixels, kernel: usize) -> RgbPixels {
     if image.width == 0 || image.height == 0 {
         return image.clone();
@@ -108,7 +102,6 @@ pub fn median(image: &RgbPixels, kernel: usize) -> RgbPixels {
 /// Bilateral filter: the mean of the pixels of similar colour. Tomasi and Manduchi, "Bilateral
 /// filtering for gray and color images", 1998. `kernel` is the diameter; `sigma` weights colour and
 /// distance.
-#[must_use]
 pub fn bilateral(image: &RgbPixels, kernel: usize, sigma: f64) -> RgbPixels {
     let radius = i64::try_from(kernel / 2).unwrap_or(0).max(1);
     let planes = super::channels(image);

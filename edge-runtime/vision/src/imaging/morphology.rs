@@ -11,7 +11,6 @@ pub struct Kernel(Vec<(i64, i64)>);
 
 impl Kernel {
     /// A square; the centre of an even one is right of its middle.
-    #[must_use]
     pub fn square(side: usize) -> Self {
         let side = i64::try_from(side).unwrap_or(0);
         let range = || -(side / 2)..side - side / 2;
@@ -19,7 +18,6 @@ impl Kernel {
     }
 
     /// An ellipse in a square, as OpenCV draws it.
-    #[must_use]
     pub fn ellipse(side: usize) -> Self {
         let middle = i64::try_from(side / 2).unwrap_or(0);
         let side = i64::try_from(side).unwrap_or(0);
@@ -50,13 +48,11 @@ impl Kernel {
 }
 
 /// The maximum around each pixel.
-#[must_use]
 pub fn dilate(plane: &Plane, kernel: &Kernel) -> Plane {
     extreme(plane, kernel, u8::max)
 }
 
 /// The minimum around each pixel.
-#[must_use]
 pub fn erode(plane: &Plane, kernel: &Kernel) -> Plane {
     extreme(plane, kernel, u8::min)
 }
@@ -68,12 +64,10 @@ pub fn open(plane: &Plane, kernel: &Kernel) -> Plane {
 }
 
 /// Dilation, then erosion: closes gaps.
-#[must_use]
 pub fn close(plane: &Plane, kernel: &Kernel) -> Plane {
     erode(&dilate(plane, kernel), kernel)
 }
 
-#[must_use]
 pub fn above(one: &Plane, other: &Plane) -> Plane {
     let each = one.data.iter().zip(&other.data);
     Plane {

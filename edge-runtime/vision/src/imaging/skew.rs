@@ -16,7 +16,6 @@ const NEAR: f64 = 3.0;
 /// none dominates.
 ///
 /// Directions are counted per degree, weighted with the edge strength, after adaptive equalisation.
-#[must_use]
 pub fn across_edges(plane: &Plane) -> Option<f64> {
     if deviation(plane.data.iter().map(|v| f64::from(*v))) < FLAT {
         return None;

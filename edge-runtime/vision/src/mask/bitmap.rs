@@ -21,7 +21,6 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    #[must_use]
     pub fn empty(size: [u32; 2]) -> Self {
         let [width, height] = size.map(|n| n as usize);
         let fits = width
@@ -36,7 +35,6 @@ impl Bitmap {
     }
 
     /// A bitmap from a function of column and row.
-    #[must_use]
     pub fn from_fn(size: [u32; 2], inside: impl Fn(usize, usize) -> bool) -> Self {
         let mut bitmap = Self::empty(size);
         let width = bitmap.width;
@@ -47,13 +45,11 @@ impl Bitmap {
     }
 
     /// Width and height in pixels.
-    #[must_use]
     pub fn size(&self) -> [usize; 2] {
         [self.width, self.height]
     }
 
     /// Whether a pixel is set; false outside the picture.
-    #[must_use]
     pub fn at(&self, x: usize, y: usize) -> bool {
         self.place(x, y)
             .and_then(|i| self.cells.get(i))
@@ -78,13 +74,11 @@ impl Bitmap {
     }
 
     /// Number of set pixels.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.cells.iter().filter(|c| **c).count()
     }
 
     /// Sizes of the intersection and of the union.
-    #[must_use]
     pub fn common(&self, other: &Self) -> (usize, usize) {
         let (mut both, mut either) = (0, 0);
         for (i, cell) in self.cells.iter().enumerate() {
@@ -96,7 +90,6 @@ impl Bitmap {
     }
 
     /// Union, in this bitmap's size.
-    #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
         for (i, cell) in union.cells.iter_mut().enumerate() {
@@ -105,7 +98,6 @@ impl Bitmap {
         union
     }
 
-    #[must_use]
     pub fn within(&self, other: &Self) -> Self {
         let mut within = self.clone();
         for (i, cell) in within.cells.iter_mut().enumerate() {
@@ -115,7 +107,6 @@ impl Bitmap {
     }
 
     /// Mean of its pixels in whole pixels, as in Roboflow's engine; `None` when empty.
-    #[must_use]
     pub fn center(&self) -> Option<Point> {
         let (mut count, mut sum) = (0.0, [0.0, 0.0]);
         for (i, _) in self.cells.iter().enumerate().filter(|(_, c)| **c) {
@@ -128,7 +119,6 @@ impl Bitmap {
 
     /// Bounding box from the upper left edge of the first pixel to that of the last, as in
     /// Roboflow's engine.
-    #[must_use]
     pub fn bbox(&self) -> Option<BBox> {
         let mut found: Option<[usize; 4]> = None;
         for (i, _) in self.cells.iter().enumerate().filter(|(_, c)| **c) {
@@ -143,7 +133,6 @@ impl Bitmap {
     }
 
     /// Fills a polygon: pixel centres by the even-odd rule, and the pixels of its border.
-    #[must_use]
     pub fn fill(polygon: &[Point], size: [u32; 2]) -> Self {
         let mut bitmap = Self::empty(size);
         if polygon.is_empty()

@@ -189,7 +189,6 @@ impl<B: Block> Instance for B {
 }
 
 impl<'a> Call<'a> {
-    #[must_use]
     pub(crate) fn arg(&self, index: usize) -> &'a Value {
         const NULL: &Value = &Value::Null;
         self.args.get(index).unwrap_or(NULL)

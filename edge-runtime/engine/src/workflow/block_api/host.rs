@@ -376,7 +376,6 @@ impl<'a> ClassNames<'a> {
         list.iter().all(is_text).then_some(Self(list))
     }
 
-    #[must_use]
     pub fn contains(&self, class: &str) -> bool {
         self.0.iter().any(|name| name.as_str() == Some(class))
     }

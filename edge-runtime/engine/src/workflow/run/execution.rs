@@ -55,7 +55,6 @@ impl std::fmt::Debug for Execution {
 
 impl Compiled {
     /// Creates an instance with its own state.
-    #[must_use]
     pub fn instantiate(&self) -> Execution {
         Execution::new(Arc::clone(&self.plan))
     }

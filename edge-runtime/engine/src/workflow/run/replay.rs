@@ -216,13 +216,11 @@ impl<'a> Player<'a> {
         })
     }
 
-    #[must_use]
     pub fn frames(&self) -> usize {
         self.recording.frames.len()
     }
 
     /// A frame, from 0; one beyond the last has no boxes.
-    #[must_use]
     pub fn frame(&self, frame: usize) -> Frame {
         let number = frame as u64 + 1;
         let seconds = number as f64 / self.recording.fps;
@@ -267,7 +265,6 @@ impl<'a> Player<'a> {
     }
 
     /// The workflow after the last frame played.
-    #[must_use]
     pub fn execution(&self) -> &Execution {
         &self.run
     }
