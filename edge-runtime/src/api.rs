@@ -63,7 +63,6 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_PICTURES: usize = 16;
 
 /// Implementation of the server's [`Runtime`].
-#[derive(Debug)]
 pub struct Api {
     manager: Arc<Manager>,
     media: Arc<MediaStore>,

@@ -10,7 +10,7 @@ mod labels;
 mod looks;
 mod sources;
 
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -79,12 +79,6 @@ pub struct Metrics {
     effects: EffectGauges,
     journal: JournalGauges,
     board: BoardGauges,
-}
-
-impl Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
 }
 
 impl Default for Metrics {

@@ -21,7 +21,6 @@ use crate::error::DetectError;
 const MAX_FACES: usize = 64;
 
 /// A gaze model.
-#[derive(Debug)]
 pub struct GazeModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,

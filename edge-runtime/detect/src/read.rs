@@ -32,7 +32,6 @@ pub const MAX_LINES: usize = 256;
 const STEP: u32 = 32;
 
 /// A text recognition model.
-#[derive(Debug)]
 pub struct TextReader {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
@@ -42,7 +41,6 @@ pub struct TextReader {
     finder: Option<Finder>,
 }
 
-#[derive(Debug)]
 struct Finder {
     /// The manifest's description.
     base: LineNetwork,

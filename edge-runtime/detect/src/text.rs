@@ -38,12 +38,6 @@ pub(super) struct TextTokenizer {
     is_masked: bool,
 }
 
-impl std::fmt::Debug for TextTokenizer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TextTokenizer(of {} tokens)", self.context)
-    }
-}
-
 /// Token ids of one text, and a mask that is 0 for padding.
 #[derive(Debug, Clone, PartialEq)]
 struct Tokens {
@@ -188,12 +182,6 @@ pub(super) struct TextEncoder {
     known: BTreeMap<String, Arc<[f32]>>,
     /// Cached texts, the oldest first.
     order: VecDeque<String>,
-}
-
-impl std::fmt::Debug for TextEncoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TextEncoder({}, {} known)", self.model, self.known.len())
-    }
 }
 
 impl TextEncoder {

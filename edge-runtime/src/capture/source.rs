@@ -94,14 +94,6 @@ pub struct SourceHandle {
     thread: Option<Thread>,
 }
 
-impl std::fmt::Debug for SourceHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SourceHandle")
-            .field("spec", &self.public_spec)
-            .finish_non_exhaustive()
-    }
-}
-
 impl SourceHandle {
     /// Subscribes to the frames.
     ///

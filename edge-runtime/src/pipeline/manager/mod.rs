@@ -79,7 +79,6 @@ pub const MAX_PIPELINES: usize = 128;
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Parts of the runtime for the manager.
-#[derive(Debug)]
 pub struct Parts {
     /// Stores events and specifications.
     pub journal: Arc<Journal>,
@@ -139,15 +138,6 @@ pub struct Manager {
     restarts: Mutex<Restarts>,
     /// Shedding of load by heat.
     load: Mutex<LoadState>,
-}
-
-impl std::fmt::Debug for Manager {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Manager")
-            .field("sources", &self.sources.table.read().len())
-            .field("pipelines", &self.pipelines.lock().len())
-            .finish_non_exhaustive()
-    }
 }
 
 impl Manager {

@@ -80,15 +80,6 @@ impl Pictures {
     }
 }
 
-impl std::fmt::Debug for Pictures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pictures")
-            .field("size", &self.clean.size())
-            .field("annotated", &self.annotated.is_some())
-            .finish()
-    }
-}
-
 /// The capacity that an event uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {

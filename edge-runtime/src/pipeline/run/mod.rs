@@ -84,7 +84,6 @@ pub struct FrameOutcome {
 }
 
 /// A running pipeline, without its thread.
-#[derive(Debug)]
 pub struct Run {
     execution: Execution,
     host: DetectHost,

@@ -39,14 +39,6 @@ pub struct Worker {
     thread: Thread,
 }
 
-impl std::fmt::Debug for Worker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker")
-            .field("spec", &self.spec.id)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Worker {
     /// Starts the thread of `spec` over `run`, from a checkpoint if there is one. `recording` is
     /// where the annotated video goes, if one is wanted.

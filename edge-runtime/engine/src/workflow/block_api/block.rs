@@ -119,16 +119,6 @@ impl SharedState {
     }
 }
 
-impl std::fmt::Debug for Call<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call")
-            .field("step", &self.step)
-            .field("now", &self.now)
-            .field("args", &self.args)
-            .finish_non_exhaustive()
-    }
-}
-
 /// One step's block without state: its result depends on the call alone.
 pub(crate) trait Block: Send + Sync {
     /// Processes one element.

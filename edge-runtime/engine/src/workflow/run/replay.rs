@@ -182,7 +182,6 @@ pub fn replay(
 }
 
 /// A workflow that replays a recording.
-#[derive(Debug)]
 pub struct Player<'a> {
     compiled: &'a Compiled,
     recording: &'a Recording,

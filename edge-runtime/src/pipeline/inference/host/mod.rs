@@ -39,12 +39,6 @@ struct Current {
     pixels: Arc<dyn Pixels>,
 }
 
-impl std::fmt::Debug for Current {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.frame.id.fmt(f)
-    }
-}
-
 impl Current {
     /// Whether `image` is the camera's whole picture.
     fn is_whole(&self, image: &ImageValue) -> bool {
@@ -66,7 +60,6 @@ impl Current {
 }
 
 /// Runs models for one pipeline.
-#[derive(Debug)]
 pub struct DetectHost {
     detectors: Detectors,
     stream: u64,
