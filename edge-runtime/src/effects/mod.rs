@@ -15,6 +15,8 @@
 //!   too, only the log has the number.
 //! - In every other case an effect whose `error_status` is false is executed or reported as failed.
 //!
+//! Locks, in order: `failures`, `state`.
+//!
 //! Not here: executing effects, which the agent does; it has the network and the secrets.
 
 mod spool;

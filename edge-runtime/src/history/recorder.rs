@@ -1,4 +1,6 @@
 //! The history of all sources: what pipelines write, and the thread that brings it to the disk.
+//!
+//! Locks, in order: `flushing`, `state`. Only `flushing` is held while the disk is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

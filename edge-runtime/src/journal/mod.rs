@@ -11,6 +11,8 @@
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
 //! - Data of a newer version keeps the journal closed and is never overwritten.
 //!
+//! Locks, in order: `assessing`, `writer`, `review_shares`.
+//!
 //! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
 mod answers;

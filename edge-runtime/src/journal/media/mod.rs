@@ -13,6 +13,8 @@
 //!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with
 //!   each deletion. A clip is begun only where the disk has space for the longest one, and takes no
 //!   more than [`MediaStore::max_clip_bytes`].
+//!
+//! Locks, in order: `index`, `names`.
 
 mod clips;
 mod error;

@@ -7,6 +7,8 @@
 //!   the age, so a clock that jumps changes no order.
 //! - Only the age limit uses the clock, and never an implausible one.
 //! - A part that is being written is never deleted.
+//!
+//! Locks, in order: `beginning`, then `open` or `last`.
 
 use std::fs;
 use std::io;
