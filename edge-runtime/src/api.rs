@@ -63,7 +63,6 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_PICTURES: usize = 16;
 
 /// Implementation of the server's [`Runtime`].
-#[derive(Debug)]
 pub struct Api {
     manager: Arc<Manager>,
     media: Arc<MediaStore>,
@@ -77,7 +76,6 @@ pub struct Api {
 }
 
 impl Api {
-    #[must_use]
     pub fn new(
         manager: Arc<Manager>,
         media: Arc<MediaStore>,
@@ -424,7 +422,6 @@ impl Runtime for Api {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the form that map_err calls")]
 fn not_signed(error: SigningError) -> Problem {
     Problem::new(507, ProblemCode::Storage, error.to_string())
 }

@@ -17,7 +17,6 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::rules::LocalTime;
 
 /// The current time and its quality.
-#[must_use]
 pub fn wall() -> Wall {
     let unix_ms = Timestamp::now().as_millisecond();
     Wall {
@@ -27,19 +26,16 @@ pub fn wall() -> Wall {
 }
 
 /// Whole milliseconds of a duration.
-#[must_use]
 pub fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Processor time of the calling thread so far.
-#[must_use]
 pub fn thread_time() -> Duration {
     processor_time(ClockId::ThreadCPUTime)
 }
 
 /// Processor time of all threads of this process so far.
-#[must_use]
 pub fn process_time() -> Duration {
     processor_time(ClockId::ProcessCPUTime)
 }
@@ -56,7 +52,6 @@ impl ProcessorSum {
     }
 
     /// The sum so far.
-    #[must_use]
     pub fn get(&self) -> Duration {
         Duration::from_nanos(self.0.load(Ordering::Relaxed))
     }
@@ -67,27 +62,23 @@ fn processor_time(clock: ClockId) -> Duration {
 }
 
 /// The current instant, for workflows that need the time of day.
-#[must_use]
 pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
 /// An instant for users: RFC 3339 in UTC, to the second.
-#[must_use]
 pub fn utc(unix_ms: i64) -> String {
     let at = Timestamp::from_second(unix_ms.div_euclid(1000)).unwrap_or(Timestamp::UNIX_EPOCH);
     at.to_string()
 }
 
 /// The box's local time at `wall`, for schedules.
-#[must_use]
 pub fn local(wall: Wall) -> LocalTime {
     let at = Timestamp::from_millisecond(wall.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
     local_time(&at.to_zoned(TimeZone::system()))
 }
 
 /// Weekday and minute of a zoned time.
-#[must_use]
 pub fn local_time(zoned: &Zoned) -> LocalTime {
     LocalTime {
         weekday: match zoned.weekday() {

@@ -27,19 +27,16 @@ pub fn stored_event(seq: EventSeq, bytes: &[u8]) -> Result<StoredEvent, BadRecor
 }
 
 /// The record of `event` after the one with hash `previous`, and its own hash.
-#[must_use]
 pub fn store_event(event: &Event, previous: &Hash) -> (Vec<u8>, Hash) {
     record::encode(event, previous)
 }
 
 /// Decodes and encodes the journal's head.
-#[must_use]
 pub fn journal_head(bytes: &[u8]) -> Option<Vec<u8>> {
     record::HeadV1::decode(bytes).ok().map(|head| head.encode())
 }
 
 /// The JSON in the file of an effect.
-#[must_use]
 pub fn effect_file(bytes: &[u8]) -> Option<Vec<u8>> {
     effects::fuzzing::read(bytes)
 }
@@ -51,13 +48,11 @@ pub fn write_effect_file(body: &[u8]) -> Vec<u8> {
 }
 
 /// Reads a chunk of the detection history; its bytes as it is written, and its frames.
-#[must_use]
 pub fn history_chunk(bytes: &[u8]) -> Option<(Vec<u8>, Vec<SeenFrame>)> {
     history::fuzzing::read_chunk(bytes)
 }
 
 /// Pictures of the detection history in these bytes.
-#[must_use]
 pub fn history_pictures(bytes: &[u8]) -> Vec<SeenPicture> {
     history::fuzzing::read_pictures(bytes)
 }

@@ -5,8 +5,6 @@
 //! - Both give one result object per picture, as Roboflow's engine serialises it. The command
 //!   prints them, and errors to standard error.
 
-mod host;
-
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -27,7 +25,6 @@ use watchkeeper_engine::workflow::{
 };
 use watchkeeper_vision::picture_file;
 
-use self::host::PictureHost;
 use crate::clock;
 use crate::pipeline::inference::detectors::{Detectors, facts_of};
 use crate::pipeline::inference::host::DetectHost;
@@ -261,14 +258,9 @@ impl PictureRun<'_> {
         let opened = open_models(&compiled, params, self.detector, models)?;
         notes.extend(self.ineffective_filters(params, &opened));
         let is_package = self.detector.is_some_and(|d| Path::new(d).is_dir());
-        let mut host = PictureHost {
-            inner: DetectHost::new(
-                Detectors::by_model(opened, self.detector.map(str::to_owned)),
-                0,
-            )
-            .keeping_flat(is_package),
-            whole_pixels: is_package,
-        };
+        let detectors = Detectors::by_model(opened, self.detector.map(str::to_owned));
+        let host = DetectHost::new(detectors, 0).for_pictures();
+        let mut host = host.like_roboflow(is_package);
         let mut execution = compiled.instantiate();
         let report = execution
             .run_batch(inputs, Duration::ZERO, &mut host)
@@ -298,7 +290,6 @@ fn read_picture(file: &Path) -> Result<Arc<RgbPixels>, ImageRunError> {
 /// Wraps a picture as an input. Its id is the input's name and its index in a batch: steps with
 /// state treat each as a video of its own.
 fn image_input(pixels: &Arc<RgbPixels>, input: &str) -> ImageValue {
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
     let now = clock::wall().unix_ms as f64 / 1000.0;
     let meta = VideoMeta {
         frame_timestamp: now,

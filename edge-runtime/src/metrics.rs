@@ -10,7 +10,7 @@ mod labels;
 mod looks;
 mod sources;
 
-use std::fmt::{self, Debug};
+use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -81,12 +81,6 @@ pub struct Metrics {
     board: BoardGauges,
 }
 
-impl Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").finish_non_exhaustive()
-    }
-}
-
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
@@ -128,7 +122,6 @@ fn clip_family() -> Family<ClipLabels, Counter> {
 
 impl Metrics {
     /// Registers all metrics at zero.
-    #[must_use]
     #[expect(clippy::too_many_lines, reason = "one entry for each metric")]
     pub fn new() -> Self {
         let mut root = Registry::with_prefix("watchkeeper");
@@ -238,13 +231,9 @@ impl Metrics {
 
     /// Counts frames from the decoder of `source`.
     pub fn count_frames(&self, source: &SourceId, count: u64) {
-        self.frames.update(
-            of_source(source.as_str()),
-            || of_source(OTHER),
-            |c| {
-                c.inc_by(count);
-            },
-        );
+        self.frames
+            .metric(of_source(source.as_str()), || of_source(OTHER))
+            .inc_by(count);
     }
 
     /// Counts frames of `source` that were dropped at a place such as `slot` or `budget`.
@@ -253,13 +242,9 @@ impl Metrics {
             source: source.to_owned(),
             at: at.to_owned(),
         };
-        self.dropped.update(
-            of(source.as_str(), at),
-            || of(OTHER, OTHER),
-            |c| {
-                c.inc_by(count);
-            },
-        );
+        self.dropped
+            .metric(of(source.as_str(), at), || of(OTHER, OTHER))
+            .inc_by(count);
     }
 
     /// Records the time of one inference of `model`.
@@ -267,24 +252,16 @@ impl Metrics {
         let of = |model: &str| ModelLabels {
             model: model.to_owned(),
         };
-        self.inference.update(
-            of(model),
-            || of(OTHER),
-            |h| {
-                h.observe(time.as_secs_f64());
-            },
-        );
+        self.inference
+            .metric(of(model), || of(OTHER))
+            .observe(time.as_secs_f64());
     }
 
     /// Records the time of one frame in `stage`.
     pub fn observe_stage(&self, stage: &'static str, time: Duration) {
-        self.stages.update(
-            StageLabels { stage },
-            || StageLabels { stage: OTHER },
-            |h| {
-                h.observe(time.as_secs_f64());
-            },
-        );
+        self.stages
+            .metric(StageLabels { stage }, || StageLabels { stage: OTHER })
+            .observe(time.as_secs_f64());
     }
 
     /// Counts an event.
@@ -309,13 +286,9 @@ impl Metrics {
             pipeline: pipeline.to_owned(),
             step: step.to_owned(),
         };
-        self.step_errors.update(
-            of(pipeline.as_str(), step),
-            || of(OTHER, OTHER),
-            |c| {
-                c.inc();
-            },
-        );
+        self.step_errors
+            .metric(of(pipeline.as_str(), step), || of(OTHER, OTHER))
+            .inc();
     }
 
     /// Counts a change of the back end of `model` to `to`, by its result.
@@ -325,13 +298,7 @@ impl Metrics {
             to,
             result,
         };
-        self.backend_changes.update(
-            of(model),
-            || of(OTHER),
-            |c| {
-                c.inc();
-            },
-        );
+        self.backend_changes.metric(of(model), || of(OTHER)).inc();
     }
 
     /// Counts the clip of an event once it is complete or lost.
@@ -376,7 +343,6 @@ impl Metrics {
     }
 
     /// Encodes all metrics, with the current numbers of the journal.
-    #[must_use]
     pub fn encode(&self, journal: &Journal, media: &MediaStore) -> String {
         let (head, stats) = (journal.head(), journal.stats());
         let own = &self.journal;

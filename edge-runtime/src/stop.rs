@@ -68,7 +68,6 @@ impl Stop {
     }
 
     /// Whether a stop is requested.
-    #[must_use]
     pub fn is_requested(&self) -> bool {
         *self.requested.borrow()
     }

@@ -18,7 +18,6 @@ use watchkeeper_config::redact;
 const MAX_MESSAGE_CHARS: usize = 200;
 
 /// The message of a panic for users: shortened, and without credentials.
-#[must_use]
 pub fn panic_message(panic: &(dyn Any + Send)) -> String {
     let message = panic
         .downcast_ref::<&str>()

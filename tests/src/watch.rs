@@ -11,7 +11,6 @@ use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle};
 use watchkeeper_vision::frame::Frame;
 
 /// A running source with one subscriber.
-#[derive(Debug)]
 pub struct Watched {
     pub handle: SourceHandle,
     /// Frames of the subscriber.

@@ -19,7 +19,6 @@ pub struct Backoff {
 
 impl Backoff {
     /// Creates a back-off with nominal steps `first`, `2 × first`, … up to `ceiling`.
-    #[must_use]
     pub fn new(first: Duration, ceiling: Duration, seed: u64) -> Self {
         Self {
             first,
@@ -38,7 +37,6 @@ impl Backoff {
     }
 
     /// Number of failures since the last success.
-    #[must_use]
     pub fn attempts(&self) -> u32 {
         self.attempts
     }

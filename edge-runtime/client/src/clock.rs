@@ -9,7 +9,6 @@ use watchkeeper_board::clock::{ClockState, state};
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 /// Reads the wall clock.
-#[must_use]
 pub fn wall_now() -> Wall {
     let unix_ms = jiff::Timestamp::now().as_millisecond();
     Wall {
@@ -19,7 +18,6 @@ pub fn wall_now() -> Wall {
 }
 
 /// Returns the age of `at`; zero if either clock was never set.
-#[must_use]
 pub fn age(at: Wall, now: Wall) -> Duration {
     if [at.quality, now.quality].contains(&TimeQuality::Unsynced) {
         return Duration::ZERO;

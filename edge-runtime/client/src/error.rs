@@ -55,7 +55,6 @@ pub enum ClientError {
 
 impl ClientError {
     /// Formats the error with the field and value in question and the allowed values, in one line.
-    #[must_use]
     pub fn in_full(&self) -> String {
         let mut text = self.to_string();
         let Some(problem) = self.problem() else {
@@ -68,7 +67,6 @@ impl ClientError {
     }
 
     /// Returns the problem of a refusal.
-    #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         match self {
             Self::Refused(problem) => Some(problem),
@@ -82,14 +80,12 @@ impl ClientError {
         }
     }
 
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.problem()
             .is_some_and(|p| p.code == ProblemCode::NotFound)
     }
 
     /// Returns whether the journal ends before the record that the request named.
-    #[must_use]
     pub fn is_ahead(&self) -> bool {
         let is_it =
             |p: &Problem| p.code == ProblemCode::Conflict && p.field.as_deref() == Some("after");
@@ -97,7 +93,6 @@ impl ClientError {
     }
 
     /// Returns whether a retry may succeed: the runtime is away, slow, busy or restarting.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. }

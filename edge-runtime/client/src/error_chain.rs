@@ -3,7 +3,6 @@
 use std::error::Error;
 
 /// Joins `error` and its causes by `: `, outermost first; skips a cause that the text contains.
-#[must_use]
 pub fn one_line(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

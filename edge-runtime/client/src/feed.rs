@@ -5,7 +5,6 @@
 //! - `eventsource-stream` reads the lines, because the runtime bounds them and sends no byte order
 //!   mark. Not here: `agent/llm` has its own reader for foreign servers.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -41,12 +40,6 @@ pub enum FeedItem {
 /// Endless stream over the journal. Dropping a pending `next()` loses nothing.
 pub struct EventFeed {
     items: BoxStream<'static, FeedItem>,
-}
-
-impl fmt::Debug for EventFeed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventFeed").finish_non_exhaustive()
-    }
 }
 
 impl EventFeed {

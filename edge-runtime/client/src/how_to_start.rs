@@ -14,7 +14,6 @@ const UNIT_FOLDERS: [&str; 5] = [
 ];
 
 /// Returns whether `daemon` is a systemd service; `root` is the root of the file system.
-#[must_use]
 pub fn is_installed(root: &Path, daemon: &str) -> bool {
     // The test of sd_booted(3).
     let is_booted = root.join("run/systemd/system").is_dir();
@@ -34,13 +33,11 @@ pub fn start(root: &Path, daemon: &str) -> String {
 }
 
 /// Returns the command that restarts a hanging or dead `daemon`.
-#[must_use]
 pub fn restart(root: &Path, daemon: &str) -> String {
     start(root, daemon).replace("systemctl start", "systemctl restart")
 }
 
 /// Returns the place of the log of `daemon`.
-#[must_use]
 pub fn log(root: &Path, daemon: &str) -> String {
     if is_installed(root, daemon) {
         format!("`journalctl -u {daemon}`")
@@ -50,7 +47,6 @@ pub fn log(root: &Path, daemon: &str) -> String {
 }
 
 /// Returns how this user gets access to the socket of the runtime.
-#[must_use]
 pub fn admission(socket: &Path) -> String {
     match group_of(socket).as_str() {
         // The group root has far more rights than access to a camera.

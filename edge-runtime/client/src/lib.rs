@@ -98,12 +98,10 @@ impl RuntimeClient {
         })
     }
 
-    #[must_use]
     pub fn deadlines(&self) -> Deadlines {
         self.deadlines
     }
 
-    #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }

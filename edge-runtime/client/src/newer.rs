@@ -57,7 +57,6 @@ struct Body {
 
 impl NewerRecord {
     /// Parses a record; `None` without number, id or kind.
-    #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let parts: Parts = serde_json::from_str(text).ok()?;
         Some(Self {

@@ -53,7 +53,6 @@ impl JournalRecord {
         records
     }
 
-    #[must_use]
     pub fn seq(&self) -> EventSeq {
         match self {
             Self::Known(event) => event.seq,
@@ -62,7 +61,6 @@ impl JournalRecord {
         }
     }
 
-    #[must_use]
     pub fn hash(&self) -> Option<&str> {
         match self {
             Self::Known(event) => Some(&event.hash),

@@ -41,7 +41,6 @@ pub struct Renderer {
 
 impl Renderer {
     /// Plans the scene and paints the street.
-    #[must_use]
     pub fn new(options: &DemoOptions) -> Self {
         let backdrop = backdrop::paint(options);
         Self {
@@ -54,7 +53,6 @@ impl Renderer {
     }
 
     /// The options of the scene.
-    #[must_use]
     pub fn options(&self) -> &DemoOptions {
         &self.options
     }

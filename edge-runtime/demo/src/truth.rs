@@ -49,7 +49,6 @@ pub struct Visit {
 }
 
 /// Computes the ground truth of the scene with these options.
-#[must_use]
 pub fn truth(options: &DemoOptions) -> Truth {
     let mut scene = Scene::new(options);
     let (width, height) = (f64::from(options.width), f64::from(options.height));
@@ -86,7 +85,6 @@ impl Truth {
     /// The definition is that of Roboflow's line counter: a figure is on a side when all four
     /// corners of its box are. It counts when it changes sides while all four corners lie between
     /// the perpendiculars through the ends of the line.
-    #[must_use]
     pub fn crossings(&self, kind: Kind, start: Point, end: Point) -> Crossings {
         let (vx, vy) = (end.x - start.x, end.y - start.y);
         let mut sides: BTreeMap<usize, bool> = BTreeMap::new();
@@ -116,7 +114,6 @@ impl Truth {
     }
 
     /// Stays of figures of `kind` in a polygon, by an anchor of their boxes, in order of entering.
-    #[must_use]
     pub fn visits(&self, kind: Kind, zone: &[Point], anchor: Anchor) -> Vec<Visit> {
         let mut open: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         let mut closed: Vec<(usize, usize, usize)> = Vec::new();

@@ -124,12 +124,6 @@ pub struct ActionModel {
     tensor: Vec<f32>,
 }
 
-impl std::fmt::Debug for ActionModel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.info.fmt(f)
-    }
-}
-
 impl ActionModel {
     /// Creates a model for one stream.
     pub(super) fn new(manifest: Arc<Manifest>, network: SharedNetwork) -> Self {

@@ -21,7 +21,6 @@ use crate::error::DetectError;
 const MAX_FACES: usize = 64;
 
 /// A gaze model.
-#[derive(Debug)]
 pub struct GazeModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
@@ -73,11 +72,6 @@ impl GazeModel {
 }
 
 /// Crops a bounding box to whole pixels; `None` when it lies outside the picture.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "places in the picture, clipped to it"
-)]
 fn cut(rgb: &RgbPixels, bbox: &BBox) -> Option<Picture> {
     let bbox = bbox.clip(f64::from(rgb.width), f64::from(rgb.height));
     let [left, top] = [bbox.x1, bbox.y1].map(|v| v.floor() as usize);

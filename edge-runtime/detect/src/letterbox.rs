@@ -117,15 +117,8 @@ impl Letterbox {
         let [width, height] = input.map(f64::from);
         let (sw, sh) = (f64::from(self.source_width), f64::from(self.source_height));
         let scale = (width / sw).min(height / sh);
-        let [width, height] =
-            [(sw * scale, input[0]), (sh * scale, input[1])].map(|(side, most)| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "positive, and at most a side of the input"
-                )]
-                (side as u32).clamp(1, most)
-            });
+        let [width, height] = [(sw * scale, input[0]), (sh * scale, input[1])]
+            .map(|(side, most)| (side as u32).clamp(1, most));
         Self {
             left: (input[0] - width) / 2,
             top: (input[1] - height) / 2,
@@ -141,10 +134,6 @@ impl Letterbox {
     pub fn point_to_source(&self, p: Point) -> Point {
         if let Some(scale) = self.scale {
             let back = |at: f64, margin: u32| {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "which of two pixels a half is rounded to hangs on the precision"
-                )]
                 let [at, margin, scale] = [at, f64::from(margin), scale].map(|n| n as f32);
                 f64::from((at - margin) / scale)
             };

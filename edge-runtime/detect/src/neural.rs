@@ -35,12 +35,6 @@ pub struct NeuralDetector {
     shapes: Vec<Shape>,
 }
 
-impl std::fmt::Debug for NeuralDetector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.info.fmt(f)
-    }
-}
-
 impl NeuralDetector {
     /// Creates a detector for one stream.
     #[must_use]

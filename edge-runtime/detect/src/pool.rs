@@ -101,7 +101,7 @@ pub enum OpenError {
 }
 
 /// The loaded networks.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct DetectorPool {
     places: Arc<Mutex<BTreeMap<Key, Place>>>,
     loading: Arc<Mutex<()>>,

@@ -29,15 +29,6 @@ pub struct Preprocessor {
     gain: Option<Gamma>,
 }
 
-impl std::fmt::Debug for Preprocessor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Preprocessor")
-            .field("input", &self.input)
-            .field("placed", &self.placed)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Preprocessor {
     #[must_use]
     pub fn new(input: Input) -> Self {

@@ -201,7 +201,6 @@ pub(super) fn warm_up(
 }
 
 /// A promptable segmentation model.
-#[derive(Debug)]
 pub struct PromptedSegmenter {
     info: DetectorInfo,
     manifest: Arc<Manifest>,

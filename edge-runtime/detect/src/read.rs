@@ -32,7 +32,6 @@ pub const MAX_LINES: usize = 256;
 const STEP: u32 = 32;
 
 /// A text recognition model.
-#[derive(Debug)]
 pub struct TextReader {
     info: DetectorInfo,
     manifest: Arc<Manifest>,
@@ -42,7 +41,6 @@ pub struct TextReader {
     finder: Option<Finder>,
 }
 
-#[derive(Debug)]
 struct Finder {
     /// The manifest's description.
     base: LineNetwork,
@@ -76,11 +74,6 @@ impl Finder {
 }
 
 /// The input size in which the line finder sees a picture.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "sides in pixels, no longer than the widest"
-)]
 fn seen_as(lines: &LineNetwork, width: u32, height: u32) -> Input {
     let input = &lines.input;
     let Some(widest) = lines.widest.filter(|_| width > 0 && height > 0) else {
@@ -253,11 +246,6 @@ impl TextReader {
     fn line(&mut self, line: RgbPixels, times: &mut DetectTimes) -> Result<Reading, DetectError> {
         let input = &self.manifest.input;
         let ratio = f64::from(line.width) / f64::from(line.height.max(1));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a width in pixels; what is more than any is cut to the widest"
-        )]
         let wanted = (f64::from(input.height) * ratio).ceil() as u32;
         let most = widest(&self.manifest).unwrap_or(input.width);
         let width = wanted.div_ceil(STEP).saturating_mul(STEP);
@@ -320,11 +308,6 @@ fn in_order(lines: impl Iterator<Item = [Point; 4]>) -> Vec<[Point; 4]> {
 }
 
 /// Rectifies the quadrilateral between four corners; `None` if it has no area.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "sides in pixels, no longer than the picture's"
-)]
 fn cut(rgb: &RgbPixels, corners: &[Point; 4]) -> Option<RgbPixels> {
     let [a, b, c, d] = *corners;
     let apart = |p: Point, q: Point| (p.x - q.x).hypot(p.y - q.y);

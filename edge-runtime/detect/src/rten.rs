@@ -27,15 +27,6 @@ pub struct RtenNetwork {
     pool: Arc<ThreadPool>,
 }
 
-impl std::fmt::Debug for RtenNetwork {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RtenNetwork")
-            .field("inputs", &self.inputs)
-            .field("outputs", &self.names)
-            .finish_non_exhaustive()
-    }
-}
-
 impl RtenNetwork {
     /// Loads a file and checks it against `signature`.
     ///

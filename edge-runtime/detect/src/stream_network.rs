@@ -80,12 +80,6 @@ pub(super) struct StreamNetwork {
     network: SharedNetwork,
 }
 
-impl std::fmt::Debug for StreamNetwork {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "StreamNetwork({} on {})", self.model, self.backend)
-    }
-}
-
 impl StreamNetwork {
     /// Opens the network of `model`, whose manifest describes `input`.
     pub(super) fn new(model: &str, input: Input, network: SharedNetwork) -> Self {

@@ -38,12 +38,6 @@ pub(super) struct TextTokenizer {
     is_masked: bool,
 }
 
-impl std::fmt::Debug for TextTokenizer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TextTokenizer(of {} tokens)", self.context)
-    }
-}
-
 /// Token ids of one text, and a mask that is 0 for padding.
 #[derive(Debug, Clone, PartialEq)]
 struct Tokens {
@@ -190,12 +184,6 @@ pub(super) struct TextEncoder {
     order: VecDeque<String>,
 }
 
-impl std::fmt::Debug for TextEncoder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "TextEncoder({}, {} known)", self.model, self.known.len())
-    }
-}
-
 impl TextEncoder {
     pub(super) fn new(model: &str, words: TextTokenizer, network: SharedNetwork) -> Self {
         let backend = network.lock().in_use();
@@ -260,7 +248,6 @@ impl TextEncoder {
             }
             let square = row.iter().map(|x| f64::from(*x) * f64::from(*x));
             let norm = square.sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
-            #[expect(clippy::cast_possible_truncation, reason = "between -1 and 1")]
             rows.extend(row.iter().map(|x| (f64::from(*x) / norm) as f32));
         }
         Ok(rows)

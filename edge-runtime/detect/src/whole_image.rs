@@ -24,7 +24,6 @@ use crate::error::DetectError;
 const BACKGROUND: &str = "background";
 
 /// A model of whole pictures.
-#[derive(Debug)]
 pub struct WholeImageModel {
     info: DetectorInfo,
     manifest: Arc<Manifest>,

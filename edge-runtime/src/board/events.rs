@@ -18,7 +18,7 @@ use watchkeeper_contract::id::EventId;
 use crate::pipeline::box_event::BoxRecord;
 
 /// Time without a cause after which throttling is over.
-pub(super) const CALM: Duration = Duration::from_secs(30);
+const CALM: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 struct Throttled {

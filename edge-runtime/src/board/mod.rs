@@ -96,7 +96,6 @@ impl BoardSampler {
     }
 
     /// Returns a copy of the last reading, and the time since it was taken.
-    #[must_use]
     pub fn latest(&self) -> (Reading, Duration) {
         let reading = self.shared.state.lock().reading.clone();
         let age = self.shared.origin.elapsed().saturating_sub(reading.at);
@@ -113,7 +112,6 @@ impl BoardSampler {
     }
 
     /// Builds the report of the API.
-    #[must_use]
     pub fn report(&self) -> BoardReport {
         let state = self.shared.state.lock();
         let now = self.shared.origin.elapsed();

@@ -77,7 +77,6 @@ pub enum BlindChange {
 
 impl BlindWatch {
     /// Watches a camera that always shows the same view, if it `has_fixed_view`.
-    #[must_use]
     pub fn new(has_fixed_view: bool) -> Self {
         Self {
             view: has_fixed_view.then(ViewWatch::default),

@@ -180,7 +180,7 @@ const LIBCAMERA: &str = "gstreamer1.0-libcamera";
 const LIBAV: &str = "gstreamer1.0-libav";
 
 /// Debian package of each element, sorted by element.
-pub const PACKAGES: &[(&str, &str)] = &[
+const PACKAGES: &[(&str, &str)] = &[
     ("appsink", BASE),
     ("appsrc", BASE),
     ("avdec_h264", LIBAV),
@@ -241,7 +241,6 @@ pub const PACKAGES: &[(&str, &str)] = &[
 ];
 
 /// Lists the elements to install so that every need is met; all of them if GStreamer cannot start.
-#[must_use]
 pub fn missing_elements() -> Vec<Missing> {
     let started = gst::init().is_ok();
     find_missing(|element| started && gst::ElementFactory::find(element).is_some())
@@ -271,7 +270,6 @@ fn find_missing(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
 }
 
 /// Returns the Debian package of an element, if known.
-#[must_use]
 pub fn package_of(element: &str) -> Option<&'static str> {
     PACKAGES
         .iter()

@@ -62,7 +62,6 @@ pub fn check_decoder(choice: DecoderChoice) -> Result<(), String> {
 }
 
 /// Lists the elements of this board's hardware decoders that are not installed.
-#[must_use]
 pub fn missing_hardware() -> Vec<Missing> {
     if gst::init().is_err() {
         // Everything is missing then, and reported by `missing_elements`.

@@ -257,7 +257,6 @@ pub struct FrameReceiver {
 
 impl FrameReceiver {
     /// Returns a handle that ends this subscription from another thread.
-    #[must_use]
     pub fn unsubscriber(&self) -> Unsubscriber {
         Unsubscriber {
             hub: Arc::clone(&self.hub),
@@ -283,19 +282,16 @@ impl FrameReceiver {
     }
 
     /// Returns how the pictures show nothing useful, and since when.
-    #[must_use]
     pub fn blindness(&self) -> Option<(Blindness, Instant)> {
         self.hub.state.lock().blind
     }
 
     /// Returns whether the source drops frames that are not taken in time, as a camera does.
-    #[must_use]
     pub fn drops_late(&self) -> bool {
         self.hub.state.lock().drops_late
     }
 
     /// Returns the number of frames delivered to this subscription, overwritten ones too.
-    #[must_use]
     pub fn offered(&self) -> u64 {
         let state = self.hub.state.lock();
         state.slots.get(&self.id).map_or(0, |slot| slot.offered)

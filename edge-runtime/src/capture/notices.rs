@@ -48,7 +48,6 @@ pub enum SourceNotice {
 
 impl SourceNotice {
     /// Returns the wall time of the change.
-    #[must_use]
     pub fn at(&self) -> Wall {
         match self {
             Self::Lost { at, .. }
@@ -129,7 +128,6 @@ impl NoticeSender {
 
 impl NoticeReceiver {
     /// Waits for the next notice; `None` once all senders are gone.
-    #[must_use]
     pub fn recv(&self) -> Option<StampedNotice> {
         loop {
             if let Some(noticed) = self.take() {
@@ -143,7 +141,6 @@ impl NoticeReceiver {
     }
 
     /// Waits at most `timeout` for the next notice.
-    #[must_use]
     pub fn recv_timeout(&self, timeout: Duration) -> Option<StampedNotice> {
         let until = Instant::now() + timeout;
         loop {

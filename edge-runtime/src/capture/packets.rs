@@ -195,7 +195,6 @@ impl PacketReader {
     }
 
     /// Whether a clip could begin now: [`Self::since`] would return packets.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         let state = self.ring.0.lock();
         let is_filled = state.packets.len() >= MIN_PACKETS;
@@ -226,7 +225,6 @@ impl PacketReader {
     }
 
     /// Packets after the one with this number, with their decoding times as source time.
-    #[must_use]
     pub fn after(&self, number: u64) -> Vec<(Duration, Arc<Packet>)> {
         let state = self.ring.0.lock();
         let first = state

@@ -94,14 +94,6 @@ pub struct SourceHandle {
     thread: Option<Thread>,
 }
 
-impl std::fmt::Debug for SourceHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SourceHandle")
-            .field("spec", &self.public_spec)
-            .finish_non_exhaustive()
-    }
-}
-
 impl SourceHandle {
     /// Subscribes to the frames.
     ///
@@ -113,7 +105,6 @@ impl SourceHandle {
     }
 
     /// Returns the spec, with credentials replaced by `***`.
-    #[must_use]
     pub fn spec(&self) -> &SourceSpec {
         &self.public_spec
     }
@@ -124,7 +115,6 @@ impl SourceHandle {
     }
 
     /// Whether the thread ended by an internal error or never started; only a replacement helps.
-    #[must_use]
     pub fn has_broken_down(&self) -> bool {
         self.shared.has_broken_down.load(Ordering::Relaxed)
     }
@@ -149,7 +139,6 @@ impl SourceHandle {
     }
 
     /// Returns the current status.
-    #[must_use]
     pub fn status(&self) -> SourceStatus {
         let now = Instant::now();
         let board = self.shared.board.lock();

@@ -207,7 +207,6 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Creates the supervisor of a source without subscribers. `seed` decides the jitter.
-    #[must_use]
     pub fn new(deadlines: Deadlines, back_off: BackOff, seed: u64) -> Self {
         Self {
             deadlines,
@@ -224,13 +223,11 @@ impl Supervisor {
     }
 
     /// Returns the current state.
-    #[must_use]
     pub fn state(&self) -> &State {
         &self.state
     }
 
     /// Returns the latest time of the next [`Self::tick`].
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match &self.state {
             State::Connecting { until, .. }

@@ -90,7 +90,6 @@ impl ViewWatch {
     }
 
     /// How the view differed from the usual one at the last check.
-    #[must_use]
     pub fn unusual(&self) -> Option<Blindness> {
         self.unusual
     }

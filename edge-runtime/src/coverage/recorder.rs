@@ -18,7 +18,6 @@ pub struct CoverageRecorder {
 
 impl CoverageRecorder {
     /// Records what `watch` says to `ledger`.
-    #[must_use]
     pub fn new(ledger: Arc<CoverageLedger>, watch: Watched) -> Self {
         Self {
             ledger,

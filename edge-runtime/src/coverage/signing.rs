@@ -49,7 +49,6 @@ pub struct SigningKey {
 
 impl SigningKey {
     /// The key in the folder `state`.
-    #[must_use]
     pub fn of(state: &Path) -> Self {
         Self {
             path: state.join(NAME),

@@ -15,6 +15,8 @@
 //!   too, only the log has the number.
 //! - In every other case an effect whose `error_status` is false is executed or reported as failed.
 //!
+//! Locks, in order: `failures`, `state`.
+//!
 //! Not here: executing effects, which the agent does; it has the network and the secrets.
 
 mod spool;
@@ -210,7 +212,6 @@ impl Effects {
     }
 
     /// The sender for a new run of `pipeline`; earlier senders no longer report disallowed effects.
-    #[must_use]
     pub fn sender(&self, pipeline: &PipelineId) -> EffectSender {
         let mut state = self.shared.state.lock();
         state.senders += 1;
@@ -224,7 +225,6 @@ impl Effects {
     }
 
     /// Up to `limit` waiting effects after the number `after`.
-    #[must_use]
     pub fn page(&self, after: EffectNumber, limit: usize) -> Page {
         let state = self.shared.state.lock();
         let behind = EffectNumber(after.0.saturating_add(1));
@@ -286,7 +286,6 @@ impl Effects {
     }
 
     /// Counters of accepted, refused, waiting and settled effects.
-    #[must_use]
     pub fn counts(&self) -> EffectCounts {
         let (failed, last_failed) = self.shared.failures.lock().summary();
         let state = self.shared.state.lock();
@@ -302,7 +301,6 @@ impl Effects {
     }
 
     /// Why no effects are accepted, and which steps want what is not allowed.
-    #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let state = self.shared.state.lock();
         let full = state.refusal(0, &self.shared.limits);
@@ -411,7 +409,6 @@ impl EffectSender {
     }
 
     /// Whether a secret of this name is configured.
-    #[must_use]
     pub fn has_secret(&self, name: &str) -> bool {
         self.shared.allowed.secrets.contains_key(name)
     }

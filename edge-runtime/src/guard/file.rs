@@ -73,12 +73,10 @@ impl GuardFile {
     }
 
     /// The hold of a pipeline, if there is one.
-    #[must_use]
     pub fn held(&self, id: &PipelineId) -> Option<Held> {
         self.guard.lock().held(id).cloned()
     }
 
-    #[must_use]
     pub fn is_open(&self, event: EventId) -> bool {
         self.guard.lock().is_open(event)
     }

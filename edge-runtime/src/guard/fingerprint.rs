@@ -10,7 +10,6 @@ use watchkeeper_contract::canonical::canonical;
 const FINGERPRINT: &str = "2:";
 
 /// Fingerprint of a specification: equal ones run alike. The order of keys does not matter.
-#[must_use]
 pub fn fingerprint(of: &impl Serialize) -> String {
     let json = serde_json::to_value(of).unwrap_or_default();
     let hash = Sha256::digest(canonical(&json));
@@ -19,7 +18,6 @@ pub fn fingerprint(of: &impl Serialize) -> String {
 }
 
 /// Whether a fingerprint was computed by another version and can't be compared.
-#[must_use]
 pub fn is_of_another_version(fingerprint: &str) -> bool {
     !fingerprint.starts_with(FINGERPRINT)
 }

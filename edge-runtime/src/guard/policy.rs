@@ -25,7 +25,6 @@ pub struct CrashLoopGuard {
 
 impl CrashLoopGuard {
     /// A run that starts `now` in boot `machine`, after the one that left `previous`.
-    #[must_use]
     pub fn new(previous: Record, machine: &str, now: Instant) -> Self {
         let died_early = previous.stage == Stage::Starting && previous.machine == machine;
         let early_deaths = if died_early {
@@ -102,13 +101,11 @@ impl CrashLoopGuard {
     }
 
     /// The hold of a pipeline, if there is one.
-    #[must_use]
     pub fn held(&self, id: &PipelineId) -> Option<&Held> {
         self.record.held.get(id)
     }
 
     /// Whether `event` is about a hold that still applies; it ends with the hold.
-    #[must_use]
     pub fn is_open(&self, event: EventId) -> bool {
         self.record.held.values().any(|held| held.event == event)
     }
@@ -151,7 +148,6 @@ impl CrashLoopGuard {
     }
 
     /// The record to keep.
-    #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
     }

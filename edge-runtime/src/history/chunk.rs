@@ -77,7 +77,6 @@ pub struct Looks {
 
 impl Looks {
     /// Longest distance of two frames that belong together, in seconds.
-    #[must_use]
     pub fn max_gap_s(&self) -> f64 {
         (2.0 * self.every_s).max(MIN_GAP_S)
     }

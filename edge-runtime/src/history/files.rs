@@ -302,7 +302,6 @@ impl StoredChunk {
     }
 
     /// Reads the frames; none where the file is gone.
-    #[must_use]
     pub fn frames(&self) -> Vec<SeenFrame> {
         let Ok(file) = File::open(&self.path) else {
             return Vec::new();
@@ -315,7 +314,6 @@ impl StoredChunk {
     }
 
     /// Reads the pictures; none where there is no file.
-    #[must_use]
     pub fn pictures(&self) -> Vec<SeenPicture> {
         File::open(pictures_of(&self.path)).map_or_else(
             |_| Vec::new(),

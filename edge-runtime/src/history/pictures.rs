@@ -14,9 +14,9 @@ use watchkeeper_vision::jpeg::{self, JpegError};
 use watchkeeper_vision::shrink;
 
 /// Shortest distance of two pictures with a detection, in milliseconds.
-pub(super) const PICTURE_EVERY_MS: i64 = 5_000;
+const PICTURE_EVERY_MS: i64 = 5_000;
 /// Shortest distance of two pictures without one, in milliseconds.
-pub(super) const QUIET_PICTURE_EVERY_MS: i64 = 60_000;
+const QUIET_PICTURE_EVERY_MS: i64 = 60_000;
 /// Longest side in pixels.
 const MAX_SIDE: u32 = 320;
 /// JPEG quality, from 1 to 100.

@@ -1,4 +1,6 @@
 //! The history of all sources: what pipelines write, and the thread that brings it to the disk.
+//!
+//! Locks, in order: `flushing`, `state`. Only `flushing` is held while the disk is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -166,7 +168,6 @@ impl DetectionHistory {
     }
 
     /// The chunks of a source and model that may reach past `from_ms`, oldest first.
-    #[must_use]
     pub fn chunks(&self, source: &SourceId, model: &str, from_ms: i64) -> Vec<StoredChunk> {
         self.shared.flush();
         let address = self.shared.state.lock().addresses.get(source).cloned();

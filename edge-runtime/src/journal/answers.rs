@@ -60,14 +60,12 @@ impl Answers {
     }
 
     /// Number of the latest change.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
     /// Answers about events of a pipeline since `since_ms`, in milliseconds since 1970.
     /// `calibrates` says of a rule whether answers calibrate it.
-    #[must_use]
     pub fn of_pipeline(
         &self,
         pipeline: &PipelineId,
@@ -95,7 +93,6 @@ impl Answers {
     }
 
     /// Calibrations of the rules of a pipeline, by answers about events since `since_ms`.
-    #[must_use]
     pub fn calibrations(
         &self,
         pipeline: &PipelineId,

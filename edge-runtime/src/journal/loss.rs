@@ -51,7 +51,6 @@ pub struct Stamp {
 
 impl Loss {
     /// A loss that does not concern records of the journal.
-    #[must_use]
     pub fn new(from: &str, count: u64, message: String) -> Self {
         Self {
             from: from.to_owned(),
@@ -100,7 +99,6 @@ impl Loss {
     }
 
     /// The `new` and `end` records of the loss, which has no duration.
-    #[must_use]
     pub fn events(&self, stamp: &Stamp) -> Vec<Event> {
         [Phase::New, Phase::End]
             .into_iter()

@@ -11,6 +11,8 @@
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
 //! - Data of a newer version keeps the journal closed and is never overwritten.
 //!
+//! Locks, in order: `assessing`, `writer`, `review_shares`.
+//!
 //! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
 mod answers;
@@ -155,7 +157,6 @@ struct Writer {
 
 impl Journal {
     /// The journal's folder in the state folder `state`.
-    #[must_use]
     pub fn folder(state: &Path) -> PathBuf {
         state.join(FOLDER)
     }
@@ -165,7 +166,6 @@ impl Journal {
     ///
     /// `stamp` is the time of the end; its id is not used. Events for which `continues` is true
     /// stay open. `clip` returns the state of a clip that was being written.
-    #[must_use]
     pub fn close_open_events(
         &self,
         stamp: &Stamp,
@@ -341,7 +341,6 @@ impl Journal {
     }
 
     /// The current head.
-    #[must_use]
     pub fn head(&self) -> Head {
         *self.head.borrow()
     }
@@ -354,13 +353,11 @@ impl Journal {
     }
 
     /// Stored sources and pipelines.
-    #[must_use]
     pub fn specs(&self) -> &Specs {
         &self.specs
     }
 
     /// Stored spans of coverage.
-    #[must_use]
     pub fn coverage(&self) -> &CoverageRecords {
         &self.coverage
     }
@@ -399,7 +396,6 @@ impl Journal {
 
     /// Rules of a pipeline too many of whose events since `since_ms` need a person; times are in
     /// milliseconds since 1970.
-    #[must_use]
     pub fn high_review_shares(
         &self,
         pipeline: &PipelineId,
@@ -411,13 +407,11 @@ impl Journal {
     }
 
     /// Answers of people about events of rules.
-    #[must_use]
     pub fn answers(&self) -> &Arc<Answers> {
         &self.answers
     }
 
     /// Counters for metrics.
-    #[must_use]
     pub fn stats(&self) -> JournalStats {
         let writer = self.writer.lock();
         JournalStats {
@@ -439,14 +433,12 @@ impl Journal {
     }
 
     /// Why nothing can be stored until the store is opened again, if so.
-    #[must_use]
     pub fn broken(&self) -> Option<String> {
         self.store.poison()
     }
 
     /// Why nothing was stored since the start, while the disk is full or read-only. Records of
     /// earlier runs can be read.
-    #[must_use]
     pub fn waiting(&self) -> Option<Waiting> {
         self.store.waiting()
     }

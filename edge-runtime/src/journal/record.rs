@@ -51,18 +51,15 @@ impl StoredEvent {
     }
 
     /// The text that was hashed.
-    #[must_use]
     pub fn canonical(&self) -> &str {
         &self.canonical
     }
 
-    #[must_use]
     pub fn hash(&self) -> Hash {
         self.hash
     }
 
     /// The event as JSON: the canonical text with the field `hash` appended.
-    #[must_use]
     pub fn json(&self) -> String {
         let body = self.canonical.strip_suffix('}').unwrap_or(&self.canonical);
         format!("{body},\"hash\":\"{}\"}}", self.hash)

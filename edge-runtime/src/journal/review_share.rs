@@ -25,7 +25,6 @@ const MAX_RULES: usize = 256;
 const MAX_EVENTS: usize = 1000;
 
 /// One sentence: how many events need a person, and what to do.
-#[must_use]
 pub fn describe(share: &ReviewShare) -> String {
     let ReviewShare {
         pipeline,

@@ -77,7 +77,6 @@ const CHOICES: [EncoderChoice; 4] = [
 ];
 
 /// Whether [`VideoWriter`] writes files with this extension.
-#[must_use]
 pub fn is_extension(extension: &str) -> bool {
     CHOICES.iter().any(|choice| choice.extension == extension)
 }
@@ -169,13 +168,11 @@ impl VideoWriter {
     }
 
     /// Returns the path of the video.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the width and height that every picture must have.
-    #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.size
     }

@@ -154,13 +154,11 @@ impl Window {
     }
 
     /// Whether pictures of this size fit.
-    #[must_use]
     pub fn fits(&self, size: [u32; 2]) -> bool {
         self.size == size
     }
 
     /// Whether the process has ended.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.shared.is_finished.load(Ordering::Acquire)
     }

@@ -177,7 +177,6 @@ fn replace<'a>(gauges: &Gauges, values: impl IntoIterator<Item = (&'a str, Optio
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "exact up to 8 PiB")]
 fn of_bytes(bytes: u64) -> f64 {
     bytes as f64
 }

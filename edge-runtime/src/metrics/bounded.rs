@@ -1,6 +1,7 @@
 //! Families of metrics with a bound on their series.
 
 use std::hash::Hash;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use prometheus_client::metrics::family::Family;
@@ -31,18 +32,17 @@ where
         self.family.clone()
     }
 
-    /// Updates the metric of `label`, or that of `other` if the family is full.
-    pub(super) fn update(&self, label: L, other: impl FnOnce() -> L, update: impl FnOnce(&M)) {
+    /// Returns the metric of `label`, or that of `other` if the family is full.
+    pub(super) fn metric(&self, label: L, other: impl FnOnce() -> L) -> impl Deref<Target = M> {
         if let Some(known) = self.family.get(&label) {
-            return update(&known);
+            return known;
         }
         // Two threads with one new label may count it twice: the bound is reached a little early.
         if self.series.fetch_add(1, Ordering::Relaxed) < MAX_SERIES {
-            update(&self.family.get_or_create(&label));
-        } else {
-            self.series.store(MAX_SERIES, Ordering::Relaxed);
-            update(&self.family.get_or_create(&other()));
+            return self.family.get_or_create(&label);
         }
+        self.series.store(MAX_SERIES, Ordering::Relaxed);
+        self.family.get_or_create(&other())
     }
 
     pub(super) fn remove(&self, label: &L) {

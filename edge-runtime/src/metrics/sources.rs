@@ -15,25 +15,17 @@ impl Metrics {
                 source: source.to_owned(),
                 state,
             };
-            self.state.update(
-                of(source.as_str()),
-                || of(OTHER),
-                |gauge| {
-                    gauge.set(i64::from(state == now));
-                },
-            );
+            self.state
+                .metric(of(source.as_str()), || of(OTHER))
+                .set(i64::from(state == now));
         }
     }
 
     /// Sets whether hardware decodes `source`.
     pub fn set_source_decoder(&self, source: &SourceId, hardware: bool) {
-        self.hardware_decoder.update(
-            of_source(source.as_str()),
-            || of_source(OTHER),
-            |gauge| {
-                gauge.set(i64::from(hardware));
-            },
-        );
+        self.hardware_decoder
+            .metric(of_source(source.as_str()), || of_source(OTHER))
+            .set(i64::from(hardware));
     }
 
     /// Removes the gauges of a source. Its counters stay: a vanished counter looks like a

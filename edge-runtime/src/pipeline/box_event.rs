@@ -44,7 +44,6 @@ pub(crate) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> E
 }
 
 /// Severity, decision and evidence of what the runtime observes itself.
-#[must_use]
 fn decision() -> (Severity, Decision, Vec<Evidence>) {
     (
         Severity::Warning,

@@ -22,7 +22,6 @@ pub struct FramePixels {
 
 impl FramePixels {
     /// Wraps a picture without touching its pixels.
-    #[must_use]
     pub fn new(picture: Picture) -> Self {
         Self {
             picture,
@@ -31,13 +30,11 @@ impl FramePixels {
     }
 
     /// The picture, as it was decoded.
-    #[must_use]
     pub fn picture(&self) -> &Picture {
         &self.picture
     }
 
     /// The picture in memory of its own, not converted yet.
-    #[must_use]
     pub fn owned(&self) -> Self {
         let picture = &self.picture;
         if picture.planes.is_owned() {
@@ -49,7 +46,6 @@ impl FramePixels {
     }
 
     /// Bytes of the picture without padding, and without its conversion.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         let pixels = u64::from(self.picture.width) * u64::from(self.picture.height);
         match self.picture.format {
@@ -84,14 +80,12 @@ impl Pixels for FramePixels {
 }
 
 /// Copies the pixels into an image for the encoders.
-#[must_use]
 pub fn to_image(rgb: &RgbPixels) -> RgbImage {
     RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
         .unwrap_or_else(|| RgbImage::new(rgb.width, rgb.height))
 }
 
 /// Scales the picture into `size` (width, height), centred on black, keeping its aspect ratio.
-#[must_use]
 pub fn fitted(rgb: &RgbPixels, size: [u32; 2]) -> RgbImage {
     let picture = to_image(rgb);
     let [width, height] = size;

@@ -100,7 +100,6 @@ fn api() -> OpenApiRouter<App> {
 ///
 /// # Panics
 /// Never with the routes of this build; a test makes the document.
-#[must_use]
 pub fn document() -> Value {
     let (_, openapi) = api().split_for_parts();
     watchkeeper_http::openapi::document(openapi)

@@ -151,7 +151,6 @@ impl Shim {
     }
 
     /// The version of TensorRT.
-    #[must_use]
     pub const fn version(&self) -> Version {
         self.version
     }
@@ -355,7 +354,6 @@ impl Engine {
     }
 
     /// Inputs and outputs. Outputs have their lengths after [`Self::allocate`].
-    #[must_use]
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
     }
@@ -408,7 +406,6 @@ impl Engine {
     }
 
     /// Values of a tensor, after [`Self::allocate`].
-    #[must_use]
     pub fn values(&self, index: usize) -> Option<&Values> {
         Some(&self.buffers.get(index)?.values)
     }

@@ -76,7 +76,6 @@ pub struct TensorInfo {
 
 impl TensorInfo {
     /// Lengths of all axes.
-    #[must_use]
     pub fn shape(&self) -> Option<Vec<usize>> {
         self.axes.iter().copied().collect()
     }

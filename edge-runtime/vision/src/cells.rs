@@ -15,7 +15,6 @@ const SHARP_WIDTH: usize = 640;
 pub const TEXT_ROWS: usize = GRID_SIZE / 8;
 
 /// The mean luma of each cell, row by row; empty for an empty picture.
-#[must_use]
 pub fn cell_means(picture: &Picture) -> Vec<f32> {
     let luma = Luma::of(picture);
     means(picture, |x, y| luma.at(x, y))
@@ -23,7 +22,6 @@ pub fn cell_means(picture: &Picture) -> Vec<f32> {
 
 /// The share of samples of each cell at an edge: their neighbours across or down differ by
 /// more than `step` levels. Empty for an empty picture.
-#[must_use]
 pub fn edge_shares(picture: &Picture, step: f32) -> Vec<f32> {
     let luma = Luma::of(picture);
     let (right_most, lowest) = (luma.width.saturating_sub(1), luma.height.saturating_sub(1));

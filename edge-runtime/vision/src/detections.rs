@@ -34,7 +34,6 @@ pub struct Detection {
 
 impl Detection {
     /// A new detection without further properties.
-    #[must_use]
     pub fn new(
         bbox: BBox,
         confidence: f64,
@@ -56,7 +55,6 @@ impl Detection {
     }
 
     /// Whether this box is held, see [`Self::held`].
-    #[must_use]
     pub fn is_held(&self) -> bool {
         self.held
     }
@@ -128,19 +126,16 @@ impl Detection {
         self.extra.get_or_insert_default()
     }
 
-    #[must_use]
     pub fn mask(&self) -> Option<&Arc<Mask>> {
         self.extra.as_deref()?.mask.as_ref()
     }
 
     /// A property by its serialised name.
-    #[must_use]
     pub fn data(&self, name: &str) -> Option<&serde_json::Value> {
         self.extra.as_deref()?.data.get(name)
     }
 
     /// The anchor point in a picture of this size; the centre of mass is that of the mask, if any.
-    #[must_use]
     pub fn anchor(&self, anchor: Anchor, size: [u32; 2]) -> Point {
         let center = || self.mask().and_then(|mask| mask.bitmap(size).center());
         match anchor {
@@ -150,9 +145,7 @@ impl Detection {
     }
 
     /// Translates box, mask, keypoints and attached polygon into a picture of this size.
-    #[must_use]
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         let [dx, dy] = by.map(|n| n as f64);
         let mut out = self.clone();
         let b = self.bbox;
@@ -218,7 +211,6 @@ impl Clone for Detections {
 
 impl Detections {
     /// No detections, in a picture of this size.
-    #[must_use]
     pub fn none(size: [u32; 2]) -> Self {
         Self {
             boxes: Vec::new(),
@@ -227,7 +219,6 @@ impl Detections {
     }
 
     /// Selects detections by index; ignores indices out of range.
-    #[must_use]
     pub fn pick(&self, which: impl IntoIterator<Item = usize>) -> Self {
         let mut out = Self::default();
         self.pick_into(which, &mut out);
@@ -251,14 +242,12 @@ impl Detections {
     }
 
     /// The value of `size` when only `rest` remains; see [`with_boxes`](Self::with_boxes).
-    #[must_use]
     pub fn size_with_boxes(&self, rest: &[Detection]) -> [u32; 2] {
         let is_lost = rest.is_empty() && !self.boxes.is_empty();
         if is_lost { [0, 0] } else { self.size }
     }
 
     /// Converts boxes found in a crop to coordinates of the root picture.
-    #[must_use]
     pub fn in_root(&self) -> Self {
         let mut size = self.size;
         let mut boxes = Vec::with_capacity(self.boxes.len());
@@ -279,7 +268,6 @@ impl Detections {
     }
 
     /// Whether there are boxes and all are held.
-    #[must_use]
     pub fn is_held(&self) -> bool {
         !self.boxes.is_empty() && self.boxes.iter().all(Detection::is_held)
     }
@@ -295,7 +283,6 @@ pub mod testing {
     use crate::geometry::BBox;
 
     /// Tracked boxes of class `person` with score 0.8 in a picture of 640×480.
-    #[must_use]
     pub fn tracked(boxes: &[(i64, BBox)]) -> Detections {
         let boxes = boxes
             .iter()

@@ -42,7 +42,6 @@ pub struct Frame {
 
 impl Frame {
     /// A frame of a single picture, at time 0.
-    #[must_use]
     pub fn still(id: FrameId, arrived: Instant, wall: Wall, picture: Picture) -> Self {
         Self {
             id,
@@ -115,7 +114,6 @@ pub struct Picture {
 
 impl Picture {
     /// An RGB picture in its own memory, full range, without padding.
-    #[must_use]
     pub fn rgb(width: u32, height: u32, data: Vec<u8>) -> Self {
         Self {
             width,

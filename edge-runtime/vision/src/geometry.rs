@@ -14,13 +14,11 @@ pub struct Point {
 }
 
 impl Point {
-    #[must_use]
     pub const fn new(x: f64, y: f64) -> Self {
         Self { x, y }
     }
 
     /// Whether it lies inside a simple polygon, borders excluded.
-    #[must_use]
     pub fn is_inside(&self, polygon: &[Self]) -> bool {
         let mut inside = false;
         for (a, b) in polygon.iter().zip(polygon.iter().cycle().skip(1)) {
@@ -51,7 +49,6 @@ pub struct BBox {
 /// The point of a box that stands for the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Anchor {
     #[default]
     Center,
@@ -67,36 +64,30 @@ pub enum Anchor {
 }
 
 impl BBox {
-    #[must_use]
     pub const fn new(x1: f64, y1: f64, x2: f64, y2: f64) -> Self {
         Self { x1, y1, x2, y2 }
     }
 
     /// Width in pixels; negative when the corners are swapped.
-    #[must_use]
     pub fn width(&self) -> f64 {
         self.x2 - self.x1
     }
 
     /// Height in pixels; negative when the corners are swapped.
-    #[must_use]
     pub fn height(&self) -> f64 {
         self.y2 - self.y1
     }
 
     /// Area in square pixels; zero for an empty or swapped box.
-    #[must_use]
     pub fn area(&self) -> f64 {
         self.width().max(0.0) * self.height().max(0.0)
     }
 
-    #[must_use]
     pub fn center(&self) -> Point {
         Point::new((self.x1 + self.x2) / 2.0, (self.y1 + self.y2) / 2.0)
     }
 
     /// The anchor point. The centre of mass of a box without a mask is its centre.
-    #[must_use]
     pub fn anchor(&self, anchor: Anchor) -> Point {
         let c = self.center();
         match anchor {
@@ -113,7 +104,6 @@ impl BBox {
     }
 
     /// Area of the intersection, in square pixels.
-    #[must_use]
     pub fn common_area(&self, other: &Self) -> f64 {
         let w = self.x2.min(other.x2) - self.x1.max(other.x1);
         let h = self.y2.min(other.y2) - self.y1.max(other.y1);
@@ -121,7 +111,6 @@ impl BBox {
     }
 
     /// Intersection over union, `0.0..=1.0`; zero when both are empty.
-    #[must_use]
     pub fn iou(&self, other: &Self) -> f64 {
         let inter = self.common_area(other);
         if inter > 0.0 {
@@ -133,7 +122,6 @@ impl BBox {
     }
 
     /// The smallest box around both. NaN coordinates yield to the other box.
-    #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         Self {
             x1: self.x1.min(other.x1),
@@ -144,7 +132,6 @@ impl BBox {
     }
 
     /// The part inside a picture of this size.
-    #[must_use]
     pub fn clip(&self, width: f64, height: f64) -> Self {
         Self {
             x1: self.x1.clamp(0.0, width),
@@ -155,7 +142,6 @@ impl BBox {
     }
 
     /// As `[x_min, y_min, x_max, y_max]` in `0.0..=1.0` of a picture of this size, clipped.
-    #[must_use]
     pub fn normalised(&self, width: f64, height: f64) -> [f64; 4] {
         let b = self.clip(width, height);
         [b.x1 / width, b.y1 / height, b.x2 / width, b.y2 / height]
@@ -163,7 +149,6 @@ impl BBox {
 }
 
 /// Area of a simple polygon in square pixels, in either orientation.
-#[must_use]
 pub fn polygon_area(polygon: &[Point]) -> f64 {
     signed_area(polygon).abs()
 }
@@ -183,7 +168,6 @@ fn signed_area(polygon: &[Point]) -> f64 {
 ///
 /// A polygon is the signed sum of the triangles of its first corner and each edge. So the area is
 /// the signed sum of the intersections of all pairs of triangles.
-#[must_use]
 pub fn intersection_area(a: &[Point], b: &[Point]) -> f64 {
     let triangles = |polygon: &[Point]| -> Vec<([Point; 3], f64)> {
         let Some((first, rest)) = polygon.split_first() else {

@@ -25,7 +25,6 @@ pub enum Mask {
 
 impl Mask {
     /// Rasterises the mask for a picture of this size.
-    #[must_use]
     pub fn bitmap(&self, size: [u32; 2]) -> Bitmap {
         match self {
             Self::Bitmap(bitmap) => bitmap.clone(),
@@ -34,7 +33,6 @@ impl Mask {
     }
 
     /// The outline of the topmost part; `None` for an empty mask.
-    #[must_use]
     pub fn polygon(&self) -> Option<Vec<Point>> {
         match self {
             Self::Polygon(points) => (!points.is_empty()).then(|| points.clone()),
@@ -43,16 +41,13 @@ impl Mask {
     }
 
     /// Number of its pixels in a picture of this size.
-    #[must_use]
     pub fn area(&self, size: [u32; 2]) -> usize {
         self.bitmap(size).count()
     }
 
     /// Translates the mask into a picture of another size; pixels outside are lost.
-    #[must_use]
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
         match self {
-            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
             Self::Polygon(points) => Self::Polygon(
                 points
                     .iter()

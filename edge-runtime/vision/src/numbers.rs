@@ -1,7 +1,6 @@
 //! Statistics of plain numbers. Pure; NaN propagates and never panics.
 
 /// The mean; NaN without numbers, which compares false with everything.
-#[must_use]
 pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0.0);
     for n in numbers {
@@ -12,7 +11,6 @@ pub fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The mean; 0 without numbers.
-#[must_use]
 pub fn average(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers = numbers.peekable();
     match numbers.peek() {
@@ -29,7 +27,6 @@ pub fn mix(mean: &mut f64, latest: f64, weight: f64) {
 }
 
 /// The standard deviation; 0 without numbers.
-#[must_use]
 pub fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
     let middle = average(numbers.clone());
     average(numbers.map(|n| (n - middle).powi(2))).sqrt()
@@ -37,16 +34,9 @@ pub fn deviation(numbers: impl Iterator<Item = f64> + Clone) -> f64 {
 
 /// The quantile `share` of `sorted` numbers, interpolated like NumPy's percentiles; 0 without
 /// numbers.
-#[must_use]
 pub fn quantile<T: Copy + Into<f64>>(sorted: &[T], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let place = share.clamp(0.0, 1.0) * last as f64;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the last place"
-    )]
     let low = place.floor() as usize;
     let at = |i: usize| sorted.get(i.min(last)).map_or(0.0, |n| (*n).into());
     at(low) + (at(low + 1) - at(low)) * place.fract()

@@ -19,7 +19,6 @@ pub struct TurnedRect {
 
 impl TurnedRect {
     /// Its corners, clockwise; without rotation the lower left one is first.
-    #[must_use]
     pub fn corners(&self) -> [Point; 4] {
         let (sin, cos) = self.angle.to_radians().sin_cos();
         let (w, h) = (self.width / 2.0, self.height / 2.0);
@@ -34,7 +33,6 @@ impl TurnedRect {
 }
 
 /// The smallest upright box around points; empty without points.
-#[must_use]
 pub fn around(points: &[Point]) -> BBox {
     let each = finite(points);
     let boxes = each.map(|p| BBox::new(p.x, p.y, p.x, p.y));
@@ -51,7 +49,6 @@ fn finite(points: &[Point]) -> impl Iterator<Item = Point> + '_ {
 
 /// Convex hull, clockwise from the leftmost corner, without collinear points. Andrew, "Another
 /// efficient algorithm for convex hulls in two dimensions", 1979.
-#[must_use]
 pub fn hull(points: &[Point]) -> Vec<Point> {
     let mut sorted: Vec<Point> = finite(points).collect();
     sorted.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
@@ -83,7 +80,6 @@ pub fn hull(points: &[Point]) -> Vec<Point> {
 /// The smallest rectangle around points; `None` without points. One side lies on a side of the hull
 /// (Freeman and Shapira, "Determining the minimum-area encasing rectangle for an arbitrary closed
 /// curve", 1975).
-#[must_use]
 pub fn min_area_rect(points: &[Point]) -> Option<TurnedRect> {
     let hull = hull(points);
     let first = *hull.first()?;
@@ -125,7 +121,6 @@ pub fn min_area_rect(points: &[Point]) -> Option<TurnedRect> {
     })
 }
 
-#[must_use]
 pub fn perimeter(polygon: &[Point]) -> f64 {
     let next = polygon.iter().cycle().skip(1);
     polygon
@@ -138,7 +133,6 @@ pub fn perimeter(polygon: &[Point]) -> f64 {
 /// Simplifies a closed polygon to within `tolerance` pixels. Douglas and Peucker, "Algorithms for
 /// the reduction of the number of points required to represent a digitized line", 1973; it starts
 /// at two distant corners, found in three steps.
-#[must_use]
 pub fn simplified(polygon: &[Point], tolerance: f64) -> Vec<Point> {
     let count = polygon.len();
     let at = |i: usize| polygon.get(i % count.max(1)).copied().unwrap_or_default();

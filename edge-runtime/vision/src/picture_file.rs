@@ -63,15 +63,6 @@ pub struct PictureFile<'a> {
     format: ImageFormat,
 }
 
-impl std::fmt::Debug for PictureFile<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PictureFile")
-            .field("format", &self.format)
-            .field("size", &self.size())
-            .finish_non_exhaustive()
-    }
-}
-
 impl<'a> PictureFile<'a> {
     /// Reads the header of a JPEG or PNG file.
     ///
@@ -118,12 +109,10 @@ impl<'a> PictureFile<'a> {
     }
 
     /// Returns width and height in pixels.
-    #[must_use]
     pub fn size(&self) -> (u32, u32) {
         self.decoder.dimensions()
     }
 
-    #[must_use]
     pub const fn format(&self) -> ImageFormat {
         self.format
     }

@@ -71,7 +71,6 @@ impl Layout {
 impl Cover {
     /// Rasterises regions for pictures of `size`. A point is inside a region unless its winding
     /// number is 0, so that crossing edges leave no hole.
-    #[must_use]
     pub fn new(regions: &[Region], size: [u32; 2]) -> Self {
         let mut rows = vec![Vec::new(); size[1].div_ceil(2) as usize];
         let cells = size.map(|pixels| pixels.div_ceil(2));
@@ -96,13 +95,11 @@ impl Cover {
     }
 
     /// Width and height of the pictures in pixels.
-    #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.size
     }
 
     /// Masked part of the picture, from 0 to 1.
-    #[must_use]
     pub fn share(&self) -> f64 {
         let cells = u64::from(self.size[0].div_ceil(2)) * self.rows.len() as u64;
         let masked = self
@@ -115,7 +112,6 @@ impl Cover {
 
     /// Copies a picture of [`Cover::size`] with its masked cells filled. A picture of another size,
     /// or with short planes, becomes black.
-    #[must_use]
     pub fn mask(&self, picture: &Picture, fill: MaskFill) -> Picture {
         let [width, height] = [picture.width, picture.height];
         let layouts = layouts(picture).into_iter();

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use crate::geometry::BBox;
 
 /// Share of a tile that its neighbour shows too.
-pub const OVERLAP: f64 = 0.2;
+const OVERLAP: f64 = 0.2;
 /// Maximum number of tiles along a side.
 pub const MAX_SIDE: u32 = 8;
 /// Maximum number of tiles that [`Tiles::Auto`] chooses along a side: each costs a network run.
@@ -79,7 +79,6 @@ pub struct Tile {
 
 impl Tile {
     /// Moves a bounding box from the tile to the picture.
-    #[must_use]
     pub fn to_picture(&self, bbox: &BBox) -> BBox {
         let [left, top] = self.corner.map(f64::from);
         BBox::new(bbox.x1 + left, bbox.y1 + top, bbox.x2 + left, bbox.y2 + top)
@@ -87,7 +86,6 @@ impl Tile {
 
     /// Whether an inner edge of the tile cuts a bounding box, given in pixels of the tile. The
     /// edges of the picture cut nothing that another tile could show.
-    #[must_use]
     pub fn cuts(&self, bbox: &BBox, picture: [u32; 2]) -> bool {
         let is_cut = |axis: usize, start: f64, end: f64| {
             let side = f64::from(self.size[axis]);
@@ -158,11 +156,6 @@ fn tile_side(side: f64, count: u32) -> f64 {
 }
 
 /// Starts and lengths of `count` tiles along a side; fewer where the side is too short for them.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "between 0 and the side"
-)]
 fn spans(side: u32, count: u32) -> Vec<[u32; 2]> {
     // Even, so that rounding of starts leaves no gap.
     let length = (tile_side(f64::from(side), count).ceil() as u32).next_multiple_of(2);

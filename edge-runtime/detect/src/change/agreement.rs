@@ -141,7 +141,6 @@ pub(super) fn difference(golden: &[Tensor<'_>], outputs: &[Tensor<'_>]) -> Resul
             square += (a - b) * (a - b);
             length += a * a;
         }
-        #[expect(clippy::cast_precision_loss, reason = "a number of values")]
         let floor = ZERO_TOLERANCE * (golden.data.len() as f64).sqrt();
         largest = f64::max(largest, square.sqrt() / length.sqrt().max(floor));
     }

@@ -1,12 +1,10 @@
 //! What the program around this crate does for changes.
 
-use std::fmt::Debug;
-
 use super::task::ChangeTask;
 use crate::backend::BackendChoice;
 
 /// Threads, checks and reports of changes.
-pub trait ChangeHost: Debug + Send + Sync {
+pub trait ChangeHost: Send + Sync {
     /// Runs the task on a thread of its own.
     fn spawn(&self, task: ChangeTask);
 

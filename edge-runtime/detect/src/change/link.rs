@@ -38,14 +38,6 @@ struct Exchange {
     is_closed: bool,
 }
 
-impl std::fmt::Debug for Link {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Link")
-            .field("is_closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
-
 /// The side of the serving network.
 impl Link {
     pub(super) fn take_agreed(&self) -> Option<Box<dyn Network>> {

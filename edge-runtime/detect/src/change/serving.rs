@@ -31,12 +31,6 @@ pub struct ChangingNetwork {
     retry_at: Option<Instant>,
 }
 
-impl std::fmt::Debug for ChangingNetwork {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ChangingNetwork({})", self.current.backend())
-    }
-}
-
 impl ChangingNetwork {
     /// Serves with `network`; `reload` loads it again.
     pub(super) fn new(network: Box<dyn Network>, reload: Reload, link: Arc<Link>) -> Self {

@@ -51,21 +51,6 @@ pub struct ChangeParts {
     pub turn: Arc<Mutex<()>>,
 }
 
-impl std::fmt::Debug for Candidate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Candidate({})", self.backend)
-    }
-}
-
-impl std::fmt::Debug for ChangeParts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChangeParts")
-            .field("model", &self.model)
-            .field("candidates", &self.candidates)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Changes the back end of one network.
 pub struct ChangeTask {
     network: Subject,
@@ -81,12 +66,6 @@ struct Subject {
     link: Arc<Link>,
     /// Held by the task that builds.
     turn: Arc<Mutex<()>>,
-}
-
-impl std::fmt::Debug for ChangeTask {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ChangeTask({})", self.network.model)
-    }
 }
 
 /// How the try of one candidate ended.

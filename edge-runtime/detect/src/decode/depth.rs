@@ -38,12 +38,6 @@ pub fn grid<'a>(request: &Request<'a>) -> Result<(usize, usize, &'a [f32]), Deco
 ///
 /// # Errors
 /// As [`grid`].
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "places of an input"
-)]
 pub fn decode(request: &Request<'_>, place: &Letterbox) -> Result<DepthMap, DecodeError> {
     let (rows, columns, data) = grid(request)?;
     let part = |start: u32, length: u32, whole: u32, cells: usize| {

@@ -45,12 +45,6 @@ impl Lattice {
 }
 
 /// The cells around a point of the input.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "places of an input, clamped to it"
-)]
 fn between(at: f64, side: u32, cells: usize) -> Between {
     let last = cells.saturating_sub(1);
     let place = at * cells as f64 / f64::from(side.max(1)) - 0.5;

@@ -57,7 +57,6 @@ pub fn decode(
     let marked = Bitmap::from_fn([side(columns), side(rows)], |x, y| {
         at(x, y) > network.threshold
     });
-    #[expect(clippy::cast_precision_loss, reason = "places of an input")]
     let scale = [
         f64::from(network.input.width) / columns as f64,
         f64::from(network.input.height) / rows as f64,
@@ -99,11 +98,6 @@ fn grown(rect: TurnedRect, by: f64) -> TurnedRect {
 }
 
 /// Mean of the values inside an outline and on it; NaN counts as 0.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "places of the map that the outline was followed in"
-)]
 fn mean_within(outline: &[Point], at: impl Fn(usize, usize) -> f32) -> f32 {
     let Some(span) = span(outline) else {
         return 0.0;

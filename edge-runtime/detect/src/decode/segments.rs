@@ -110,16 +110,6 @@ pub struct SegmentParams<'a> {
     pub place: &'a Letterbox,
 }
 
-impl std::fmt::Debug for SegmentParams<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SegmentParams")
-            .field("scores", &self.scores)
-            .field("confidence", &self.confidence)
-            .field("place", &self.place)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Decodes the segments, by rising class id. Clears `out` first. When they exceed the bound of
 /// cells, those with the most pixels remain.
 ///
@@ -155,11 +145,6 @@ pub fn decode(
             let pixel = pixels.get(y * width + x);
             pixel.is_some_and(|p| p.is_some_and(|(class, _)| class == class_id))
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_precision_loss,
-            reason = "a mean of scores"
-        )]
         let confidence = (sum / count as f64) as f32;
         out.push(Segment {
             class_id,

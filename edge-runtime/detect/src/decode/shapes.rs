@@ -146,12 +146,6 @@ impl Shapes {
 
     /// The outline of a mask: the sigmoid of the weighted sum of prototypes, sampled bilinearly,
     /// cropped to the box and cut at one half. Bolya et al., "YOLACT", ICCV 2019, 3.2.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        clippy::cast_precision_loss,
-        reason = "pixels of a picture, clipped to it"
-    )]
     fn outline(
         &self,
         weights: &[f32],

@@ -74,7 +74,6 @@ impl Default for MotionSettings {
 }
 
 /// Detects moving objects in one stream.
-#[derive(Debug)]
 pub struct MotionDetector {
     info: DetectorInfo,
     absorb: Absorb,

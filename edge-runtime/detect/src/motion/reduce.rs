@@ -50,7 +50,7 @@ struct Channel<'a> {
 
 impl Small {
     /// Pixels per cell for a picture of this size.
-    pub(super) fn factor_for(width: u32, height: u32) -> usize {
+    fn factor_for(width: u32, height: u32) -> usize {
         let long = width.max(height);
         ((long + LONG_SIDE / 2) / LONG_SIDE).max(1) as usize
     }

@@ -15,7 +15,7 @@ use crate::picture_network::PictureNetwork;
 use crate::precision::Precision;
 
 /// Changes of back ends, in the background.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Changes {
     host: Arc<dyn ChangeHost>,
     policy: ChangePolicy,

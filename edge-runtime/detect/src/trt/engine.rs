@@ -15,7 +15,6 @@ use crate::network::{
 pub const NAME: &str = "trt";
 
 /// An engine with the tensors of its signature.
-#[derive(Debug)]
 pub struct TrtNetwork {
     engine: Engine,
     /// Tensor and shape, in the order of the signature.

@@ -48,7 +48,6 @@ pub enum SpecError {
 
 impl SpecError {
     /// Path of the field in the specification, such as `rules[0].when.zone`.
-    #[must_use]
     pub fn field(&self) -> &str {
         match self {
             Self::Workflow(_) | Self::Unsupplied(_) => "workflow",
@@ -65,7 +64,6 @@ impl SpecError {
 
 impl SpecError {
     /// The message with the accepted values, in one line.
-    #[must_use]
     pub fn in_full(&self) -> String {
         let allowed = match self {
             Self::Workflow(error) => error.allowed.as_slice(),

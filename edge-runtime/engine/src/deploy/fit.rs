@@ -55,7 +55,6 @@ const DETECTION: &str = "object-detection";
 
 impl ModelFacts {
     /// The motion detector, whose only class is `motion`.
-    #[must_use]
     pub fn motion() -> Self {
         Self {
             labels: vec!["motion".to_owned()],
@@ -66,7 +65,6 @@ impl ModelFacts {
     }
 
     /// A network with these classes; `task` is that of its manifest.
-    #[must_use]
     pub fn network(task: &str, labels: impl IntoIterator<Item = String>) -> Self {
         Self {
             labels: labels.into_iter().collect(),
@@ -77,7 +75,6 @@ impl ModelFacts {
     }
 
     /// Returns whether the model supports a task. Unknown manifest tasks are accepted.
-    #[must_use]
     pub fn does(&self, task: Task) -> bool {
         let known = TASKS.iter().find(|(word, _)| *word == self.task);
         known.is_none_or(|(_, tasks)| tasks.contains(&task))
@@ -95,7 +92,6 @@ pub struct Fit {
 
 /// Compares a plan with `models`, keyed by the name in the workflow, or by `spec.model` where it
 /// replaces them. Models missing from the map are not checked.
-#[must_use]
 pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> Fit {
     let mut fit = Fit {
         errors: Vec::new(),
@@ -185,7 +181,6 @@ fn unsupported_task(
 }
 
 /// Returns warnings about class filters without effect; `replacement` replaces every model.
-#[must_use]
 pub fn ineffective_filters(
     compiled: &Compiled,
     replacement: Option<&str>,

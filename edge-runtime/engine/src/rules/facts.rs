@@ -2,8 +2,6 @@
 //!
 //! - Not here: reading it from a plan (`workflow::plan::facts`), checking rules (`check`).
 
-use std::fmt;
-
 /// What the workflow offers to rules.
 pub struct WorkflowFacts<'a> {
     pub lines: Vec<StepFacts>,
@@ -14,16 +12,6 @@ pub struct WorkflowFacts<'a> {
     pub kind_of: &'a dyn Fn(&str) -> Option<SelectorKind>,
     /// Whether the class or data of a selector's boxes may be a text or code that a step read.
     pub is_read: &'a dyn Fn(&str) -> bool,
-}
-
-impl fmt::Debug for WorkflowFacts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WorkflowFacts")
-            .field("lines", &self.lines)
-            .field("zones", &self.zones)
-            .field("selectors", &self.selectors)
-            .finish_non_exhaustive()
-    }
 }
 
 /// A step that a rule can name.

@@ -13,7 +13,6 @@ const ZONE_OPACITY: f64 = 0.2;
 const TINT_OPACITY: f64 = 0.15;
 
 /// Draws a zone with its name and, given the selector of those `inside`, their number.
-#[must_use]
 pub fn zone(name: &str, corners: &Value, inside: Option<&str>) -> Value {
     let mut step = json!({
         "type": "watchkeeper/polygon_zone_visualization@v1",
@@ -28,7 +27,6 @@ pub fn zone(name: &str, corners: &Value, inside: Option<&str>) -> Value {
 }
 
 /// Draws a line with its name and the counts of the step of that name.
-#[must_use]
 pub fn line(name: &str, ends: &Value) -> Value {
     json!({
         "type": "watchkeeper/line_counter_visualization@v1",
@@ -40,7 +38,6 @@ pub fn line(name: &str, ends: &Value) -> Value {
 }
 
 /// Tints bounding boxes.
-#[must_use]
 pub fn tints(predictions: &str, color_axis: &str) -> Value {
     json!({
         "type": "roboflow_core/color_visualization@v1",
@@ -51,7 +48,6 @@ pub fn tints(predictions: &str, color_axis: &str) -> Value {
 }
 
 /// Draws the outlines of bounding boxes.
-#[must_use]
 pub fn boxes(predictions: &str, color_axis: &str) -> Value {
     json!({
         "type": "roboflow_core/bounding_box_visualization@v1",
@@ -61,7 +57,6 @@ pub fn boxes(predictions: &str, color_axis: &str) -> Value {
 }
 
 /// Draws [`LABEL`] beside bounding boxes.
-#[must_use]
 pub fn labels(predictions: &str, color_axis: &str) -> Value {
     json!({
         "type": "roboflow_core/label_visualization@v1",

@@ -89,7 +89,6 @@ pub fn plain_classes(watch: &Watch) -> Result<(), InvalidClass> {
 }
 
 /// Builds the workflow: detect, track, count at each line, time in each zone, draw.
-#[must_use]
 pub fn workflow(watch: &Watch, model: &str) -> Value {
     let mut steps = vec![detect_step(watch, model)];
     steps.extend(region_step(watch));
@@ -276,7 +275,6 @@ fn pixel(point: [f64; 2]) -> Value {
 }
 
 /// Returns the model of all detection steps, if it is the same text in all of them.
-#[must_use]
 pub fn named_model(workflow: &Value) -> Option<&str> {
     let steps = workflow["steps"].as_array()?;
     let mut names = steps.iter().filter_map(|step| step["model_id"].as_str());
@@ -285,7 +283,6 @@ pub fn named_model(workflow: &Value) -> Option<&str> {
 }
 
 /// Returns the classes that all detection steps keep; `None` if they keep all classes, or differ.
-#[must_use]
 pub fn named_classes(workflow: &Value) -> Option<Vec<String>> {
     let steps = workflow["steps"].as_array()?;
     let mut lists = steps

@@ -76,7 +76,6 @@ pub fn flattened(definition: &Json) -> Result<Json, String> {
 }
 
 /// Reports all errors in a definition, or the depth and kinds of its outputs.
-#[must_use]
 pub fn validate(definition: &Json) -> ValidateReport {
     let checked = match plan::check::check(definition) {
         Ok(checked) => checked,

@@ -20,7 +20,6 @@ const MAX_NAME: usize = 100;
 const MAX_PARTS: usize = 3;
 
 /// Returns whether a file of a bundle may have this name.
-#[must_use]
 pub fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
         let first = part.as_bytes().first();
@@ -30,13 +29,11 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// Returns whether a part of a name may have this byte.
-#[must_use]
 pub fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')
 }
 
 /// Name of a picture or clip in a bundle; `None` for an id or type that no box gives.
-#[must_use]
 pub fn media_name(id: &str, content_type: &str) -> Option<String> {
     let ending = match content_type {
         "image/jpeg" => "jpg",
@@ -49,7 +46,6 @@ pub fn media_name(id: &str, content_type: &str) -> Option<String> {
 }
 
 /// Length in bytes of a bundle with files of these sizes.
-#[must_use]
 pub fn length(sizes: impl IntoIterator<Item = u64>) -> u64 {
     let block = BLOCK as u64;
     let files = sizes

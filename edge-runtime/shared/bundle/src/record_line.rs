@@ -11,7 +11,6 @@ use watchkeeper_store::chain::{self, Hash};
 use crate::BundleFault;
 
 /// Returns the line of a record.
-#[must_use]
 pub fn line(hash: Hash, previous: Option<Hash>, record: &str) -> String {
     let previous = previous.map_or_else(|| "null".to_owned(), |hash| format!("\"{hash}\""));
     format!("{{\"hash\":\"{hash}\",\"previous\":{previous},\"record\":{record}}}\n")

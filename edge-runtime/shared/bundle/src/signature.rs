@@ -16,13 +16,11 @@ use crate::BundleFault;
 pub const DOMAIN: &str = "watchkeeper evidence bundle, format 1\n";
 
 /// Returns the bytes that the box signs for a manifest.
-#[must_use]
 pub fn signed_bytes(manifest: &str) -> Vec<u8> {
     [DOMAIN.as_bytes(), manifest.as_bytes()].concat()
 }
 
 /// Returns the text of `signature.json` for a public key and its signature.
-#[must_use]
 pub fn text(key: &[u8], signature: &[u8]) -> String {
     format!(
         "{{\"algorithm\":\"Ed25519\",\"key\":\"{}\",\"signature\":\"{}\"}}\n",
@@ -32,7 +30,6 @@ pub fn text(key: &[u8], signature: &[u8]) -> String {
 }
 
 /// Returns the SHA-256 of a public key, hex.
-#[must_use]
 pub fn fingerprint(key: &[u8]) -> String {
     Hash::of(key).to_string()
 }

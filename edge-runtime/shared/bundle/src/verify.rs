@@ -64,13 +64,11 @@ pub struct ExpectedKey(String);
 
 impl ExpectedKey {
     /// The key with this fingerprint: 64 hex digits.
-    #[must_use]
     pub fn by_fingerprint(hex: &str) -> Option<Self> {
         Hash::parse(hex).map(|hash| Self(hash.to_string()))
     }
 
     /// The key itself.
-    #[must_use]
     pub fn by_key(key: &[u8]) -> Self {
         Self(signature::fingerprint(key))
     }

@@ -94,19 +94,16 @@ impl Contents {
         self.files.remove(name);
     }
 
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
 
     /// Whether a part of this name is stated as missing.
-    #[must_use]
     pub fn is_missing(&self, name: &str) -> bool {
         self.missing.iter().any(|part| part.name == name)
     }
 
     /// Number of files.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.files.len()
     }
@@ -119,7 +116,6 @@ impl Contents {
     }
 
     /// Files and missing parts for the manifest.
-    #[must_use]
     pub fn describe(&self) -> (Vec<BundleFile>, Vec<MissingPart>) {
         let files = self.files.values().map(|(file, _)| file.clone());
         (files.collect(), self.missing.clone())
@@ -156,7 +152,6 @@ pub struct Bundle {
 
 impl Bundle {
     /// Length in bytes.
-    #[must_use]
     pub fn length(&self) -> u64 {
         archive::length(self.files.values().map(|(file, _)| file.bytes))
     }

@@ -290,7 +290,7 @@ impl SinksConfig {
     ///
     /// # Errors
     /// When bucket or region make no address.
-    pub fn s3_host(&self, write: &S3Write) -> Result<Url, String> {
+    fn s3_host(&self, write: &S3Write) -> Result<Url, String> {
         if let Some(url) = &self.s3_url {
             return Ok(url.clone());
         }

@@ -89,7 +89,6 @@ pub struct Person {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Via {
     CommandLine,
     Api,

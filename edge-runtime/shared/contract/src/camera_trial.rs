@@ -62,7 +62,6 @@ pub struct TrialCandidate {
 
 impl TrialCandidate {
     /// Names it in tables, such as `yolox-nano, tiles 2x2`; of a file without its folder.
-    #[must_use]
     pub fn name(&self) -> String {
         let model = self.model.rsplit('/').next().unwrap_or(&self.model);
         match &self.tiles {

@@ -6,7 +6,6 @@
 use serde_json::Value;
 
 /// JSON with sorted keys and no white space.
-#[must_use]
 pub fn canonical(value: &Value) -> String {
     let mut out = String::with_capacity(1024);
     write(value, &mut out);

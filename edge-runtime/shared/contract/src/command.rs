@@ -91,7 +91,6 @@ pub enum CommandStatus {
 
 impl CommandStatus {
     /// Returns whether no status follows this one.
-    #[must_use]
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Accepted | Self::Executing => false,

@@ -81,10 +81,6 @@ pub struct WatchedRule {
     pub schedule: Option<Schedule>,
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the form that serde calls"
-)]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

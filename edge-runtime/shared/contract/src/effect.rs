@@ -37,7 +37,6 @@ pub enum Effect {
 
 impl Effect {
     /// Returns a short name of the effect for messages.
-    #[must_use]
     pub const fn what(&self) -> &'static str {
         match self {
             Self::Email(_) => "an e-mail",
@@ -166,7 +165,6 @@ pub struct HttpCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum HttpMethod {
     Get,
     Post,
@@ -351,7 +349,6 @@ pub enum MqttQos {
 
 impl MqttQos {
     /// Returns the level with this number, if there is one.
-    #[must_use]
     pub const fn from_number(number: i64) -> Option<Self> {
         match number {
             0 => Some(Self::AtMostOnce),

@@ -372,7 +372,6 @@ pub struct Evidence {
 
 impl Evidence {
     /// An observation of the box, without data, time and cost.
-    #[must_use]
     pub fn new(source: impl Into<String>, confidence: f64, weight: f64, note: String) -> Self {
         Self {
             source: source.into(),

@@ -4,7 +4,6 @@ use crate::event::{EventBody, RuleEvent};
 
 impl EventBody {
     /// Details of the rule, where a rule made the event.
-    #[must_use]
     pub fn rule(&self) -> Option<&RuleEvent> {
         let Self::Rule(rule) = self else {
             return None;
@@ -13,7 +12,6 @@ impl EventBody {
     }
 
     /// The reason of a rule's event, or the message of another one: text from outside.
-    #[must_use]
     pub fn text(&self) -> &str {
         match self {
             Self::Rule(rule) => &rule.reason,

@@ -6,7 +6,6 @@ use core::net::IpAddr;
 ///
 /// `host` is a name or an address as URLs write it, IPv6 with or without brackets. A name that only
 /// a resolver knows to be this machine is not.
-#[must_use]
 pub fn is_this_machine(host: &str) -> bool {
     let address = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     let address = address.unwrap_or(host).parse::<IpAddr>();

@@ -92,7 +92,6 @@ macro_rules! name_type {
             }
 
             /// Returns the name as text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -165,7 +164,6 @@ impl DisplayName {
     }
 
     /// Returns the name as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -182,7 +180,6 @@ pub struct EventId(pub ulid::Ulid);
 
 impl EventId {
     /// Makes a new id: the current time and 80 random bits.
-    #[must_use]
     pub fn generate() -> Self {
         Self(ulid::Ulid::new())
     }

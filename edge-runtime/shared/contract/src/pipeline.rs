@@ -114,7 +114,6 @@ pub enum Priority {
 }
 
 impl Priority {
-    #[must_use]
     pub fn is_normal(&self) -> bool {
         *self == Self::Normal
     }
@@ -326,7 +325,6 @@ pub struct SuppressedCounts {
 }
 
 impl SuppressedCounts {
-    #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }

@@ -61,7 +61,6 @@ pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// Returns at most `limit` names in `known` that are similar to `found`, the most similar first.
-#[must_use]
 pub fn nearest_few<'a>(
     found: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -114,7 +113,6 @@ pub enum ProblemCode {
 
 impl Problem {
     /// Makes a problem of a kind and a sentence.
-    #[must_use]
     pub fn new(status: u16, code: ProblemCode, detail: impl Into<String>) -> Self {
         Self {
             status,

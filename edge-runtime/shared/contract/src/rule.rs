@@ -94,14 +94,12 @@ pub const MAX_REFERENCE_SETS: usize = 8;
 
 /// The sets of reference pictures that a source of a chain names: `reference NAME` or
 /// `reference NAME,NAME`. `None` for any other source.
-#[must_use]
 pub fn reference_sets(source: &str) -> Option<Vec<&str>> {
     let names = source.strip_prefix("reference ")?;
     Some(names.split(',').map(str::trim).collect())
 }
 
 /// Whether `name` may name a set of reference pictures: 1 to 40 of `a-z`, `0-9`, `-`, `_`.
-#[must_use]
 pub fn is_set_name(name: &str) -> bool {
     let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
     (1..=40).contains(&name.len()) && name.bytes().all(is_word)
@@ -190,7 +188,6 @@ pub enum ClipMaterial {
 
 impl ClipMaterial {
     /// Whether it is the default.
-    #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
@@ -205,7 +202,6 @@ impl ClipSpec {
     pub const MAX_CLIP_S: f64 = 120.0;
 
     /// Returns the length in seconds.
-    #[must_use]
     pub fn length_s(&self) -> f64 {
         self.before_s + self.after_s
     }
@@ -333,7 +329,6 @@ fn yes() -> bool {
     true
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_yes(value: &bool) -> bool {
     *value
 }
@@ -361,7 +356,6 @@ pub struct Schedule {
 }
 
 /// Minutes since midnight of `HH:MM`, from 00:00 to 23:59.
-#[must_use]
 pub fn minute_of_day(text: &str) -> Option<u16> {
     let below = |part: &str, bound: u16| {
         let is_two_digits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -373,7 +367,6 @@ pub fn minute_of_day(text: &str) -> Option<u16> {
 }
 
 /// Minutes since midnight of the end of a schedule: as [`minute_of_day`], or `24:00`.
-#[must_use]
 pub fn end_minute(text: &str) -> Option<u16> {
     match text {
         "24:00" => Some(24 * 60),
@@ -384,7 +377,6 @@ pub fn end_minute(text: &str) -> Option<u16> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Weekday {
     Mon,
     Tue,

@@ -102,10 +102,6 @@ fn fixed() -> bool {
     true
 }
 
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
 fn is_fixed(fixed_view: &bool) -> bool {
     *fixed_view
 }
@@ -166,10 +162,6 @@ impl DecoderChoice {
         }
     }
 
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes a reference"
-    )]
     fn is_auto(&self) -> bool {
         *self == Self::Auto
     }

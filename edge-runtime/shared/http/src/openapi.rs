@@ -8,7 +8,6 @@ use utoipa::openapi::OpenApi;
 ///
 /// # Panics
 /// Never with the routes of a build; a test makes each document.
-#[must_use]
 pub fn document(openapi: OpenApi) -> Value {
     let mut document = serde_json::to_value(openapi)
         .expect("a description has only text keys, so it has a JSON form");

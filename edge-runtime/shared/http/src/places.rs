@@ -262,7 +262,6 @@ impl ConnectionPlace {
 
     /// Moves a connection that showed its token out of the pool of those without. False when the
     /// server is full: refuse the request.
-    #[must_use]
     pub fn prove(&self) -> bool {
         let Some(unproven) = &self.0.unproven else {
             return true;

@@ -14,7 +14,6 @@ impl Keyspace {
     ///
     /// # Panics
     /// At compile time, when used in a constant: `name` must be 1 to 32 of `a-z`, `0-9` and `_`.
-    #[must_use]
     pub const fn new(name: &'static str) -> Self {
         let bytes = name.as_bytes();
         assert!(!bytes.is_empty() && bytes.len() <= 32, "1 to 32 characters");
@@ -37,13 +36,11 @@ impl Keyspace {
 }
 
 /// Returns the key of position `seq` in a log: big-endian, so that bytes sort like numbers.
-#[must_use]
 pub const fn log_key(seq: u64) -> [u8; 8] {
     seq.to_be_bytes()
 }
 
 /// Returns the position of a log key, if `key` is one.
-#[must_use]
 pub fn log_seq(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
 }
@@ -76,7 +73,6 @@ pub struct Batch {
 
 impl Batch {
     /// Makes a batch without changes.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -116,7 +112,6 @@ impl Batch {
     }
 
     /// Returns the changes, in order.
-    #[must_use]
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
@@ -127,13 +122,11 @@ impl Batch {
     }
 
     /// Returns whether there are no changes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ops.is_empty()
     }
 
     /// Returns the bytes of all payloads and keys.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.ops
             .iter()

@@ -16,7 +16,6 @@ impl Hash {
     /// The hash before the first record.
     pub const ZERO: Self = Self([0; 32]);
 
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
@@ -37,7 +36,6 @@ impl Hash {
     }
 
     /// Parses 64 hex digits.
-    #[must_use]
     pub fn parse(hex: &str) -> Option<Self> {
         let digits = hex.as_bytes();
         // `from_str_radix` would take a sign for a digit.
@@ -81,7 +79,6 @@ pub fn check_link(previous: &Hash, canonical: &str, found: Hash) -> Result<(), B
 }
 
 /// Hash of the record with text `canonical` after the one with hash `previous`.
-#[must_use]
 pub fn link(previous: &Hash, canonical: &str) -> Hash {
     let mut hasher = Sha256::new();
     hasher.update(previous.to_string());

@@ -59,7 +59,6 @@ fn replace_with(
 }
 
 /// Returns whether `error` means that the disk is full or read-only.
-#[must_use]
 pub fn is_disk_refusal(error: &io::Error) -> bool {
     matches!(
         error.kind(),

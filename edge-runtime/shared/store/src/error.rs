@@ -114,7 +114,6 @@ impl StoreError {
 
     /// Returns whether the disk is full or read-only: nothing is wrong with what is stored, and
     /// writes succeed once a user has changed that.
-    #[must_use]
     pub fn is_disk_refusal(&self) -> bool {
         match self {
             Self::Full { .. } => true,
@@ -124,7 +123,6 @@ impl StoreError {
     }
 
     /// Returns whether a later retry can succeed without a restart.
-    #[must_use]
     pub fn is_transient(&self) -> bool {
         self.is_disk_refusal() || matches!(self, Self::InUse { .. })
     }

@@ -93,7 +93,6 @@ fn wait_for(file: &mut File, folder: &Path) -> Result<(), StoreError> {
 
 /// Returns an error if a process has the store in `folder`. For callers that keep files beside it
 /// and must not touch those of another process.
-#[must_use]
 pub fn in_use(folder: &Path) -> Option<StoreError> {
     // No lock file: no process has it, or taking it will tell.
     let mut file = File::open(folder.join("lock")).ok()?;

@@ -29,13 +29,11 @@ pub struct MemoryStore {
 
 impl MemoryStore {
     /// Makes an empty store.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Returns what a power cut at this moment would leave: only what was synced.
-    #[must_use]
     pub fn power_cut(&self) -> Self {
         let state = self.lock();
         Self {

@@ -61,7 +61,6 @@ pub enum OpenOutcome {
 
 impl OpenOutcome {
     /// Returns whether nothing was wrong.
-    #[must_use]
     pub fn is_clean(&self) -> bool {
         matches!(self, Self::Clean)
     }
@@ -412,6 +411,6 @@ fn next_free(root: &Path, prefix: &str) -> io::Result<PathBuf> {
 }
 
 /// Makes the names in a folder durable.
-pub(crate) fn sync_dir(path: &Path) -> Result<(), StoreError> {
+fn sync_dir(path: &Path) -> Result<(), StoreError> {
     sync_folder(path).map_err(|e| StoreError::from_io(path, "sync the folder", e))
 }

@@ -47,7 +47,6 @@ fn crc(head: &[u8], key: &[u8], payload: &[u8]) -> u32 {
 }
 
 /// Returns header and payload of a record stored at `key`.
-#[must_use]
 pub fn encode(key: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + payload.len());
     out.extend_from_slice(&MAGIC);

@@ -22,13 +22,11 @@ const MAX_HANGING: usize = 32;
 static HANGING: AtomicUsize = AtomicUsize::new(0);
 
 /// Number of stopped pipelines whose teardown hangs.
-#[must_use]
 pub fn hanging_teardowns() -> usize {
     HANGING.load(Ordering::Relaxed)
 }
 
 /// A sentence about this many hanging teardowns, if there are any.
-#[must_use]
 pub fn teardown_trouble(hanging: usize) -> Option<String> {
     (hanging > 0).then(|| {
         format!(
@@ -40,7 +38,6 @@ pub fn teardown_trouble(hanging: usize) -> Option<String> {
 }
 
 /// Why the process must end with this many hanging teardowns, if it must.
-#[must_use]
 pub fn teardown_failure(hanging: usize) -> Option<String> {
     (hanging >= MAX_HANGING)
         .then(|| format!("{hanging} stopped GStreamer pipelines hang in their teardown"))

@@ -49,14 +49,6 @@ impl Deps {
     }
 }
 
-impl std::fmt::Debug for Deps {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deps")
-            .field("seed", &self.seed)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Default for Deps {
     fn default() -> Self {
         Self {

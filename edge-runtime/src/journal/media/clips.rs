@@ -20,13 +20,11 @@ const CLIP_SHARE: u64 = 4;
 
 impl MediaStore {
     /// Maximum bytes of one clip.
-    #[must_use]
     pub fn max_clip_bytes(&self) -> u64 {
         MAX_CLIP_BYTES.min(self.limits.max_bytes / CLIP_SHARE)
     }
 
     /// Whether a clip that is being written may grow: the disk has more than its minimum free.
-    #[must_use]
     pub fn has_space_for_clips(&self) -> bool {
         space(&self.root).is_ok_and(|disk| disk.free > self.limits.min_free_bytes)
     }
@@ -34,7 +32,6 @@ impl MediaStore {
     /// A new id for a clip of an event at `unix_ms`, and the path to write it to after
     /// [`Self::reserve_clip`]. It counts as being written until it is kept or discarded. Waits for
     /// no disk.
-    #[must_use]
     pub fn new_clip(&self, unix_ms: i64) -> NewClip {
         let mut names = self.names.lock();
         let id = names.next_id(unix_ms);
@@ -122,7 +119,6 @@ impl MediaStore {
     }
 
     /// The state of a clip that was being written when the last run ended.
-    #[must_use]
     pub fn find_clip(&self, id: &str) -> Option<ClipState> {
         let entry = self.entry(id).ok()?;
         let path = self.path_of(entry.id, entry.form);

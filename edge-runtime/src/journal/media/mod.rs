@@ -13,6 +13,8 @@
 //!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with
 //!   each deletion. A clip is begun only where the disk has space for the longest one, and takes no
 //!   more than [`MediaStore::max_clip_bytes`].
+//!
+//! Locks, in order: `index`, `names`.
 
 mod clips;
 mod error;
@@ -134,7 +136,6 @@ impl MediaStore {
     }
 
     /// The folder of the files.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.root
     }
@@ -219,14 +220,12 @@ impl MediaStore {
     }
 
     /// Bytes of all pictures and clips.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.index.lock().bytes
     }
 
     /// Bytes of the pictures and clips that this process can probably delete: it may write to their
     /// folders, and the last try did not fail.
-    #[must_use]
     pub fn deletable_bytes(&self) -> u64 {
         let index = self.index.lock();
         let may_delete_in = Access::WRITE_OK | Access::EXEC_OK;

@@ -40,7 +40,6 @@ impl Checkpointer {
     }
 
     /// Whether the state should be saved.
-    #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         now >= self.due
     }

@@ -40,7 +40,6 @@ impl TimedPauses {
     }
 
     /// When this pipeline resumes by itself.
-    #[must_use]
     pub fn until(&self, id: &PipelineId) -> Option<Timestamp> {
         self.until.lock().get(id).copied()
     }
@@ -66,7 +65,6 @@ impl TimedPauses {
     }
 
     /// The pipelines whose pauses end by `now`.
-    #[must_use]
     pub fn due(&self, now: Timestamp, quality: TimeQuality) -> Vec<PipelineId> {
         if quality == TimeQuality::Unsynced {
             return Vec::new();

@@ -107,7 +107,6 @@ impl CheckpointStore {
     ///
     /// The fingerprint of the specification decides. Files without one, or with that of another
     /// version, are compared by source and duration.
-    #[must_use]
     pub fn finished_at(&self, spec: &PipelineSpec) -> Option<Wall> {
         // A file that can't be read is logged when the pipeline starts from zero.
         let file = self.read(&spec.id, &spec.source).ok().flatten()?;
@@ -139,7 +138,6 @@ impl CheckpointStore {
     }
 
     /// Begins a run of `id` that watches `source`; older runs of `id` can't save any more.
-    #[must_use]
     pub fn checkpointer(&self, id: &PipelineId, source: &SourceId) -> Checkpointer {
         Checkpointer::new(id, source, Arc::clone(&self.shared))
     }

@@ -22,7 +22,7 @@ use super::pre_roll::{self, ClipFrame};
 pub(super) const MAX_BYTES: usize = pre_roll::MAX_BYTES + (4 << 20);
 
 /// Maximum queued frames of a recording, which is played at the speed of the encoder anyway.
-pub(super) const MAX_RECORDING_FRAMES: usize = 64;
+const MAX_RECORDING_FRAMES: usize = 64;
 
 /// Maximum number of events of one clip; later events begin another clip.
 pub(super) const MAX_EVENTS: usize = 128;

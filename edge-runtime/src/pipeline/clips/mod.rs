@@ -100,14 +100,6 @@ pub(super) struct Clips {
     deps: ClipWriterDeps,
 }
 
-impl std::fmt::Debug for Clips {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Clips")
-            .field("filming", &self.active.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Clips {
     /// Clips of a pipeline whose rules want at most `pre_roll_s` seconds before an event.
     pub(super) fn new(

@@ -17,7 +17,6 @@ use super::settings::ModelSettings;
 use crate::thread::Thread;
 
 /// Runs the changes of the daemon's models.
-#[derive(Debug)]
 pub struct BackendChanges {
     first_loads: Arc<FirstLoads>,
     settings: ModelSettings,

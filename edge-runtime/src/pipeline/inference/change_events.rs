@@ -143,7 +143,6 @@ impl OpenChanges {
 }
 
 /// Sends reports of changes to the recorder and the metrics.
-#[derive(Debug)]
 pub struct ChangeEvents {
     recorder: Recorder,
     metrics: Arc<Metrics>,

@@ -34,7 +34,6 @@ use super::first_load::{FirstLoadError, FirstLoads};
 use super::settings::ModelSettings;
 
 /// Opens detectors as configured.
-#[derive(Debug)]
 pub struct Models {
     pool: DetectorPool,
     settings: ModelSettings,

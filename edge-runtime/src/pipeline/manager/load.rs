@@ -30,7 +30,6 @@ impl Manager {
     }
 
     /// The level of shedding, and one sentence about it while load is shed.
-    #[must_use]
     pub fn load_level(&self) -> (Level, Option<String>) {
         let load = self.load.lock();
         let message = load.shedding.as_ref().map(|shedding| &shedding.message);

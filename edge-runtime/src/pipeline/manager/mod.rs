@@ -79,7 +79,6 @@ pub const MAX_PIPELINES: usize = 128;
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Parts of the runtime for the manager.
-#[derive(Debug)]
 pub struct Parts {
     /// Stores events and specifications.
     pub journal: Arc<Journal>,
@@ -141,15 +140,6 @@ pub struct Manager {
     load: Mutex<LoadState>,
 }
 
-impl std::fmt::Debug for Manager {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Manager")
-            .field("sources", &self.sources.table.read().len())
-            .field("pipelines", &self.pipelines.lock().len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Manager {
     /// An empty manager, and the thread that journals outages.
     ///
@@ -188,7 +178,6 @@ impl Manager {
     }
 
     /// The parts that the manager was made of.
-    #[must_use]
     pub fn parts(&self) -> &Parts {
         &self.parts
     }
@@ -266,7 +255,6 @@ impl Manager {
     }
 
     /// The rules of running pipelines too many of whose events need a person.
-    #[must_use]
     pub fn review_shares(&self) -> Vec<ReviewShare> {
         let pipelines = self.pipelines.lock();
         let running = pipelines
@@ -296,7 +284,6 @@ impl Manager {
 
     /// One sentence for each source or pipeline that should run and does not, and for each rule
     /// of `shares`, whose events need people too often.
-    #[must_use]
     pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<String> {
         let mut troubles: Vec<String> = self.storage_error().into_iter().collect();
         troubles.extend(self.parts.effects.problems());

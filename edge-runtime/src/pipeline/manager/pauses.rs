@@ -209,7 +209,7 @@ impl Manager {
 
     /// Stores a change of `paused`: as an intent if the file names the pipeline, else in its
     /// specification.
-    pub(super) fn store_paused(&self, spec: &PipelineSpec) -> Result<(), Problem> {
+    fn store_paused(&self, spec: &PipelineSpec) -> Result<(), Problem> {
         let intent = if spec.paused {
             UserIntent::Pause
         } else {

@@ -30,7 +30,6 @@ use crate::pipeline::run::Run;
 use crate::pipeline::worker::{Services, Subscribe, Worker};
 
 impl Manager {
-    #[must_use]
     pub fn pipelines(&self) -> Vec<PipelineStatus> {
         let all: Vec<Deployed> = {
             let table = self.pipelines.lock();
@@ -42,7 +41,6 @@ impl Manager {
     }
 
     /// Whether a pipeline takes frames, or is about to.
-    #[must_use]
     pub fn is_watching(&self) -> bool {
         self.pipelines.lock().values().any(|deployed| {
             let state = deployed.status().state;

@@ -10,7 +10,7 @@ use crate::capture::source::SourceHandle;
 use crate::pipeline::worker::Subscribe;
 
 /// Sources by name; shared with the pipelines, which subscribe here.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sources {
     pub(super) table: RwLock<BTreeMap<SourceId, SourceHandle>>,
 }

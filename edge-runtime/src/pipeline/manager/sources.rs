@@ -34,7 +34,6 @@ impl Manager {
         receiver.ok_or_else(|| self.no_source(source))
     }
 
-    #[must_use]
     pub fn sources(&self) -> Vec<SourceStatus> {
         let all: Vec<SourceStatus> = {
             let table = self.sources.table.read();

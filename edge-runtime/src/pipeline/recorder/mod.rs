@@ -193,38 +193,32 @@ impl Recorder {
     }
 
     /// Why events are not stored at the moment.
-    #[must_use]
     pub fn storage_error(&self) -> Option<StorageError> {
         self.storage_error.lock().clone()
     }
 
     /// Number of events that are not stored yet.
-    #[must_use]
     pub fn waiting(&self) -> u64 {
         self.state.sent_and_waiting().1
     }
 
     /// Why no event will be stored any more: the store can't be trusted, or the thread has ended.
     /// The process should exit and be restarted.
-    #[must_use]
     pub fn broken(&self) -> Option<&'static str> {
         self.broken.get().copied()
     }
 
     /// Number of events lost: after [`Recorder::end_by`], or because they could never be stored.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
     /// Processor time of the events so far.
-    #[must_use]
     pub fn event_times(&self) -> EventTimes {
         self.meter.times()
     }
 
     /// Where threads that encode clips add their processor time.
-    #[must_use]
     pub fn clip_time(&self) -> Arc<ProcessorSum> {
         Arc::clone(&self.meter.clips_time)
     }

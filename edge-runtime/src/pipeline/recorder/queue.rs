@@ -42,7 +42,6 @@ pub struct Pictures {
 
 impl Pictures {
     /// Pictures of a frame, in its memory.
-    #[must_use]
     pub fn new(clean: Arc<FramePixels>, annotated: Option<Arc<dyn Pixels>>) -> Self {
         Self {
             clean,
@@ -54,7 +53,6 @@ impl Pictures {
     /// These pictures without the frame that they come from: a decoder has few frames, and stops
     /// while all of them are held. The copy is converted and drawn on demand. What can't be drawn
     /// again on a copy is drawn now.
-    #[must_use]
     pub fn kept(&self) -> Self {
         let clean = Arc::new(self.clean.owned());
         let mut bytes = clean.bytes();
@@ -77,18 +75,8 @@ impl Pictures {
     }
 
     /// Bytes of kept pictures, without conversions; 0 of others.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
-    }
-}
-
-impl std::fmt::Debug for Pictures {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pictures")
-            .field("size", &self.clean.size())
-            .field("annotated", &self.annotated.is_some())
-            .finish()
     }
 }
 

@@ -23,7 +23,7 @@ use watchkeeper_store::StoreError;
 use crate::journal::{JournalError, Loss, Stamp};
 
 /// How long a transient error is retried.
-pub(super) const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why events are not stored at the moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,6 @@ impl StorageError {
     }
 
     /// What happens next, as the end of a sentence about it.
-    #[must_use]
     pub fn outlook(&self) -> String {
         if self.is_waited_for {
             return "they are stored without a restart once the disk accepts writes".to_owned();

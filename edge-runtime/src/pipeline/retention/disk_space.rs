@@ -41,7 +41,6 @@ pub struct DiskSpace {
 
 impl DiskSpace {
     /// Guards the disk of the state folder `state`.
-    #[must_use]
     pub fn new(state: &Path, recordings: Arc<Recordings>, media: Arc<MediaStore>) -> Self {
         Self {
             state: state.to_owned(),

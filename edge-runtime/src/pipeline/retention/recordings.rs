@@ -7,6 +7,8 @@
 //!   the age, so a clock that jumps changes no order.
 //! - Only the age limit uses the clock, and never an implausible one.
 //! - A part that is being written is never deleted.
+//!
+//! Locks, in order: `beginning`, then `open` or `last`.
 
 use std::fs;
 use std::io;
@@ -67,7 +69,6 @@ struct Part {
 
 impl Recordings {
     /// Recordings below the state folder `state`.
-    #[must_use]
     pub fn new(state: &Path, limits: Limits) -> Self {
         Self {
             folder: state.join("recordings"),
@@ -79,13 +80,11 @@ impl Recordings {
     }
 
     /// The folder of the parts.
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Bytes of all complete parts; 0 where this process may not delete any.
-    #[must_use]
     pub fn deletable_bytes(&self) -> u64 {
         if access(&self.folder, Access::WRITE_OK | Access::EXEC_OK).is_err() {
             return 0;
@@ -311,7 +310,6 @@ impl Recording {
     }
 
     /// Why nothing is recorded, if so.
-    #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

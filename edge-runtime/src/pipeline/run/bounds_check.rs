@@ -8,7 +8,6 @@ use watchkeeper_engine::workflow::Overlay;
 use watchkeeper_vision::geometry::Point;
 
 /// Checks each line and zone of a workflow against a picture of `size` in pixels.
-#[must_use]
 pub(crate) fn outside(overlays: &[Overlay], size: [u32; 2]) -> Vec<PipelineWarning> {
     overlays
         .iter()

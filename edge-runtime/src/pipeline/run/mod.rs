@@ -84,7 +84,6 @@ pub struct FrameOutcome {
 }
 
 /// A running pipeline, without its thread.
-#[derive(Debug)]
 pub struct Run {
     execution: Execution,
     host: DetectHost,
@@ -119,7 +118,6 @@ pub struct Run {
 
 impl Run {
     /// Starts `plan`, made from `spec`, with the detectors in `host`.
-    #[must_use]
     pub fn new(plan: Plan, host: DetectHost, spec: &PipelineSpec) -> Self {
         let execution = plan.compiled.instantiate();
         let watched = watched(spec, &plan, host.detectors());
@@ -182,31 +180,26 @@ impl Run {
     }
 
     /// The models and back ends in use, such as `yolox-nano on rten`.
-    #[must_use]
     pub fn detector(&self) -> Option<String> {
         self.models().describe()
     }
 
     /// The models and the back ends that run them, also after a change.
-    #[must_use]
     pub fn models(&self) -> ModelsInUse {
         self.host.detectors().models()
     }
 
     /// The models that ran on the latest processed frame, with the time of each inference.
-    #[must_use]
     pub fn inferences(&self) -> &[(Arc<str>, Duration)] {
         self.host.inferences()
     }
 
     /// Names of the rules in force.
-    #[must_use]
     pub fn rule_names(&self) -> &[String] {
         &self.rule_names
     }
 
     /// Seconds of video that its rules want from before an event; `None` when no rule wants a clip.
-    #[must_use]
     pub fn pre_roll_s(&self) -> Option<f64> {
         self.rules.pre_roll_s()
     }
@@ -224,7 +217,6 @@ impl Run {
 
     /// Settings that have no effect; those that depend on the picture are known from the first
     /// frame on.
-    #[must_use]
     pub fn warnings(&self) -> &[PipelineWarning] {
         &self.warnings
     }
@@ -410,13 +402,11 @@ impl Run {
     }
 
     /// Whether frames of a recording were taken.
-    #[must_use]
     pub fn plays_recording(&self) -> bool {
         self.last.is_some() && !self.is_live
     }
 
     /// Whether a frame was taken.
-    #[must_use]
     pub fn has_seen(&self) -> bool {
         self.last.is_some()
     }
@@ -443,7 +433,6 @@ impl Run {
     }
 
     /// The counts so far; the worker fills in event counts and elapsed time.
-    #[must_use]
     pub fn results(&self) -> PipelineResults {
         let mut results = self.results.clone();
         for (name, visits) in self.rules.zones() {

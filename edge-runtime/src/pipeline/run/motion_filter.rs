@@ -50,7 +50,6 @@ const LINGER_S: f64 = 1.0;
 
 impl MotionFilter {
     /// Creates a filter that opens at least every `refresh_s` seconds.
-    #[must_use]
     pub(crate) fn new(refresh_s: f64) -> Self {
         Self {
             refresh_s: if refresh_s.is_finite() {

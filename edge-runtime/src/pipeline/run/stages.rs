@@ -84,13 +84,11 @@ impl StageTimes {
     }
 
     /// Processor time of the thread from the first frame to the latest one, in seconds.
-    #[must_use]
     pub(crate) fn processor_s(&self) -> f64 {
         self.processor_time.as_secs_f64()
     }
 
     /// Mean milliseconds per frame of each stage; empty before the first frame.
-    #[must_use]
     pub(crate) fn means_ms(&self) -> BTreeMap<String, f64> {
         if self.frames == 0 {
             return BTreeMap::new();

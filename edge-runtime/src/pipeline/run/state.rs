@@ -34,7 +34,6 @@ const UNKNOWN_DOWNTIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Run {
     /// The state after the last frame; `None` before the first one, and for a recording.
-    #[must_use]
     pub fn save(&self) -> Option<RunState> {
         if !self.is_live {
             return None;
@@ -59,7 +58,6 @@ impl Run {
 
     /// How much of the requested duration has passed. `None` without such a duration, before the
     /// first frame of all, and for a recording.
-    #[must_use]
     pub fn elapsed(&self) -> Option<Duration> {
         self.stop_after_s?;
         let began = self.began.filter(|_| !self.plays_recording())?;

@@ -39,14 +39,6 @@ pub struct Worker {
     thread: Thread,
 }
 
-impl std::fmt::Debug for Worker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker")
-            .field("spec", &self.spec.id)
-            .finish_non_exhaustive()
-    }
-}
-
 impl Worker {
     /// Starts the thread of `spec` over `run`, from a checkpoint if there is one. `recording` is
     /// where the annotated video goes, if one is wanted.
@@ -92,13 +84,11 @@ impl Worker {
     }
 
     /// The deployed specification.
-    #[must_use]
     pub fn spec(&self) -> &PipelineSpec {
         &self.spec
     }
 
     /// State, warnings and results.
-    #[must_use]
     pub fn status(&self) -> PipelineStatus {
         let results = self.results();
         let warnings = self.warnings();
@@ -125,7 +115,6 @@ impl Worker {
     }
 
     /// Rate of its looks at a camera; `None` for a recording, and before the first frame.
-    #[must_use]
     pub fn looks(&self) -> Option<LookRate> {
         let (meter, grant) = (self.shared.looks.lock(), *self.shared.grant.lock());
         let is_live = self.shared.is_live.load(Ordering::Relaxed);
@@ -133,13 +122,11 @@ impl Worker {
     }
 
     /// Frames a second that it looks at.
-    #[must_use]
     pub fn looked_fps(&self) -> f64 {
         self.shared.looks.lock().looked_fps(Instant::now())
     }
 
     /// Frames a second that it would look at.
-    #[must_use]
     pub fn wanted_fps(&self) -> f64 {
         let meter = self.shared.looks.lock();
         meter.wanted_fps(&self.spec, Instant::now())
@@ -154,26 +141,22 @@ impl Worker {
     }
 
     /// The state without results.
-    #[must_use]
     pub fn state(&self) -> PipelineState {
         self.shared.status.lock().state.clone()
     }
 
     /// The internal error that ended the pipeline, a sentence without its end.
-    #[must_use]
     pub fn internal_error(&self) -> Option<String> {
         self.shared.internal_error.lock().clone()
     }
 
     /// Problems that do not stop the pipeline.
-    #[must_use]
     pub fn warnings(&self) -> Vec<PipelineWarning> {
         self.shared.published.lock().warnings.clone()
     }
 
     /// Counts, at most one frame and one publishing interval old; complete once it is paused or has
     /// ended.
-    #[must_use]
     pub fn results(&self) -> PipelineResults {
         let mut results = self.shared.published.lock().results.clone();
         let status = self.shared.status.lock();
@@ -186,13 +169,11 @@ impl Worker {
     }
 
     /// Whether a rule of this name is in force.
-    #[must_use]
     pub fn has_rule(&self, name: &str) -> bool {
         self.rules.iter().any(|rule| rule == name)
     }
 
     /// The last processed frame, annotated if the workflow draws.
-    #[must_use]
     pub fn latest_annotated(&self) -> Option<Arc<RgbPixels>> {
         let latest = self.shared.latest.lock().clone();
         latest.annotated.or(latest.clean).map(|pixels| pixels.rgb())
@@ -238,7 +219,6 @@ impl Worker {
     }
 
     /// Whether it takes frames, or would if there were any; false once it has ended or failed.
-    #[must_use]
     pub fn wants_frames(&self) -> bool {
         *self.shared.desired.lock() == DesiredState::Run
     }
@@ -255,20 +235,17 @@ impl Worker {
     }
 
     /// Whether its source failed.
-    #[must_use]
     pub fn has_lost_source(&self) -> bool {
         self.shared.lost_source.lock().is_some()
     }
 
     /// Whether it ended in the middle of a recording; a restart would count the beginning twice.
-    #[must_use]
     pub fn in_recording(&self) -> bool {
         self.shared.in_recording.load(Ordering::Relaxed)
     }
 
     /// Whether it takes no more frames: it has ended, failed or was stopped. Its last events may
     /// not be durable yet.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         matches!(
             *self.shared.desired.lock(),
@@ -303,7 +280,6 @@ impl Worker {
     }
 
     /// Whether a pause is requested; stays true after its end.
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.is_paused.load(Ordering::Relaxed)
     }

@@ -20,7 +20,7 @@ const MAX_FRAMES: usize = 16;
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Pictures of recent frames, the oldest first.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct LastSights {
     frames: VecDeque<(u64, Pictures)>,
     /// Memory of the needed frames.

@@ -45,11 +45,3 @@ pub struct Services {
     /// Longest wait for the pipeline to stop, usually [`STOP_TIMEOUT`].
     pub stop_timeout: Duration,
 }
-
-impl std::fmt::Debug for Services {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Services")
-            .field("boot_id", &self.boot_id)
-            .finish_non_exhaustive()
-    }
-}

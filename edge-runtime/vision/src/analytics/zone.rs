@@ -45,7 +45,7 @@ impl PolygonZone {
 
     /// Whether a point, rounded to the nearest pixel, is in the zone.
     #[must_use]
-    pub fn contains_point(&self, point: Point) -> bool {
+    fn contains_point(&self, point: Point) -> bool {
         let (x, y) = (point.x.round_ties_even(), point.y.round_ties_even());
         if !(x >= 0.0 && y >= 0.0 && x.is_finite() && y.is_finite()) {
             return false;

@@ -64,7 +64,6 @@ pub struct TextBox {
 
 impl TextBox {
     /// Width and height of a box with these lines, in pixels.
-    #[must_use]
     pub fn measure(&self, lines: &[&str]) -> [f64; 2] {
         let face = Face::for_scale(self.scale);
         let widths = lines.iter().map(|line| face.measure(line).0);

@@ -25,7 +25,6 @@ pub struct Canvas<'a> {
 impl<'a> Canvas<'a> {
     /// A canvas over packed RGB rows of `width * 3` bytes. A buffer that is too short gives
     /// fewer rows.
-    #[must_use]
     pub fn new(pixels: &'a mut [u8], width: u32, height: u32) -> Self {
         let width = width as usize;
         let rows = if width == 0 {
@@ -40,18 +39,15 @@ impl<'a> Canvas<'a> {
         }
     }
 
-    #[must_use]
     pub fn width(&self) -> f64 {
         self.width as f64
     }
 
-    #[must_use]
     pub fn height(&self) -> f64 {
         self.height as f64
     }
 
     /// Scale of strokes and text relative to a picture of 720 rows, `0.6..=4.0`.
-    #[must_use]
     pub fn scale(&self) -> f64 {
         (self.width.min(self.height) as f64 / 720.0).clamp(0.6, 4.0)
     }
@@ -293,7 +289,6 @@ impl<'a> Canvas<'a> {
     }
 
     /// Copies the part of the picture that a box covers; `None` for none.
-    #[must_use]
     pub fn cut(&self, b: &BBox) -> Option<RgbImage> {
         let [x1, y1, x2, y2] = self.part(b)?;
         let rows = self.pixels.chunks_exact(self.width * 3);

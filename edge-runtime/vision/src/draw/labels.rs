@@ -94,12 +94,10 @@ impl Target {
 }
 
 impl Labels {
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }

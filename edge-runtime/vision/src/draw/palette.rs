@@ -18,7 +18,6 @@ impl Color {
     /// A soft black.
     pub const INK: Self = Self::new(17, 20, 24);
 
-    #[must_use]
     pub const fn new(r: u8, g: u8, b: u8) -> Self {
         Self { r, g, b }
     }
@@ -60,13 +59,11 @@ pub enum ColorBy {
 }
 
 /// The colour of a number, modulo the palette.
-#[must_use]
 pub fn color(number: i64) -> Color {
     COLORS[number.rem_euclid(COLORS.len() as i64) as usize]
 }
 
 /// The colour of the detection at `index`.
-#[must_use]
 pub fn color_of(detection: &Detection, index: usize, by: ColorBy) -> Color {
     let number = match by {
         ColorBy::Class => detection.class_id,

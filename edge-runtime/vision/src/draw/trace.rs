@@ -37,7 +37,6 @@ pub struct Traces {
 
 impl Traces {
     /// Creates an empty set; each trace keeps the latest `length` positions of the anchor.
-    #[must_use]
     pub fn new(anchor: Anchor, length: usize) -> Self {
         Self {
             anchor,

@@ -12,7 +12,6 @@ const MAX_COMPARED: usize = 500;
 
 /// The detections to draw with their indices, in their order: without the second bounding box of a
 /// track, and without one nearly equal to a better one of its class group.
-#[must_use]
 pub fn distinct(detections: &Detections) -> Vec<(usize, &Detection)> {
     let mut all: Vec<(usize, &Detection)> = detections.boxes.iter().enumerate().collect();
     if all.len() > MAX_COMPARED {

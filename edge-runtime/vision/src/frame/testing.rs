@@ -1,10 +1,5 @@
 //! Frames for tests, also of other crates.
-#![allow(
-    missing_docs,
-    clippy::missing_panics_doc,
-    clippy::unwrap_used,
-    reason = "a test that can't set up has failed"
-)]
+#![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +9,6 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::{ColorMatrix, Colorimetry, Frame, FrameId, OwnedPlanes, Picture, PixelFormat};
 
-#[must_use]
 pub fn frame(picture: Picture) -> Frame {
     Frame {
         id: FrameId {
@@ -33,7 +27,6 @@ pub fn frame(picture: Picture) -> Frame {
     }
 }
 
-#[must_use]
 pub fn picture(
     width: u32,
     height: u32,
@@ -52,7 +45,6 @@ pub fn picture(
     }
 }
 
-#[must_use]
 pub fn rgb_frame(width: u32, height: u32, colour: [u8; 3]) -> Frame {
     let data = colour.repeat((width * height) as usize);
     let stride = width as usize * 3;

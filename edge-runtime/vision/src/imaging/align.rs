@@ -16,7 +16,6 @@ const REFINEMENTS: usize = 3;
 
 /// The homography from the first points to the second with the most inliers, which lie within
 /// `within` pixels; `None` with fewer than four inliers.
-#[must_use]
 pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
     if pairs.len() < 4 {
         return None;
@@ -59,14 +58,8 @@ pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
 
 /// Number of samples needed for [`CONFIDENCE`], with `good` inliers of `all` pairs.
 fn tries_for(good: usize, all: usize) -> usize {
-    #[expect(clippy::cast_precision_loss, reason = "numbers of points")]
     let share = good as f64 / all as f64;
     let failure = (1.0 - share.powi(4)).max(f64::MIN_POSITIVE);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates"
-    )]
     let tries = ((1.0 - CONFIDENCE).ln() / failure.ln()).ceil().max(1.0) as usize;
     tries
 }

@@ -50,7 +50,6 @@ pub struct Background {
 
 impl Background {
     /// An empty model for pictures of this size.
-    #[must_use]
     pub fn new(size: [u32; 2]) -> Self {
         Self {
             pixels: vec![Pixel::default(); size[0] as usize * size[1] as usize],
@@ -60,7 +59,6 @@ impl Background {
     }
 
     /// Size of its pictures.
-    #[must_use]
     pub const fn size(&self) -> [u32; 2] {
         self.size
     }
@@ -70,7 +68,6 @@ impl Background {
     /// of background.
     pub fn look(&mut self, picture: &RgbPixels, history: u32, threshold: f32) -> Plane {
         self.frames = self.frames.saturating_add(1);
-        #[expect(clippy::cast_precision_loss, reason = "a count of frames")]
         let rate = 1.0 / self.frames.saturating_mul(2).min(history.max(1)) as f32;
         let each = self.pixels.iter_mut().zip(picture.data.chunks_exact(3));
         let data = each.map(|(pixel, rgb)| {

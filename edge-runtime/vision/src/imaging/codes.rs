@@ -18,13 +18,11 @@ mod tests;
 pub use reading::Code;
 
 /// Reads the QR codes of a picture.
-#[must_use]
 pub fn qr_codes(grey: &GrayImage) -> Vec<Code> {
     matrix::qr_codes(grey)
 }
 
 /// Reads the codes of all kinds.
-#[must_use]
 pub fn codes(grey: &GrayImage) -> Vec<Code> {
     let mut rest = grey.clone();
     let mut found = matrix::take_codes(&mut rest);

@@ -6,17 +6,11 @@ use super::Plane;
 
 /// Truncates to a byte and clamps to its range.
 pub fn truncated(value: f64) -> u8 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped"
-    )]
     let byte = value.clamp(0.0, 255.0) as u8;
     byte
 }
 
 /// Stretches the range `low..=high` over all bytes.
-#[must_use]
 pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
     if high <= low {
         return data.to_vec();
@@ -27,7 +21,6 @@ pub fn stretched(data: &[u8], low: f64, high: f64) -> Vec<u8> {
 
 /// Histogram equalisation. The cumulative shares are those of 256 bins between the smallest and the
 /// largest value, interpolated between bin centres.
-#[must_use]
 pub fn equalised(data: &[u8]) -> Vec<u8> {
     let (Some(least), Some(largest)) = (data.iter().min(), data.iter().max()) else {
         return Vec::new();
@@ -64,7 +57,6 @@ pub fn equalised(data: &[u8]) -> Vec<u8> {
 /// Contrast limited adaptive histogram equalisation (CLAHE): equalises `pieces` × `pieces` tiles
 /// and interpolates between them. Zuiderveld, "Contrast limited adaptive histogram equalization",
 /// 1994. `limit` is the largest share of one value in a tile.
-#[must_use]
 pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
     let (width, height) = (plane.width, plane.height);
     if width == 0 || height == 0 {
@@ -84,18 +76,11 @@ pub fn adaptive(plane: &Plane, pieces: usize, limit: f64) -> Plane {
             )
         })
         .collect();
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let place = |n: usize, size: usize| (n as f64 + 0.5) / size as f64 - 0.5;
     Plane::from_fn(width, height, |x, y| {
         let v = usize::from(plane.data.get(y * width + x).copied().unwrap_or(0));
         let (px, py) = (place(x, across), place(y, down));
         let of = |column: f64, row: f64| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                clippy::cast_precision_loss,
-                reason = "clamped"
-            )]
             let clamp = |n: f64| n.clamp(0.0, (pieces - 1) as f64) as usize;
             tables
                 .get(clamp(row) * pieces + clamp(column))

@@ -7,7 +7,6 @@ use crate::rgb::RgbPixels;
 /// The centre of the largest colour cluster (k-means: Lloyd, "Least squares quantization in PCM",
 /// 1982). The initial centres come from a generator with a fixed seed. Every `step`-th pixel on
 /// each axis is sampled. `None` with fewer pixels than clusters.
-#[must_use]
 pub fn color(pixels: &RgbPixels, step: usize, groups: usize, rounds: usize) -> Option<[u8; 3]> {
     let width = pixels.width as usize;
     let colors: Vec<[f32; 3]> = pixels
@@ -44,11 +43,6 @@ pub fn color(pixels: &RgbPixels, step: usize, groups: usize, rounds: usize) -> O
                     .copied()
                     .unwrap_or_default()
             } else {
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_precision_loss,
-                    reason = "colours"
-                )]
                 sum.map(|s| (s / *count as f64) as f32)
             };
             let near = |(a, b): (&f32, &f32)| (a - b).abs() <= 1e-8 + 1e-5 * b.abs();

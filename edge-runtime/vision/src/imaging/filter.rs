@@ -7,27 +7,23 @@ use crate::rgb::RgbPixels;
 
 pub const MAX_KERNEL: usize = 255;
 
-#[must_use]
 pub fn mean(image: &RgbPixels, kernel: usize) -> RgbPixels {
     let weights = vec![1.0 / number(kernel); kernel];
     each_channel(image, |plane| separable(plane, &weights))
 }
 
 /// Gaussian blur; `kernel` is odd.
-#[must_use]
 pub fn gaussian(image: &RgbPixels, kernel: usize) -> RgbPixels {
     let weights = gaussian_weights(kernel);
     each_channel(image, |plane| separable(plane, &weights))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "kernels are small")]
 fn number(n: usize) -> f64 {
     n as f64
 }
 
 /// The weights of a Gaussian of this size, as OpenCV has them without a sigma: binomial for small
 /// ones.
-#[must_use]
 pub fn gaussian_weights(kernel: usize) -> Vec<f64> {
     match kernel {
         1 => return vec![1.0],
@@ -50,7 +46,6 @@ pub fn gaussian_weights(kernel: usize) -> Vec<f64> {
 }
 
 /// Separable convolution: rows, then columns. The centre of an even kernel is right of its middle.
-#[must_use]
 pub fn separable(plane: &Plane, weights: &[f64]) -> Plane {
     let middle = i64::try_from(weights.len() / 2).unwrap_or(0);
     let (width, height) = (plane.width, plane.height);
@@ -73,7 +68,6 @@ pub fn separable(plane: &Plane, weights: &[f64]) -> Plane {
 }
 
 /// Sobel gradients to the right and downwards, at eight times their value.
-#[must_use]
 pub fn gradients(plane: &Plane) -> Vec<[f64; 2]> {
     let signed = |n: usize| i64::try_from(n).unwrap_or(0);
     let mut all = Vec::with_capacity(plane.data.len());
@@ -92,17 +86,11 @@ pub fn gradients(plane: &Plane) -> Vec<[f64; 2]> {
 
 /// Rounds to the nearest byte, half to even.
 pub(super) fn byte(value: f64) -> u8 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped"
-    )]
     let byte = value.round_ties_even().clamp(0.0, 255.0) as u8;
     byte
 }
 
 /// Median blur over a square; `kernel` is odd.
-#[must_use]
 pub fn median(image: &RgbPixels, kernel: usize) -> RgbPixels {
     if image.width == 0 || image.height == 0 {
         return image.clone();
@@ -114,7 +102,6 @@ pub fn median(image: &RgbPixels, kernel: usize) -> RgbPixels {
 /// Bilateral filter: the mean of the pixels of similar colour. Tomasi and Manduchi, "Bilateral
 /// filtering for gray and color images", 1998. `kernel` is the diameter; `sigma` weights colour and
 /// distance.
-#[must_use]
 pub fn bilateral(image: &RgbPixels, kernel: usize, sigma: f64) -> RgbPixels {
     let radius = i64::try_from(kernel / 2).unwrap_or(0).max(1);
     let planes = super::channels(image);
@@ -123,7 +110,6 @@ pub fn bilateral(image: &RgbPixels, kernel: usize, sigma: f64) -> RgbPixels {
         .flat_map(|dy| (-radius..=radius).map(move |dx| (dx, dy)))
         .filter(|(dx, dy)| dx * dx + dy * dy <= radius * radius)
         .map(|(dx, dy)| {
-            #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
             let square = (dx * dx + dy * dy) as f64;
             (dx, dy, (square * scale).exp())
         })

@@ -5,7 +5,6 @@ use crate::numbers::average;
 
 /// Brenner's sharpness of each pixel and of the whole: the squared difference over two pixels to
 /// the right or down. Brenner et al., "An automated microscope for cytologic research", 1976.
-#[must_use]
 pub fn brenner(plane: &Plane) -> (Vec<f64>, f64) {
     let (width, height) = (plane.width, plane.height);
     let at = |x: usize, y: usize| i32::from(plane.data.get(y * width + x).copied().unwrap_or(0));
@@ -31,7 +30,6 @@ pub fn brenner(plane: &Plane) -> (Vec<f64>, f64) {
 
 /// Tenengrad: the squared Sobel gradient of each pixel. Tenenbaum, "Accommodation in computer
 /// vision", 1970.
-#[must_use]
 pub fn tenengrad(plane: &Plane) -> Vec<f64> {
     let gradients = filter::gradients(plane).into_iter();
     gradients.map(|[x, y]| x * x + y * y).collect()

@@ -24,13 +24,11 @@ use image::{GrayImage, RgbImage};
 use crate::rgb::RgbPixels;
 
 /// Converts to the `image` crate; empty when the data does not fit the size.
-#[must_use]
 pub fn picture(pixels: &RgbPixels) -> RgbImage {
     RgbImage::from_raw(pixels.width, pixels.height, pixels.data.clone()).unwrap_or_default()
 }
 
 /// Converts from the `image` crate.
-#[must_use]
 pub fn pixels(picture: RgbImage) -> RgbPixels {
     RgbPixels {
         width: picture.width(),
@@ -40,14 +38,12 @@ pub fn pixels(picture: RgbImage) -> RgbPixels {
 }
 
 /// Luma by ITU-R BT.601, in fixed point as OpenCV rounds it.
-#[must_use]
 pub fn lightness([r, g, b]: [u8; 3]) -> u8 {
     let sum = 9798 * u32::from(r) + 19235 * u32::from(g) + 3735 * u32::from(b);
     u8::try_from((sum + (1 << 14)) >> 15).unwrap_or(u8::MAX)
 }
 
 /// Converts to grey.
-#[must_use]
 pub fn grey(pixels: &RgbPixels) -> GrayImage {
     let light = pixels.data.chunks_exact(3).map(|p| match p {
         &[r, g, b] => lightness([r, g, b]),
@@ -57,7 +53,6 @@ pub fn grey(pixels: &RgbPixels) -> GrayImage {
 }
 
 /// Converts grey to RGB.
-#[must_use]
 pub fn coloured(grey: &GrayImage) -> RgbPixels {
     RgbPixels {
         width: grey.width(),
@@ -78,14 +73,12 @@ pub struct Plane {
 impl Plane {
     /// The value at a place; beyond the border the picture is mirrored without its outermost row
     /// (`BORDER_REFLECT_101`).
-    #[must_use]
     pub fn mirrored(&self, x: i64, y: i64) -> u8 {
         let at = mirror(y, self.height) * self.width + mirror(x, self.width);
         self.data.get(at).copied().unwrap_or(0)
     }
 
     /// Creates a plane from a function of column and row.
-    #[must_use]
     pub fn from_fn(width: usize, height: usize, at: impl Fn(usize, usize) -> u8) -> Self {
         let all = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
         Self {
@@ -121,7 +114,6 @@ impl From<&GrayImage> for Plane {
     }
 }
 
-#[must_use]
 pub fn channels(pixels: &RgbPixels) -> [Plane; 3] {
     [0, 1, 2].map(|c| Plane {
         width: pixels.width as usize,
@@ -143,7 +135,6 @@ pub fn joined([r, g, b]: &[Plane; 3]) -> RgbPixels {
 }
 
 /// Applies a function to each channel.
-#[must_use]
 pub fn each_channel(pixels: &RgbPixels, change: impl Fn(&Plane) -> Plane) -> RgbPixels {
     joined(&channels(pixels).map(|plane| change(&plane)))
 }

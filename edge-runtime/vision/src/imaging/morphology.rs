@@ -11,7 +11,6 @@ pub struct Kernel(Vec<(i64, i64)>);
 
 impl Kernel {
     /// A square; the centre of an even one is right of its middle.
-    #[must_use]
     pub fn square(side: usize) -> Self {
         let side = i64::try_from(side).unwrap_or(0);
         let range = || -(side / 2)..side - side / 2;
@@ -19,16 +18,12 @@ impl Kernel {
     }
 
     /// An ellipse in a square, as OpenCV draws it.
-    #[must_use]
     pub fn ellipse(side: usize) -> Self {
         let middle = i64::try_from(side / 2).unwrap_or(0);
         let side = i64::try_from(side).unwrap_or(0);
-        #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
         let radius = middle as f64;
         let row = |y: i64| {
-            #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
             let dy = (y - middle) as f64;
-            #[expect(clippy::cast_possible_truncation, reason = "at most the radius")]
             let reach = if radius > 0.0 {
                 (radius * (1.0 - dy * dy / (radius * radius)).max(0.0).sqrt()).round_ties_even()
                     as i64
@@ -53,13 +48,11 @@ impl Kernel {
 }
 
 /// The maximum around each pixel.
-#[must_use]
 pub fn dilate(plane: &Plane, kernel: &Kernel) -> Plane {
     extreme(plane, kernel, u8::max)
 }
 
 /// The minimum around each pixel.
-#[must_use]
 pub fn erode(plane: &Plane, kernel: &Kernel) -> Plane {
     extreme(plane, kernel, u8::min)
 }
@@ -71,12 +64,10 @@ pub fn open(plane: &Plane, kernel: &Kernel) -> Plane {
 }
 
 /// Dilation, then erosion: closes gaps.
-#[must_use]
 pub fn close(plane: &Plane, kernel: &Kernel) -> Plane {
     erode(&dilate(plane, kernel), kernel)
 }
 
-#[must_use]
 pub fn above(one: &Plane, other: &Plane) -> Plane {
     let each = one.data.iter().zip(&other.data);
     Plane {

@@ -40,7 +40,6 @@ pub struct Thumbnail {
 }
 
 impl Thumbnail {
-    #[must_use]
     pub fn of(grey: &GrayImage) -> Self {
         let pixels = thumbnail(grey, SIDE, SIDE).into_raw();
         Self { pixels }
@@ -53,7 +52,6 @@ impl Thumbnail {
     }
 
     /// Prepares the comparison with others.
-    #[must_use]
     pub fn views(&self) -> Views {
         let pixels = self.picture();
         let view = |x: u32, y: u32, side: u32| {
@@ -79,7 +77,6 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    #[must_use]
     pub fn of(thumbnail: &Thumbnail) -> Self {
         let values = edges(&image_within(&thumbnail.picture(), SKETCH_SIDE)).into_iter();
         let values = values.map(|v| (v * SKETCH_SCALE).clamp(-127.0, 127.0) as i8);
@@ -90,7 +87,6 @@ impl Sketch {
 
     /// Correlation with another picture, from -1 to 1. That of near duplicates is at least
     /// [`ALIKE`].
-    #[must_use]
     pub fn similarity(&self, other: &Self) -> f64 {
         let pairs = self.values.iter().zip(&other.values);
         let sum: i32 = pairs.map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
@@ -108,7 +104,6 @@ pub struct Views {
 impl Views {
     /// Similarity to another picture, from 0 to 1: the highest correlation of one whole picture
     /// with the other or a crop of it. Pictures without edges have 0.
-    #[must_use]
     pub fn similarity(&self, other: &Self) -> f64 {
         let ours = self.crops.iter().map(|crop| (crop, &other.whole));
         let theirs = other.crops.iter().map(|crop| (crop, &self.whole));

@@ -33,7 +33,6 @@ pub struct Quality {
 }
 
 impl Quality {
-    #[must_use]
     pub fn of(grey: &GrayImage) -> Self {
         let mut counts = [0_u32; 256];
         for pixel in grey.as_raw() {
@@ -65,7 +64,6 @@ impl Quality {
 /// quarter on a slope. The binary logarithm of this ratio grows by one from slope to edge: the
 /// structure function's exponent, whatever the contrast. Motion blurs the edges across it only, so
 /// the least of four directions counts.
-#[must_use]
 pub fn sharpness(grey: &GrayImage) -> f64 {
     let measured = shrink::image_within(grey, MEASURED_SIDE);
     let each = DIRECTIONS
@@ -111,7 +109,6 @@ fn exponent(grey: &GrayImage, [dx, dy]: [isize; 2]) -> Option<f64> {
         near += u64::from(row_near);
         far += u64::from(row_far);
     }
-    #[expect(clippy::cast_precision_loss, reason = "sums over a picture")]
     let ratio = near as f64 / far as f64;
     (edges >= MIN_EDGE_PIXELS).then(|| 1.0 + ratio.log2())
 }

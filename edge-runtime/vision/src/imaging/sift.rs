@@ -24,7 +24,6 @@ pub const MAX_PIXELS: usize = 1 << 21;
 const CAMERA_SIGMA: f32 = 0.5;
 
 /// Keypoints and descriptors of a picture; none above [`MAX_PIXELS`].
-#[must_use]
 pub fn features(grey: &Plane) -> Vec<(Keypoint, Descriptor)> {
     let side = grey.width.min(grey.height);
     if side == 0 || grey.data.len() > MAX_PIXELS || grey.data.len() != grey.width * grey.height {
@@ -64,7 +63,6 @@ fn blurs() -> [f32; BLURS - 1] {
         let before = 2_f64.powf(place / layers) * f64::from(SIGMA);
         let after = before * 2_f64.powf(1.0 / layers);
         place += 1.0;
-        #[expect(clippy::cast_possible_truncation, reason = "single precision is meant")]
         let blur = (after * after - before * before).sqrt() as f32;
         blur
     })
@@ -72,7 +70,6 @@ fn blurs() -> [f32; BLURS - 1] {
 
 /// Matches that pass Lowe's ratio test: the nearest descriptor is closer than `ratio` times the
 /// second nearest. None when either list has fewer than two.
-#[must_use]
 pub fn good_matches<R: AsRef<[f32]>>(ours: &[R], theirs: &[R], ratio: f64) -> Vec<[usize; 2]> {
     if ours.len() < 2 || theirs.len() < 2 {
         return Vec::new();

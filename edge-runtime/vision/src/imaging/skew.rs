@@ -16,7 +16,6 @@ const NEAR: f64 = 3.0;
 /// none dominates.
 ///
 /// Directions are counted per degree, weighted with the edge strength, after adaptive equalisation.
-#[must_use]
 pub fn across_edges(plane: &Plane) -> Option<f64> {
     if deviation(plane.data.iter().map(|v| f64::from(*v))) < FLAT {
         return None;
@@ -59,11 +58,6 @@ pub fn across_edges(plane: &Plane) -> Option<f64> {
 fn most_frequent(strong: &[(f64, f64)]) -> Option<f64> {
     let mut counts = [0.0_f64; 180];
     for (direction, strength) in strong {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "0 to 180"
-        )]
         let degree = (*direction as usize).min(179);
         counts[degree] += strength;
     }
@@ -94,7 +88,6 @@ mod tests {
     fn stripes(degrees: f64) -> Plane {
         let (sine, cosine) = degrees.to_radians().sin_cos();
         Plane::from_fn(200, 160, |x, y| {
-            #[expect(clippy::cast_precision_loss, reason = "a small picture")]
             let along = x as f64 * cosine + y as f64 * sine;
             let light = 125.0 + 95.0 * (along * std::f64::consts::TAU / 20.0).sin();
             filter::byte(light)

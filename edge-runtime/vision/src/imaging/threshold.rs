@@ -40,7 +40,6 @@ impl Rule {
 }
 
 /// Otsu's threshold. Otsu, "A threshold selection method from gray-level histograms", 1979.
-#[must_use]
 pub fn otsu(plane: &Plane) -> u8 {
     let mut counts = [0_u32; 256];
     for v in &plane.data {
@@ -68,12 +67,10 @@ pub fn otsu(plane: &Plane) -> u8 {
 }
 
 /// Adaptive threshold: light is above the local mean minus a constant.
-#[must_use]
 pub fn adaptive(plane: &Plane, most: u8, side: usize, constant: i32, is_gaussian: bool) -> Plane {
     let weights = if is_gaussian {
         gaussian_weights(side)
     } else {
-        #[expect(clippy::cast_precision_loss, reason = "kernels are small")]
         let share = 1.0 / side as f64;
         vec![share; side]
     };

@@ -15,7 +15,6 @@ pub struct Perspective([f64; 9]);
 impl Perspective {
     /// The homography of four corners; `None` when three are collinear. Equations of Heckbert,
     /// "Fundamentals of texture mapping and image warping", 1989.
-    #[must_use]
     pub fn between(from: &[Point; 4], to: &[Point; 4]) -> Option<Self> {
         let mut rows = [[0.0_f64; 9]; 8];
         let all = from.iter().zip(to).flat_map(|(p, q)| equations(*p, *q));
@@ -28,7 +27,6 @@ impl Perspective {
 
     /// The least-squares homography of many points (Hartley, "In defense of the eight-point
     /// algorithm", 1997); `None` with fewer than four, or when they are collinear.
-    #[must_use]
     pub fn fitting(pairs: &[(Point, Point)]) -> Option<Self> {
         if pairs.len() < 4 {
             return None;
@@ -74,7 +72,6 @@ impl Perspective {
     }
 
     /// This transform, followed by `next`.
-    #[must_use]
     pub fn then(&self, next: &Self) -> Self {
         let cell = |i: usize| {
             let each = (0..3).map(|k| next.0[i / 3 * 3 + k] * self.0[k * 3 + i % 3]);
@@ -83,12 +80,10 @@ impl Perspective {
         Self(std::array::from_fn(cell))
     }
 
-    #[must_use]
     pub const fn moved(right: f64, down: f64) -> Self {
         Self([1.0, 0.0, right, 0.0, 1.0, down, 0.0, 0.0, 1.0])
     }
 
-    #[must_use]
     pub fn apply(&self, p: Point) -> Point {
         let [a, b, c, d, e, f, g, h, i] = self.0;
         let w = g * p.x + h * p.y + i;
@@ -99,8 +94,7 @@ impl Perspective {
     }
 
     /// The inverse; `None` when singular.
-    #[must_use]
-    pub fn inverse(&self) -> Option<Self> {
+    fn inverse(&self) -> Option<Self> {
         let [a, b, c, d, e, f, g, h, i] = self.0;
         let cofactors = [
             e * i - f * h,
@@ -119,7 +113,6 @@ impl Perspective {
     }
 
     /// Warps a picture into one of this size.
-    #[must_use]
     pub fn warp(&self, picture: &RgbPixels, size: [u32; 2]) -> RgbPixels {
         match self.inverse() {
             Some(back) => sampled(picture, size, |p| back.apply(p)),
@@ -162,7 +155,6 @@ fn solved(rows: &mut [[f64; 9]; 8]) -> Option<[f64; 8]> {
 
 /// Samples each pixel of a picture of this size bilinearly where `from` says; black beyond the
 /// border.
-#[must_use]
 pub fn sampled(picture: &RgbPixels, size: [u32; 2], from: impl Fn(Point) -> Point) -> RgbPixels {
     let (width, height) = (i64::from(picture.width), i64::from(picture.height));
     let at = |x: i64, y: i64, channel: usize| {
@@ -181,7 +173,6 @@ pub fn sampled(picture: &RgbPixels, size: [u32; 2], from: impl Fn(Point) -> Poin
                 continue;
             }
             let (fx, fy) = (p.x - p.x.floor(), p.y - p.y.floor());
-            #[expect(clippy::cast_possible_truncation, reason = "bounded above")]
             let (x0, y0) = (p.x.floor() as i64, p.y.floor() as i64);
             for c in 0..3 {
                 let top = at(x0, y0, c) * (1.0 - fx) + at(x0 + 1, y0, c) * fx;
@@ -274,7 +265,6 @@ impl Lens {
     }
 
     /// Undistorts a picture. A fisheye keeps its centre; other lenses keep the whole view.
-    #[must_use]
     pub fn straighten(&self, picture: &RgbPixels) -> RgbPixels {
         let size = [picture.width, picture.height];
         let (focal, center) = if self.is_fisheye {

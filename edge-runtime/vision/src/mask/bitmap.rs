@@ -21,7 +21,6 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    #[must_use]
     pub fn empty(size: [u32; 2]) -> Self {
         let [width, height] = size.map(|n| n as usize);
         let fits = width
@@ -36,7 +35,6 @@ impl Bitmap {
     }
 
     /// A bitmap from a function of column and row.
-    #[must_use]
     pub fn from_fn(size: [u32; 2], inside: impl Fn(usize, usize) -> bool) -> Self {
         let mut bitmap = Self::empty(size);
         let width = bitmap.width;
@@ -47,13 +45,11 @@ impl Bitmap {
     }
 
     /// Width and height in pixels.
-    #[must_use]
     pub fn size(&self) -> [usize; 2] {
         [self.width, self.height]
     }
 
     /// Whether a pixel is set; false outside the picture.
-    #[must_use]
     pub fn at(&self, x: usize, y: usize) -> bool {
         self.place(x, y)
             .and_then(|i| self.cells.get(i))
@@ -78,13 +74,11 @@ impl Bitmap {
     }
 
     /// Number of set pixels.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.cells.iter().filter(|c| **c).count()
     }
 
     /// Sizes of the intersection and of the union.
-    #[must_use]
     pub fn common(&self, other: &Self) -> (usize, usize) {
         let (mut both, mut either) = (0, 0);
         for (i, cell) in self.cells.iter().enumerate() {
@@ -96,7 +90,6 @@ impl Bitmap {
     }
 
     /// Union, in this bitmap's size.
-    #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut union = self.clone();
         for (i, cell) in union.cells.iter_mut().enumerate() {
@@ -105,7 +98,6 @@ impl Bitmap {
         union
     }
 
-    #[must_use]
     pub fn within(&self, other: &Self) -> Self {
         let mut within = self.clone();
         for (i, cell) in within.cells.iter_mut().enumerate() {
@@ -115,11 +107,9 @@ impl Bitmap {
     }
 
     /// Mean of its pixels in whole pixels, as in Roboflow's engine; `None` when empty.
-    #[must_use]
     pub fn center(&self) -> Option<Point> {
         let (mut count, mut sum) = (0.0, [0.0, 0.0]);
         for (i, _) in self.cells.iter().enumerate().filter(|(_, c)| **c) {
-            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
             let (x, y) = ((i % self.width) as f64, (i / self.width) as f64);
             count += 1.0;
             sum = [sum[0] + x + 0.5, sum[1] + y + 0.5];
@@ -129,7 +119,6 @@ impl Bitmap {
 
     /// Bounding box from the upper left edge of the first pixel to that of the last, as in
     /// Roboflow's engine.
-    #[must_use]
     pub fn bbox(&self) -> Option<BBox> {
         let mut found: Option<[usize; 4]> = None;
         for (i, _) in self.cells.iter().enumerate().filter(|(_, c)| **c) {
@@ -137,7 +126,6 @@ impl Bitmap {
             let b = found.get_or_insert([x, y, x, y]);
             *b = [b[0].min(x), b[1].min(y), b[2].max(x), b[3].max(y)];
         }
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         found.map(|b| {
             let [x1, y1, x2, y2] = b.map(|n| n as f64);
             BBox::new(x1, y1, x2, y2)
@@ -145,7 +133,6 @@ impl Bitmap {
     }
 
     /// Fills a polygon: pixel centres by the even-odd rule, and the pixels of its border.
-    #[must_use]
     pub fn fill(polygon: &[Point], size: [u32; 2]) -> Self {
         let mut bitmap = Self::empty(size);
         if polygon.is_empty()
@@ -158,7 +145,6 @@ impl Bitmap {
         let next = || polygon.iter().skip(1).chain(polygon.first());
         let mut crossings: Vec<f64> = Vec::new();
         for row in 0..bitmap.height {
-            #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
             let y = row as f64;
             crossings.clear();
             for (a, b) in polygon.iter().zip(next()) {
@@ -180,11 +166,6 @@ impl Bitmap {
 
     /// Sets the pixels of a row between two columns, both included.
     fn set_span(&mut self, from: f64, to: f64, row: usize) {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "`as` saturates, and the end is cut to the picture"
-        )]
         let (from, to) = (from.max(0.0) as usize, to as i64);
         let Ok(to) = usize::try_from(to) else { return };
         for x in from..=to.min(self.width.saturating_sub(1)) {
@@ -196,10 +177,6 @@ impl Bitmap {
     /// 1965; from left to right like OpenCV, so that ties go to the same pixel.
     fn set_edge(&mut self, a: Point, b: Point) {
         let limit = i64::try_from(self.width.saturating_add(self.height)).unwrap_or(i64::MAX);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "`as` saturates, and the length is bounded below"
-        )]
         let [from, to] = [a, b].map(|p| [p.x.round() as i64, p.y.round() as i64]);
         if from.iter().chain(&to).any(|n| n.unsigned_abs() > 1 << 40) {
             return;

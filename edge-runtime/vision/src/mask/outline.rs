@@ -20,13 +20,11 @@ pub struct Outline {
 impl Bitmap {
     /// Outlines of all parts and holes, from the top, without points on straight lines. Suzuki and
     /// Abe, "Topological structural analysis of digitized binary images by border following", 1985.
-    #[must_use]
     pub fn outlines(&self) -> Vec<Outline> {
         self.followed()
             .into_iter()
             .map(|contour| {
                 let chain: Vec<(i64, i64)> = contour.points.iter().map(|p| (p.x, p.y)).collect();
-                #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
                 let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
                 Outline {
                     points: corners(&chain).into_iter().map(point).collect(),
@@ -38,11 +36,9 @@ impl Bitmap {
     }
 
     /// Borders of its parts, pixel by pixel, without holes.
-    #[must_use]
     pub fn borders(&self) -> Vec<Vec<Point>> {
         let parts = self.followed().into_iter();
         let outer = parts.filter(|c| c.border_type == BorderType::Outer);
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         let point = |p: &imageproc::point::Point<i64>| Point::new(p.x as f64, p.y as f64);
         outer
             .map(|c| c.points.iter().map(point).collect())
@@ -76,21 +72,18 @@ impl Bitmap {
 
     /// Outlines of its parts, without those inside holes, from the top, counter-clockwise from the
     /// first pixel.
-    #[must_use]
     pub fn parts(&self) -> Vec<Vec<Point>> {
         let outer = self.outlines().into_iter().filter(|o| o.parent.is_none());
         outer.map(|o| o.points).collect()
     }
 
     /// The outline with the most corners, at least three.
-    #[must_use]
     pub fn longest_outline(&self) -> Option<Vec<Point>> {
         let long = self.outlines().into_iter().map(|o| o.points);
         long.filter(|p| p.len() >= 3).max_by_key(Vec::len)
     }
 
     /// The outline with the largest area, without holes.
-    #[must_use]
     pub fn largest_outline(&self) -> Option<Vec<Point>> {
         let parts = self.outlines().into_iter().filter(|o| !o.is_hole);
         let area = |p: &Vec<Point>| crate::geometry::polygon_area(p);
@@ -102,7 +95,6 @@ impl Bitmap {
     /// Outline of the first part from the upper left, counter-clockwise, without points on straight
     /// lines. Moore-neighbour tracing with Jacob's stopping rule (Gonzalez and Woods, 3rd edition,
     /// 11.1.1).
-    #[must_use]
     pub fn outline(&self) -> Option<Vec<Point>> {
         /// Neighbours clockwise from the left one.
         const AROUND: [(i64, i64); 8] = [
@@ -144,7 +136,6 @@ impl Bitmap {
         if chain.len() > 1 && chain.last() == Some(&start) {
             chain.pop();
         }
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         let point = |(x, y): (i64, i64)| Point::new(x as f64, y as f64);
         chain.get_mut(1..).unwrap_or_default().reverse();
         Some(corners(&chain).into_iter().map(point).collect())

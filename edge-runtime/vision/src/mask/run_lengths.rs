@@ -27,7 +27,6 @@ impl Bitmap {
     }
 
     /// A bitmap from COCO run lengths; surplus is ignored.
-    #[must_use]
     pub fn from_run_lengths(size: [u32; 2], runs: &[u32]) -> Self {
         let mut bitmap = Self::empty(size);
         let (mut at, mut inside) = (0_usize, false);
@@ -44,7 +43,6 @@ impl Bitmap {
     }
 
     /// COCO's JSON: `{"size": [height, width], "counts": text}`.
-    #[must_use]
     pub fn to_rle_json(&self) -> Json {
         json!({"size": [self.height, self.width], "counts": compress(&self.run_lengths())})
     }

@@ -61,7 +61,6 @@ impl ObjectBoxes {
 }
 
 /// The region of the whole picture.
-#[must_use]
 pub fn whole_picture() -> Region {
     vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
 }

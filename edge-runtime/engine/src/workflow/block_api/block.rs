@@ -3,7 +3,7 @@
 //! - A block sees its properties as values, in the order of its manifest; never selectors, names or
 //!   other steps.
 //! - It reads no clock: the time is in the [`Call`].
-//! - A [`Block`] has no state; one with state is
+//! - A [`Block`] has no state; without settings it is a function. One with state is
 //!   [`Stateful`](crate::workflow::block_api::stateful::Stateful).
 
 use std::cell::Cell;
@@ -119,16 +119,6 @@ impl SharedState {
     }
 }
 
-impl std::fmt::Debug for Call<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Call")
-            .field("step", &self.step)
-            .field("now", &self.now)
-            .field("args", &self.args)
-            .finish_non_exhaustive()
-    }
-}
-
 /// One step's block without state: its result depends on the call alone.
 pub(crate) trait Block: Send + Sync {
     /// Processes one element.
@@ -175,6 +165,13 @@ pub(crate) trait Instance: Send {
     }
 }
 
+/// A block without settings is a function.
+impl<F: Fn(&mut Call<'_>) -> Result<(), String> + Send + Sync> Block for F {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        self(call)
+    }
+}
+
 impl<B: Block> Instance for B {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         Block::run(self, call)
@@ -182,7 +179,6 @@ impl<B: Block> Instance for B {
 }
 
 impl<'a> Call<'a> {
-    #[must_use]
     pub(crate) fn arg(&self, index: usize) -> &'a Value {
         const NULL: &Value = &Value::Null;
         self.args.get(index).unwrap_or(NULL)

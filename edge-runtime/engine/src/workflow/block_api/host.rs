@@ -46,10 +46,8 @@ pub trait Host {
     /// # Errors
     /// The step fails for this picture.
     fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
-        Err(format!(
-            "model {model_id:?} can't classify a picture of {:?}: this host has no classification",
-            image.size()
-        ))
+        let _ = image;
+        lacks(model_id, "classification")
     }
 
     /// Segments a picture: one detection per class, with the pixels as its mask. Pixels whose best
@@ -63,11 +61,8 @@ pub trait Host {
         image: &ImageValue,
         confidence: Option<f64>,
     ) -> Result<Detections, String> {
-        let _ = confidence;
-        Err(format!(
-            "model {model_id:?} can't segment a picture of {:?}: this host has no segmentation",
-            image.size()
-        ))
+        let _ = (image, confidence);
+        lacks(model_id, "segmentation")
     }
 
     /// Returns the mask of the object in each of the boxes, in pixels; without boxes, one mask for
@@ -82,11 +77,8 @@ pub trait Host {
         boxes: &[BBox],
         several: bool,
     ) -> Result<Vec<PromptedMask>, String> {
-        let _ = (boxes, several);
-        Err(format!(
-            "model {model_id:?} can't segment boxes in a picture of {:?}: this host has no prompted segmentation",
-            image.size()
-        ))
+        let _ = (image, boxes, several);
+        lacks(model_id, "prompted segmentation")
     }
 
     /// Estimates relative depth: rows of numbers over the whole picture, in the model's resolution.
@@ -94,10 +86,8 @@ pub trait Host {
     /// # Errors
     /// The step fails for this picture.
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {
-        Err(format!(
-            "model {model_id:?} can't estimate depth in a picture of {:?}: this host has no depth estimation",
-            image.size()
-        ))
+        let _ = image;
+        lacks(model_id, "depth estimation")
     }
 
     /// Estimates the gaze of each face found, or of the one face that fills the picture.
@@ -110,11 +100,8 @@ pub trait Host {
         image: &ImageValue,
         finds_faces: bool,
     ) -> Result<Vec<Gaze>, String> {
-        let _ = finds_faces;
-        Err(format!(
-            "model {model_id:?} can't estimate gaze in a picture of {:?}: this host has no gaze estimation",
-            image.size()
-        ))
+        let _ = (image, finds_faces);
+        lacks(model_id, "gaze estimation")
     }
 
     /// Returns a classifier's features.
@@ -127,11 +114,8 @@ pub trait Host {
         image: &ImageValue,
         layer: Layer,
     ) -> Result<Features, String> {
-        let _ = layer;
-        Err(format!(
-            "model {model_id:?} can't extract features of a picture of {:?}: this host has no feature extraction",
-            image.size()
-        ))
+        let _ = (image, layer);
+        lacks(model_id, "feature extraction")
     }
 
     /// Returns the anomaly score of a picture and of each of its regions.
@@ -139,10 +123,8 @@ pub trait Host {
     /// # Errors
     /// The step fails for this picture.
     fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
-        Err(format!(
-            "model {model_id:?} can't judge a picture of {:?}: this host has no anomaly detection",
-            image.size()
-        ))
+        let _ = image;
+        lacks(model_id, "anomaly detection")
     }
 
     /// Returns the frames that an action recognition model needs.
@@ -150,9 +132,7 @@ pub trait Host {
     /// # Errors
     /// The step fails for this picture.
     fn wants_run(&mut self, model_id: &str) -> Result<RunWanted, String> {
-        Err(format!(
-            "model {model_id:?} can't recognise actions: this host has no action recognition"
-        ))
+        lacks(model_id, "action recognition")
     }
 
     /// Recognises the action in a run of frames: every class with its score.
@@ -164,10 +144,8 @@ pub trait Host {
         model_id: &str,
         frames: &[Arc<RgbPixels>],
     ) -> Result<Vec<ClassScore>, String> {
-        let frames = frames.len();
-        Err(format!(
-            "model {model_id:?} can't recognise actions in {frames} frames: this host has no action recognition"
-        ))
+        let _ = frames;
+        lacks(model_id, "action recognition")
     }
 
     /// Returns the embedding of a picture.
@@ -175,10 +153,8 @@ pub trait Host {
     /// # Errors
     /// The step fails for this picture.
     fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
-        Err(format!(
-            "model {model_id:?} can't embed a picture of {:?}: this host has no embeddings",
-            image.size()
-        ))
+        let _ = image;
+        lacks(model_id, "embeddings")
     }
 
     /// Returns the embedding of a text, to compare with those of pictures. Called with the same
@@ -187,10 +163,8 @@ pub trait Host {
     /// # Errors
     /// The step fails for this text.
     fn embed_text(&mut self, model_id: &str, text: &str) -> Result<Vec<f32>, String> {
-        let length = text.chars().count();
-        Err(format!(
-            "model {model_id:?} can't embed a text of {length} characters: this host has no embeddings"
-        ))
+        let _ = text;
+        lacks(model_id, "embeddings")
     }
 
     /// Reads the text in a picture.
@@ -198,10 +172,8 @@ pub trait Host {
     /// # Errors
     /// The step fails for this picture.
     fn read_text(&mut self, model_id: &str, image: &ImageValue) -> Result<Writing, String> {
-        Err(format!(
-            "model {model_id:?} can't read text in a picture of {:?}: this host has no text recognition",
-            image.size()
-        ))
+        let _ = image;
+        lacks(model_id, "text recognition")
     }
 
     /// Queues an effect of `step` for later execution. Never blocks.
@@ -224,6 +196,13 @@ pub trait Host {
     fn wall_clock(&self) -> Option<jiff::Timestamp> {
         None
     }
+}
+
+/// The error of a host that can't use a model for `what`.
+fn lacks<T>(model: &str, what: &str) -> Result<T, String> {
+    Err(format!(
+        "model {model:?} is not used: this host has no {what}"
+    ))
 }
 
 /// Text recognised in a picture.
@@ -376,7 +355,6 @@ impl<'a> ClassNames<'a> {
         list.iter().all(is_text).then_some(Self(list))
     }
 
-    #[must_use]
     pub fn contains(&self, class: &str) -> bool {
         self.0.iter().any(|name| name.as_str() == Some(class))
     }

@@ -103,7 +103,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    #[must_use]
     pub(crate) const fn new(name: &'static str, kinds: &[Kind]) -> Self {
         Self {
             name,
@@ -120,7 +119,6 @@ pub(crate) struct StepOutput {
 }
 
 /// Returns the texts of a list in a definition, such as names of outputs; empty without a list.
-#[must_use]
 pub(crate) fn names<'a>(literals: &'a Map<String, Json>, property: &str) -> Vec<&'a str> {
     let names = literals.get(property).and_then(Json::as_array);
     names
@@ -131,7 +129,6 @@ pub(crate) fn names<'a>(literals: &'a Map<String, Json>, property: &str) -> Vec<
 }
 
 impl StepOutput {
-    #[must_use]
     pub(crate) fn new(name: impl Into<Arc<str>>, kinds: &[Kind]) -> Self {
         Self {
             name: name.into(),
@@ -170,7 +167,6 @@ impl Manifest {
     }
 
     /// Position of a property, by name or alias.
-    #[must_use]
     pub(crate) fn property(&self, name: &str) -> Option<usize> {
         self.properties
             .iter()
@@ -178,7 +174,6 @@ impl Manifest {
     }
 
     /// Outputs of a step with these properties, in the order in which the block writes them.
-    #[must_use]
     pub(crate) fn outputs_of(&self, literals: &Map<String, Json>) -> Vec<StepOutput> {
         let declared = self.outputs.iter().filter(|o| o.name != "*");
         let declared = declared.map(|o| StepOutput {

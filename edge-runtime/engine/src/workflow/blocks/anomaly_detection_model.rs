@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::classification_model::with_one;
 use super::depth_estimation::stretched;
 use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::host::{ClassScore, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role,
@@ -55,49 +55,45 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("model_id", &[Kind::RoboflowModelId]),
     ],
     batch: &["images"],
-    build: |_| Ok(Box::new(Judge)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Judge;
-
-impl Block for Judge {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let model_id = call.text(1)?;
-        let said = call.host.anomaly(model_id, image)?;
-        let decides = call.number(4, said.threshold)?;
-        let margin = (said.score - decides) / said.deviation;
-        if !(margin.is_finite() && said.score.is_finite()) {
-            return Err(format!(
-                "the score is {} and the threshold {decides}, which can't be compared",
-                said.score
-            ));
-        }
-        let anomalous = 1.0 / (1.0 + (-margin.clamp(-MAX_MARGIN, MAX_MARGIN)).exp());
-        let score = |class: &str, class_id, confidence| ClassScore {
-            class: Arc::from(class),
-            class_id,
-            confidence,
-        };
-        // Of equal ones the first is the top class: at the threshold a picture is unusual.
-        let scores = vec![
-            score("anomalous", 1, anomalous),
-            score("normal", 0, 1.0 - anomalous),
-        ];
-        let id = detection_id(&call.new_id());
-        if call.boolean(2, true)? {
-            call.put(5, stretched(&said.map, image.size())?);
-        }
-        call.put(0, with_one(image, &id, scores, 0.0));
-        call.put(1, said.score);
-        call.put(2, said.threshold);
-        call.put(3, decides);
-        call.put(4, said.score >= decides);
-        call.put(6, id);
-        call.put(7, model_id);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let model_id = call.text(1)?;
+    let said = call.host.anomaly(model_id, image)?;
+    let decides = call.number(4, said.threshold)?;
+    let margin = (said.score - decides) / said.deviation;
+    if !(margin.is_finite() && said.score.is_finite()) {
+        return Err(format!(
+            "the score is {} and the threshold {decides}, which can't be compared",
+            said.score
+        ));
     }
+    let anomalous = 1.0 / (1.0 + (-margin.clamp(-MAX_MARGIN, MAX_MARGIN)).exp());
+    let score = |class: &str, class_id, confidence| ClassScore {
+        class: Arc::from(class),
+        class_id,
+        confidence,
+    };
+    // Of equal ones the first is the top class: at the threshold a picture is unusual.
+    let scores = vec![
+        score("anomalous", 1, anomalous),
+        score("normal", 0, 1.0 - anomalous),
+    ];
+    let id = detection_id(&call.new_id());
+    if call.boolean(2, true)? {
+        call.put(5, stretched(&said.map, image.size())?);
+    }
+    call.put(0, with_one(image, &id, scores, 0.0));
+    call.put(1, said.score);
+    call.put(2, said.threshold);
+    call.put(3, decides);
+    call.put(4, said.score >= decides);
+    call.put(6, id);
+    call.put(7, model_id);
+    Ok(())
 }
 
 #[cfg(test)]

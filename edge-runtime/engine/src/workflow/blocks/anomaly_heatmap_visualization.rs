@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_vision::draw::{Canvas, Color};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
@@ -34,7 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Text("ROBOFLOW")),
         Property::share("opacity", "how opaque the colours are, 0 to 1", 0.75),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
@@ -96,11 +96,6 @@ pub(super) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     let share = (place - from) / (to - from);
     let mixed = |a: u8, b: u8| {
         let exact = f64::from(a) + (f64::from(b) - f64::from(a)) * share;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between two bytes"
-        )]
         let byte = exact.round() as u8;
         byte
     };
@@ -108,54 +103,50 @@ pub(super) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     (color, faint + (strong - faint) * share)
 }
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let Value::Array(map) = call.arg(2) else {
-            return Err(
-                "there is no anomaly_map; switch include_anomaly_map on in the step that makes it"
-                    .to_owned(),
-            );
-        };
-        let &[rows, columns] = map.shape() else {
-            return Err(format!(
-                "anomaly_map has to be rows of numbers, not an array of shape {:?}",
-                map.shape()
-            ));
-        };
-        let threshold = call.number(3, 0.0)?;
-        if !threshold.is_finite() {
-            return Err(format!(
-                "anomaly_threshold is {threshold} and has to be a number"
-            ));
-        }
-        let stops = match call.text(4)? {
-            "ROBOFLOW" => ROBOFLOW,
-            "JET" => JET,
-            "TURBO" => TURBO,
-            "INFERNO" => INFERNO,
-            "VIRIDIS" => VIRIDIS,
-            "HOT" => HOT,
-            other => return Err(format!("{other:?} is not a color_map")),
-        };
-        let opacity = call.number(5, 0.75)?;
-        let [width, height] = call.image(0)?.size();
-        let map = Arc::clone(map);
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            let each = map.data().iter().map(|n| unusual(*n, threshold));
-            let unusual: Vec<f64> = each.collect();
-            let across: Vec<Between> = (0..width).map(|x| between(x, width, columns)).collect();
-            for y in 0..height {
-                let down = between(y, height, rows);
-                for (x, across) in (0..).zip(&across) {
-                    let place = mixed(&unusual, columns, [*across, down]);
-                    let (color, alpha) = color_at(stops, place);
-                    canvas.blend(x, y.into(), color, alpha * opacity);
-                }
-            }
-        })
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let Value::Array(map) = call.arg(2) else {
+        return Err(
+            "there is no anomaly_map; switch include_anomaly_map on in the step that makes it"
+                .to_owned(),
+        );
+    };
+    let &[rows, columns] = map.shape() else {
+        return Err(format!(
+            "anomaly_map has to be rows of numbers, not an array of shape {:?}",
+            map.shape()
+        ));
+    };
+    let threshold = call.number(3, 0.0)?;
+    if !threshold.is_finite() {
+        return Err(format!(
+            "anomaly_threshold is {threshold} and has to be a number"
+        ));
     }
+    let stops = match call.text(4)? {
+        "ROBOFLOW" => ROBOFLOW,
+        "JET" => JET,
+        "TURBO" => TURBO,
+        "INFERNO" => INFERNO,
+        "VIRIDIS" => VIRIDIS,
+        "HOT" => HOT,
+        other => return Err(format!("{other:?} is not a color_map")),
+    };
+    let opacity = call.number(5, 0.75)?;
+    let [width, height] = call.image(0)?.size();
+    let map = Arc::clone(map);
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        let each = map.data().iter().map(|n| unusual(*n, threshold));
+        let unusual: Vec<f64> = each.collect();
+        let across: Vec<Between> = (0..width).map(|x| between(x, width, columns)).collect();
+        for y in 0..height {
+            let down = between(y, height, rows);
+            for (x, across) in (0..).zip(&across) {
+                let place = mixed(&unusual, columns, [*across, down]);
+                let (color, alpha) = color_at(stops, place);
+                canvas.blend(x, y.into(), color, alpha * opacity);
+            }
+        }
+    })
 }
 
 /// The two cells between which a pixel lies, and the share of the second.
@@ -164,14 +155,8 @@ type Between = (usize, usize, f64);
 /// Position of a pixel in a row of cells.
 fn between(pixel: u32, pixels: u32, numbers: usize) -> Between {
     let last = numbers.saturating_sub(1);
-    #[expect(clippy::cast_precision_loss, reason = "the side of a map")]
     let (count, end) = (numbers as f64, last as f64);
     let place = ((f64::from(pixel) + 0.5) * count / f64::from(pixels) - 0.5).clamp(0.0, end);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clamped to the map"
-    )]
     let first = place as usize;
     (first, (first + 1).min(last), place.fract())
 }

@@ -4,17 +4,14 @@ use image::imageops;
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging::{self, Plane, skew, warp};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/auto_rotate_on_edges@v1",
     category: "classical_computer_vision",
     summary: "Rotates a picture until most of its edges are vertical or horizontal.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
@@ -43,54 +40,50 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("image", &[Kind::Image]),
         Output::new("angle", &[Kind::Float]),
     ],
-    build: |_| Ok(Box::new(Turn)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Turn;
-
-impl Block for Turn {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let target = call.text(1)?;
-        let period = match target {
-            "vertical" | "horizontal" => 180.0,
-            "either" => 90.0,
-            other => {
-                return Err(format!(
-                    "{other:?} is not an orientation; use vertical, horizontal or either"
-                ));
-            }
-        };
-        let [least, most] = [call.number(2, 0.4)?, call.number(3, 90.0)?];
-        let side = call.integer(4, 1000)?;
-        let side = u32::try_from(side).ok().filter(|n| *n > 0);
-        let side = side.ok_or("internal_resolution has to be 1 or more")?;
-        let across = skew::across_edges(&small(&image.pixels.rgb(), side));
-        // Across a vertical edge the brightness changes from left to right.
-        let level = if target == "horizontal" { 90.0 } else { 0.0 };
-        let tilt = across.map(|angle| {
-            let angle = (angle - level).rem_euclid(period);
-            if angle > period / 2.0 {
-                angle - period
-            } else {
-                angle
-            }
-        });
-        match tilt.filter(|tilt| (least..=most).contains(&tilt.abs())) {
-            Some(tilt) => {
-                let size = turned_size(image.size(), tilt);
-                let upright = image.changed(size, move |pixels| turned(pixels, tilt, size));
-                call.put(0, upright);
-                call.put(1, tilt);
-            }
-            None => {
-                call.put(0, call.arg(0).clone());
-                call.put(1, 0.0);
-            }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let target = call.text(1)?;
+    let period = match target {
+        "vertical" | "horizontal" => 180.0,
+        "either" => 90.0,
+        other => {
+            return Err(format!(
+                "{other:?} is not an orientation; use vertical, horizontal or either"
+            ));
         }
-        Ok(())
+    };
+    let [least, most] = [call.number(2, 0.4)?, call.number(3, 90.0)?];
+    let side = call.integer(4, 1000)?;
+    let side = u32::try_from(side).ok().filter(|n| *n > 0);
+    let side = side.ok_or("internal_resolution has to be 1 or more")?;
+    let across = skew::across_edges(&small(&image.pixels.rgb(), side));
+    // Across a vertical edge the brightness changes from left to right.
+    let level = if target == "horizontal" { 90.0 } else { 0.0 };
+    let tilt = across.map(|angle| {
+        let angle = (angle - level).rem_euclid(period);
+        if angle > period / 2.0 {
+            angle - period
+        } else {
+            angle
+        }
+    });
+    match tilt.filter(|tilt| (least..=most).contains(&tilt.abs())) {
+        Some(tilt) => {
+            let size = turned_size(image.size(), tilt);
+            let upright = image.changed(size, move |pixels| turned(pixels, tilt, size));
+            call.put(0, upright);
+            call.put(1, tilt);
+        }
+        None => {
+            call.put(0, call.arg(0).clone());
+            call.put(1, 0.0);
+        }
     }
+    Ok(())
 }
 
 /// Brightness of a picture whose longer side is at most `side`.
@@ -102,11 +95,6 @@ fn small(pixels: &super::super::RgbPixels, side: u32) -> Plane {
         return Plane::from(&grey);
     }
     let scale = f64::from(side) / f64::from(longer);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "shorter than a side"
-    )]
     let scaled = |n: u32| ((f64::from(n) * scale).round() as u32).max(1);
     Plane::from(&imageops::thumbnail(&grey, scaled(width), scaled(height)))
 }
@@ -116,11 +104,6 @@ fn turned_size([width, height]: [u32; 2], degrees: f64) -> [u32; 2] {
     let (sine, cosine) = degrees.to_radians().sin_cos();
     let (sine, cosine) = (sine.abs(), cosine.abs());
     let [w, h] = [width, height].map(f64::from);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the diagonal of a picture; `as` saturates"
-    )]
     let whole = |n: f64| (n as u32).max(1);
     [whole(h * sine + w * cosine), whole(h * cosine + w * sine)]
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -19,27 +19,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::text("color", "the colour", "BLACK"),
         drawing::OPACITY,
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let color = drawing::color_of_value(call.arg(3))?;
-        let opacity = call.number(4, 0.5)?;
-        let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
-        let [width, height] = call.image(0)?.size();
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            let size = [width, height];
-            let shapes = detections.boxes.iter().map(|d| drawing::covered(d, size));
-            let shown = shapes.fold(Bitmap::empty(size), |all, one| all.union(&one));
-            canvas.fill_bitmap(
-                &Bitmap::from_fn(size, |x, y| !shown.at(x, y)),
-                color,
-                opacity,
-            );
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let color = drawing::color_of_value(call.arg(3))?;
+    let opacity = call.number(4, 0.5)?;
+    let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+    let [width, height] = call.image(0)?.size();
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        let size = [width, height];
+        let shapes = detections.boxes.iter().map(|d| drawing::covered(d, size));
+        let shown = shapes.fold(Bitmap::empty(size), |all, one| all.union(&one));
+        canvas.fill_bitmap(
+            &Bitmap::from_fn(size, |x, y| !shown.at(x, y)),
+            color,
+            opacity,
+        );
+    })
 }

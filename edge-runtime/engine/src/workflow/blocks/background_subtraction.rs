@@ -4,7 +4,7 @@ use watchkeeper_vision::imaging::background::Background;
 use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
@@ -14,7 +14,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",
     category: "classical_computer_vision",
     summary: "Learns the background and shows moving pixels: white what moves, grey what is a shadow, black the background.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::integer(
@@ -82,7 +81,6 @@ pub(super) fn look(
     history: i64,
     threshold: f64,
 ) -> Plane {
-    #[expect(clippy::cast_possible_truncation, reason = "a threshold")]
     let threshold = threshold as f32;
     background.look(
         &image.pixels.rgb(),

@@ -6,7 +6,7 @@ use image::imageops;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -20,31 +20,26 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("kernel_size", "width of the blur in pixels", 15),
         Property::integer("padding", "extra pixels to blur around each box", 0),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let kernel = call.number(3, 15.0)?.clamp(1.0, 512.0);
-        let padding = call.number(4, 0.0)?;
-        let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            for d in &detections.boxes {
-                let b = &d.bbox;
-                let b = BBox::new(
-                    b.x1 - padding,
-                    b.y1 - padding,
-                    b.x2 + padding,
-                    b.y2 + padding,
-                );
-                // A Gaussian of this width blurs as much as a mean over the kernel.
-                #[expect(clippy::cast_possible_truncation, reason = "at most 512")]
-                let sigma = ((kernel * kernel - 1.0) / 12.0).sqrt().max(0.3) as f32;
-                canvas.change(&b, |part| imageops::fast_blur(part, sigma));
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let kernel = call.number(3, 15.0)?.clamp(1.0, 512.0);
+    let padding = call.number(4, 0.0)?;
+    let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        for d in &detections.boxes {
+            let b = &d.bbox;
+            let b = BBox::new(
+                b.x1 - padding,
+                b.y1 - padding,
+                b.x2 + padding,
+                b.y2 + padding,
+            );
+            // A Gaussian of this width blurs as much as a mean over the kernel.
+            let sigma = ((kernel * kernel - 1.0) / 12.0).sqrt().max(0.3) as f32;
+            canvas.change(&b, |part| imageops::fast_blur(part, sigma));
+        }
+    })
 }

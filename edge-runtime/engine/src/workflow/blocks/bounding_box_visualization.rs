@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
@@ -18,19 +18,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             0.0
         ),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let ink = Ink::Boxes {
-            detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
-            by: drawing::color_by(call)?,
-            thickness: call.number(7, 2.0)?,
-        };
-        drawing::put(call, ink)
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let ink = Ink::Boxes {
+        detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+        by: drawing::color_by(call)?,
+        thickness: call.number(7, 2.0)?,
+    };
+    drawing::put(call, ink)
 }

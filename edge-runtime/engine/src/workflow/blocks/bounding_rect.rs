@@ -8,15 +8,14 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::{around, min_area_rect};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",
     category: "transformation",
     summary: "Fits the smallest rotated rectangle to each mask.",
-    role: Role::Other,
     properties: &[Property::data(
         "predictions",
         "detections with masks",
@@ -26,40 +25,36 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         "detections_with_rect",
         &[Kind::InstanceSegmentation],
     )],
-    build: |_| Ok(Box::new(Fit)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Fit;
-
-impl Block for Fit {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let mut out = Detections::clone(all);
-        for d in &mut out.boxes {
-            let mask = d
-                .mask()
-                .ok_or("the detections have no masks; use those of a segmentation model")?;
-            let outline = mask.bitmap(all.size).longest_outline();
-            let Some(r) = outline.and_then(|o| min_area_rect(&o)) else {
-                return Err("a mask is empty".to_owned());
-            };
-            let corners = r.corners().map(|p| Point::new(p.x.trunc(), p.y.trunc()));
-            let whole = |n: f64| if n == 0.0 { 0.0 } else { n };
-            let rect: Vec<[f64; 2]> = corners.iter().map(|p| [whole(p.x), whole(p.y)]).collect();
-            d.bbox = around(&corners);
-            let extra = d.extra_mut();
-            extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&corners, all.size))));
-            for (name, value) in [
-                ("rect", json!(rect)),
-                ("width", json!(r.width)),
-                ("height", json!(r.height)),
-                ("angle", json!(r.angle)),
-            ] {
-                extra.data.insert(Arc::from(name), value);
-            }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let mut out = Detections::clone(all);
+    for d in &mut out.boxes {
+        let mask = d
+            .mask()
+            .ok_or("the detections have no masks; use those of a segmentation model")?;
+        let outline = mask.bitmap(all.size).longest_outline();
+        let Some(r) = outline.and_then(|o| min_area_rect(&o)) else {
+            return Err("a mask is empty".to_owned());
+        };
+        let corners = r.corners().map(|p| Point::new(p.x.trunc(), p.y.trunc()));
+        let whole = |n: f64| if n == 0.0 { 0.0 } else { n };
+        let rect: Vec<[f64; 2]> = corners.iter().map(|p| [whole(p.x), whole(p.y)]).collect();
+        d.bbox = around(&corners);
+        let extra = d.extra_mut();
+        extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&corners, all.size))));
+        for (name, value) in [
+            ("rect", json!(rect)),
+            ("width", json!(r.width)),
+            ("height", json!(r.height)),
+            ("angle", json!(r.angle)),
+        ] {
+            extra.data.insert(Arc::from(name), value);
         }
-        call.put(0, out);
-        Ok(())
     }
+    call.put(0, out);
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
+    Default as Or, INTEGER, Manifest, Output, Property, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -15,7 +15,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/buffer@v1",
     category: "fusion",
     summary: "Collects the latest values in a list, the newest first.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "data",

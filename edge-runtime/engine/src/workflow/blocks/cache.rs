@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::video_of;
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -18,20 +18,18 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/cache_get@v1",
         category: "fusion",
         summary: "Returns the value stored under a key for the video of the picture; false if there is none.",
-        role: Role::Other,
         properties: &[IMAGE, KEY],
         outputs: OUTPUTS,
-        build: |_| Ok(Box::new(Get)),
+        build: |_| Ok(Box::new(get)),
         ..Manifest::BASE
     },
     Manifest {
         name: "roboflow_core/cache_set@v1",
         category: "fusion",
         summary: "Stores a value under a key for the video of the picture.",
-        role: Role::Other,
         properties: &[IMAGE, KEY, VALUE],
         outputs: OUTPUTS,
-        build: |_| Ok(Box::new(Set)),
+        build: |_| Ok(Box::new(set)),
         ..Manifest::BASE
     },
 ];
@@ -41,27 +39,19 @@ fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
     Ok(format!("cache of {}", video_of(call.arg(0))?.video_identifier).into())
 }
 
-struct Get;
-
-impl Block for Get {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let (place, key) = (place(call)?, Arc::from(call.text(1)?));
-        let value = call.shared.get(&place, &key).cloned();
-        call.put(0, value.unwrap_or(Value::Bool(false)));
-        Ok(())
-    }
+fn get(call: &mut Call<'_>) -> Result<(), String> {
+    let (place, key) = (place(call)?, Arc::from(call.text(1)?));
+    let value = call.shared.get(&place, &key).cloned();
+    call.put(0, value.unwrap_or(Value::Bool(false)));
+    Ok(())
 }
 
-struct Set;
-
-impl Block for Set {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let (place, key) = (place(call)?, Arc::from(call.text(1)?));
-        let value = call.arg(2).clone();
-        call.shared.set(&place, &key, value.clone());
-        call.put(0, value);
-        Ok(())
-    }
+fn set(call: &mut Call<'_>) -> Result<(), String> {
+    let (place, key) = (place(call)?, Arc::from(call.text(1)?));
+    let value = call.arg(2).clone();
+    call.shared.set(&place, &key, value.clone());
+    call.put(0, value);
+    Ok(())
 }
 
 #[cfg(test)]

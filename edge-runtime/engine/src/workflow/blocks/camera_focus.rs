@@ -5,10 +5,8 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::numbers::average;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{RgbPixels, lazy};
 use crate::workflow::values::value::Value;
@@ -63,20 +61,18 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/camera_focus@v1",
         category: "classical_computer_vision",
         summary: "Measures the sharpness of a picture (Brenner), and shows where it is sharp.",
-        role: Role::Other,
         properties: &[IMAGE],
         outputs: &[
             Output::new("image", &[Kind::Image]),
             Output::new("focus_measure", &[Kind::Float]),
         ],
-        build: |_| Ok(Box::new(Brenner)),
+        build: |_| Ok(Box::new(brenner)),
         ..Manifest::BASE
     },
     Manifest {
         name: "roboflow_core/camera_focus@v2",
         category: "classical_computer_vision",
         summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows sharpness and exposure.",
-        role: Role::Other,
         properties: &[
             IMAGE,
             UNDEREXPOSED_THRESHOLD_PERCENT,
@@ -93,45 +89,36 @@ pub(super) const BLOCKS: &[Manifest] = &[
             Output::new("focus_measure", &[Kind::Float]),
             Output::new("bbox_focus_measures", &[Kind::ListOfValues]),
         ],
-        build: |_| Ok(Box::new(Tenengrad)),
+        build: |_| Ok(Box::new(tenengrad)),
         ..Manifest::BASE
     },
 ];
 
-struct Brenner;
-
-impl Block for Brenner {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let (measure, mean) = focus::brenner(&Plane::from(&imaging::grey(&image.pixels.rgb())));
-        call.put(1, mean);
-        let [width, height] = image.size();
-        let shown = lazy([width, height], move || {
-            let most = measure.iter().copied().fold(0.0, f64::max);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "from 0 to 255"
-            )]
-            let light = |m: &f64| {
-                if most > 0.0 {
-                    (m / most * 255.0) as u8
-                } else {
-                    0
-                }
-            };
-            let mut out = RgbPixels {
-                width,
-                height,
-                data: measure.iter().flat_map(|m| [light(m); 3]).collect(),
-            };
-            let mut canvas = Canvas::new(&mut out.data, width, height);
-            draw_text(&mut canvas, &format!("Focus value: {mean:.2}"));
-            out
-        });
-        call.put(0, image.with_pixels(shown));
-        Ok(())
-    }
+fn brenner(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let (measure, mean) = focus::brenner(&Plane::from(&imaging::grey(&image.pixels.rgb())));
+    call.put(1, mean);
+    let [width, height] = image.size();
+    let shown = lazy([width, height], move || {
+        let most = measure.iter().copied().fold(0.0, f64::max);
+        let light = |m: &f64| {
+            if most > 0.0 {
+                (m / most * 255.0) as u8
+            } else {
+                0
+            }
+        };
+        let mut out = RgbPixels {
+            width,
+            height,
+            data: measure.iter().flat_map(|m| [light(m); 3]).collect(),
+        };
+        let mut canvas = Canvas::new(&mut out.data, width, height);
+        draw_text(&mut canvas, &format!("Focus value: {mean:.2}"));
+        out
+    });
+    call.put(0, image.with_pixels(shown));
+    Ok(())
 }
 
 /// Writes a line into the upper left corner.
@@ -147,8 +134,6 @@ fn draw_text(canvas: &mut Canvas<'_>, line: &str) {
     text.draw(canvas, Point::new(8.0, 8.0), &[line], 0.0);
 }
 
-struct Tenengrad;
-
 /// What is drawn over the picture.
 #[derive(Debug, Clone, Copy)]
 struct Overlays {
@@ -161,37 +146,30 @@ struct Overlays {
     numbers: bool,
 }
 
-impl Block for Tenengrad {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let overlays = Overlays::read(call)?;
-        let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
-        let measure = focus::tenengrad(&grey);
-        let mean = average(measure.iter().copied());
-        call.put(1, mean);
-        if let Value::Detections(all) = call.arg(8) {
-            let of = |b: &BBox| sharpness_in(b, &grey, &measure);
-            call.put(2, all.boxes.iter().map(|d| of(&d.bbox)).collect::<Vec<_>>());
-        } else {
-            call.put(2, Vec::new());
-        }
-        call.put(
-            0,
-            image.changed(image.size(), move |pixels| {
-                overlays.draw(pixels, &grey, &measure, mean)
-            }),
-        );
-        Ok(())
+fn tenengrad(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let overlays = Overlays::read(call)?;
+    let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
+    let measure = focus::tenengrad(&grey);
+    let mean = average(measure.iter().copied());
+    call.put(1, mean);
+    if let Value::Detections(all) = call.arg(8) {
+        let of = |b: &BBox| sharpness_in(b, &grey, &measure);
+        call.put(2, all.boxes.iter().map(|d| of(&d.bbox)).collect::<Vec<_>>());
+    } else {
+        call.put(2, Vec::new());
     }
+    call.put(
+        0,
+        image.changed(image.size(), move |pixels| {
+            overlays.draw(pixels, &grey, &measure, mean)
+        }),
+    );
+    Ok(())
 }
 
 /// Mean sharpness in a box; null if it is empty.
 fn sharpness_in(b: &BBox, grey: &Plane, measure: &[f64]) -> Value {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "`as` saturates"
-    )]
     let range = |from: f64, to: f64, most: usize| {
         (from.max(0.0) as usize)..(to.max(0.0) as usize).min(most)
     };
@@ -208,11 +186,6 @@ impl Overlays {
     fn read(call: &Call<'_>) -> Result<Self, String> {
         let level = |i: usize, default: f64| {
             let percent = call.number(i, default)?.clamp(0.0, 100.0);
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "from 0 to 255"
-            )]
             let level = (percent * 255.0 / 100.0) as u8;
             Ok::<u8, String>(level)
         };

@@ -1,6 +1,6 @@
 //! Draws circles around detections.
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::Manifest;
 use crate::workflow::blocks::common::drawing;
 
@@ -8,18 +8,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/circle_visualization@v1",
     summary: "Draws a circle around each detection.",
     properties: drawing::palette_properties![drawing::THICKNESS],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let thickness = call.number(7, 2.0)?;
-        drawing::each(call, move |canvas, d, _, color| {
-            let radius = d.bbox.width().hypot(d.bbox.height()) / 2.0;
-            canvas.arc(d.bbox.center(), [radius; 2], [0.0, 360.0], color, thickness);
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let thickness = call.number(7, 2.0)?;
+    drawing::each(call, move |canvas, d, _, color| {
+        let radius = d.bbox.width().hypot(d.bbox.height()) / 2.0;
+        canvas.arc(d.bbox.center(), [radius; 2], [0.0, 360.0], color, thickness);
+    })
 }

@@ -3,7 +3,7 @@
 use watchkeeper_vision::draw::{Canvas, Color, ColorBy, TextBox, palette};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     BOX_ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
 };
@@ -61,63 +61,59 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .inputs_only()
             .or(Or::Int(0)),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let by_class = drawing::color_by(call)?;
-        let what = call.text(7)?;
-        let text = TextBox {
-            color: drawing::color_of_value(call.arg(9))?,
-            background: Color::INK,
-            opacity: 1.0,
-            scale: call.number(10, 1.0)?,
-            padding: call.number(12, 10.0)?,
-            radius: call.number(13, 0.0)?,
-        };
-        let anchor = call.anchor(8)?.unwrap_or(Anchor::TopLeft);
-        let labels: Vec<(String, Color)> = classes(call.arg(2))
-            .into_iter()
-            .enumerate()
-            .map(|(i, (class, id, confidence))| {
-                let label = match what {
-                    "Confidence" => format!("{confidence:.2}"),
-                    "Class and Confidence" => format!("{class} {confidence:.2}"),
-                    _ => class,
-                };
-                let index = i64::try_from(i).unwrap_or(0);
-                (
-                    label,
-                    palette::color(if by_class == ColorBy::Index {
-                        index
-                    } else {
-                        id
-                    }),
-                )
-            })
-            .collect();
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            let whole = BBox::new(0.0, 0.0, canvas.width(), canvas.height());
-            let at = whole.anchor(anchor);
-            let sizes = labels.iter().map(|(label, _)| text.measure(&[label]));
-            let height: f64 = sizes.map(|[_, h]| h).sum();
-            let mut y = (at.y - height * at.y / whole.y2.max(1.0)).max(0.0);
-            for (label, color) in &labels {
-                let [w, h] = text.measure(&[label]);
-                let x = (at.x - w * at.x / whole.x2.max(1.0)).max(0.0);
-                let text = TextBox {
-                    background: *color,
-                    ..text
-                };
-                text.draw(canvas, Point::new(x, y), &[label], 0.0);
-                y += h;
-            }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let by_class = drawing::color_by(call)?;
+    let what = call.text(7)?;
+    let text = TextBox {
+        color: drawing::color_of_value(call.arg(9))?,
+        background: Color::INK,
+        opacity: 1.0,
+        scale: call.number(10, 1.0)?,
+        padding: call.number(12, 10.0)?,
+        radius: call.number(13, 0.0)?,
+    };
+    let anchor = call.anchor(8)?.unwrap_or(Anchor::TopLeft);
+    let labels: Vec<(String, Color)> = classes(call.arg(2))
+        .into_iter()
+        .enumerate()
+        .map(|(i, (class, id, confidence))| {
+            let label = match what {
+                "Confidence" => format!("{confidence:.2}"),
+                "Class and Confidence" => format!("{class} {confidence:.2}"),
+                _ => class,
+            };
+            let index = i64::try_from(i).unwrap_or(0);
+            (
+                label,
+                palette::color(if by_class == ColorBy::Index {
+                    index
+                } else {
+                    id
+                }),
+            )
         })
-    }
+        .collect();
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        let whole = BBox::new(0.0, 0.0, canvas.width(), canvas.height());
+        let at = whole.anchor(anchor);
+        let sizes = labels.iter().map(|(label, _)| text.measure(&[label]));
+        let height: f64 = sizes.map(|[_, h]| h).sum();
+        let mut y = (at.y - height * at.y / whole.y2.max(1.0)).max(0.0);
+        for (label, color) in &labels {
+            let [w, h] = text.measure(&[label]);
+            let x = (at.x - w * at.x / whole.x2.max(1.0)).max(0.0);
+            let text = TextBox {
+                background: *color,
+                ..text
+            };
+            text.draw(canvas, Point::new(x, y), &[label], 0.0);
+            y += h;
+        }
+    })
 }
 
 /// Name, id and score of the classes in a result: the best one, or all above the threshold.

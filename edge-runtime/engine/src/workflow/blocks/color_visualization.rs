@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::Manifest;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
@@ -11,19 +11,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/color_visualization@v1",
     summary: "Fills each box with its colour.",
     properties: drawing::palette_properties![drawing::OPACITY],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let ink = Ink::Tints {
-            detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
-            by: drawing::color_by(call)?,
-            opacity: call.number(7, 0.5)?,
-        };
-        drawing::put(call, ink)
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let ink = Ink::Tints {
+        detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+        by: drawing::color_by(call)?,
+        opacity: call.number(7, 0.5)?,
+    };
+    drawing::put(call, ink)
 }

@@ -3,17 +3,14 @@
 use watchkeeper_vision::imaging::{self, Plane, contrast};
 use watchkeeper_vision::numbers::quantile;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_enhancement@v1",
     category: "classical_computer_vision",
     summary: "Stretches the brightness of a picture over the whole range and enhances contrast.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::literal(
@@ -36,24 +33,20 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Bool(false)),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
-    build: |_| Ok(Box::new(Change)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Change;
-
-impl Block for Change {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let share = call.number(1, 0.0)? / 100.0;
-        let multiplier = call.number(2, 1.0)?;
-        let gamma = call.boolean(3, false)?.then_some(1.0 / 1.3);
-        let changed = image.changed(image.size(), move |pixels| {
-            imaging::each_channel(pixels, |plane| enhanced(plane, share, multiplier, gamma))
-        });
-        call.put(0, changed);
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let share = call.number(1, 0.0)? / 100.0;
+    let multiplier = call.number(2, 1.0)?;
+    let gamma = call.boolean(3, false)?.then_some(1.0 / 1.3);
+    let changed = image.changed(image.size(), move |pixels| {
+        imaging::each_channel(pixels, |plane| enhanced(plane, share, multiplier, gamma))
+    });
+    call.put(0, changed);
+    Ok(())
 }
 
 fn enhanced(plane: &Plane, share: f64, multiplier: f64, gamma: Option<f64>) -> Plane {

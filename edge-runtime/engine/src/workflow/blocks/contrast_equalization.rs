@@ -3,10 +3,8 @@
 use watchkeeper_vision::imaging::{self, contrast};
 use watchkeeper_vision::numbers::quantile;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::RgbPixels;
 
@@ -14,7 +12,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_equalization@v1",
     category: "classical_computer_vision",
     summary: "Equalizes the contrast of a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value("equalization_type", "method: stretch the middle of the range, equalize the histogram, or equalize it tile by tile", Shape::Choice(&[
@@ -25,49 +22,43 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Text("Histogram Equalization")),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
-    build: |_| Ok(Box::new(Change)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Change;
-
-impl Block for Change {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let kind = call.text(1)?;
-        if ![
-            "Contrast Stretching",
-            "Histogram Equalization",
-            "Adaptive Equalization",
-        ]
-        .contains(&kind)
-        {
-            return Err(format!("{kind:?} is not a type of equalization"));
-        }
-        let kind = kind.to_owned();
-        let changed = image.changed(image.size(), move |pixels| {
-            let data = match kind.as_str() {
-                "Contrast Stretching" => {
-                    let mut sorted = pixels.data.clone();
-                    sorted.sort_unstable();
-                    let ends = [0.02, 0.98].map(|share| quantile(&sorted, share));
-                    contrast::stretched(&pixels.data, ends[0], ends[1])
-                }
-                "Histogram Equalization" => contrast::equalised(&pixels.data),
-                // Number of tiles and clipping limit, as in scikit-image.
-                _ => {
-                    return imaging::each_channel(pixels, |plane| {
-                        contrast::adaptive(plane, 8, 0.03)
-                    });
-                }
-            };
-            RgbPixels {
-                width: pixels.width,
-                height: pixels.height,
-                data,
-            }
-        });
-        call.put(0, changed);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let kind = call.text(1)?;
+    if ![
+        "Contrast Stretching",
+        "Histogram Equalization",
+        "Adaptive Equalization",
+    ]
+    .contains(&kind)
+    {
+        return Err(format!("{kind:?} is not a type of equalization"));
     }
+    let kind = kind.to_owned();
+    let changed = image.changed(image.size(), move |pixels| {
+        let data = match kind.as_str() {
+            "Contrast Stretching" => {
+                let mut sorted = pixels.data.clone();
+                sorted.sort_unstable();
+                let ends = [0.02, 0.98].map(|share| quantile(&sorted, share));
+                contrast::stretched(&pixels.data, ends[0], ends[1])
+            }
+            "Histogram Equalization" => contrast::equalised(&pixels.data),
+            // Number of tiles and clipping limit, as in scikit-image.
+            _ => {
+                return imaging::each_channel(pixels, |plane| contrast::adaptive(plane, 8, 0.03));
+            }
+        };
+        RgbPixels {
+            width: pixels.width,
+            height: pixels.height,
+            data,
+        }
+    });
+    call.put(0, changed);
+    Ok(())
 }

@@ -2,32 +2,27 @@
 
 use watchkeeper_vision::imaging;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/convert_grayscale@v1",
     category: "classical_computer_vision",
     summary: "Converts a picture to grey.",
-    role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[Output::new("image", &[Kind::Image])],
-    build: |_| Ok(Box::new(Change)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Change;
-
-impl Block for Change {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        call.put(
-            0,
-            image.changed(image.size(), |pixels| {
-                imaging::coloured(&imaging::grey(pixels))
-            }),
-        );
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    call.put(
+        0,
+        image.changed(image.size(), |pixels| {
+            imaging::coloured(&imaging::grey(pixels))
+        }),
+    );
+    Ok(())
 }

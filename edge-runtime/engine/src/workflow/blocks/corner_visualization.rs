@@ -2,7 +2,7 @@
 
 use watchkeeper_vision::geometry::Point;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -13,31 +13,27 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::THICKNESS.or(Or::Int(4)),
         Property::integer("corner_length", "length of each line in pixels", 15),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let thickness = call.number(7, 4.0)?;
-        let length = call.number(8, 15.0)?;
-        drawing::each(call, move |canvas, d, _, color| {
-            let b = &d.bbox;
-            for (x, y, dx, dy) in [
-                (b.x1, b.y1, 1.0, 1.0),
-                (b.x2, b.y1, -1.0, 1.0),
-                (b.x1, b.y2, 1.0, -1.0),
-                (b.x2, b.y2, -1.0, -1.0),
-            ] {
-                let arms = [
-                    Point::new(x + dx * length, y),
-                    Point::new(x, y),
-                    Point::new(x, y + dy * length),
-                ];
-                canvas.polyline(&arms, color, thickness);
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let thickness = call.number(7, 4.0)?;
+    let length = call.number(8, 15.0)?;
+    drawing::each(call, move |canvas, d, _, color| {
+        let b = &d.bbox;
+        for (x, y, dx, dy) in [
+            (b.x1, b.y1, 1.0, 1.0),
+            (b.x2, b.y1, -1.0, 1.0),
+            (b.x1, b.y2, 1.0, -1.0),
+            (b.x2, b.y2, -1.0, -1.0),
+        ] {
+            let arms = [
+                Point::new(x + dx * length, y),
+                Point::new(x, y),
+                Point::new(x, y + dy * length),
+            ];
+            canvas.polyline(&arms, color, thickness);
+        }
+    })
 }

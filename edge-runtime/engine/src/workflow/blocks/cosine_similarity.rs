@@ -1,42 +1,37 @@
 //! Compares two embeddings.
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/cosine_similarity@v1",
     category: "math",
     summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for orthogonal ones, -1 for opposite ones.",
-    role: Role::Other,
     properties: &[
         Property::data("embedding_1", "the one", &[Kind::Embedding]),
         Property::data("embedding_2", "the other", &[Kind::Embedding]),
     ],
     outputs: &[Output::new("similarity", &[Kind::Float])],
-    build: |_| Ok(Box::new(Compare)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Compare;
-
-impl Block for Compare {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let embedding = |i: usize| {
-            let numbers = call.arg(i).as_numbers();
-            numbers.ok_or_else(|| format!("an embedding expected, got {}", call.arg(i).what()))
-        };
-        let (a, b) = (embedding(0)?, embedding(1)?);
-        if a.len() != b.len() {
-            return Err(format!(
-                "embeddings of {} and {} numbers can't be compared",
-                a.len(),
-                b.len()
-            ));
-        }
-        call.put(0, cosine(&a, &b));
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let embedding = |i: usize| {
+        let numbers = call.arg(i).as_numbers();
+        numbers.ok_or_else(|| format!("an embedding expected, got {}", call.arg(i).what()))
+    };
+    let (a, b) = (embedding(0)?, embedding(1)?);
+    if a.len() != b.len() {
+        return Err(format!(
+            "embeddings of {} and {} numbers can't be compared",
+            a.len(),
+            b.len()
+        ));
     }
+    call.put(0, cosine(&a, &b));
+    Ok(())
 }
 
 /// Cosine of the angle between two vectors of one length; not a number if one is zero.

@@ -6,7 +6,7 @@ use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::{Anchor, BBox};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -23,54 +23,44 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::number("scale_factor", "scale of the copy", 2.0),
         Property::integer("border_thickness", "width of its border in pixels", 2),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
-        let factor = call.number(8, 2.0)?.clamp(0.01, 50.0);
-        let border = call.number(9, 2.0)?;
-        let untouched = Arc::clone(&call.image(0)?.pixels);
-        drawing::each_with_pixels(call, move |canvas, d, size, color| {
-            let mut pixels = untouched.copy();
-            let (width, height) = (pixels.width, pixels.height);
-            let Some(part) = Canvas::new(&mut pixels.data, width, height).cut(&d.bbox) else {
-                return;
-            };
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "at most a few pictures wide"
-            )]
-            let larger = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 8192);
-            let large = imageops::resize(
-                &part,
-                larger(part.width()),
-                larger(part.height()),
-                FilterType::Triangle,
-            );
-            let at = d.anchor(anchor, size);
-            let (w, h) = (f64::from(large.width()), f64::from(large.height()));
-            // The copy is on the side named by the point.
-            let (dx, dy) = match anchor {
-                Anchor::TopLeft => (-w, -h),
-                Anchor::TopCenter => (-w / 2.0, -h),
-                Anchor::TopRight => (0.0, -h),
-                Anchor::CenterLeft => (-w, -h / 2.0),
-                Anchor::Center | Anchor::CenterOfMass => (-w / 2.0, -h / 2.0),
-                Anchor::CenterRight => (0.0, -h / 2.0),
-                Anchor::BottomLeft => (-w, 0.0),
-                Anchor::BottomCenter => (-w / 2.0, 0.0),
-                Anchor::BottomRight => (0.0, 0.0),
-            };
-            let (x, y) = ((at.x + dx).round(), (at.y + dy).round());
-            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
-            canvas.paste(&large, x as i64, y as i64);
-            canvas.outline_box(&BBox::new(x, y, x + w, y + h), color, border);
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
+    let factor = call.number(8, 2.0)?.clamp(0.01, 50.0);
+    let border = call.number(9, 2.0)?;
+    let untouched = Arc::clone(&call.image(0)?.pixels);
+    drawing::each_with_pixels(call, move |canvas, d, size, color| {
+        let mut pixels = untouched.copy();
+        let (width, height) = (pixels.width, pixels.height);
+        let Some(part) = Canvas::new(&mut pixels.data, width, height).cut(&d.bbox) else {
+            return;
+        };
+        let larger = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 8192);
+        let large = imageops::resize(
+            &part,
+            larger(part.width()),
+            larger(part.height()),
+            FilterType::Triangle,
+        );
+        let at = d.anchor(anchor, size);
+        let (w, h) = (f64::from(large.width()), f64::from(large.height()));
+        // The copy is on the side named by the point.
+        let (dx, dy) = match anchor {
+            Anchor::TopLeft => (-w, -h),
+            Anchor::TopCenter => (-w / 2.0, -h),
+            Anchor::TopRight => (0.0, -h),
+            Anchor::CenterLeft => (-w, -h / 2.0),
+            Anchor::Center | Anchor::CenterOfMass => (-w / 2.0, -h / 2.0),
+            Anchor::CenterRight => (0.0, -h / 2.0),
+            Anchor::BottomLeft => (-w, 0.0),
+            Anchor::BottomCenter => (-w / 2.0, 0.0),
+            Anchor::BottomRight => (0.0, 0.0),
+        };
+        let (x, y) = ((at.x + dx).round(), (at.y + dy).round());
+        canvas.paste(&large, x as i64, y as i64);
+        canvas.outline_box(&BBox::new(x, y, x + w, y + h), color, border);
+    })
 }

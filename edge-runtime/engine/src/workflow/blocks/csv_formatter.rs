@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::uql::{Chain, apply_named, named_operations};
 use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -14,7 +14,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",
     category: "formatter",
     summary: "Formats values as a CSV table: one row per picture of the batch, with a column for the time.",
-    role: Role::Other,
     properties: &[
         Property::value("columns_data", "the values, by column name", Shape::Dict).entries_only(),
         named_operations("columns_operations", "operations to do on them first"),

@@ -2,10 +2,8 @@
 
 use jiff::tz::TimeZone;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -13,7 +11,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/current_time@v1",
     category: "formatter",
     summary: "Returns the time of day in a time zone.",
-    role: Role::Other,
     properties: &[Property::value(
         "timezone",
         "name of the time zone",
@@ -82,29 +79,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("date", &[Kind::Text]),
         Output::new("time", &[Kind::Text]),
     ],
-    build: |_| Ok(Box::new(Clock)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Clock;
-
-impl Block for Clock {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let name = call.text(0)?;
-        let zone = match name {
-            "UTC" => TimeZone::UTC,
-            other => {
-                TimeZone::get(other).map_err(|e| format!("{other:?} is not a time zone: {e}"))?
-            }
-        };
-        let now = call.host.wall_clock().ok_or("the time of day is unknown")?;
-        let here = now.to_zoned(zone);
-        call.put(0, Value::Time(now));
-        call.put(1, here.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string());
-        call.put(2, here.strftime("%Y-%m-%d").to_string());
-        call.put(3, here.strftime("%H:%M:%S").to_string());
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let name = call.text(0)?;
+    let zone = match name {
+        "UTC" => TimeZone::UTC,
+        other => TimeZone::get(other).map_err(|e| format!("{other:?} is not a time zone: {e}"))?,
+    };
+    let now = call.host.wall_clock().ok_or("the time of day is unknown")?;
+    let here = now.to_zoned(zone);
+    call.put(0, Value::Time(now));
+    call.put(1, here.strftime("%Y-%m-%dT%H:%M:%S.%6f%:z").to_string());
+    call.put(2, here.strftime("%Y-%m-%d").to_string());
+    call.put(3, here.strftime("%H:%M:%S").to_string());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
-    Default as Or, Grammar, Manifest, Output, Property, Role, Shape, StepOutput,
+    Default as Or, Grammar, Manifest, Output, Property, Shape, StepOutput,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -21,7 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/data_aggregator@v1",
     category: "analytics",
     summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or distinct values. In between the outputs are null.",
-    role: Role::Other,
     properties: &[
         Property::value("data", "the values, by name", Shape::Dict).of_selectors(),
         DATA_OPERATIONS,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::anomaly_heatmap_visualization::{VIRIDIS, color_at};
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
     Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
@@ -39,27 +39,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["images"],
     model: |known| known("model_version"),
-    build: |_| Ok(Box::new(Estimate)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Estimate;
-
-impl Block for Estimate {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let model_id = call.text(1)?;
-        let depth = call.host.depth(model_id, image)?;
-        let depth = Arc::new(stretched(&normalised(&depth)?, image.size())?);
-        let shown = Arc::clone(&depth);
-        let size = image.size();
-        call.put(
-            0,
-            image.with_pixels(lazy(size, move || colours(&shown, size))),
-        );
-        call.put(1, Value::Array(depth));
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let model_id = call.text(1)?;
+    let depth = call.host.depth(model_id, image)?;
+    let depth = Arc::new(stretched(&normalised(&depth)?, image.size())?);
+    let shown = Arc::clone(&depth);
+    let size = image.size();
+    call.put(
+        0,
+        image.with_pixels(lazy(size, move || colours(&shown, size))),
+    );
+    call.put(1, Value::Array(depth));
+    Ok(())
 }
 
 /// Scales the numbers to 0 to 1; non-finite ones become 0.
@@ -82,12 +78,6 @@ fn normalised(depth: &Array) -> Result<Array, String> {
 }
 
 /// Resamples the rows and columns to those of the picture, by bilinear interpolation.
-#[expect(
-    clippy::cast_precision_loss,
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "places in a picture, clamped to it"
-)]
 pub(super) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
     let &[rows, columns] = depth.shape() else {
         return Err(format!(

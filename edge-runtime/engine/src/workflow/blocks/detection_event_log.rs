@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::video_of;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, Manifest, NUMBER, Output, POSITIVE, Property, Role,
+    COUNT, Default as Or, Manifest, NUMBER, Output, POSITIVE, Property,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
@@ -19,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_event_log@v1",
     category: "analytics",
     summary: "Logs tracked objects that were seen often enough: first and last sighting, number of frames.",
-    role: Role::Other,
     properties: &[
         FRAME.inputs_only(),
         TRACKED,

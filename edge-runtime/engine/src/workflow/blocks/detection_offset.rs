@@ -5,9 +5,9 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::{Detections, Origin, Place};
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::values::json::detection_id;
 
@@ -15,7 +15,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",
     category: "transformation",
     summary: "Grows or shrinks boxes around their centre, by pixels or by percent of their size.",
-    role: Role::Other,
     properties: &[
         Property::data("predictions", "the boxes to change", DETECTIONS),
         Property::value("offset_width", "total change of the width", COUNT).alias(&["offset_x"]),
@@ -29,57 +28,53 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
-    build: |_| Ok(Box::new(Grow)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Grow;
-
-impl Block for Grow {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let (dx, dy) = (call.number(1, 0.0)?, call.number(2, 0.0)?);
-        let in_percent = call.text(3)? == "Percent (%)";
-        let mut out = Detections::clone(call.detections(0)?);
-        let size = out.size;
-        let [width, height] = size.map(f64::from);
-        for d in &mut out.boxes {
-            let b = d.bbox;
-            // Half to each side, rounded to whole pixels as by the peer; boxes stay in the picture.
-            let (dx, dy) = if in_percent {
-                (
-                    (b.width() * dx / 200.0).trunc(),
-                    (b.height() * dy / 200.0).trunc(),
-                )
-            } else {
-                ((dx / 2.0).floor(), (dy / 2.0).floor())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let (dx, dy) = (call.number(1, 0.0)?, call.number(2, 0.0)?);
+    let in_percent = call.text(3)? == "Percent (%)";
+    let mut out = Detections::clone(call.detections(0)?);
+    let size = out.size;
+    let [width, height] = size.map(f64::from);
+    for d in &mut out.boxes {
+        let b = d.bbox;
+        // Half to each side, rounded to whole pixels as by the peer; boxes stay in the picture.
+        let (dx, dy) = if in_percent {
+            (
+                (b.width() * dx / 200.0).trunc(),
+                (b.height() * dy / 200.0).trunc(),
+            )
+        } else {
+            ((dx / 2.0).floor(), (dy / 2.0).floor())
+        };
+        let grown = BBox::new(b.x1 - dx, b.y1 - dy, b.x2 + dx, b.y2 + dy);
+        d.bbox = if width > 0.0 && height > 0.0 {
+            grown.clip(width, height)
+        } else {
+            grown
+        };
+        // The original box is the parent.
+        let old = std::mem::replace(&mut d.id, call.new_id());
+        let extra = d.extra_mut();
+        let found_in = extra.parent_id.replace(Arc::from(detection_id(&old)));
+        // Input boxes lack the position of their picture.
+        if extra.place.is_none() && extra.root_id.is_none() {
+            let whole = Origin {
+                offset: [0, 0],
+                size,
             };
-            let grown = BBox::new(b.x1 - dx, b.y1 - dy, b.x2 + dx, b.y2 + dy);
-            d.bbox = if width > 0.0 && height > 0.0 {
-                grown.clip(width, height)
-            } else {
-                grown
-            };
-            // The original box is the parent.
-            let old = std::mem::replace(&mut d.id, call.new_id());
-            let extra = d.extra_mut();
-            let found_in = extra.parent_id.replace(Arc::from(detection_id(&old)));
-            // Input boxes lack the position of their picture.
-            if extra.place.is_none() && extra.root_id.is_none() {
-                let whole = Origin {
-                    offset: [0, 0],
-                    size,
-                };
-                extra.place = Some(Arc::new(Place {
-                    parent: whole,
-                    root_id: found_in.unwrap_or_else(|| Arc::from("image")),
-                    root: whole,
-                }));
-            }
+            extra.place = Some(Arc::new(Place {
+                parent: whole,
+                root_id: found_in.unwrap_or_else(|| Arc::from("image")),
+                root: whole,
+            }));
         }
-        call.put(0, out);
-        Ok(())
     }
+    call.put(0, out);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Depth, INTEGER, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Depth, INTEGER, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -15,7 +15,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",
     category: "fusion",
     summary: "Gives each detection the class found in its crop.",
-    role: Role::Other,
     properties: &[
         Property::data("object_detection_predictions", "the detections", DETECTIONS),
         Property::data(
@@ -35,11 +34,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("predictions", DETECTIONS)],
     depth: Depth::Reference("object_detection_predictions"),
     accepts_empty: true,
-    build: |_| Ok(Box::new(Replace)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
-
-struct Replace;
 
 /// A class with its id and score.
 struct Found {
@@ -48,41 +45,39 @@ struct Found {
     confidence: f64,
 }
 
-impl Block for Replace {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        if call.arg(0).is_null() {
-            return Ok(());
-        }
-        let all = call.detections(0)?;
-        let found = call.arg(1).as_list().unwrap_or_default();
-        let fallback = match call.arg(2) {
-            Value::Text(class) => Some(Arc::clone(class)),
-            _ => None,
-        };
-        let fallback_id = call.integer(3, i64::from(i32::MAX))?;
-        let mut out = Detections {
-            boxes: Vec::with_capacity(all.boxes.len()),
-            size: all.size,
-        };
-        for (i, d) in all.boxes.iter().enumerate() {
-            let class = found.get(i).and_then(top_class).or_else(|| {
-                fallback.as_ref().map(|class| Found {
-                    class: Arc::clone(class),
-                    id: fallback_id,
-                    confidence: 0.0,
-                })
-            });
-            if let Some(class) = class {
-                let mut d = d.clone();
-                d.class = class.class;
-                d.class_id = class.id;
-                d.confidence = class.confidence;
-                out.boxes.push(d);
-            }
-        }
-        call.put(0, out);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    if call.arg(0).is_null() {
+        return Ok(());
     }
+    let all = call.detections(0)?;
+    let found = call.arg(1).as_list().unwrap_or_default();
+    let fallback = match call.arg(2) {
+        Value::Text(class) => Some(Arc::clone(class)),
+        _ => None,
+    };
+    let fallback_id = call.integer(3, i64::from(i32::MAX))?;
+    let mut out = Detections {
+        boxes: Vec::with_capacity(all.boxes.len()),
+        size: all.size,
+    };
+    for (i, d) in all.boxes.iter().enumerate() {
+        let class = found.get(i).and_then(top_class).or_else(|| {
+            fallback.as_ref().map(|class| Found {
+                class: Arc::clone(class),
+                id: fallback_id,
+                confidence: 0.0,
+            })
+        });
+        if let Some(class) = class {
+            let mut d = d.clone();
+            d.class = class.class;
+            d.class_id = class.id;
+            d.confidence = class.confidence;
+            out.boxes.push(d);
+        }
+    }
+    call.put(0, out);
+    Ok(())
 }
 
 /// Returns the best class of a classification, or a text.

@@ -2,15 +2,14 @@
 
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_combine@v1",
     category: "transformation",
     summary: "Concatenates two sets of detections of one picture.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "prediction_one",
@@ -27,21 +26,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         "predictions",
         &[Kind::ObjectDetection, Kind::InstanceSegmentation],
     )],
-    build: |_| Ok(Box::new(Combine)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Combine;
-
-impl Block for Combine {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let (one, two) = (call.detections(0)?, call.detections(1)?);
-        let mut all = Detections::clone(one);
-        all.boxes.extend(two.boxes.iter().cloned());
-        if one.boxes.is_empty() {
-            all.size = two.size;
-        }
-        call.put(0, all);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let (one, two) = (call.detections(0)?, call.detections(1)?);
+    let mut all = Detections::clone(one);
+    all.boxes.extend(two.boxes.iter().cloned());
+    if one.boxes.is_empty() {
+        all.size = two.size;
     }
+    call.put(0, all);
+    Ok(())
 }

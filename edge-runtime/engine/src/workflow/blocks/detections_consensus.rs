@@ -7,9 +7,9 @@ use watchkeeper_vision::detections::{Detection, Detections, Extra};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
@@ -21,7 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_consensus@v1",
     category: "fusion",
     summary: "Keeps the objects on which several models agree, each once, and whether enough were found.",
-    role: Role::Other,
     properties: &[
         Property::value(
             "predictions_batches",
@@ -101,7 +100,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
     ],
     batch: &["predictions_batches"],
-    build: |_| Ok(Box::new(Agree)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
@@ -126,7 +125,6 @@ impl Mode {
     /// Aggregates numbers, of which there is at least one.
     fn of(self, numbers: &[f64]) -> f64 {
         match self {
-            #[expect(clippy::cast_precision_loss, reason = "a few boxes")]
             Self::Average => numbers.iter().sum::<f64>() / numbers.len().max(1) as f64,
             Self::Max => numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             Self::Min => numbers.iter().copied().fold(f64::INFINITY, f64::min),
@@ -134,58 +132,54 @@ impl Mode {
     }
 }
 
-struct Agree;
-
-impl Block for Agree {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let (sources, size) = sources(call.arg(0), call.arg(5))?;
-        let votes = usize::try_from(call.integer(1, 1)?).unwrap_or(0);
-        let class_aware = call.boolean(2, true)?;
-        let threshold = call.number(3, 0.3)?;
-        let least = call.number(4, 0.0)?;
-        let presence = Mode::parse(call.text(7)?)?;
-        let how = Joining {
-            confidence: Mode::parse(call.text(8)?)?,
-            boxes: Mode::parse(call.text(9)?)?,
-            masks: call.text(10)?,
-        };
-        let mut used: BTreeSet<String> = BTreeSet::new();
-        let mut agreed = Vec::new();
-        for (number, source) in sources.iter().enumerate() {
-            for d in source {
-                if used.contains(&detection_id(&d.id)) {
-                    continue;
-                }
-                let mut group = vec![*d];
-                let others = sources.iter().enumerate().filter(|(n, _)| *n != number);
-                for (_, other) in others {
-                    group.extend(best_match(d, other, class_aware, threshold, &used));
-                }
-                if group.len() < votes {
-                    continue;
-                }
-                let mut joined = how.join(&group, size);
-                if joined.confidence < least {
-                    continue;
-                }
-                joined.id = call.new_id();
-                used.extend(group.iter().map(|d| detection_id(&d.id)));
-                agreed.push(joined);
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let (sources, size) = sources(call.arg(0), call.arg(5))?;
+    let votes = usize::try_from(call.integer(1, 1)?).unwrap_or(0);
+    let class_aware = call.boolean(2, true)?;
+    let threshold = call.number(3, 0.3)?;
+    let least = call.number(4, 0.0)?;
+    let presence = Mode::parse(call.text(7)?)?;
+    let how = Joining {
+        confidence: Mode::parse(call.text(8)?)?,
+        boxes: Mode::parse(call.text(9)?)?,
+        masks: call.text(10)?,
+    };
+    let mut used: BTreeSet<String> = BTreeSet::new();
+    let mut agreed = Vec::new();
+    for (number, source) in sources.iter().enumerate() {
+        for d in source {
+            if used.contains(&detection_id(&d.id)) {
+                continue;
             }
+            let mut group = vec![*d];
+            let others = sources.iter().enumerate().filter(|(n, _)| *n != number);
+            for (_, other) in others {
+                group.extend(best_match(d, other, class_aware, threshold, &used));
+            }
+            if group.len() < votes {
+                continue;
+            }
+            let mut joined = how.join(&group, size);
+            if joined.confidence < least {
+                continue;
+            }
+            joined.id = call.new_id();
+            used.extend(group.iter().map(|d| detection_id(&d.id)));
+            agreed.push(joined);
         }
-        let found = present(&agreed, class_aware, call.arg(6), presence);
-        call.put(1, found.is_some());
-        call.put(2, Value::dict(found.unwrap_or_default()));
-        let size = if agreed.is_empty() { [0, 0] } else { size };
-        call.put(
-            0,
-            Detections {
-                boxes: agreed,
-                size,
-            },
-        );
-        Ok(())
     }
+    let found = present(&agreed, class_aware, call.arg(6), presence);
+    call.put(1, found.is_some());
+    call.put(2, Value::dict(found.unwrap_or_default()));
+    let size = if agreed.is_empty() { [0, 0] } else { size };
+    call.put(
+        0,
+        Detections {
+            boxes: agreed,
+            size,
+        },
+    );
+    Ok(())
 }
 
 /// Returns the detections of each source with a wanted class, and the size of their picture.

@@ -5,17 +5,14 @@ use std::collections::BTreeSet;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",
     category: "fusion",
     summary: "Compares the detections of two pictures of one view: which are gone, which stayed and which are new.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "reference_predictions",
@@ -59,64 +56,60 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("new_count", &[Kind::Integer]),
         Output::new("verified", &[Kind::Boolean]),
     ],
-    build: |_| Ok(Box::new(Difference)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Difference;
-
-impl Block for Difference {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let before = call.detections(0)?;
-        let after = call.detections(1)?;
-        let weight = call.number(2, 0.4)?;
-        let penalty = call.number(3, 0.15)?;
-        let strict = call.boolean(5, false)?;
-        let reject = call.number(4, 0.75)?;
-        let mut pairs = Vec::new();
-        for (i, a) in before.boxes.iter().enumerate() {
-            for (j, b) in after.boxes.iter().enumerate() {
-                let differ = a.class != b.class;
-                if differ && strict {
-                    continue;
-                }
-                let cost = weight * distance(&a.bbox, &b.bbox) + if differ { penalty } else { 0.0 };
-                if cost <= reject {
-                    pairs.push((cost, i, j));
-                }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let before = call.detections(0)?;
+    let after = call.detections(1)?;
+    let weight = call.number(2, 0.4)?;
+    let penalty = call.number(3, 0.15)?;
+    let strict = call.boolean(5, false)?;
+    let reject = call.number(4, 0.75)?;
+    let mut pairs = Vec::new();
+    for (i, a) in before.boxes.iter().enumerate() {
+        for (j, b) in after.boxes.iter().enumerate() {
+            let differ = a.class != b.class;
+            if differ && strict {
+                continue;
+            }
+            let cost = weight * distance(&a.bbox, &b.bbox) + if differ { penalty } else { 0.0 };
+            if cost <= reject {
+                pairs.push((cost, i, j));
             }
         }
-        // The cheapest pair first; of equal ones, the first.
-        pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut gone: BTreeSet<usize> = (0..before.boxes.len()).collect();
-        let mut new: BTreeSet<usize> = (0..after.boxes.len()).collect();
-        for (_, i, j) in pairs {
-            if gone.contains(&i) && new.contains(&j) {
-                gone.remove(&i);
-                new.remove(&j);
-            }
-        }
-        let stayed = (0..after.boxes.len()).filter(|j| !new.contains(j));
-        let some = |all: &Detections, which: Vec<usize>| {
-            let mut some = all.pick(which);
-            if some.boxes.is_empty() {
-                some.size = [0, 0];
-            }
-            some
-        };
-        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        call.put(1, some(after, stayed.collect()));
-        call.put(3, count(gone.len()));
-        call.put(4, count(new.len()));
-        call.put(
-            5,
-            !before.boxes.is_empty() && count(gone.len()) >= call.integer(6, 1)?,
-        );
-        call.put(0, some(before, gone.into_iter().collect()));
-        call.put(2, some(after, new.into_iter().collect()));
-        Ok(())
     }
+    // The cheapest pair first; of equal ones, the first.
+    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut gone: BTreeSet<usize> = (0..before.boxes.len()).collect();
+    let mut new: BTreeSet<usize> = (0..after.boxes.len()).collect();
+    for (_, i, j) in pairs {
+        if gone.contains(&i) && new.contains(&j) {
+            gone.remove(&i);
+            new.remove(&j);
+        }
+    }
+    let stayed = (0..after.boxes.len()).filter(|j| !new.contains(j));
+    let some = |all: &Detections, which: Vec<usize>| {
+        let mut some = all.pick(which);
+        if some.boxes.is_empty() {
+            some.size = [0, 0];
+        }
+        some
+    };
+    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    call.put(1, some(after, stayed.collect()));
+    call.put(3, count(gone.len()));
+    call.put(4, count(new.len()));
+    call.put(
+        5,
+        !before.boxes.is_empty() && count(gone.len()) >= call.integer(6, 1)?,
+    );
+    call.put(0, some(before, gone.into_iter().collect()));
+    call.put(2, some(after, new.into_iter().collect()));
+    Ok(())
 }
 
 /// 0 for the same box, up to 1 for touching boxes, up to 2 for distant ones.

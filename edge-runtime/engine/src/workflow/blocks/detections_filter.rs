@@ -3,7 +3,7 @@
 use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::values::value::Value;
 
@@ -28,7 +28,6 @@ pub(super) const FILTER: Manifest = Manifest {
     name: "roboflow_core/detections_filter@v1",
     category: "transformation",
     summary: "Keeps the detections that meet conditions: class, score, size, place and so on.",
-    role: Role::Other,
     properties: PROPERTIES,
     outputs: OUTPUTS,
     build,

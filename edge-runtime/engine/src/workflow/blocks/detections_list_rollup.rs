@@ -7,9 +7,9 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::numbers::mean;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",
     category: "fusion",
     summary: "Moves detections found in crops back into the original picture, and merges overlapping ones of one class.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "parent_detection",
@@ -53,11 +52,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("rolled_up_detections", DETECTIONS),
         Output::new("crop_zones", &[Kind::ListOfValues]),
     ],
-    build: |_| Ok(Box::new(RollUp)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
-
-struct RollUp;
 
 /// Score of merged detections.
 #[derive(Debug, Clone, Copy)]
@@ -78,62 +75,59 @@ impl Score {
     }
 }
 
-impl Block for RollUp {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let parents = call.detections(0)?;
-        let children = call
-            .arg(1)
-            .as_list()
-            .ok_or("child_detections has to be a list")?;
-        if parents.boxes.len() != children.len() {
-            return Err(format!(
-                "there are {} crops but detections of {}; give a list with those of every crop",
-                parents.boxes.len(),
-                children.len()
-            ));
-        }
-        let score = match call.text(2)? {
-            "mean" => Score::Mean,
-            "min" => Score::Lowest,
-            _ => Score::Highest,
-        };
-        let threshold = call.number(3, 0.0)?;
-        let near = call.number(4, 10.0)?;
-        let root = |d: &Detection| {
-            d.extra
-                .as_deref()
-                .and_then(|e| e.place.as_ref())
-                .map(|p| p.root.size)
-        };
-        let size = parents.boxes.first().and_then(root).unwrap_or(parents.size);
-        let mut zones = Vec::new();
-        let mut classes = Classes::new();
-        for (parent, found) in parents.boxes.iter().zip(children) {
-            zones.push(corners(&parent.bbox));
-            move_back(parent, found, size, &mut classes)?;
-        }
-        let each = || classes.iter().flat_map(|(_, list)| list);
-        let has_masks = each().any(|d| d.mask().is_some());
-        let has_keypoints =
-            each().any(|d| d.extra.as_deref().is_some_and(|e| e.keypoints.is_some()));
-        let mut out = Detections::none(if classes.is_empty() { [0, 0] } else { size });
-        for (_, list) in classes {
-            let joined = if has_keypoints {
-                join_keypoints(list, near, score)
-            } else if has_masks {
-                join_masks(list, threshold, score, size)
-            } else {
-                join_boxes(list, threshold, score)
-            };
-            for mut d in joined {
-                d.id = call.new_id();
-                out.boxes.push(d);
-            }
-        }
-        call.put(0, out);
-        call.put(1, zones);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let parents = call.detections(0)?;
+    let children = call
+        .arg(1)
+        .as_list()
+        .ok_or("child_detections has to be a list")?;
+    if parents.boxes.len() != children.len() {
+        return Err(format!(
+            "there are {} crops but detections of {}; give a list with those of every crop",
+            parents.boxes.len(),
+            children.len()
+        ));
     }
+    let score = match call.text(2)? {
+        "mean" => Score::Mean,
+        "min" => Score::Lowest,
+        _ => Score::Highest,
+    };
+    let threshold = call.number(3, 0.0)?;
+    let near = call.number(4, 10.0)?;
+    let root = |d: &Detection| {
+        d.extra
+            .as_deref()
+            .and_then(|e| e.place.as_ref())
+            .map(|p| p.root.size)
+    };
+    let size = parents.boxes.first().and_then(root).unwrap_or(parents.size);
+    let mut zones = Vec::new();
+    let mut classes = Classes::new();
+    for (parent, found) in parents.boxes.iter().zip(children) {
+        zones.push(corners(&parent.bbox));
+        move_back(parent, found, size, &mut classes)?;
+    }
+    let each = || classes.iter().flat_map(|(_, list)| list);
+    let has_masks = each().any(|d| d.mask().is_some());
+    let has_keypoints = each().any(|d| d.extra.as_deref().is_some_and(|e| e.keypoints.is_some()));
+    let mut out = Detections::none(if classes.is_empty() { [0, 0] } else { size });
+    for (_, list) in classes {
+        let joined = if has_keypoints {
+            join_keypoints(list, near, score)
+        } else if has_masks {
+            join_masks(list, threshold, score, size)
+        } else {
+            join_boxes(list, threshold, score)
+        };
+        for mut d in joined {
+            d.id = call.new_id();
+            out.boxes.push(d);
+        }
+    }
+    call.put(0, out);
+    call.put(1, zones);
+    Ok(())
 }
 
 /// Detections by class id, in the order of the first occurrence of the classes.
@@ -163,7 +157,6 @@ fn move_back(
             found.what()
         ));
     };
-    #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
     let offset = [parent.bbox.x1 as i64, parent.bbox.y1 as i64];
     for d in &found.boxes {
         let mut moved = d.moved(offset, size);
@@ -251,7 +244,6 @@ fn join_masks(
             return false;
         }
         let (common, all) = masks[i].common(&masks[j]);
-        #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
         let overlap = common as f64 / all.max(1) as f64;
         is_enough(overlap, threshold)
     };

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections, Extra};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -14,42 +14,37 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",
     category: "transformation",
     summary: "Merges all detections into one box around them, with the lowest score.",
-    role: Role::Other,
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),
         Property::literal("class_name", "class of the box", Shape::Text)
             .or(Or::Text("merged_detection")),
     ],
     outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],
-    build: |_| Ok(Box::new(Merge)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Merge;
-
-impl Block for Merge {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let class = call.text(1)?;
-        let mut merged = Detections::none([0, 0]);
-        let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| a.union(&b));
-        if let Some(bbox) = around {
-            let scores = all.boxes.iter().map(|d| d.confidence);
-            merged.boxes.push(Detection {
-                extra: Some(Box::new(Extra {
-                    parent_id: Some(Arc::from("")),
-                    ..Extra::default()
-                })),
-                ..Detection::new(
-                    bbox,
-                    scores.fold(f64::INFINITY, f64::min),
-                    0,
-                    class,
-                    call.new_id(),
-                )
-            });
-        }
-        call.put(0, merged);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let class = call.text(1)?;
+    let mut merged = Detections::none([0, 0]);
+    let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| a.union(&b));
+    if let Some(bbox) = around {
+        let scores = all.boxes.iter().map(|d| d.confidence);
+        merged.boxes.push(Detection {
+            extra: Some(Box::new(Extra {
+                parent_id: Some(Arc::from("")),
+                ..Extra::default()
+            })),
+            ..Detection::new(
+                bbox,
+                scores.fold(f64::INFINITY, f64::min),
+                0,
+                class,
+                call.new_id(),
+            )
+        });
     }
+    call.put(0, merged);
+    Ok(())
 }

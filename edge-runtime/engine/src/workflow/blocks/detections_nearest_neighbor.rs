@@ -6,9 +6,9 @@ use serde_json::json;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::Point;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 
@@ -30,7 +30,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_nearest_neighbor@v1",
     category: "classical_computer_vision",
     summary: "Finds the nearest target of each detection and its distance, by points of boxes or by keypoints.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "query_predictions",
@@ -80,7 +79,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("matched_query_detections", DETECTIONS),
         Output::new("matched_target_detections", DETECTIONS),
     ],
-    build: |_| Ok(Box::new(Nearest)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
@@ -91,8 +90,6 @@ const MAX_DETECTIONS: usize = 1000;
 const MAX_PAIRS: usize = 10_000;
 /// Pixels by which a target may be farther than the nearest and still count as nearest.
 const TIE: f64 = 1.0;
-
-struct Nearest;
 
 /// Points of the detections; none for one without the keypoint.
 fn points(
@@ -134,55 +131,53 @@ fn points(
     Ok(all.boxes.iter().map(of).collect())
 }
 
-impl Block for Nearest {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let queries = call.detections(0)?;
-        let targets = call.detections(1)?;
-        let from = points(call, queries, 2, 4)?;
-        let to = points(call, targets, 3, 5)?;
-        let most = call.number(6, f64::INFINITY)?;
-        let mut out = Detections::clone(queries);
-        let (mut pairs_from, mut pairs_to) = (Vec::new(), Vec::new());
-        for (i, d) in out.boxes.iter_mut().enumerate() {
-            let distance = |j: usize| {
-                let (a, b) = (
-                    from.get(i).copied().flatten()?,
-                    to.get(j).copied().flatten()?,
-                );
-                // A detection is not its own neighbour.
-                let is_other = targets.boxes.get(j).is_some_and(|t| t.id != d.id);
-                let distance = (a.x - b.x).hypot(a.y - b.y);
-                (is_other && distance <= most).then_some(distance)
-            };
-            let distances: Vec<Option<f64>> = (0..targets.boxes.len()).map(distance).collect();
-            let least = distances
-                .iter()
-                .flatten()
-                .copied()
-                .fold(f64::INFINITY, f64::min);
-            let told = if least.is_finite() {
-                json!(least)
-            } else {
-                serde_json::Value::Null
-            };
-            d.extra_mut()
-                .data
-                .insert(Arc::from("nearest_target_distance"), told);
-            for (j, _) in distances
-                .iter()
-                .enumerate()
-                .filter(|(_, n)| n.is_some_and(|n| n <= least + TIE))
-            {
-                pairs_from.push(i);
-                pairs_to.push(j);
-            }
-            if pairs_to.len() > MAX_PAIRS {
-                return Err(format!("more than {MAX_PAIRS} pairs are equally near"));
-            }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let queries = call.detections(0)?;
+    let targets = call.detections(1)?;
+    let from = points(call, queries, 2, 4)?;
+    let to = points(call, targets, 3, 5)?;
+    let most = call.number(6, f64::INFINITY)?;
+    let mut out = Detections::clone(queries);
+    let (mut pairs_from, mut pairs_to) = (Vec::new(), Vec::new());
+    for (i, d) in out.boxes.iter_mut().enumerate() {
+        let distance = |j: usize| {
+            let (a, b) = (
+                from.get(i).copied().flatten()?,
+                to.get(j).copied().flatten()?,
+            );
+            // A detection is not its own neighbour.
+            let is_other = targets.boxes.get(j).is_some_and(|t| t.id != d.id);
+            let distance = (a.x - b.x).hypot(a.y - b.y);
+            (is_other && distance <= most).then_some(distance)
+        };
+        let distances: Vec<Option<f64>> = (0..targets.boxes.len()).map(distance).collect();
+        let least = distances
+            .iter()
+            .flatten()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        let told = if least.is_finite() {
+            json!(least)
+        } else {
+            serde_json::Value::Null
+        };
+        d.extra_mut()
+            .data
+            .insert(Arc::from("nearest_target_distance"), told);
+        for (j, _) in distances
+            .iter()
+            .enumerate()
+            .filter(|(_, n)| n.is_some_and(|n| n <= least + TIE))
+        {
+            pairs_from.push(i);
+            pairs_to.push(j);
         }
-        call.put(1, out.pick(pairs_from));
-        call.put(2, targets.pick(pairs_to));
-        call.put(0, out);
-        Ok(())
+        if pairs_to.len() > MAX_PAIRS {
+            return Err(format!("more than {MAX_PAIRS} pairs are equally near"));
+        }
     }
+    call.put(1, out.pick(pairs_from));
+    call.put(2, targets.pick(pairs_to));
+    call.put(0, out);
+    Ok(())
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections, Place};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+    Default as Or, Depth, Manifest, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::ImageValue;
@@ -18,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_stitch@v1",
     category: "fusion",
     summary: "Moves detections from the crops or tiles of a picture back into it, without duplicates.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "reference_image",
@@ -40,37 +39,33 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("predictions", BOXES)],
     depth: Depth::Reference("reference_image"),
-    build: |_| Ok(Box::new(Stitch)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Stitch;
-
-impl Block for Stitch {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let threshold = call.number(3, 0.3)?;
-        let strategy = call.text(2)?;
-        let mut whole = Detections::none([0, 0]);
-        for part in call.arg(1).as_list().unwrap_or_default() {
-            let Value::Detections(part) = part else {
-                return Err(format!("detections expected, got {}", part.what()));
-            };
-            for d in &part.boxes {
-                whole.size = image.size();
-                whole.boxes.push(put_back(d, image)?);
-            }
-        }
-        let out = match strategy {
-            "none" => whole,
-            "nms" => suppress(whole, threshold),
-            "nmm" => join(whole, threshold),
-            other => return Err(format!("{other:?} is not a strategy; use none, nms or nmm")),
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let threshold = call.number(3, 0.3)?;
+    let strategy = call.text(2)?;
+    let mut whole = Detections::none([0, 0]);
+    for part in call.arg(1).as_list().unwrap_or_default() {
+        let Value::Detections(part) = part else {
+            return Err(format!("detections expected, got {}", part.what()));
         };
-        call.put(0, out);
-        Ok(())
+        for d in &part.boxes {
+            whole.size = image.size();
+            whole.boxes.push(put_back(d, image)?);
+        }
     }
+    let out = match strategy {
+        "none" => whole,
+        "nms" => suppress(whole, threshold),
+        "nmm" => join(whole, threshold),
+        other => return Err(format!("{other:?} is not a strategy; use none, nms or nmm")),
+    };
+    call.put(0, out);
+    Ok(())
 }
 
 /// Returns a box of a part in the coordinates of the picture.

@@ -1,14 +1,13 @@
 //! Collapses a batch to a list: the way back from crops to their picture.
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dimension_collapse@v1",
     category: "fusion",
     summary: "Collapses a batch level into one list.",
-    role: Role::Other,
     properties: &[Property::data(
         "data",
         "the batch to collapse",
@@ -17,15 +16,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
     depth: Depth::Shallower,
     batch: &["data"],
-    build: |_| Ok(Box::new(Collapse)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Collapse;
-
-impl Block for Collapse {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        call.put(0, call.arg(0).clone());
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    call.put(0, call.arg(0).clone());
+    Ok(())
 }

@@ -2,9 +2,9 @@
 
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, POSITIVE, Property, Role, Shape,
+    Default as Or, Manifest, Output, POSITIVE, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -13,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/distance_measurement@v1",
     category: "classical_computer_vision",
     summary: "Measures the gap between two objects, in pixels and in centimetres.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",
@@ -55,11 +54,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("distance_cm", &[Kind::Integer]),
         Output::new("distance_pixel", &[Kind::Integer]),
     ],
-    build: |_| Ok(Box::new(Measure)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
-
-struct Measure;
 
 /// A box in whole pixels.
 #[derive(Debug, Clone, Copy)]
@@ -70,7 +67,6 @@ struct Whole {
 
 impl Whole {
     fn from_bbox(b: &BBox) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
         let whole = |x: f64, y: f64| [x.round_ties_even() as i64, y.round_ties_even() as i64];
         Self {
             low: whole(b.x1, b.y1),
@@ -94,58 +90,56 @@ impl Whole {
     }
 }
 
-impl Block for Measure {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let (class_1, class_2) = (call.text(1)?, call.text(2)?);
-        let axis = usize::from(call.text(3)? == "vertical");
-        // The last of each class before both are found, as in the peer.
-        let (mut one, mut two) = (None, None);
-        for d in &all.boxes {
-            if &*d.class == class_1 {
-                one = Some(Whole::from_bbox(&d.bbox));
-            } else if &*d.class == class_2 {
-                two = Some(Whole::from_bbox(&d.bbox));
-            }
-            if one.is_some() && two.is_some() {
-                break;
-            }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let (class_1, class_2) = (call.text(1)?, call.text(2)?);
+    let axis = usize::from(call.text(3)? == "vertical");
+    // The last of each class before both are found, as in the peer.
+    let (mut one, mut two) = (None, None);
+    for d in &all.boxes {
+        if &*d.class == class_1 {
+            one = Some(Whole::from_bbox(&d.bbox));
+        } else if &*d.class == class_2 {
+            two = Some(Whole::from_bbox(&d.bbox));
         }
-        let (Some(one), Some(two)) = (one, two) else {
-            return Err(format!(
-                "there is no {class_1:?} or no {class_2:?} among the detections"
-            ));
-        };
-        let pixels = one.gap(&two, axis);
-        if pixels == 0 {
-            call.put(0, 0_i64);
-            call.put(1, 0_i64);
-            return Ok(());
+        if one.is_some() && two.is_some() {
+            break;
         }
-        let ratio = if call.text(4)? == "reference object" {
-            let class = call.text(5)?;
-            let reference = all.boxes.iter().find(|d| &*d.class == class);
-            let reference =
-                reference.ok_or_else(|| format!("there is no {class:?} among the detections"))?;
-            let (width, height) = (call.number(6, 2.5)?, call.number(7, 2.5)?);
-            if !(width > 0.0 && height > 0.0) {
-                return Err("reference_width and reference_height must be above 0".to_owned());
-            }
-            let Whole { low, high } = Whole::from_bbox(&reference.bbox);
-            let side = |i: usize| {
-                Value::Int((high[i].saturating_sub(low[i])).saturating_abs())
-                    .as_f64()
-                    .unwrap_or(0.0)
-            };
-            f64::midpoint(side(0) / width, side(1) / height)
-        } else {
-            call.number(8, 100.0)?
-        };
-        if ratio.is_nan() || ratio <= 0.0 {
-            return Err(format!("pixel_ratio is {ratio} and must be above 0"));
-        }
-        call.put(0, Value::Int(pixels).as_f64().unwrap_or(0.0) / ratio);
-        call.put(1, pixels);
-        Ok(())
     }
+    let (Some(one), Some(two)) = (one, two) else {
+        return Err(format!(
+            "there is no {class_1:?} or no {class_2:?} among the detections"
+        ));
+    };
+    let pixels = one.gap(&two, axis);
+    if pixels == 0 {
+        call.put(0, 0_i64);
+        call.put(1, 0_i64);
+        return Ok(());
+    }
+    let ratio = if call.text(4)? == "reference object" {
+        let class = call.text(5)?;
+        let reference = all.boxes.iter().find(|d| &*d.class == class);
+        let reference =
+            reference.ok_or_else(|| format!("there is no {class:?} among the detections"))?;
+        let (width, height) = (call.number(6, 2.5)?, call.number(7, 2.5)?);
+        if !(width > 0.0 && height > 0.0) {
+            return Err("reference_width and reference_height must be above 0".to_owned());
+        }
+        let Whole { low, high } = Whole::from_bbox(&reference.bbox);
+        let side = |i: usize| {
+            Value::Int((high[i].saturating_sub(low[i])).saturating_abs())
+                .as_f64()
+                .unwrap_or(0.0)
+        };
+        f64::midpoint(side(0) / width, side(1) / height)
+    } else {
+        call.number(8, 100.0)?
+    };
+    if ratio.is_nan() || ratio <= 0.0 {
+        return Err(format!("pixel_ratio is {ratio} and must be above 0"));
+    }
+    call.put(0, Value::Int(pixels).as_f64().unwrap_or(0.0) / ratio);
+    call.put(1, pixels);
+    Ok(())
 }

@@ -2,10 +2,8 @@
 
 use watchkeeper_vision::imaging::dominant;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -13,7 +11,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dominant_color@v1",
     category: "classical_computer_vision",
     summary: "Finds the dominant colour of a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
@@ -36,30 +33,26 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Int(100)),
     ],
     outputs: &[Output::new("rgb_color", &[Kind::RgbColor])],
-    build: |_| Ok(Box::new(Dominant)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Dominant;
-
-impl Block for Dominant {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let count = |i: usize, default: i64, most: usize, name: &str| {
-            let n = call.integer(i, default)?;
-            let fits = usize::try_from(n).ok().filter(|n| (1..=most).contains(n));
-            fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {most}"))
-        };
-        let groups = count(1, 4, 10, "color_clusters")?;
-        let rounds = count(2, 100, 500, "max_iterations")?;
-        let target = count(3, 100, 250, "target_size")?;
-        let [width, height] = image.size();
-        let step = (width.min(height) as usize / target).max(1);
-        let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);
-        let color = color.ok_or_else(|| {
-            format!("a picture of {width}x{height} has fewer than {groups} pixels to cluster")
-        })?;
-        call.put(0, color.map(|c| Value::Int(c.into())).to_vec());
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let count = |i: usize, default: i64, most: usize, name: &str| {
+        let n = call.integer(i, default)?;
+        let fits = usize::try_from(n).ok().filter(|n| (1..=most).contains(n));
+        fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {most}"))
+    };
+    let groups = count(1, 4, 10, "color_clusters")?;
+    let rounds = count(2, 100, 500, "max_iterations")?;
+    let target = count(3, 100, 250, "target_size")?;
+    let [width, height] = image.size();
+    let step = (width.min(height) as usize / target).max(1);
+    let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);
+    let color = color.ok_or_else(|| {
+        format!("a picture of {width}x{height} has fewer than {groups} pixels to cluster")
+    })?;
+    call.put(0, color.map(|c| Value::Int(c.into())).to_vec());
+    Ok(())
 }

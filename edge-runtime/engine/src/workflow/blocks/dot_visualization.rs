@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
@@ -19,20 +19,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             0
         ),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let ink = Ink::Dots {
-            detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
-            by: drawing::color_by(call)?,
-            anchor: call.anchor(7)?.unwrap_or_default(),
-            radius: call.number(8, 4.0)?,
-        };
-        drawing::put(call, ink)
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let ink = Ink::Dots {
+        detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+        by: drawing::color_by(call)?,
+        anchor: call.anchor(7)?.unwrap_or_default(),
+        radius: call.number(8, 4.0)?,
+    };
+    drawing::put(call, ink)
 }

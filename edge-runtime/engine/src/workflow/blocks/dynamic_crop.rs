@@ -5,9 +5,9 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::draw::Color;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property, Role,
+    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property,
 };
 use crate::workflow::blocks::common::drawing::color_of_value;
 use crate::workflow::language::kinds::Kind;
@@ -19,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
     category: "transformation",
     summary: "Crops each detected object from its picture.",
-    role: Role::Other,
     properties: &[
         Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
         Property::data("predictions", "what to cut out", DETECTIONS).alias(&["detections"]),
@@ -42,50 +41,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     depth: Depth::Deeper,
     batch: &["images", "predictions"],
-    build: |_| Ok(Box::new(Cut)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Cut;
-
-impl Block for Cut {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let all = call.detections(1)?;
-        let opacity = call.number(2, 0.0)?.clamp(0.0, 1.0);
-        let background = color_of_value(call.arg(3))?;
-        let mut crops = Vec::with_capacity(all.boxes.len());
-        let mut within = Vec::with_capacity(all.boxes.len());
-        for (i, d) in all.boxes.iter().enumerate() {
-            let Some((crop, start)) = cut(image, d) else {
-                crops.push(Value::Null);
-                within.push(Value::Null);
-                continue;
-            };
-            let moved = d.moved([-start[0], -start[1]], all.size);
-            let crop = match moved.mask() {
-                Some(_) if opacity > 0.0 => cover(&crop, &moved, opacity, background),
-                _ => crop,
-            };
-            crops.push(crop.into());
-            let mut one = all.pick([i]);
-            one.boxes = vec![moved];
-            within.push(one.into());
-        }
-        call.put(0, crops);
-        call.put(1, within);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let all = call.detections(1)?;
+    let opacity = call.number(2, 0.0)?.clamp(0.0, 1.0);
+    let background = color_of_value(call.arg(3))?;
+    let mut crops = Vec::with_capacity(all.boxes.len());
+    let mut within = Vec::with_capacity(all.boxes.len());
+    for (i, d) in all.boxes.iter().enumerate() {
+        let Some((crop, start)) = cut(image, d) else {
+            crops.push(Value::Null);
+            within.push(Value::Null);
+            continue;
+        };
+        let moved = d.moved([-start[0], -start[1]], all.size);
+        let crop = match moved.mask() {
+            Some(_) if opacity > 0.0 => cover(&crop, &moved, opacity, background),
+            _ => crop,
+        };
+        crops.push(crop.into());
+        let mut one = all.pick([i]);
+        one.boxes = vec![moved];
+        within.push(one.into());
     }
+    call.put(0, crops);
+    call.put(1, within);
+    Ok(())
 }
 
 /// The part of the picture covered by a box, in whole pixels, and its upper left corner; `None` if
 /// empty.
 fn cut(image: &ImageValue, d: &Detection) -> Option<(ImageValue, [i64; 2])> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "`as` saturates, and a crop is cut to its picture"
-    )]
     let whole = |x: f64| x.round_ties_even() as i64;
     let b = d.bbox;
     let start = [whole(b.x1), whole(b.y1)];
@@ -108,11 +99,6 @@ fn cover(crop: &ImageValue, d: &Detection, opacity: f64, background: Color) -> I
         if !bitmap.at(i % width, i / width) {
             for (sample, paint) in pixel.iter_mut().zip(paint) {
                 let mixed = f64::from(*sample) * (1.0 - opacity) + f64::from(paint) * opacity;
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a mixture of two bytes is a byte"
-                )]
                 let byte = mixed.round() as u8;
                 *sample = byte;
             }

@@ -8,9 +8,9 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
+    Default as Or, INTEGER, Manifest, NUMBER, Output, Property,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -19,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",
     category: "transformation",
     summary: "Makes a polygon zone with a given number of corners from each mask.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",
@@ -51,7 +50,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("simplification_converged", &[Kind::Boolean]),
     ],
     batch: &["predictions"],
-    build: |_| Ok(Box::new(Zones)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
@@ -60,58 +59,52 @@ const MAX_STEPS: u32 = 1000;
 /// Maximum corners of a zone.
 const MAX_CORNERS: i64 = 1000;
 
-struct Zones;
-
-impl Block for Zones {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let wanted = call.integer(1, 4)?;
-        let wanted = usize::try_from(wanted)
-            .ok()
-            .filter(|_| (1..=MAX_CORNERS).contains(&wanted));
-        let wanted = wanted.ok_or_else(|| {
-            format!("required_number_of_vertices has to be from 1 to {MAX_CORNERS}")
-        })?;
-        let scale = call.number(2, 1.0)?;
-        let by_edges = call.boolean(3, false)?;
-        let share = call.number(4, 1.0)?;
-        if all.boxes.iter().any(|d| d.mask().is_none()) || all.boxes.is_empty() {
-            call.put(0, Vec::new());
-            call.put(2, false);
-            return Ok(());
-        }
-        let mut out = Detections::clone(all);
-        let (mut zones, mut all_converged) = (Vec::new(), true);
-        for d in &mut out.boxes {
-            let outline = d.mask().and_then(|m| m.bitmap(all.size).longest_outline());
-            let outline = outline.ok_or("a mask is too small to make a zone of")?;
-            let mut zone = with_corners(&hull(&outline), wanted);
-            if by_edges {
-                zone = along_edges(&zone, &outline, share)?;
-            }
-            all_converged &= zone.len() == wanted;
-            if let Some(last) = zone.last().copied() {
-                zone.resize(wanted, last);
-            }
-            if scale != 1.0 {
-                zone = scaled(&zone, scale);
-            }
-            let pair = |p: &Point| {
-                #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
-                let pair = [p.x as i64, p.y as i64];
-                pair
-            };
-            let corners: Vec<[i64; 2]> = zone.iter().map(pair).collect();
-            zones.push(Value::from(json!(corners)));
-            let extra = d.extra_mut();
-            extra.data.insert(Arc::from("polygon"), json!(corners));
-            extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&zone, all.size))));
-        }
-        call.put(0, zones);
-        call.put(1, out);
-        call.put(2, all_converged);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let wanted = call.integer(1, 4)?;
+    let wanted = usize::try_from(wanted)
+        .ok()
+        .filter(|_| (1..=MAX_CORNERS).contains(&wanted));
+    let wanted = wanted
+        .ok_or_else(|| format!("required_number_of_vertices has to be from 1 to {MAX_CORNERS}"))?;
+    let scale = call.number(2, 1.0)?;
+    let by_edges = call.boolean(3, false)?;
+    let share = call.number(4, 1.0)?;
+    if all.boxes.iter().any(|d| d.mask().is_none()) || all.boxes.is_empty() {
+        call.put(0, Vec::new());
+        call.put(2, false);
+        return Ok(());
     }
+    let mut out = Detections::clone(all);
+    let (mut zones, mut all_converged) = (Vec::new(), true);
+    for d in &mut out.boxes {
+        let outline = d.mask().and_then(|m| m.bitmap(all.size).longest_outline());
+        let outline = outline.ok_or("a mask is too small to make a zone of")?;
+        let mut zone = with_corners(&hull(&outline), wanted);
+        if by_edges {
+            zone = along_edges(&zone, &outline, share)?;
+        }
+        all_converged &= zone.len() == wanted;
+        if let Some(last) = zone.last().copied() {
+            zone.resize(wanted, last);
+        }
+        if scale != 1.0 {
+            zone = scaled(&zone, scale);
+        }
+        let pair = |p: &Point| {
+            let pair = [p.x as i64, p.y as i64];
+            pair
+        };
+        let corners: Vec<[i64; 2]> = zone.iter().map(pair).collect();
+        zones.push(Value::from(json!(corners)));
+        let extra = d.extra_mut();
+        extra.data.insert(Arc::from("polygon"), json!(corners));
+        extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&zone, all.size))));
+    }
+    call.put(0, zones);
+    call.put(1, out);
+    call.put(2, all_converged);
+    Ok(())
 }
 
 /// Returns the hull with `wanted` corners, or about as many if no tolerance gives exactly these.
@@ -160,12 +153,6 @@ fn along_edges(zone: &[Point], outline: &[Point], share: f64) -> Result<Vec<Poin
                 ]
                 .concat()
             };
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                clippy::cast_precision_loss,
-                reason = "a share of them"
-            )]
             let kept = (points.len() as f64 * share.clamp(0.0, 1.0)).round_ties_even() as usize;
             if share < 1.0 && kept > 2 {
                 let cut = (points.len() - kept) / 2;
@@ -201,7 +188,6 @@ fn line(points: &[Point]) -> Option<[f64; 2]> {
     if points.len() < 2 {
         return None;
     }
-    #[expect(clippy::cast_precision_loss, reason = "points of an outline")]
     let count = points.len() as f64;
     let mean = |f: fn(&Point) -> f64| points.iter().map(f).sum::<f64>() / count;
     let (mx, my) = (mean(|p| p.x), mean(|p| p.y));

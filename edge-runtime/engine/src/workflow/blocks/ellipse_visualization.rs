@@ -2,7 +2,7 @@
 
 use watchkeeper_vision::geometry::Anchor;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -18,20 +18,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         Property::integer("end_angle", "where it ends", 235),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let thickness = call.number(7, 2.0)?;
-        let degrees = [call.number(8, -45.0)?, call.number(9, 235.0)?];
-        drawing::each(call, move |canvas, d, _, color| {
-            let width = d.bbox.width();
-            let foot = d.bbox.anchor(Anchor::BottomCenter);
-            canvas.arc(foot, [width, 0.35 * width], degrees, color, thickness);
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let thickness = call.number(7, 2.0)?;
+    let degrees = [call.number(8, -45.0)?, call.number(9, 235.0)?];
+    drawing::each(call, move |canvas, d, _, color| {
+        let width = d.bbox.width();
+        let foot = d.bbox.anchor(Anchor::BottomCenter);
+        canvas.arc(foot, [width, 0.35 * width], degrees, color, thickness);
+    })
 }

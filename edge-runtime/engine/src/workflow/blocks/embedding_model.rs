@@ -1,7 +1,7 @@
 //! Computes embeddings of pictures with a classifier.
 
 use super::object_detection_model::MODEL;
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::host::{Layer, Task};
 use crate::workflow::block_api::manifest::{
     Default as Or, Manifest, Output, Property, Role, Shape,
@@ -29,34 +29,30 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("embedding_info", &[Kind::Dictionary]),
     ],
     batch: &["data"],
-    build: |_| Ok(Box::new(Embed)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Embed;
-
-impl Block for Embed {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let (model_id, output_type) = (call.text(1)?, call.text(2)?);
-        let (layer, definition) = match output_type {
-            "logits" => (Layer::Logits, "classifier-linear-output@v1"),
-            _ => (Layer::Last, "classifier-linear-input@v1"),
-        };
-        let features = call.host.features(model_id, image, layer)?;
-        let dimension = i64::try_from(features.numbers.len()).unwrap_or(i64::MAX);
-        let info = [
-            ("model_id", Value::from(model_id)),
-            ("feature_definition", Value::from(definition)),
-            ("output_type", Value::from(output_type)),
-            ("dimension", Value::Int(dimension)),
-            ("normalization", Value::from("none")),
-            ("space_id", Value::from(features.space)),
-        ];
-        call.put(0, Array::row(features.numbers));
-        call.put(1, Value::dict(info));
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let (model_id, output_type) = (call.text(1)?, call.text(2)?);
+    let (layer, definition) = match output_type {
+        "logits" => (Layer::Logits, "classifier-linear-output@v1"),
+        _ => (Layer::Last, "classifier-linear-input@v1"),
+    };
+    let features = call.host.features(model_id, image, layer)?;
+    let dimension = i64::try_from(features.numbers.len()).unwrap_or(i64::MAX);
+    let info = [
+        ("model_id", Value::from(model_id)),
+        ("feature_definition", Value::from(definition)),
+        ("output_type", Value::from(output_type)),
+        ("dimension", Value::Int(dimension)),
+        ("normalization", Value::from("none")),
+        ("space_id", Value::from(features.space)),
+    ];
+    call.put(0, Array::row(features.numbers));
+    call.put(1, Value::dict(info));
+    Ok(())
 }
 
 #[cfg(test)]

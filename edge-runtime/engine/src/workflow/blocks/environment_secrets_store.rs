@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    Manifest, Output, Property, Role, Shape, StepOutput, names,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape, StepOutput, names};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -15,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/environment_secrets_store@v1",
     category: "secrets_provider",
     summary: "Passes secrets to sinks by name, one output each. The text of a secret is never shown in steps or results.",
-    role: Role::Other,
     properties: &[Property::literal(
         SECRETS,
         "names of the secrets; each is an output in lower case",

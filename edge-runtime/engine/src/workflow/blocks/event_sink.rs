@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, Grammar, Manifest, Property, Role, Shape,
 };
@@ -35,14 +35,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
     ],
     outputs: &[],
-    build: |_| Ok(Box::new(Declared)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Declared;
-
-impl Block for Declared {
-    fn run(&self, _: &mut Call<'_>) -> Result<(), String> {
-        Ok(())
-    }
+fn run(_: &mut Call<'_>) -> Result<(), String> {
+    Ok(())
 }

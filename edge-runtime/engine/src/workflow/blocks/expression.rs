@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::super::uql::{Budget, Chain, DATA_OPERATIONS, Env, StatementGroup, apply, apply_named};
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Grammar, Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::manifest::{Grammar, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -14,7 +14,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/expression@v1",
     category: "formatter",
     summary: "Selects a value by conditions on other values, like a switch with cases.",
-    role: Role::Other,
     properties: &[
         Property::value(
             "data",

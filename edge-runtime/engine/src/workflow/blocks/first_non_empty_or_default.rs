@@ -1,9 +1,7 @@
 //! Joins branches: the first value that exists.
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -11,7 +9,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/first_non_empty_or_default@v1",
     category: "formatter",
     summary: "Returns the first value that exists, or a default; joins branches.",
-    role: Role::Other,
     properties: &[
         Property::value("data", "selectors, the preferred one first", Shape::List)
             .kinds(&[Kind::Any])
@@ -20,21 +17,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("output", &[Kind::Any])],
     accepts_empty: true,
-    build: |_| Ok(Box::new(First)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct First;
-
-impl Block for First {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let list = call.arg(0).as_list().unwrap_or_default();
-        let value: Value = list
-            .iter()
-            .find(|v| !v.is_null())
-            .unwrap_or(call.arg(1))
-            .clone();
-        call.put(0, value);
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let list = call.arg(0).as_list().unwrap_or_default();
+    let value: Value = list
+        .iter()
+        .find(|v| !v.is_null())
+        .unwrap_or(call.arg(1))
+        .clone();
+    call.put(0, value);
+    Ok(())
 }

@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::video_of;
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::language::kinds::Kind;
@@ -18,7 +16,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/frame_delay@v1",
     category: "fusion",
     summary: "Returns the value of an earlier frame, by frame number.",
-    role: Role::Other,
     properties: &[
         FRAME,
         Property::data(

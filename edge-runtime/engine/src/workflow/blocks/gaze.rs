@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::host::{Gaze, Task};
 use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
@@ -33,35 +33,31 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["images"],
     model: |_| Some(MODEL.to_owned()),
-    build: |_| Ok(Box::new(Look)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Look;
-
-impl Block for Look {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let finds_faces = call.boolean(1, true)?;
-        let gazes = call.host.gaze(MODEL, image, finds_faces)?;
-        let mut faces = Detections {
-            boxes: Vec::with_capacity(gazes.len()),
-            size: image.size(),
-        };
-        for gaze in &gazes {
-            let id = call.new_id();
-            let mut face = Detection::new(gaze.face, gaze.confidence, 0, "face", id);
-            face.extra_mut().keypoints = Some(Arc::default());
-            faces.boxes.push(face);
-        }
-        image.stamp(&mut faces);
-        let angles =
-            |of: fn(&Gaze) -> f64| Value::list(gazes.iter().map(|g| Value::Float(of(g))).collect());
-        call.put(1, angles(|g| g.yaw));
-        call.put(2, angles(|g| g.pitch));
-        call.put(0, faces);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let finds_faces = call.boolean(1, true)?;
+    let gazes = call.host.gaze(MODEL, image, finds_faces)?;
+    let mut faces = Detections {
+        boxes: Vec::with_capacity(gazes.len()),
+        size: image.size(),
+    };
+    for gaze in &gazes {
+        let id = call.new_id();
+        let mut face = Detection::new(gaze.face, gaze.confidence, 0, "face", id);
+        face.extra_mut().keypoints = Some(Arc::default());
+        faces.boxes.push(face);
     }
+    image.stamp(&mut faces);
+    let angles =
+        |of: fn(&Gaze) -> f64| Value::list(gazes.iter().map(|g| Value::Float(of(g))).collect());
+    call.put(1, angles(|g| g.yaw));
+    call.put(2, angles(|g| g.pitch));
+    call.put(0, faces);
+    Ok(())
 }
 
 #[cfg(test)]

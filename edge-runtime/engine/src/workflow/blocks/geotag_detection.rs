@@ -1,7 +1,7 @@
 //! Geotags detections of a camera that looks straight down.
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -9,7 +9,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/geotag_detection@v1",
     category: "transformation",
     summary: "Computes latitude and longitude of detections, for a camera that looks straight down from a known position, such as a drone.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
         Property::data(
@@ -39,14 +38,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("geo_detections", &[Kind::ListOfValues]),
         Output::new("geojson", &[Kind::Dictionary]),
     ],
-    build: |_| Ok(Box::new(Geotag)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
 /// Metres per degree of latitude.
 const METRES_PER_DEGREE: f64 = 111_320.0;
-
-struct Geotag;
 
 /// A camera that looks straight down.
 struct Camera {
@@ -75,60 +72,58 @@ impl Camera {
     }
 }
 
-impl Block for Geotag {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let picture = call.image(0)?.size().map(f64::from);
-        let altitude = call.number(4, 0.0)?.max(0.0);
-        let width = 2.0 * altitude * (call.number(5, 73.7)?.to_radians() / 2.0).tan();
-        let camera = Camera {
-            latitude: call.number(2, 0.0)?,
-            longitude: call.number(3, 0.0)?,
-            ground: [width, width * picture[1] / picture[0]],
-            picture,
-            heading: call.number(6, 0.0)?.to_radians(),
-        };
-        let round = |n: f64, digits: i32| {
-            let scale = 10_f64.powi(digits);
-            Value::Float((n * scale).round_ties_even() / scale)
-        };
-        let (mut rows, mut features) = (Vec::new(), Vec::new());
-        for d in &call.detections(1)?.boxes {
-            let c = d.bbox.center();
-            let [latitude, longitude] = camera.locate(c.x, c.y);
-            let (latitude, longitude) = (round(latitude, 7), round(longitude, 7));
-            let class = || ("class", Value::Text(d.class.clone()));
-            let confidence = || ("confidence", round(d.confidence, 4));
-            let place = vec![longitude.clone(), latitude.clone()];
-            rows.push(Value::dict([
-                class(),
-                confidence(),
-                ("lat", latitude),
-                ("lon", longitude),
-                ("pixel_x", round(c.x, 1)),
-                ("pixel_y", round(c.y, 1)),
-                ("width", round(d.bbox.width(), 1)),
-                ("height", round(d.bbox.height(), 1)),
-            ]));
-            features.push(Value::dict([
-                ("type", Value::from("Feature")),
-                (
-                    "geometry",
-                    Value::dict([
-                        ("type", Value::from("Point")),
-                        ("coordinates", Value::list(place)),
-                    ]),
-                ),
-                ("properties", Value::dict([class(), confidence()])),
-            ]));
-        }
-        call.put(0, rows);
-        call.put(
-            1,
-            Value::dict([
-                ("type", Value::from("FeatureCollection")),
-                ("features", Value::list(features)),
-            ]),
-        );
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let picture = call.image(0)?.size().map(f64::from);
+    let altitude = call.number(4, 0.0)?.max(0.0);
+    let width = 2.0 * altitude * (call.number(5, 73.7)?.to_radians() / 2.0).tan();
+    let camera = Camera {
+        latitude: call.number(2, 0.0)?,
+        longitude: call.number(3, 0.0)?,
+        ground: [width, width * picture[1] / picture[0]],
+        picture,
+        heading: call.number(6, 0.0)?.to_radians(),
+    };
+    let round = |n: f64, digits: i32| {
+        let scale = 10_f64.powi(digits);
+        Value::Float((n * scale).round_ties_even() / scale)
+    };
+    let (mut rows, mut features) = (Vec::new(), Vec::new());
+    for d in &call.detections(1)?.boxes {
+        let c = d.bbox.center();
+        let [latitude, longitude] = camera.locate(c.x, c.y);
+        let (latitude, longitude) = (round(latitude, 7), round(longitude, 7));
+        let class = || ("class", Value::Text(d.class.clone()));
+        let confidence = || ("confidence", round(d.confidence, 4));
+        let place = vec![longitude.clone(), latitude.clone()];
+        rows.push(Value::dict([
+            class(),
+            confidence(),
+            ("lat", latitude),
+            ("lon", longitude),
+            ("pixel_x", round(c.x, 1)),
+            ("pixel_y", round(c.y, 1)),
+            ("width", round(d.bbox.width(), 1)),
+            ("height", round(d.bbox.height(), 1)),
+        ]));
+        features.push(Value::dict([
+            ("type", Value::from("Feature")),
+            (
+                "geometry",
+                Value::dict([
+                    ("type", Value::from("Point")),
+                    ("coordinates", Value::list(place)),
+                ]),
+            ),
+            ("properties", Value::dict([class(), confidence()])),
+        ]));
     }
+    call.put(0, rows);
+    call.put(
+        1,
+        Value::dict([
+            ("type", Value::from("FeatureCollection")),
+            ("features", Value::list(features)),
+        ]),
+    );
+    Ok(())
 }

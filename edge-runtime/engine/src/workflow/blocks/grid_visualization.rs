@@ -6,7 +6,7 @@ use image::RgbImage;
 use image::imageops;
 use watchkeeper_vision::draw::Canvas;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("width", "width of the grid in pixels", 2560),
         Property::integer("height", "height of the grid in pixels", 1440),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
@@ -32,37 +32,33 @@ const MAX_SIDE: i64 = 16_384;
 /// Maximum pictures in a grid.
 const MAX_PICTURES: usize = 1024;
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let mut images = Vec::new();
-        collect(call.arg(0), &mut images)?;
-        if images.len() > MAX_PICTURES {
-            return Err(format!(
-                "{} pictures are too many for a grid; at most {MAX_PICTURES} are",
-                images.len()
-            ));
-        }
-        let side = |n: i64, name: &str| {
-            let fits = u32::try_from(n)
-                .ok()
-                .filter(|_| (1..=MAX_SIDE).contains(&n));
-            fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {MAX_SIDE} pixels"))
-        };
-        let size = [
-            side(call.integer(1, 2560)?, "width")?,
-            side(call.integer(2, 1440)?, "height")?,
-        ];
-        let first = images.iter().flatten().next().cloned();
-        let pixels = lazy(size, move || grid(&images, size));
-        let image = match first {
-            Some(first) => first.with_pixels(pixels),
-            None => ImageValue::new(pixels, VideoMeta::still("grid")),
-        };
-        call.put(0, image);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let mut images = Vec::new();
+    collect(call.arg(0), &mut images)?;
+    if images.len() > MAX_PICTURES {
+        return Err(format!(
+            "{} pictures are too many for a grid; at most {MAX_PICTURES} are",
+            images.len()
+        ));
     }
+    let side = |n: i64, name: &str| {
+        let fits = u32::try_from(n)
+            .ok()
+            .filter(|_| (1..=MAX_SIDE).contains(&n));
+        fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {MAX_SIDE} pixels"))
+    };
+    let size = [
+        side(call.integer(1, 2560)?, "width")?,
+        side(call.integer(2, 1440)?, "height")?,
+    ];
+    let first = images.iter().flatten().next().cloned();
+    let pixels = lazy(size, move || grid(&images, size));
+    let image = match first {
+        Some(first) => first.with_pixels(pixels),
+        None => ImageValue::new(pixels, VideoMeta::still("grid")),
+    };
+    call.put(0, image);
+    Ok(())
 }
 
 /// Collects the pictures of nested lists; `None` is an empty cell.
@@ -102,11 +98,6 @@ fn grid(images: &[Option<Arc<ImageValue>>], [width, height]: [u32; 2]) -> RgbPix
         };
         let scale = (f64::from(cell_width) / f64::from(rgb.width))
             .min(f64::from(cell_height) / f64::from(rgb.height));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "at most a cell"
-        )]
         let [w, h] = [rgb.width, rgb.height].map(|n| (f64::from(n) * scale) as u32);
         if w == 0 || h == 0 {
             continue;

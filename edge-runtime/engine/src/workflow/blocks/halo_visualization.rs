@@ -6,7 +6,7 @@ use watchkeeper_vision::draw::{Canvas, Color};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -25,7 +25,7 @@ const V1: Manifest = Manifest {
         drawing::OPACITY.or(Or::Float(0.8)),
         KERNEL_SIZE,
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -36,18 +36,14 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let opacity = call.number(7, 0.8)?;
-        let reach = call.number(8, 40.0)?.clamp(1.0, 512.0);
-        drawing::each(call, move |canvas, d, size, color| {
-            if let Some(mask) = d.mask() {
-                glow(canvas, &mask.bitmap(size), color, opacity, reach);
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let opacity = call.number(7, 0.8)?;
+    let reach = call.number(8, 40.0)?.clamp(1.0, 512.0);
+    drawing::each(call, move |canvas, d, size, color| {
+        if let Some(mask) = d.mask() {
+            glow(canvas, &mask.bitmap(size), color, opacity, reach);
+        }
+    })
 }
 
 /// Draws the blurred mask without the mask itself.
@@ -63,11 +59,6 @@ fn glow(canvas: &mut Canvas<'_>, mask: &Bitmap, color: Color, opacity: f64, reac
         b.y2 + reach + 1.0,
     );
     let near = near.clip(f64::from(side(width)), f64::from(side(height)));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "clipped to the picture"
-    )]
     let [x0, y0, x1, y1] = [
         near.x1 as u32,
         near.y1 as u32,
@@ -78,7 +69,6 @@ fn glow(canvas: &mut Canvas<'_>, mask: &Bitmap, color: Color, opacity: f64, reac
     let shape = GrayImage::from_fn(x1.saturating_sub(x0), y1.saturating_sub(y0), |x, y| {
         Luma([if inside(x, y) { 255 } else { 0 }])
     });
-    #[expect(clippy::cast_possible_truncation, reason = "at most 512")]
     let blurred = imageops::fast_blur(&shape, reach as f32 / 3.0);
     for (x, y, light) in blurred.enumerate_pixels() {
         if !inside(x, y) {

@@ -107,17 +107,11 @@ impl HeatMap {
 
     fn add(&mut self, at: Point, radius: f64) {
         let (x, y, r) = (at.x / CELL, at.y / CELL, (radius / CELL).max(0.5));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "`as` saturates, and rows are bounded"
-        )]
         let range = |c: f64, most: usize| {
             ((c - r).max(0.0) as usize)..((c + r + 1.0).max(0.0) as usize).min(most)
         };
         for row in range(y, self.rows) {
             for column in range(x, self.columns) {
-                #[expect(clippy::cast_precision_loss, reason = "cells of a picture")]
                 let distance = (column as f64 + 0.5 - x).hypot(row as f64 + 0.5 - y);
                 if distance <= r
                     && let Some(cell) = self.cells.get_mut(row * self.columns + column)
@@ -186,7 +180,6 @@ fn draw(canvas: &mut Canvas<'_>, map: &HeatMap, [low, top]: [f64; 2], opacity: f
     for (i, cell) in map.cells.iter().enumerate().filter(|(_, c)| **c > 0.0) {
         let share = f64::from(cell / most);
         let color = of_hue(low + (top - low) * share);
-        #[expect(clippy::cast_precision_loss, reason = "cells of a picture")]
         let (x, y) = (
             (i % map.columns) as f64 * CELL,
             (i / map.columns) as f64 * CELL,
@@ -204,11 +197,6 @@ fn of_hue(hue: f64) -> Color {
     let sector = (hue * 2.0).rem_euclid(360.0) / 60.0;
     let part = |n: f64| ((sector - n).abs().min(6.0 - (sector - n).abs()) - 1.0).clamp(0.0, 1.0);
     let byte = |n: f64| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "from 0 to 255"
-        )]
         let byte = ((1.0 - part(n)) * 255.0) as u8;
         byte
     };

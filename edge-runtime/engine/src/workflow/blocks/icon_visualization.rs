@@ -7,7 +7,7 @@ use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
@@ -49,47 +49,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .nullable(),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let icon = Arc::clone(&call.image(2)?.pixels);
-        let side = |n: i64| u32::try_from(n.clamp(1, 8192)).unwrap_or(1);
-        let size = [side(call.integer(5, 64)?), side(call.integer(6, 64)?)];
-        let places = if call.text(3)? == "static" {
-            let [width, height] = call.image(0)?.size().map(i64::from);
-            let at = |n: i64, of: i64, own: u32| if n < 0 { of - i64::from(own) + n } else { n };
-            let x = at(call.integer(8, 10)?, width, size[0]);
-            vec![(x, at(call.integer(9, 10)?, height, size[1]))]
-        } else {
-            let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
-            let Value::Detections(all) = call.arg(4) else {
-                return Err("predictions is required if mode is dynamic".to_owned());
-            };
-            let each = all.boxes.iter().map(|d| d.anchor(anchor, all.size));
-            #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
-            let middle = |p: Point| {
-                (
-                    p.x as i64 - i64::from(size[0] / 2),
-                    p.y as i64 - i64::from(size[1] / 2),
-                )
-            };
-            each.map(middle).collect()
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let icon = Arc::clone(&call.image(2)?.pixels);
+    let side = |n: i64| u32::try_from(n.clamp(1, 8192)).unwrap_or(1);
+    let size = [side(call.integer(5, 64)?), side(call.integer(6, 64)?)];
+    let places = if call.text(3)? == "static" {
+        let [width, height] = call.image(0)?.size().map(i64::from);
+        let at = |n: i64, of: i64, own: u32| if n < 0 { of - i64::from(own) + n } else { n };
+        let x = at(call.integer(8, 10)?, width, size[0]);
+        vec![(x, at(call.integer(9, 10)?, height, size[1]))]
+    } else {
+        let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
+        let Value::Detections(all) = call.arg(4) else {
+            return Err("predictions is required if mode is dynamic".to_owned());
         };
-        drawing::put_pixels(call, move |canvas: &mut Canvas<'_>| {
-            let rgb = icon.rgb();
-            let whole = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone());
-            let Some(whole) = whole.filter(|w| w.width() > 0 && w.height() > 0) else {
-                return;
-            };
-            let small = imageops::resize(&whole, size[0], size[1], FilterType::Triangle);
-            for (x, y) in &places {
-                canvas.paste(&small, *x, *y);
-            }
-        })
-    }
+        let each = all.boxes.iter().map(|d| d.anchor(anchor, all.size));
+        let middle = |p: Point| {
+            (
+                p.x as i64 - i64::from(size[0] / 2),
+                p.y as i64 - i64::from(size[1] / 2),
+            )
+        };
+        each.map(middle).collect()
+    };
+    drawing::put_pixels(call, move |canvas: &mut Canvas<'_>| {
+        let rgb = icon.rgb();
+        let whole = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone());
+        let Some(whole) = whole.filter(|w| w.width() > 0 && w.height() > 0) else {
+            return;
+        };
+        let small = imageops::resize(&whole, size[0], size[1], FilterType::Triangle);
+        for (x, y) in &places {
+            canvas.paste(&small, *x, *y);
+        }
+    })
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::cosine_similarity::cosine;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, Manifest, NUMBER, Output, Property, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -17,7 +17,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_changes@v1",
     category: "video",
     summary: "Detects when the embedding of a picture is far from the mean of earlier ones.",
-    role: Role::Other,
     properties: &[
         Property::literal(
             "strategy",
@@ -124,7 +123,6 @@ impl Mean {
                 while self.window.len() > size {
                     self.window.pop_front();
                 }
-                #[expect(clippy::cast_precision_loss, reason = "a window is small")]
                 let count = self.window.len().max(1) as f64;
                 self.average = self.window.iter().sum::<f64>() / count;
                 let squares = self.window.iter().map(|n| (n - self.average).powi(2));
@@ -178,7 +176,6 @@ impl Stateful for Changes {
         if length != 0.0 {
             embedding.iter_mut().for_each(|n| *n /= length);
         }
-        #[expect(clippy::cast_precision_loss, reason = "a count")]
         let count = usual.seen as f64 + 1.0;
         let window = call.integer(5, 10)?.clamp(1, MAX_WINDOW);
         let strategy = match call.text(0)? {

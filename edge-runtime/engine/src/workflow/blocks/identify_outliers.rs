@@ -5,9 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Output, Property};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 
@@ -15,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_outliers@v1",
     category: "video",
     summary: "Detects when the embedding of a picture differs in direction from almost all earlier ones.",
-    role: Role::Other,
     properties: &[
         Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
         Property::value(
@@ -115,7 +112,6 @@ impl Before {
         let alike = |e: &[f64]| e.iter().zip(&direction).map(|(a, b)| a * b).sum::<f64>();
         let own = alike(newest);
         let less = self.latest.iter().filter(|e| alike(e) < own).count();
-        #[expect(clippy::cast_precision_loss, reason = "a window is small")]
         let share = less as f64 / self.latest.len() as f64;
         share
     }

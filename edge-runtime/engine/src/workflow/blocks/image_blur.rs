@@ -2,17 +2,14 @@
 
 use watchkeeper_vision::imaging::filter::{self, MAX_KERNEL};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_blur@v1",
     category: "classical_computer_vision",
     summary: "Blurs a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value(
@@ -24,34 +21,29 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("kernel_size", "size of the kernel in pixels", 5),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
-    build: |_| Ok(Box::new(Change)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Change;
-
-impl Block for Change {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let kernel = usize::try_from(call.integer(2, 5)?).ok();
-        let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));
-        let kernel =
-            kernel.ok_or_else(|| format!("kernel_size has to be from 1 to {MAX_KERNEL}"))?;
-        let odd = kernel | 1;
-        let kind = call.text(1)?.to_owned();
-        if !["average", "gaussian", "median", "bilateral"].contains(&kind.as_str()) {
-            return Err(format!(
-                "{kind:?} is not a blur_type; use average, gaussian, median or bilateral"
-            ));
-        }
-        let blurred = image.changed(image.size(), move |pixels| match kind.as_str() {
-            "average" => filter::mean(pixels, kernel),
-            "median" => filter::median(pixels, odd),
-            // The peer's sigmas of colour and space.
-            "bilateral" => filter::bilateral(pixels, kernel, 75.0),
-            _ => filter::gaussian(pixels, odd),
-        });
-        call.put(0, blurred);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let kernel = usize::try_from(call.integer(2, 5)?).ok();
+    let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));
+    let kernel = kernel.ok_or_else(|| format!("kernel_size has to be from 1 to {MAX_KERNEL}"))?;
+    let odd = kernel | 1;
+    let kind = call.text(1)?.to_owned();
+    if !["average", "gaussian", "median", "bilateral"].contains(&kind.as_str()) {
+        return Err(format!(
+            "{kind:?} is not a blur_type; use average, gaussian, median or bilateral"
+        ));
     }
+    let blurred = image.changed(image.size(), move |pixels| match kind.as_str() {
+        "average" => filter::mean(pixels, kernel),
+        "median" => filter::median(pixels, odd),
+        // The peer's sigmas of colour and space.
+        "bilateral" => filter::bilateral(pixels, kernel, 75.0),
+        _ => filter::gaussian(pixels, odd),
+    });
+    call.put(0, blurred);
+    Ok(())
 }

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{Packed, RgbPixels};
 
@@ -19,7 +17,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_preprocessing@v1",
     category: "classical_computer_vision",
     summary: "Resizes, rotates or flips a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture to change", &[Kind::Image]).alias(&["images"]),
         Property::literal(
@@ -42,71 +39,66 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Text("vertical")),
     ],
     outputs: &[Output::new("image", &[Kind::Image])],
-    build: |_| Ok(Box::new(Change)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Change;
-
-impl Block for Change {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let task = call.text(1)?;
-        let rgb = image.pixels.rgb();
-        let picture = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
-            .ok_or("the picture has no pixels")?;
-        let changed = match task {
-            "resize" => {
-                let [now_width, now_height] = image.size().map(i64::from);
-                // An omitted side keeps the aspect ratio.
-                let follow =
-                    |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
-                let width = call.integer(
-                    2,
-                    follow(now_width, call.integer(3, now_height)?, now_height),
-                )?;
-                let height = call.integer(3, follow(now_height, width, now_width))?;
-                let side = |n: i64, name: &str| {
-                    let fits = (1..=MAX_SIDE).contains(&n);
-                    let n = fits.then(|| u32::try_from(n).ok()).flatten();
-                    n.ok_or_else(|| format!("{name} has to be from 1 to {MAX_SIDE} pixels"))
-                };
-                let (width, height) = (side(width, "width")?, side(height, "height")?);
-                imageops::resize(&picture, width, height, FilterType::Triangle)
-            }
-            "rotate" => {
-                let degrees = call.integer(4, 90)?;
-                if !(-360..=360).contains(&degrees) {
-                    return Err(format!(
-                        "rotation_degrees is {degrees} and has to be from -360 to 360"
-                    ));
-                }
-                turn(&picture, degrees)
-            }
-            "flip" => match call.text(5)? {
-                "vertical" => imageops::flip_vertical(&picture),
-                "horizontal" => imageops::flip_horizontal(&picture),
-                "both" => imageops::rotate180(&picture),
-                other => {
-                    return Err(format!(
-                        "{other:?} is not a flip_type; use vertical, horizontal or both"
-                    ));
-                }
-            },
-            other => {
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let task = call.text(1)?;
+    let rgb = image.pixels.rgb();
+    let picture = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
+        .ok_or("the picture has no pixels")?;
+    let changed = match task {
+        "resize" => {
+            let [now_width, now_height] = image.size().map(i64::from);
+            // An omitted side keeps the aspect ratio.
+            let follow = |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
+            let width = call.integer(
+                2,
+                follow(now_width, call.integer(3, now_height)?, now_height),
+            )?;
+            let height = call.integer(3, follow(now_height, width, now_width))?;
+            let side = |n: i64, name: &str| {
+                let fits = (1..=MAX_SIDE).contains(&n);
+                let n = fits.then(|| u32::try_from(n).ok()).flatten();
+                n.ok_or_else(|| format!("{name} has to be from 1 to {MAX_SIDE} pixels"))
+            };
+            let (width, height) = (side(width, "width")?, side(height, "height")?);
+            imageops::resize(&picture, width, height, FilterType::Triangle)
+        }
+        "rotate" => {
+            let degrees = call.integer(4, 90)?;
+            if !(-360..=360).contains(&degrees) {
                 return Err(format!(
-                    "{other:?} is not a task; use resize, rotate or flip"
+                    "rotation_degrees is {degrees} and has to be from -360 to 360"
                 ));
             }
-        };
-        let pixels = RgbPixels {
-            width: changed.width(),
-            height: changed.height(),
-            data: changed.into_raw(),
-        };
-        call.put(0, image.with_pixels(Arc::new(Packed(Arc::new(pixels)))));
-        Ok(())
-    }
+            turn(&picture, degrees)
+        }
+        "flip" => match call.text(5)? {
+            "vertical" => imageops::flip_vertical(&picture),
+            "horizontal" => imageops::flip_horizontal(&picture),
+            "both" => imageops::rotate180(&picture),
+            other => {
+                return Err(format!(
+                    "{other:?} is not a flip_type; use vertical, horizontal or both"
+                ));
+            }
+        },
+        other => {
+            return Err(format!(
+                "{other:?} is not a task; use resize, rotate or flip"
+            ));
+        }
+    };
+    let pixels = RgbPixels {
+        width: changed.width(),
+        height: changed.height(),
+        data: changed.into_raw(),
+    };
+    call.put(0, image.with_pixels(Arc::new(Packed(Arc::new(pixels)))));
+    Ok(())
 }
 
 /// Rotates counter-clockwise on a canvas that holds the whole picture; uncovered corners are black.
@@ -118,15 +110,9 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
         270 => return imageops::rotate270(picture),
         _ => {}
     }
-    #[expect(clippy::cast_precision_loss, reason = "at most 360")]
     let angle = (-degrees as f64).to_radians();
     let (sin, cos) = angle.sin_cos();
     let (w, h) = (f64::from(picture.width()), f64::from(picture.height()));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at most the diagonal of a picture; `as` saturates"
-    )]
     let (width, height) = (
         (h * sin.abs() + w * cos.abs()) as u32,
         (h * cos.abs() + w * sin.abs()) as u32,
@@ -141,7 +127,6 @@ fn turn(picture: &RgbImage, degrees: i64) -> RgbImage {
             dx * cos + dy * sin + w / 2.0 - 0.5,
             dy * cos - dx * sin + h / 2.0 - 0.5,
         ];
-        #[expect(clippy::cast_possible_truncation, reason = "positions in a picture")]
         let sample = imageops::interpolate_bilinear(picture, from[0] as f32, from[1] as f32);
         sample.unwrap_or(Rgb([0, 0, 0]))
     })

@@ -3,8 +3,8 @@
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::quality::Quality;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -12,28 +12,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     category: "classical_computer_vision",
     summary: "Measures a picture, whatever its size: `sharpness` of its edges from 0 (blurred or plain) to 1, \
         `brightness` (mean luma) from 0 to 1, `contrast` (standard deviation of luma) from 0 to 0.5.",
-    role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[
         Output::new("sharpness", &[Kind::FloatZeroToOne]),
         Output::new("brightness", &[Kind::FloatZeroToOne]),
         Output::new("contrast", &[Kind::FloatZeroToOne]),
     ],
-    build: |_| Ok(Box::new(Measure)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Measure;
-
-impl Block for Measure {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let quality = Quality::of(&imaging::grey(&image.pixels.rgb()));
-        call.put(0, quality.sharpness);
-        call.put(1, quality.brightness);
-        call.put(2, quality.contrast);
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let quality = Quality::of(&imaging::grey(&image.pixels.rgb()));
+    call.put(0, quality.sharpness);
+    call.put(1, quality.brightness);
+    call.put(2, quality.contrast);
+    Ok(())
 }
 
 #[cfg(test)]

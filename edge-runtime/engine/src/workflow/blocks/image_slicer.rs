@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Depth, Manifest, Output, Property, Role, Shape,
+    Default as Or, Depth, Manifest, Output, Property, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
@@ -39,7 +39,6 @@ const fn version(name: &'static str, summary: &'static str, whole: bool) -> Mani
         name,
         category: "transformation",
         summary,
-        role: Role::Other,
         properties: PROPERTIES,
         outputs: OUTPUTS,
         depth: Depth::Deeper,
@@ -117,11 +116,6 @@ fn starts(side: i64, tile: i64, overlap: f64, whole: bool) -> Result<Vec<[i64; 2
             "a tile has to be at least a pixel wide, not {tile}"
         ));
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "`as` saturates, and tiles are small"
-    )]
     let step = tile - (overlap * tile as f64) as i64;
     if step < 1 {
         return Err(format!(

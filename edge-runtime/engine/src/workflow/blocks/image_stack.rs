@@ -7,9 +7,7 @@ use image::imageops;
 use watchkeeper_vision::imaging;
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
 use crate::workflow::language::kinds::Kind;
@@ -21,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",
     category: "fusion",
     summary: "Collects the latest pictures of a video as small JPEG files, the newest first.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
         Property::value(
@@ -100,11 +97,6 @@ fn small(pixels: &RgbPixels, width: u32, height: u32) -> Result<Vec<u8>, String>
     if scale >= 1.0 {
         return codec::jpeg(pixels, QUALITY);
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "smaller than the picture"
-    )]
     let side = |n: u32| ((f64::from(n) * scale) as u32).max(1);
     let picture = imageops::thumbnail(
         &imaging::picture(pixels),

@@ -3,9 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    Manifest, Output, Property, Role, Shape, StepOutput, names,
-};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape, StepOutput, names};
 use crate::workflow::blocks::common::llm_json;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -16,7 +14,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/json_parser@v1",
     category: "formatter",
     summary: "Extracts fields of a JSON document written by a language model, one output each.",
-    role: Role::Other,
     properties: &[
         Property::value("raw_json", "text with a JSON document", Shape::Text)
             .kinds(&[Kind::LanguageModelOutput]),

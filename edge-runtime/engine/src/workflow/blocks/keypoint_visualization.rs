@@ -5,7 +5,7 @@ use std::sync::Arc;
 use watchkeeper_vision::draw::{Canvas, TextBox};
 use watchkeeper_vision::geometry::Point;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
@@ -39,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::Null)
         .not_null(),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
@@ -66,52 +66,48 @@ const PERSON: [(usize, usize); 19] = [
     (15, 17),
 ];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let color = drawing::color_of_value(call.arg(4))?;
-        let text = TextBox {
-            color: drawing::color_of_value(call.arg(5))?,
-            background: color,
-            opacity: 1.0,
-            scale: call.number(6, 0.5)?,
-            padding: call.number(8, 10.0)? / 4.0,
-            radius: 0.0,
-        };
-        let kind = call.text(3)?.to_owned();
-        let (thickness, radius) = (call.number(9, 2.0)?, call.number(10, 10.0)?);
-        let edges = edges(call.arg(11))?;
-        let detections = Arc::clone(call.detections(2)?);
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            let all = detections
-                .boxes
-                .iter()
-                .filter_map(|d| d.extra.as_deref()?.keypoints.as_deref());
-            for points in all {
-                if kind == "edge" {
-                    // A keypoint that was not found is at the origin.
-                    let at = |n: usize| {
-                        points
-                            .get(n.checked_sub(1)?)
-                            .filter(|p| p.at != Point::default())
-                    };
-                    for (a, b) in &edges {
-                        if let (Some(a), Some(b)) = (at(*a), at(*b)) {
-                            canvas.segment(a.at, b.at, color, thickness, 1.0);
-                        }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let color = drawing::color_of_value(call.arg(4))?;
+    let text = TextBox {
+        color: drawing::color_of_value(call.arg(5))?,
+        background: color,
+        opacity: 1.0,
+        scale: call.number(6, 0.5)?,
+        padding: call.number(8, 10.0)? / 4.0,
+        radius: 0.0,
+    };
+    let kind = call.text(3)?.to_owned();
+    let (thickness, radius) = (call.number(9, 2.0)?, call.number(10, 10.0)?);
+    let edges = edges(call.arg(11))?;
+    let detections = Arc::clone(call.detections(2)?);
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        let all = detections
+            .boxes
+            .iter()
+            .filter_map(|d| d.extra.as_deref()?.keypoints.as_deref());
+        for points in all {
+            if kind == "edge" {
+                // A keypoint that was not found is at the origin.
+                let at = |n: usize| {
+                    points
+                        .get(n.checked_sub(1)?)
+                        .filter(|p| p.at != Point::default())
+                };
+                for (a, b) in &edges {
+                    if let (Some(a), Some(b)) = (at(*a), at(*b)) {
+                        canvas.segment(a.at, b.at, color, thickness, 1.0);
                     }
-                    continue;
                 }
-                for p in points.iter().filter(|p| p.at != Point::default()) {
-                    canvas.disc(p.at, radius, color);
-                    if kind == "vertex_label" {
-                        text.draw(canvas, p.at, &[&p.class], 0.0);
-                    }
+                continue;
+            }
+            for p in points.iter().filter(|p| p.at != Point::default()) {
+                canvas.disc(p.at, radius, color);
+                if kind == "vertex_label" {
+                    text.draw(canvas, p.at, &[&p.class], 0.0);
                 }
             }
-        })
-    }
+        }
+    })
 }
 
 fn edges(value: &Value) -> Result<Vec<(usize, usize)>, String> {

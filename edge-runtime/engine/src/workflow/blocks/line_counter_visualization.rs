@@ -1,6 +1,6 @@
 //! Draws a line with its counts.
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Property, SHARE, Shape,
 };
@@ -47,7 +47,7 @@ const PEER: Manifest = Manifest {
         COUNT_OUT,
         OPACITY,
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -74,28 +74,24 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// Index of `label` in the properties, absent in Roboflow's block.
 const LABEL_INDEX: usize = 10;
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let points = call.arg(2).as_points();
-        let Some([start, end]) = points.as_deref() else {
-            return Err("a line is two points, [[x, y], [x, y]]".to_owned());
-        };
-        let count = |index: usize| -> Result<u64, String> {
-            Ok(u64::try_from(call.integer(index, 0)?).unwrap_or(0))
-        };
-        let counts = format!("in {}  out {}", count(7)?, count(8)?);
-        let name = drawing::label(call, LABEL_INDEX)?;
-        let ink = Ink::Line {
-            start: *start,
-            end: *end,
-            label: if name.is_empty() {
-                counts
-            } else {
-                format!("{name}: {counts}")
-            },
-        };
-        drawing::put(call, ink)
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let points = call.arg(2).as_points();
+    let Some([start, end]) = points.as_deref() else {
+        return Err("a line is two points, [[x, y], [x, y]]".to_owned());
+    };
+    let count = |index: usize| -> Result<u64, String> {
+        Ok(u64::try_from(call.integer(index, 0)?).unwrap_or(0))
+    };
+    let counts = format!("in {}  out {}", count(7)?, count(8)?);
+    let name = drawing::label(call, LABEL_INDEX)?;
+    let ink = Ink::Line {
+        start: *start,
+        end: *end,
+        label: if name.is_empty() {
+            counts
+        } else {
+            format!("{name}: {counts}")
+        },
+    };
+    drawing::put(call, ink)
 }

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_area_measurement@v1",
     category: "transformation",
     summary: "Measures the area of detections in pixels and in square units, by the mask if there is one.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",
@@ -26,31 +25,26 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         "predictions",
         &[Kind::ObjectDetection, Kind::InstanceSegmentation],
     )],
-    build: |_| Ok(Box::new(Measure)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Measure;
-
-impl Block for Measure {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let scale = call.number(1, 1.0)?;
-        let scale = if scale > 0.0 { scale * scale } else { 1.0 };
-        let mut out = Detections::clone(all);
-        for d in &mut out.boxes {
-            let pixels = d.mask().map_or(0, |m| m.area(all.size));
-            #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
-            let area = if pixels > 0 {
-                pixels as f64
-            } else {
-                d.bbox.width() * d.bbox.height()
-            };
-            let data = &mut d.extra_mut().data;
-            data.insert(Arc::from("area_px"), json!(area));
-            data.insert(Arc::from("area_converted"), json!(area / scale));
-        }
-        call.put(0, out);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let scale = call.number(1, 1.0)?;
+    let scale = if scale > 0.0 { scale * scale } else { 1.0 };
+    let mut out = Detections::clone(all);
+    for d in &mut out.boxes {
+        let pixels = d.mask().map_or(0, |m| m.area(all.size));
+        let area = if pixels > 0 {
+            pixels as f64
+        } else {
+            d.bbox.width() * d.bbox.height()
+        };
+        let data = &mut d.extra_mut().data;
+        data.insert(Arc::from("area_px"), json!(area));
+        data.insert(Arc::from("area_converted"), json!(area / scale));
     }
+    call.put(0, out);
+    Ok(())
 }

@@ -8,17 +8,14 @@ use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_edge_snap@v1",
     category: "classical_computer_vision",
     summary: "Snaps the border of each mask to nearby edges of the picture, and shows these edges.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::data(
@@ -67,7 +64,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("refined_segmentation", &[Kind::InstanceSegmentation]),
         Output::new("edges", &[Kind::InstanceSegmentation]),
     ],
-    build: |_| Ok(Box::new(Snap)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
@@ -81,60 +78,56 @@ const BOUNDS: [(&str, f64, f64); 6] = [
     ("adaptive_window_size", 3.0, 201.0),
 ];
 
-struct Snap;
-
-impl Block for Snap {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let all = call.detections(1)?;
-        let [tolerance, sigma, least_area, gaps, band, window] = settings(call)?;
-        let size = image.size();
-        let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
-        let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
-        let masks: Vec<Bitmap> = all
-            .boxes
-            .iter()
-            .filter_map(|d| d.mask())
-            .map(|m| m.bitmap(size))
-            .collect();
-        let mut edges = strong(&strength, size, whole(window) | 1, sigma);
-        if gaps >= 1.0 {
-            edges = thinned(&closed(&edges, whole(gaps)));
-        }
-        if !masks.is_empty() {
-            let near = masks.iter().map(|mask| around_border(mask, whole(band)));
-            let near = near.fold(Bitmap::empty(size), |a, b| a.union(&b));
-            edges = edges.within(&near);
-        }
-        let edges = large(&edges, least_area);
-        let mut shown = Detections::none([0, 0]);
-        if let Some(b) = edges.bbox() {
-            shown.size = size;
-            shown.boxes.push(Detection {
-                extra: Some(Box::new(Extra {
-                    mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
-                    ..Extra::default()
-                })),
-                ..Detection::new(
-                    BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
-                    1.0,
-                    0,
-                    "edges",
-                    call.new_id(),
-                )
-            });
-        }
-        let mut out = Detections::clone(all);
-        for d in &mut out.boxes {
-            if let Some(mask) = d.mask().map(|m| m.bitmap(size)) {
-                let snapped = snapped(&mask, &edges, &strength, whole(tolerance));
-                d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(snapped)));
-            }
-        }
-        call.put(0, out);
-        call.put(1, shown);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let all = call.detections(1)?;
+    let [tolerance, sigma, least_area, gaps, band, window] = settings(call)?;
+    let size = image.size();
+    let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
+    let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
+    let masks: Vec<Bitmap> = all
+        .boxes
+        .iter()
+        .filter_map(|d| d.mask())
+        .map(|m| m.bitmap(size))
+        .collect();
+    let mut edges = strong(&strength, size, whole(window) | 1, sigma);
+    if gaps >= 1.0 {
+        edges = thinned(&closed(&edges, whole(gaps)));
     }
+    if !masks.is_empty() {
+        let near = masks.iter().map(|mask| around_border(mask, whole(band)));
+        let near = near.fold(Bitmap::empty(size), |a, b| a.union(&b));
+        edges = edges.within(&near);
+    }
+    let edges = large(&edges, least_area);
+    let mut shown = Detections::none([0, 0]);
+    if let Some(b) = edges.bbox() {
+        shown.size = size;
+        shown.boxes.push(Detection {
+            extra: Some(Box::new(Extra {
+                mask: Some(Arc::new(Mask::Bitmap(edges.clone()))),
+                ..Extra::default()
+            })),
+            ..Detection::new(
+                BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
+                1.0,
+                0,
+                "edges",
+                call.new_id(),
+            )
+        });
+    }
+    let mut out = Detections::clone(all);
+    for d in &mut out.boxes {
+        if let Some(mask) = d.mask().map(|m| m.bitmap(size)) {
+            let snapped = snapped(&mask, &edges, &strength, whole(tolerance));
+            d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(snapped)));
+        }
+    }
+    call.put(0, out);
+    call.put(1, shown);
+    Ok(())
 }
 
 /// Reads the numeric properties, within their bounds.
@@ -157,11 +150,6 @@ fn settings(call: &Call<'_>) -> Result<[f64; 6], String> {
 }
 
 fn whole(n: f64) -> usize {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bounded above"
-    )]
     let n = n.max(0.0) as usize;
     n
 }
@@ -185,7 +173,6 @@ fn strong(strength: &[f64], size: [u32; 2], window: usize, sigma: f64) -> Bitmap
         let (x0, x1) = (x.saturating_sub(half), (x + half + 1).min(width));
         let (y0, y1) = (y.saturating_sub(half), (y + half + 1).min(height));
         let at = |x: usize, y: usize| sums[y * (width + 1) + x];
-        #[expect(clippy::cast_precision_loss, reason = "pixels of a window")]
         let count = ((x1 - x0) * (y1 - y0)) as f64;
         let mean =
             |i: usize| (at(x1, y1)[i] - at(x0, y1)[i] - at(x1, y0)[i] + at(x0, y0)[i]) / count;
@@ -312,7 +299,6 @@ fn snapped(mask: &Bitmap, edges: &Bitmap, strength: &[f64], tolerance: usize) ->
                 let (nx, ny) = (-ty / length, tx / length);
                 let mut best = (0.0, here);
                 for step in 1..=tolerance {
-                    #[expect(clippy::cast_precision_loss, reason = "at most 100 pixels")]
                     let (d, near) = (step as f64, 1.0 - step as f64 / (tolerance as f64 + 1.0));
                     for sign in [1.0, -1.0] {
                         let p = Point::new(

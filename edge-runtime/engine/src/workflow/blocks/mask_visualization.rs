@@ -1,6 +1,6 @@
 //! Fills masks with colour.
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
@@ -26,19 +26,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COLOR_AXIS,
         drawing::OPACITY,
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let opacity = call.number(7, 0.5)?;
-        drawing::each(call, move |canvas, d, size, color| {
-            if let Some(mask) = d.mask() {
-                canvas.fill_bitmap(&mask.bitmap(size), color, opacity);
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let opacity = call.number(7, 0.5)?;
+    drawing::each(call, move |canvas, d, size, color| {
+        if let Some(mask) = d.mask() {
+            canvas.fill_bitmap(&mask.bitmap(size), color, opacity);
+        }
+    })
 }

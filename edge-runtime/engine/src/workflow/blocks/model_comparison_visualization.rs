@@ -6,7 +6,7 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{ANY_DETECTIONS, Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -35,37 +35,33 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
         drawing::OPACITY.or(Or::Float(0.7)),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let [a, b, background] = [
-            drawing::color_of_value(call.arg(3))?,
-            drawing::color_of_value(call.arg(5))?,
-            drawing::color_of_value(call.arg(6))?,
-        ];
-        let opacity = call.number(7, 0.7)?;
-        let one = Arc::clone(call.detections(2)?);
-        let other = Arc::clone(call.detections(4)?);
-        let size = call.image(0)?.size();
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            let cover = |all: &Detections| {
-                let shapes = all.boxes.iter().map(|d| drawing::covered(d, size));
-                shapes.fold(Bitmap::empty(size), |all, one| all.union(&one))
-            };
-            let (in_a, in_b) = (cover(&one), cover(&other));
-            for (color, wanted) in [
-                (a, (true, false)),
-                (b, (false, true)),
-                (background, (false, false)),
-            ] {
-                let part = Bitmap::from_fn(size, |x, y| (in_a.at(x, y), in_b.at(x, y)) == wanted);
-                canvas.fill_bitmap(&part, color, opacity);
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let [a, b, background] = [
+        drawing::color_of_value(call.arg(3))?,
+        drawing::color_of_value(call.arg(5))?,
+        drawing::color_of_value(call.arg(6))?,
+    ];
+    let opacity = call.number(7, 0.7)?;
+    let one = Arc::clone(call.detections(2)?);
+    let other = Arc::clone(call.detections(4)?);
+    let size = call.image(0)?.size();
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        let cover = |all: &Detections| {
+            let shapes = all.boxes.iter().map(|d| drawing::covered(d, size));
+            shapes.fold(Bitmap::empty(size), |all, one| all.union(&one))
+        };
+        let (in_a, in_b) = (cover(&one), cover(&other));
+        for (color, wanted) in [
+            (a, (true, false)),
+            (b, (false, true)),
+            (background, (false, false)),
+        ] {
+            let part = Bitmap::from_fn(size, |x, y| (in_a.at(x, y), in_b.at(x, y)) == wanted);
+            canvas.fill_bitmap(&part, color, opacity);
+        }
+    })
 }

@@ -5,9 +5,7 @@ use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
@@ -47,7 +45,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/morphological_transformation@v1",
         category: "classical_computer_vision",
         summary: "Grows or shrinks bright shapes of a picture, by brightness.",
-        role: Role::Other,
         properties: &[IMAGE, KERNEL_SIZE, OPERATION],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(Change { in_colour: false })),
@@ -57,7 +54,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/morphological_transformation@v2",
         category: "classical_computer_vision",
         summary: "Grows or shrinks bright shapes of a picture, per colour channel.",
-        role: Role::Other,
         properties: &[IMAGE, KERNEL_SIZE, OPERATION_V2],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(Change { in_colour: true })),

@@ -10,7 +10,7 @@ use watchkeeper_vision::outline::{around, perimeter, simplified};
 use super::background_subtraction::{look, of_video};
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, MAX_POINTS, Manifest, Output, Property, Role, TEXT_OR_POINTS,
+    Default as Or, MAX_POINTS, Manifest, Output, Property, TEXT_OR_POINTS,
 };
 use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
 use crate::workflow::blocks::common::per_video::PerVideo;
@@ -21,7 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/motion_detection@v1",
     category: "classical_computer_vision",
     summary: "Detects motion against a learned background, and when it starts.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::count("minimum_contour_area", "minimum area in square pixels", 200),
@@ -102,7 +101,6 @@ impl Stateful for Motion {
                 "motion",
                 call.new_id(),
             ));
-            #[expect(clippy::cast_possible_truncation, reason = "places in a picture")]
             let corner =
                 |p: &Point| Value::list(vec![Value::Int(p.x as i64), Value::Int(p.y as i64)]);
             polygons.push(Value::list(simple.iter().map(corner).collect()));

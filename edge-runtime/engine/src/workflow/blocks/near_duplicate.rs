@@ -8,9 +8,7 @@ use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Thumbnail, Views};
 
 use super::video_of;
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::language::kinds::Kind;
@@ -24,7 +22,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Recognises a picture that shows what an earlier one of its video showed, also in another size or light, blurred \
         or cropped by a tenth: `similarity` to the most similar one from 0 to 1, `is_duplicate` from the threshold on. Only \
         pictures that are no duplicates are remembered.",
-    role: Role::Other,
     properties: &[
         FRAME,
         Property::share(

@@ -4,17 +4,14 @@ use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::set_order::Union;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap@v1",
     category: "analytics",
     summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",
@@ -34,38 +31,34 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         ),
     ],
     outputs: &[Output::new("overlaps", &[Kind::ObjectDetection])],
-    build: |_| Ok(Box::new(Overlap)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Overlap;
-
-impl Block for Overlap {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let class = call.text(2)?;
-        let by_center = call.text(1)? == "Center Overlap";
-        let (inner, mut others): (Vec<_>, Vec<_>) = all
-            .boxes
-            .iter()
-            .enumerate()
-            .partition(|(_, d)| &*d.class == class);
-        // The peer's order, that of its set.
-        let mut kept = Union::default();
-        for (_, d) in inner {
-            if others.is_empty() {
-                break;
-            }
-            let (over, apart): (Vec<(usize, &Detection)>, _) = others
-                .into_iter()
-                .partition(|(_, other)| overlaps(&d.bbox, &other.bbox, by_center));
-            others = apart;
-            kept.add(over.into_iter().map(|(i, _)| i));
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let class = call.text(2)?;
+    let by_center = call.text(1)? == "Center Overlap";
+    let (inner, mut others): (Vec<_>, Vec<_>) = all
+        .boxes
+        .iter()
+        .enumerate()
+        .partition(|(_, d)| &*d.class == class);
+    // The peer's order, that of its set.
+    let mut kept = Union::default();
+    for (_, d) in inner {
+        if others.is_empty() {
+            break;
         }
-        call.put(0, all.pick(kept.iter()));
-        Ok(())
+        let (over, apart): (Vec<(usize, &Detection)>, _) = others
+            .into_iter()
+            .partition(|(_, other)| overlaps(&d.bbox, &other.bbox, by_center));
+        others = apart;
+        kept.add(over.into_iter().map(|(i, _)| i));
     }
+    call.put(0, all.pick(kept.iter()));
+    Ok(())
 }
 
 /// Returns whether a box overlaps another one: with its centre, or with any part of it.

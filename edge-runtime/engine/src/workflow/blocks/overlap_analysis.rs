@@ -3,8 +3,8 @@
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
 use crate::workflow::values::value::Value;
@@ -13,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",
     category: "fusion",
     summary: "Measures which detections cover which others, and the covered share.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "reference_predictions",
@@ -28,46 +27,42 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::share("min_overlap", "minimum covered share to report", 0.1),
     ],
     outputs: &[Output::new("overlaps", &[Kind::DetectionsOverlaps])],
-    build: |_| Ok(Box::new(Analysis)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Analysis;
-
-impl Block for Analysis {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let covered = call.detections(0)?;
-        let covering = call.detections(1)?;
-        let least = call.number(2, 0.1)?;
-        let outlines: Vec<Vec<Point>> = covering.boxes.iter().map(outline).collect();
-        let mut overlaps = Vec::new();
-        for a in &covered.boxes {
-            let around = outline(a);
-            let area = polygon_area(&around);
-            if area <= 0.0 {
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let covered = call.detections(0)?;
+    let covering = call.detections(1)?;
+    let least = call.number(2, 0.1)?;
+    let outlines: Vec<Vec<Point>> = covering.boxes.iter().map(outline).collect();
+    let mut overlaps = Vec::new();
+    for a in &covered.boxes {
+        let around = outline(a);
+        let area = polygon_area(&around);
+        if area <= 0.0 {
+            continue;
+        }
+        for (b, other) in covering.boxes.iter().zip(&outlines) {
+            if a.bbox.iou(&b.bbox) <= 0.0 {
                 continue;
             }
-            for (b, other) in covering.boxes.iter().zip(&outlines) {
-                if a.bbox.iou(&b.bbox) <= 0.0 {
-                    continue;
-                }
-                let share = intersection_area(&around, other) / area;
-                if share >= least {
-                    overlaps.push(Value::dict([
-                        ("reference_class", a.class.clone().into()),
-                        ("reference_confidence", a.confidence.into()),
-                        ("reference_detection_id", detection_id(&a.id).into()),
-                        ("candidate_class", b.class.clone().into()),
-                        ("candidate_confidence", b.confidence.into()),
-                        ("candidate_detection_id", detection_id(&b.id).into()),
-                        ("overlap_ratio", share.into()),
-                    ]));
-                }
+            let share = intersection_area(&around, other) / area;
+            if share >= least {
+                overlaps.push(Value::dict([
+                    ("reference_class", a.class.clone().into()),
+                    ("reference_confidence", a.confidence.into()),
+                    ("reference_detection_id", detection_id(&a.id).into()),
+                    ("candidate_class", b.class.clone().into()),
+                    ("candidate_confidence", b.confidence.into()),
+                    ("candidate_detection_id", detection_id(&b.id).into()),
+                    ("overlap_ratio", share.into()),
+                ]));
             }
         }
-        call.put(0, overlaps);
-        Ok(())
     }
+    call.put(0, overlaps);
+    Ok(())
 }
 
 /// The outline of the mask, or the corners of the box.

@@ -11,7 +11,7 @@ use watchkeeper_vision::geometry::Point;
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
+    ANCHORS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
@@ -31,7 +31,6 @@ const V1: Manifest = Manifest {
     name: "roboflow_core/path_deviation_analytics@v1",
     category: "analytics",
     summary: "Measures how far each tracked object deviates from a path, by the discrete Fréchet distance.",
-    role: Role::Other,
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
     build: |_| Ok(stateful_instance(Deviation)),

@@ -1,8 +1,8 @@
 //! Filters detections by a minimum score per class.
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Shape,
 };
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -11,7 +11,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/per_class_confidence_filter@v1",
     category: "transformation",
     summary: "Keeps detections with the minimum score of their class.",
-    role: Role::Other,
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),
         Property::value(
@@ -30,37 +29,33 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
-    build: |_| Ok(Box::new(Filter)),
+    build: |_| Ok(Box::new(run)),
     keeps_classes: true,
     ..Manifest::BASE
 }];
 
-struct Filter;
-
-impl Block for Filter {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let default = call.number(2, 0.3)?;
-        let Value::Dict(thresholds) = call.arg(1) else {
-            return Err("class_thresholds has to be a dictionary".to_owned());
-        };
-        let least = |class: &str| match thresholds.get(class) {
-            None => Ok(default),
-            Some(Value::Text(text)) => text
-                .trim()
-                .parse()
-                .map_err(|_| format!("{text:?} is not a threshold")),
-            Some(value) => value
-                .as_f64()
-                .ok_or_else(|| format!("the threshold of {class} is not a number")),
-        };
-        let mut kept = Vec::new();
-        for (i, d) in all.boxes.iter().enumerate() {
-            if d.confidence >= least(&d.class)? {
-                kept.push(i);
-            }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let default = call.number(2, 0.3)?;
+    let Value::Dict(thresholds) = call.arg(1) else {
+        return Err("class_thresholds has to be a dictionary".to_owned());
+    };
+    let least = |class: &str| match thresholds.get(class) {
+        None => Ok(default),
+        Some(Value::Text(text)) => text
+            .trim()
+            .parse()
+            .map_err(|_| format!("{text:?} is not a threshold")),
+        Some(value) => value
+            .as_f64()
+            .ok_or_else(|| format!("the threshold of {class} is not a number")),
+    };
+    let mut kept = Vec::new();
+    for (i, d) in all.boxes.iter().enumerate() {
+        if d.confidence >= least(&d.class)? {
+            kept.push(i);
         }
-        call.put(0, all.pick(kept));
-        Ok(())
     }
+    call.put(0, all.pick(kept));
+    Ok(())
 }

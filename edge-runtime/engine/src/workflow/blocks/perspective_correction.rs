@@ -9,9 +9,7 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::around;
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -20,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/perspective_correction@v1",
     category: "transformation",
     summary: "Transforms a part of the picture with four corners, such as a floor, and the detections on it, to a rectangle.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "predictions",
@@ -102,7 +99,6 @@ impl Stateful for Correct {
                 found
             }
         };
-        #[expect(clippy::cast_possible_truncation, reason = "`as` saturates")]
         let whole = |n: i64, more: f64| {
             n.saturating_add(more.round_ties_even() as i64)
                 .min(MAX_SIDE)

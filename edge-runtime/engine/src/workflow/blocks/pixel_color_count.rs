@@ -2,8 +2,8 @@
 
 use watchkeeper_vision::draw::Color;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{COLOR, Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{COLOR, Manifest, Output, Property};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -12,35 +12,30 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixel_color_count@v1",
     category: "classical_computer_vision",
     summary: "Counts the pixels of a colour, within a tolerance.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::value("target_color", "the colour", COLOR).kinds(&[Kind::Text, Kind::RgbColor]),
         Property::integer("tolerance", "tolerance of red, green and blue", 10),
     ],
     outputs: &[Output::new("matching_pixels_count", &[Kind::Integer])],
-    build: |_| Ok(Box::new(Count)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Count;
-
-impl Block for Count {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let color = color(call.arg(1))?;
-        let tolerance = call.integer(2, 10)?;
-        let wanted = [color.r, color.g, color.b].map(i64::from);
-        let rgb = image.pixels.rgb();
-        let fits = |p: &&[u8]| {
-            p.iter()
-                .zip(wanted)
-                .all(|(c, w)| (i64::from(*c) - w).abs() <= tolerance)
-        };
-        let count = rgb.data.chunks_exact(3).filter(fits).count();
-        call.put(0, i64::try_from(count).unwrap_or(i64::MAX));
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let color = color(call.arg(1))?;
+    let tolerance = call.integer(2, 10)?;
+    let wanted = [color.r, color.g, color.b].map(i64::from);
+    let rgb = image.pixels.rgb();
+    let fits = |p: &&[u8]| {
+        p.iter()
+            .zip(wanted)
+            .all(|(c, w)| (i64::from(*c) - w).abs() <= tolerance)
+    };
+    let count = rgb.data.chunks_exact(3).filter(fits).count();
+    call.put(0, i64::try_from(count).unwrap_or(i64::MAX));
+    Ok(())
 }
 
 /// Parses a colour, also as `(r, g, b)`.

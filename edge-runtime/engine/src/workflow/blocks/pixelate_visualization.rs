@@ -5,7 +5,7 @@ use std::sync::Arc;
 use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -18,25 +18,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::PREDICTIONS,
         Property::integer("pixel_size", "size of the squares in pixels", 20),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let square = u32::try_from(call.integer(3, 20)?).unwrap_or(1).max(1);
-        let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            for d in &detections.boxes {
-                canvas.change(&d.bbox, |part| {
-                    let (width, height) = part.dimensions();
-                    let few = |n: u32| (n / square).max(1);
-                    let small = imageops::thumbnail(part, few(width), few(height));
-                    imageops::resize(&small, width, height, FilterType::Nearest)
-                });
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let square = u32::try_from(call.integer(3, 20)?).unwrap_or(1).max(1);
+    let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        for d in &detections.boxes {
+            canvas.change(&d.bbox, |part| {
+                let (width, height) = part.dimensions();
+                let few = |n: u32| (n / square).max(1);
+                let small = imageops::thumbnail(part, few(width), few(height));
+                imageops::resize(&small, width, height, FilterType::Nearest)
+            });
+        }
+    })
 }

@@ -1,6 +1,6 @@
 //! Draws the outlines of masks.
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::Manifest;
 use crate::workflow::blocks::common::drawing;
 
@@ -17,7 +17,7 @@ const V1: Manifest = Manifest {
         drawing::COLOR_AXIS,
         drawing::THICKNESS,
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -28,16 +28,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let thickness = call.number(7, 2.0)?;
-        drawing::each(call, move |canvas, d, size, color| {
-            let Some(mask) = d.mask() else { return };
-            for outline in mask.bitmap(size).outlines() {
-                canvas.outline_polygon(&outline.points, color, thickness);
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let thickness = call.number(7, 2.0)?;
+    drawing::each(call, move |canvas, d, size, color| {
+        let Some(mask) = d.mask() else { return };
+        for outline in mask.bitmap(size).outlines() {
+            canvas.outline_polygon(&outline.points, color, thickness);
+        }
+    })
 }

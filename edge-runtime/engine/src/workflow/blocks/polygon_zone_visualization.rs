@@ -2,7 +2,7 @@
 
 use watchkeeper_vision::draw::distinct;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     ANY_DETECTIONS, Default as Or, Manifest, Property, Shape,
 };
@@ -21,7 +21,7 @@ const PEER: Manifest = Manifest {
     name: "roboflow_core/polygon_zone_visualization@v1",
     summary: "Draws a zone over the picture.",
     properties: &[drawing::IMAGE, drawing::COPY, ZONE, COLOR, OPACITY],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -49,26 +49,22 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// Index of `label` in the properties, absent in Roboflow's block; `detections` follows.
 const LABEL_INDEX: usize = 5;
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let name = drawing::label(call, LABEL_INDEX)?;
-        let present = if call.arg(LABEL_INDEX + 1).is_null() {
-            None
-        } else {
-            Some(distinct(call.detections(LABEL_INDEX + 1)?).len())
-        };
-        let ink = Ink::Zones {
-            polygons: call.arg(2).as_polygons()?,
-            color: drawing::color(call.text(3)?)?,
-            opacity: call.number(4, 0.3)?.clamp(0.0, 1.0),
-            label: match present {
-                Some(present) if name.is_empty() => present.to_string(),
-                Some(present) => format!("{name}: {present}"),
-                None => name.to_owned(),
-            },
-        };
-        drawing::put(call, ink)
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let name = drawing::label(call, LABEL_INDEX)?;
+    let present = if call.arg(LABEL_INDEX + 1).is_null() {
+        None
+    } else {
+        Some(distinct(call.detections(LABEL_INDEX + 1)?).len())
+    };
+    let ink = Ink::Zones {
+        polygons: call.arg(2).as_polygons()?,
+        color: drawing::color(call.text(3)?)?,
+        opacity: call.number(4, 0.3)?.clamp(0.0, 1.0),
+        label: match present {
+            Some(present) if name.is_empty() => present.to_string(),
+            Some(present) => format!("{name}: {present}"),
+            None => name.to_owned(),
+        },
+    };
+    drawing::put(call, ink)
 }

@@ -2,14 +2,13 @@
 
 use super::super::uql::{Chain, OPERATIONS, apply_alone};
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",
     category: "formatter",
     summary: "Computes a value from another one, such as the number of detections, their classes, or the size of a picture.",
-    role: Role::Other,
     properties: &[
         Property::data("data", "the value to begin with", &[Kind::Any]),
         Property::literal("operations", "what to do with it", OPERATIONS),

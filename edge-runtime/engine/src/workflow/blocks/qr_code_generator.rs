@@ -4,9 +4,7 @@ use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::imaging::codes::{Spare, qr_code};
 
 use crate::workflow::block_api::block::{Block, Call, Setup};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
@@ -29,7 +27,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/qr_code_generator@v1",
     category: "transformation",
     summary: "Generates the QR code of a text as a picture.",
-    role: Role::Other,
     properties: &[
         Property::value("text", "what the code says", Shape::Text),
         Property::integer("border", "empty modules around the code, up to 100", 4),

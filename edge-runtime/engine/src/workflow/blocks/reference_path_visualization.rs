@@ -2,7 +2,7 @@
 
 use watchkeeper_vision::draw::Canvas;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{COUNT, Manifest, Property, Shape};
 use crate::workflow::blocks::common::drawing;
 
@@ -23,20 +23,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             ..drawing::THICKNESS
         },
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let path = call.arg(2).as_points();
-        let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
-        let color = drawing::color_of_value(call.arg(3))?;
-        let thickness = call.number(4, 2.0)?;
-        drawing::put(call, move |canvas: &mut Canvas<'_>| {
-            canvas.polyline(&path, color, thickness)
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let path = call.arg(2).as_points();
+    let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
+    let color = drawing::color_of_value(call.arg(3))?;
+    let thickness = call.number(4, 2.0)?;
+    drawing::put(call, move |canvas: &mut Canvas<'_>| {
+        canvas.polyline(&path, color, thickness)
+    })
 }

@@ -8,7 +8,7 @@ use watchkeeper_vision::mask::Mask;
 use watchkeeper_vision::outline::around;
 
 use super::clip::version;
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
@@ -53,69 +53,65 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("predictions", &[Kind::InstanceSegmentation])],
     batch: &["images", "boxes"],
     model: |known| Some(format!("sam2/{}", known("version")?)),
-    build: |_| Ok(Box::new(Segment)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Segment;
-
-impl Block for Segment {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let prompts = match call.arg(1).is_null() {
-            true => None,
-            false => Some(call.detections(1)?),
-        };
-        let prompts = prompts.map_or(&[][..], |all| all.boxes.as_slice());
-        let model_id = format!("sam2/{}", call.text(2)?);
-        let least = call.number(3, 0.0)?;
-        let several = call.boolean(4, true)?;
-        let boxes: Vec<BBox> = prompts.iter().map(|d| d.bbox).collect();
-        let [width, height] = image.size();
-        let each = (u64::from(width) * u64::from(height)).max(1);
-        let most = (MAX_PIXELS / each).max(1);
-        if boxes.len() as u64 > most {
-            return Err(format!(
-                "{} boxes are more than the {most} masks possible for a picture of {width}x{height}; filter the boxes, or reduce the picture, before this step",
-                boxes.len()
-            ));
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let prompts = match call.arg(1).is_null() {
+        true => None,
+        false => Some(call.detections(1)?),
+    };
+    let prompts = prompts.map_or(&[][..], |all| all.boxes.as_slice());
+    let model_id = format!("sam2/{}", call.text(2)?);
+    let least = call.number(3, 0.0)?;
+    let several = call.boolean(4, true)?;
+    let boxes: Vec<BBox> = prompts.iter().map(|d| d.bbox).collect();
+    let [width, height] = image.size();
+    let each = (u64::from(width) * u64::from(height)).max(1);
+    let most = (MAX_PIXELS / each).max(1);
+    if boxes.len() as u64 > most {
+        return Err(format!(
+            "{} boxes are more than the {most} masks possible for a picture of {width}x{height}; filter the boxes, or reduce the picture, before this step",
+            boxes.len()
+        ));
+    }
+    let masks = call
+        .host
+        .segment_prompted(&model_id, image, &boxes, several)?;
+    let mut found = Detections {
+        boxes: Vec::with_capacity(masks.len()),
+        size: image.size(),
+    };
+    for (i, said) in masks.iter().enumerate() {
+        if said.confidence < least || said.confidence.is_nan() {
+            continue;
         }
-        let masks = call
-            .host
-            .segment_prompted(&model_id, image, &boxes, several)?;
-        let mut found = Detections {
-            boxes: Vec::with_capacity(masks.len()),
-            size: image.size(),
+        let (class_id, class) = match prompts.get(i) {
+            Some(prompt) => (prompt.class_id, Arc::clone(&prompt.class)),
+            None => (0, Arc::from(FOREGROUND)),
         };
-        for (i, said) in masks.iter().enumerate() {
-            if said.confidence < least || said.confidence.is_nan() {
+        // Each part of a mask is an object, the lowest first, as in the peer.
+        for outline in said.mask.parts().into_iter().rev() {
+            if outline.len() < 3 {
                 continue;
             }
-            let (class_id, class) = match prompts.get(i) {
-                Some(prompt) => (prompt.class_id, Arc::clone(&prompt.class)),
-                None => (0, Arc::from(FOREGROUND)),
-            };
-            // Each part of a mask is an object, the lowest first, as in the peer.
-            for outline in said.mask.parts().into_iter().rev() {
-                if outline.len() < 3 {
-                    continue;
-                }
-                let bbox = around(&outline);
-                if found.boxes.len() == MAX_PARTS {
-                    return Err(format!(
-                        "the masks have more than {MAX_PARTS} parts; the model does not fit such a picture"
-                    ));
-                }
-                let score = said.confidence.clamp(0.0, 1.0);
-                let mut one = Detection::new(bbox, score, class_id, class.clone(), call.new_id());
-                one.extra_mut().mask = Some(Arc::new(Mask::Polygon(outline)));
-                found.boxes.push(one);
+            let bbox = around(&outline);
+            if found.boxes.len() == MAX_PARTS {
+                return Err(format!(
+                    "the masks have more than {MAX_PARTS} parts; the model does not fit such a picture"
+                ));
             }
+            let score = said.confidence.clamp(0.0, 1.0);
+            let mut one = Detection::new(bbox, score, class_id, class.clone(), call.new_id());
+            one.extra_mut().mask = Some(Arc::new(Mask::Polygon(outline)));
+            found.boxes.push(one);
         }
-        image.stamp(&mut found);
-        call.put(0, found);
-        Ok(())
     }
+    image.stamp(&mut found);
+    call.put(0, found);
+    Ok(())
 }
 
 #[cfg(test)]

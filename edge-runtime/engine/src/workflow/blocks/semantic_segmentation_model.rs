@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::object_detection_model::{CUSTOM_CONFIDENCE, MODE, MODEL};
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::host::Task;
 use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role};
 use crate::workflow::language::kinds::Kind;
@@ -20,7 +20,7 @@ const BASE: Manifest = Manifest {
     ],
     batch: &["images"],
     keeps_classes: true,
-    build: |_| Ok(Box::new(Segment)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 };
 const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL];
@@ -39,28 +39,24 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-struct Segment;
-
-impl Block for Segment {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let model_id = call.text(1)?;
-        // Version 1 has no third property.
-        let least = match call.arg(2).as_str() {
-            Some("custom") => Some(call.number(3, 0.4)?),
-            _ => None,
-        };
-        let mut found = call.host.segment(model_id, image, least)?;
-        image.stamp(&mut found);
-        for d in &mut found.boxes {
-            d.extra_mut().data.insert(Arc::from(RLE), true.into());
-        }
-        let id = detection_id(&call.new_id());
-        call.put(0, id);
-        call.put(1, found);
-        call.put(2, model_id);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let model_id = call.text(1)?;
+    // Version 1 has no third property.
+    let least = match call.arg(2).as_str() {
+        Some("custom") => Some(call.number(3, 0.4)?),
+        _ => None,
+    };
+    let mut found = call.host.segment(model_id, image, least)?;
+    image.stamp(&mut found);
+    for d in &mut found.boxes {
+        d.extra_mut().data.insert(Arc::from(RLE), true.into());
     }
+    let id = detection_id(&call.new_id());
+    call.put(0, id);
+    call.put(1, found);
+    call.put(2, model_id);
+    Ok(())
 }
 
 #[cfg(test)]

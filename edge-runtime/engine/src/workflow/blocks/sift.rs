@@ -1,7 +1,7 @@
 //! Finds SIFT keypoints.
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::language::kinds::Kind;
 
@@ -9,26 +9,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/sift@v1",
     category: "classical_computer_vision",
     summary: "Finds keypoints that are stable under scale, rotation and lighting (SIFT).",
-    role: Role::Other,
     properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
     outputs: &[
         Output::new("image", &[Kind::Image]),
         Output::new("keypoints", &[Kind::ImageKeypoints]),
         Output::new("descriptors", &[Kind::NumpyArray]),
     ],
-    build: |_| Ok(Box::new(Sift)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
-struct Sift;
-
-impl Block for Sift {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let found = sift_points::find(image)?;
-        call.put(0, sift_points::drawn(image, &found));
-        call.put(1, sift_points::list(&found));
-        call.put(2, sift_points::descriptors(&found));
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let found = sift_points::find(image)?;
+    call.put(0, sift_points::drawn(image, &found));
+    call.put(1, sift_points::list(&found));
+    call.put(2, sift_points::descriptors(&found));
+    Ok(())
 }

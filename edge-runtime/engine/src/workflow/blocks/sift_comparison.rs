@@ -8,9 +8,9 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::sift::good_matches;
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role, Shape,
+    Default as Or, Manifest, NUMBER, Output, Property, Shape,
 };
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
@@ -35,10 +35,9 @@ const fn version(
         name,
         category: "classical_computer_vision",
         summary: "Compares two pictures by matching keypoints (SIFT).",
-        role: Role::Other,
         properties,
         outputs,
-        build: |_| Ok(Box::new(Compare)),
+        build: |_| Ok(Box::new(run)),
         ..Manifest::BASE
     }
 }
@@ -104,8 +103,6 @@ const MAX_PAIRS: usize = 25_000_000;
 /// Width of a drawn match in pixels.
 const LINE: f64 = 1.0;
 
-struct Compare;
-
 /// One side of the comparison: a picture with its keypoints, or descriptors.
 struct Side<'a> {
     seen: Option<(&'a Arc<ImageValue>, Found)>,
@@ -144,52 +141,49 @@ impl<'a> Side<'a> {
     }
 }
 
-impl Block for Compare {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let sides = [
-            Side::from_value(call.arg(0))?,
-            Side::from_value(call.arg(1))?,
-        ];
-        let enough = call.integer(2, 50)?;
-        let ratio = call.number(3, 0.7)?;
-        let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
-        if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
-            return Err(format!(
-                "{} and {} keypoints are too many to compare; make the pictures smaller with image_preprocessing",
-                ours.len(),
-                theirs.len()
-            ));
-        }
-        let good = good_matches(&ours, &theirs, ratio);
-        let could = ours.len() > 1 && theirs.len() > 1;
-        let count = i64::try_from(good.len()).unwrap_or(i64::MAX);
-        call.put(0, count);
-        call.put(1, could && count >= enough);
-        if call.out.len() <= 2 {
-            return Ok(());
-        }
-        let is_drawn = call.boolean(5, false)?;
-        for (number, side) in sides.iter().enumerate() {
-            if let Some((image, found)) = &side.seen {
-                call.put(2 + 2 * number, sift_points::list(found));
-                if is_drawn {
-                    call.put(6 + number, sift_points::drawn(image, found));
-                }
-            }
-            call.put(3 + 2 * number, side.descriptors.clone());
-        }
-        if let [Some((left, ours)), Some((right, theirs))] =
-            sides.each_ref().map(|s| s.seen.as_ref())
-            && is_drawn
-            && could
-        {
-            let place = |found: &Found, i: usize| found.get(i).map(|(k, _)| k.point());
-            let ends = |[i, j]: &[usize; 2]| Some((place(ours, *i)?, place(theirs, *j)?));
-            let lines: Vec<_> = good.iter().filter_map(ends).collect();
-            call.put(8, beside(left, right, lines));
-        }
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let sides = [
+        Side::from_value(call.arg(0))?,
+        Side::from_value(call.arg(1))?,
+    ];
+    let enough = call.integer(2, 50)?;
+    let ratio = call.number(3, 0.7)?;
+    let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
+    if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
+        return Err(format!(
+            "{} and {} keypoints are too many to compare; make the pictures smaller with image_preprocessing",
+            ours.len(),
+            theirs.len()
+        ));
     }
+    let good = good_matches(&ours, &theirs, ratio);
+    let could = ours.len() > 1 && theirs.len() > 1;
+    let count = i64::try_from(good.len()).unwrap_or(i64::MAX);
+    call.put(0, count);
+    call.put(1, could && count >= enough);
+    if call.out.len() <= 2 {
+        return Ok(());
+    }
+    let is_drawn = call.boolean(5, false)?;
+    for (number, side) in sides.iter().enumerate() {
+        if let Some((image, found)) = &side.seen {
+            call.put(2 + 2 * number, sift_points::list(found));
+            if is_drawn {
+                call.put(6 + number, sift_points::drawn(image, found));
+            }
+        }
+        call.put(3 + 2 * number, side.descriptors.clone());
+    }
+    if let [Some((left, ours)), Some((right, theirs))] = sides.each_ref().map(|s| s.seen.as_ref())
+        && is_drawn
+        && could
+    {
+        let place = |found: &Found, i: usize| found.get(i).map(|(k, _)| k.point());
+        let ends = |[i, j]: &[usize; 2]| Some((place(ours, *i)?, place(theirs, *j)?));
+        let lines: Vec<_> = good.iter().filter_map(ends).collect();
+        call.put(8, beside(left, right, lines));
+    }
+    Ok(())
 }
 
 /// Both pictures side by side, with a line for each match.

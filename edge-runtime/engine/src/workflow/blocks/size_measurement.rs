@@ -4,8 +4,8 @@ use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, polygon_area};
 use watchkeeper_vision::outline::min_area_rect;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
 
@@ -13,7 +13,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",
     category: "transformation",
     summary: "Measures width and height of objects by a reference object, or four corners, of known size.",
-    role: Role::Other,
     properties: &[
         Property::data(
             "object_predictions",
@@ -38,11 +37,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .kinds(&[Kind::Text, Kind::ListOfValues]),
     ],
     outputs: &[Output::new("dimensions", &[Kind::ListOfValues])],
-    build: |_| Ok(Box::new(Measure)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
-
-struct Measure;
 
 /// Width and height in the unit of the dimensions.
 fn dimensions(value: &Value) -> Result<[f64; 2], String> {
@@ -83,43 +80,41 @@ fn size_of(d: &Detection, picture: [u32; 2]) -> Option<[f64; 2]> {
     }
 }
 
-impl Block for Measure {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(0)?;
-        let known = dimensions(call.arg(2))?;
-        let reference = match call.arg(1) {
-            Value::Detections(reference) => {
-                let surest = reference
-                    .boxes
-                    .iter()
-                    .rev()
-                    .max_by(|a, b| a.confidence.total_cmp(&b.confidence));
-                surest.and_then(|d| size_of(d, reference.size))
-            }
-            corners => aligned(
-                &corners
-                    .as_points()
-                    .ok_or("reference_predictions has to be detections or points")?,
-            ),
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let all = call.detections(0)?;
+    let known = dimensions(call.arg(2))?;
+    let reference = match call.arg(1) {
+        Value::Detections(reference) => {
+            let surest = reference
+                .boxes
+                .iter()
+                .rev()
+                .max_by(|a, b| a.confidence.total_cmp(&b.confidence));
+            surest.and_then(|d| size_of(d, reference.size))
+        }
+        corners => aligned(
+            &corners
+                .as_points()
+                .ok_or("reference_predictions has to be detections or points")?,
+        ),
+    };
+    let Some(reference) = reference.filter(|r| r.iter().all(|n| *n != 0.0)) else {
+        return Ok(());
+    };
+    let scale = [known[0] / reference[0], known[1] / reference[1]];
+    let sizes = all.boxes.iter().map(|d| {
+        let size = size_of(d, all.size).filter(|s| s.iter().all(|n| *n > 0.0));
+        let Some([width, height]) = size else {
+            return Value::Null;
         };
-        let Some(reference) = reference.filter(|r| r.iter().all(|n| *n != 0.0)) else {
-            return Ok(());
-        };
-        let scale = [known[0] / reference[0], known[1] / reference[1]];
-        let sizes = all.boxes.iter().map(|d| {
-            let size = size_of(d, all.size).filter(|s| s.iter().all(|n| *n > 0.0));
-            let Some([width, height]) = size else {
-                return Value::Null;
-            };
-            let (width, height) = (width * scale[0], height * scale[1]);
-            Value::dict([
-                ("width", Value::Float(width)),
-                ("height", Value::Float(height)),
-                ("longer", Value::Float(width.max(height))),
-                ("shorter", Value::Float(width.min(height))),
-            ])
-        });
-        call.put(0, sizes.collect::<Vec<_>>());
-        Ok(())
-    }
+        let (width, height) = (width * scale[0], height * scale[1]);
+        Value::dict([
+            ("width", Value::Float(width)),
+            ("height", Value::Float(height)),
+            ("longer", Value::Float(width.max(height))),
+            ("shorter", Value::Float(width.min(height))),
+        ])
+    });
+    call.put(0, sizes.collect::<Vec<_>>());
+    Ok(())
 }

@@ -9,9 +9,7 @@ use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Output, Property};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, PerVideo, TRACKED};
 use crate::workflow::language::kinds::Kind;
@@ -20,7 +18,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stabilize_detections@v1",
     category: "transformation",
     summary: "Stabilises the boxes of tracked objects, and extrapolates lost ones for some frames.",
-    role: Role::Other,
     properties: &[
         FRAME,
         TRACKED,
@@ -87,7 +84,6 @@ impl Speed {
             .latest
             .iter()
             .fold(Point::default(), |s, v| Point::new(s.x + v.x, s.y + v.y));
-        #[expect(clippy::cast_precision_loss, reason = "a window is small")]
         let count = self.latest.len().max(1) as f64;
         let gain = self.uncertainty / (self.uncertainty + MEASUREMENT_NOISE);
         self.velocity.x += gain * (sum.x / count - self.velocity.x);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, Role, SHARE};
+use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, SHARE};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::language::kinds::Kind;
 
@@ -24,7 +24,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/absolute_static_crop@v1",
         category: "transformation",
         summary: "Crops a fixed part of pictures, given in pixels.",
-        role: Role::Other,
         properties: &[
             IMAGES,
             pixels("x_center", "centre of the part, pixels from the left"),
@@ -41,7 +40,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/relative_statoic_crop@v1",
         category: "transformation",
         summary: "Crops a fixed part of pictures, given in shares of their width and height.",
-        role: Role::Other,
         properties: &[
             IMAGES,
             share("x_center", "centre of the part, share of the width"),
@@ -78,15 +76,7 @@ impl Stateful for Cut {
         };
         let center = [number(1, width)?, number(2, height)?];
         let size = [number(3, width)?, number(4, height)?];
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "`as` saturates, and a crop is cut to its picture"
-        )]
         let start = [0, 1].map(|i| (center[i] - size[i] / 2.0).round_ties_even() as i64);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "`as` saturates, and a crop is cut to its picture"
-        )]
         let end = [0, 1].map(|i| start[i].saturating_add(size[i] as i64));
         *cuts += 1;
         let block = if self.in_shares {

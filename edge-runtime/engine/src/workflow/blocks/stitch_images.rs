@@ -8,10 +8,8 @@ use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::imaging::{self, align, sift};
 use watchkeeper_vision::numbers::average;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Output, Property};
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
 use crate::workflow::language::kinds::Kind;
@@ -21,7 +19,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
     category: "transformation",
     summary: "Stitches two overlapping pictures into one; null if they have nothing in common.",
-    role: Role::Other,
     properties: &[
         Property::data("image1", "the one picture", &[Kind::Image]),
         Property::data("image2", "the other picture", &[Kind::Image]),
@@ -41,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .nullable(),
     ],
     outputs: &[Output::new("stitched_image", &[Kind::Image])],
-    build: |_| Ok(Box::new(Stitch)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
@@ -50,33 +47,28 @@ const MAX_PIXELS: f64 = 16e6;
 /// Ratio test: a match counts if its distance is below this share of the second nearest.
 const RATIO: f64 = 0.75;
 
-struct Stitch;
-
-impl Block for Stitch {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let [one, other] = [call.image(0)?, call.image(1)?];
-        let within = call.number(2, 3.0)?.abs();
-        let looked_at = call.integer(3, 2)?;
-        if looked_at == 0 {
-            return Err(
-                "count_of_best_matches_per_query_descriptor is 0 and has to be 2 or more"
-                    .to_owned(),
-            );
-        }
-        let found = [sift_points::find(one)?, sift_points::find(other)?];
-        // A single candidate has no second nearest.
-        let enough = looked_at.unsigned_abs() > 1;
-        let Some(pixels) = enough
-            .then(|| joined([one, other], &found, within))
-            .flatten()
-        else {
-            return Ok(());
-        };
-        let mut out = ImageValue::new(pixels, VideoMeta::clone(&one.meta));
-        out.id = Arc::from(format!("{} + {}", one.id, other.id));
-        call.put(0, out);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let [one, other] = [call.image(0)?, call.image(1)?];
+    let within = call.number(2, 3.0)?.abs();
+    let looked_at = call.integer(3, 2)?;
+    if looked_at == 0 {
+        return Err(
+            "count_of_best_matches_per_query_descriptor is 0 and has to be 2 or more".to_owned(),
+        );
     }
+    let found = [sift_points::find(one)?, sift_points::find(other)?];
+    // A single candidate has no second nearest.
+    let enough = looked_at.unsigned_abs() > 1;
+    let Some(pixels) = enough
+        .then(|| joined([one, other], &found, within))
+        .flatten()
+    else {
+        return Ok(());
+    };
+    let mut out = ImageValue::new(pixels, VideoMeta::clone(&one.meta));
+    out.id = Arc::from(format!("{} + {}", one.id, other.id));
+    call.put(0, out);
+    Ok(())
 }
 
 /// Returns the matching keypoints of both pictures.
@@ -127,15 +119,9 @@ fn joined(
         return None;
     }
     let shift = [(-left).max(0.0), (-top).max(0.0)];
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "bounded above"
-    )]
     let size = [width as u32, height as u32];
     let moved = way.then(&Perspective::moved(shift[0], shift[1]));
     let is_within = shift[0] + w1 <= width && shift[1] + h1 <= height;
-    #[expect(clippy::cast_possible_truncation, reason = "within the picture")]
     let corner = is_within.then(|| shift.map(|n| n as i64));
     let (moving, still) = (Arc::clone(&moving.pixels), Arc::clone(&still.pixels));
     Some(lazy(size, move || {

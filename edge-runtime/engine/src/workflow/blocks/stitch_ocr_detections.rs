@@ -7,7 +7,7 @@ use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::numbers::mean;
 
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 
 const PREDICTIONS: Property = Property::data(
@@ -49,7 +49,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/stitch_ocr_detections@v1",
         category: "transformation",
         summary: "Joins letters or words to text, line by line.",
-        role: Role::Other,
         properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
         outputs: OUTPUTS,
         batch: &["predictions"],
@@ -60,7 +59,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/stitch_ocr_detections@v2",
         category: "transformation",
         summary: "Joins letters or words to text, line by line; optionally separates words by the gaps between letters.",
-        role: Role::Other,
         properties: &[
             STITCHING_ALGORITHM,
             PREDICTIONS,
@@ -311,7 +309,6 @@ fn limit(gaps: &[f64]) -> Option<f64> {
             continue;
         }
         let (low, high) = (mean(below.iter().copied()), mean(above.iter().copied()));
-        #[expect(clippy::cast_precision_loss, reason = "letters of a picture")]
         let variance = below.len() as f64 * above.len() as f64 * (low - high).powi(2);
         if variance > spread {
             (best, spread, means) = (limit, variance, (low, high));

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
 use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
+use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::python_format;
 
@@ -14,7 +12,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/string_template@v1",
     category: "formatter",
     summary: "Fills a template such as \"{count} in {zone:>8}\" with values, as Python's str.format.",
-    role: Role::Other,
     properties: &[
         Property::value(
             "template",

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::value::Value;
@@ -27,11 +27,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         .or(Or::EmptyList),
     ],
     outputs: &[],
-    build: |_| Ok(Box::new(Switch)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
-
-struct Switch;
 
 /// Buffer for the digits of an integer.
 #[derive(Default)]
@@ -79,22 +77,20 @@ fn same_but_for_capitals(a: &str, b: &str) -> bool {
     }
 }
 
-impl Block for Switch {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let insensitive = call.boolean(2, false)?;
-        let mut digits = Digits::default();
-        let text = text_of(call.arg(0), &mut digits);
-        let chosen = call.cases.iter().position(|key| {
-            if insensitive {
-                same_but_for_capitals(key, &text)
-            } else {
-                **key == *text
-            }
-        });
-        // The default branch follows those of the keys.
-        call.take_branch(chosen.unwrap_or(call.cases.len()));
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let insensitive = call.boolean(2, false)?;
+    let mut digits = Digits::default();
+    let text = text_of(call.arg(0), &mut digits);
+    let chosen = call.cases.iter().position(|key| {
+        if insensitive {
+            same_but_for_capitals(key, &text)
+        } else {
+            **key == *text
+        }
+    });
+    // The default branch follows those of the keys.
+    call.take_branch(chosen.unwrap_or(call.cases.len()));
+    Ok(())
 }
 
 #[cfg(test)]

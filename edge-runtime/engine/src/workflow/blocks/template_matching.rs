@@ -4,15 +4,14 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::imaging::{self, Plane};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",
     category: "classical_computer_vision",
     summary: "Finds regions of a picture that match a template.",
-    role: Role::Other,
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
         Property::data("template", "the small picture to look for", &[Kind::Image])
@@ -29,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("predictions", &[Kind::ObjectDetection]),
         Output::new("number_of_matches", &[Kind::Integer]),
     ],
-    build: |_| Ok(Box::new(Match)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
@@ -37,66 +36,61 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 const MAX_WORK: u64 = 20_000_000_000;
 const MAX_MATCHES: usize = 10_000;
 
-struct Match;
-
-impl Block for Match {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let template = call.image(1)?;
-        let (size, small) = (image.size(), template.size());
-        if small.contains(&0) || small[0] > size[0] || small[1] > size[1] {
-            return Err(format!(
-                "a template of {small:?} pixels is larger than the picture of {size:?}"
-            ));
-        }
-        let area = |[w, h]: [u32; 2]| u64::from(w) * u64::from(h);
-        if area(size).saturating_mul(area(small)) > MAX_WORK {
-            return Err(
-                "picture and template are too large; make both smaller with image_preprocessing"
-                    .to_owned(),
-            );
-        }
-        let (rgb, template) = (image.pixels.rgb(), template.pixels.rgb());
-        let (whole, part) = (
-            Plane::from(&imaging::grey(&rgb)),
-            Plane::from(&imaging::grey(&template)),
-        );
-        let threshold = call.number(2, 0.8)?;
-        let places = alike(&whole, &part, threshold);
-        if places.len() > MAX_MATCHES {
-            return Err(format!(
-                "more than {MAX_MATCHES} regions match the template; raise matching_threshold"
-            ));
-        }
-        let [w, h] = small.map(f64::from);
-        let mut boxes: Vec<BBox> = places
-            .iter()
-            .map(|(x, y)| BBox::new(*x, *y, x + w, y + h))
-            .collect();
-        if call.boolean(3, true)? {
-            boxes = apart(&boxes, call.number(4, 0.5)?);
-        }
-        let mut found = Detections::none(size);
-        for bbox in boxes {
-            found.boxes.push(Detection::new(
-                bbox,
-                1.0,
-                0,
-                "template_match",
-                call.new_id(),
-            ));
-        }
-        image.stamp(&mut found);
-        call.put(1, i64::try_from(found.boxes.len()).unwrap_or(i64::MAX));
-        call.put(0, found);
-        Ok(())
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let template = call.image(1)?;
+    let (size, small) = (image.size(), template.size());
+    if small.contains(&0) || small[0] > size[0] || small[1] > size[1] {
+        return Err(format!(
+            "a template of {small:?} pixels is larger than the picture of {size:?}"
+        ));
     }
+    let area = |[w, h]: [u32; 2]| u64::from(w) * u64::from(h);
+    if area(size).saturating_mul(area(small)) > MAX_WORK {
+        return Err(
+            "picture and template are too large; make both smaller with image_preprocessing"
+                .to_owned(),
+        );
+    }
+    let (rgb, template) = (image.pixels.rgb(), template.pixels.rgb());
+    let (whole, part) = (
+        Plane::from(&imaging::grey(&rgb)),
+        Plane::from(&imaging::grey(&template)),
+    );
+    let threshold = call.number(2, 0.8)?;
+    let places = alike(&whole, &part, threshold);
+    if places.len() > MAX_MATCHES {
+        return Err(format!(
+            "more than {MAX_MATCHES} regions match the template; raise matching_threshold"
+        ));
+    }
+    let [w, h] = small.map(f64::from);
+    let mut boxes: Vec<BBox> = places
+        .iter()
+        .map(|(x, y)| BBox::new(*x, *y, x + w, y + h))
+        .collect();
+    if call.boolean(3, true)? {
+        boxes = apart(&boxes, call.number(4, 0.5)?);
+    }
+    let mut found = Detections::none(size);
+    for bbox in boxes {
+        found.boxes.push(Detection::new(
+            bbox,
+            1.0,
+            0,
+            "template_match",
+            call.new_id(),
+        ));
+    }
+    image.stamp(&mut found);
+    call.put(1, i64::try_from(found.boxes.len()).unwrap_or(i64::MAX));
+    call.put(0, found);
+    Ok(())
 }
 
 /// Positions where the normalised cross-correlation with a template is at least the threshold.
 /// Lewis, "Fast normalized cross-correlation", 1995.
 fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
-    #[expect(clippy::cast_precision_loss, reason = "pixels of a picture")]
     let count = part.data.len() as f64;
     let mean = part.data.iter().map(|v| f64::from(*v)).sum::<f64>() / count;
     let weights: Vec<f64> = part.data.iter().map(|v| f64::from(*v) - mean).collect();
@@ -125,7 +119,6 @@ fn alike(whole: &Plane, part: &Plane, threshold: f64) -> Vec<(f64, f64)> {
                 false => 1.0,
             };
             if likeness >= threshold {
-                #[expect(clippy::cast_precision_loss, reason = "places in a picture")]
                 places.push((x as f64, y as f64));
             }
         }

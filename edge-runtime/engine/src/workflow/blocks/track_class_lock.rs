@@ -10,7 +10,7 @@ use watchkeeper_vision::geometry::BBox;
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
+    ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
 };
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
@@ -20,7 +20,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/track_class_lock@v1",
     category: "transformation",
     summary: "Fixes the class of each track by votes, so that single frames cannot change it.",
-    role: Role::Other,
     properties: &[
         FRAME,
         Property::data("detections", "tracked detections", ANY_DETECTIONS),

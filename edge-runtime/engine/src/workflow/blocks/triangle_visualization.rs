@@ -3,7 +3,7 @@
 use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
 use crate::workflow::blocks::common::drawing;
 
@@ -25,29 +25,25 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             0
         ),
     ],
-    build: |_| Ok(Box::new(Draw)),
+    build: |_| Ok(Box::new(run)),
     ..drawing::BASE
 }];
 
-struct Draw;
-
-impl Block for Draw {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
-        let (base, height) = (call.number(8, 10.0)?, call.number(9, 10.0)?);
-        let outline = call.number(10, 0.0)?;
-        drawing::each(call, move |canvas, d, size, color| {
-            let tip = d.anchor(anchor, size);
-            let top = tip.y - height;
-            let corners = [
-                Point::new(tip.x - base / 2.0, top),
-                Point::new(tip.x + base / 2.0, top),
-                tip,
-            ];
-            canvas.fill_polygon(&corners, color, 1.0);
-            if outline > 0.0 {
-                canvas.outline_polygon(&corners, Color::INK, outline);
-            }
-        })
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
+    let (base, height) = (call.number(8, 10.0)?, call.number(9, 10.0)?);
+    let outline = call.number(10, 0.0)?;
+    drawing::each(call, move |canvas, d, size, color| {
+        let tip = d.anchor(anchor, size);
+        let top = tip.y - height;
+        let corners = [
+            Point::new(tip.x - base / 2.0, top),
+            Point::new(tip.x + base / 2.0, top),
+            tip,
+        ];
+        canvas.fill_polygon(&corners, color, 1.0);
+        if outline > 0.0 {
+            canvas.outline_polygon(&corners, Color::INK, outline);
+        }
+    })
 }

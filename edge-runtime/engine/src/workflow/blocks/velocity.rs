@@ -10,7 +10,7 @@ use watchkeeper_vision::geometry::Point;
 
 use super::{require_tracks, video_of};
 use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{DETECTIONS, Manifest, Output, Property, Role};
+use crate::workflow::block_api::manifest::{DETECTIONS, Manifest, Output, Property};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
@@ -21,7 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/velocity@v1",
     category: "analytics",
     summary: "Measures the speed of tracked objects, per frame and smoothed.",
-    role: Role::Other,
     properties: &[
         FRAME.inputs_only(),
         Property::data("detections", "tracked detections", DETECTIONS),

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::block::Call;
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
 use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
 use crate::workflow::language::kinds::Kind;
@@ -19,14 +19,13 @@ const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_classifier@v1",
     category: "formatter",
     summary: "Parses one or several classes with scores from the JSON answer of a vision-language model.",
-    role: Role::Other,
     properties: &[llm_json::IMAGE, llm_json::VLM_OUTPUT, CLASSES],
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
         Output::new("predictions", &[Kind::Classification]),
         Output::new("inference_id", &[Kind::Text]),
     ],
-    build: |_| Ok(Box::new(Read)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 };
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -42,32 +41,28 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-struct Read;
-
-impl Block for Read {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let classes = texts(call.arg(2), "classes")?;
-        let id = detection_id(&call.new_id());
-        let said = llm_json::payload(call.text(1)?).and_then(coerced);
-        let predictions = said.and_then(|said| {
-            if said.contains_key("class_name") && said.contains_key("confidence") {
-                one(&said, &classes)
-            } else {
-                several(said.get("predicted_classes")?, &classes)
-            }
-        });
-        call.put(0, predictions.is_none());
-        if let Some(mut map) = predictions {
-            let [width, height] = image.size().map(|n| Value::Int(n.into()));
-            map.push(("image", Value::dict([("width", width), ("height", height)])));
-            map.push(("inference_id", Value::from(&*id)));
-            map.push(("parent_id", image.id.clone().into()));
-            call.put(1, Value::dict(map));
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let classes = texts(call.arg(2), "classes")?;
+    let id = detection_id(&call.new_id());
+    let said = llm_json::payload(call.text(1)?).and_then(coerced);
+    let predictions = said.and_then(|said| {
+        if said.contains_key("class_name") && said.contains_key("confidence") {
+            one(&said, &classes)
+        } else {
+            several(said.get("predicted_classes")?, &classes)
         }
-        call.put(2, id);
-        Ok(())
+    });
+    call.put(0, predictions.is_none());
+    if let Some(mut map) = predictions {
+        let [width, height] = image.size().map(|n| Value::Int(n.into()));
+        map.push(("image", Value::dict([("width", width), ("height", height)])));
+        map.push(("inference_id", Value::from(&*id)));
+        map.push(("parent_id", image.id.clone().into()));
+        call.put(1, Value::dict(map));
     }
+    call.put(2, id);
+    Ok(())
 }
 
 type Entries = Vec<(&'static str, Value)>;

@@ -6,7 +6,7 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Role, Shape};
+use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
 use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
 use crate::workflow::language::kinds::Kind;
@@ -55,7 +55,6 @@ const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_detector@v1",
     category: "formatter",
     summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of that model.",
-    role: Role::Other,
     properties: &[
         llm_json::IMAGE,
         llm_json::VLM_OUTPUT,
@@ -343,11 +342,6 @@ impl Upload {
             return [width, height];
         }
         let ratio = f64::from(width) / f64::from(height.max(1));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "smaller than the picture; `as` saturates"
-        )]
         let follow = |width: u32| ((f64::from(width) / ratio).round_ties_even() as u32).max(1);
         let fits = |[width, height]: [u32; 2]| match self {
             Self::OpenAi => width <= 2048,

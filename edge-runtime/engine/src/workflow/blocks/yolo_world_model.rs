@@ -2,7 +2,7 @@
 
 use super::clip::version;
 use super::object_detection_model::limit;
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::host::{DetectRequest, Task};
 use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
 use crate::workflow::language::kinds::Kind;
@@ -35,7 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],
     batch: &["images"],
     model: |known| Some(named(&known("version")?)),
-    build: |_| Ok(Box::new(Find)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
 
@@ -44,35 +44,31 @@ fn named(version: &str) -> String {
     format!("yolo_world/{version}")
 }
 
-struct Find;
-
-impl Block for Find {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let names = names(call.arg(1))?;
-        let confidence = match call.arg(3) {
-            Value::Null => None,
-            _ => Some(call.number(3, 0.005)?),
-        };
-        let request = DetectRequest {
-            step: call.step,
-            model_id: &named(call.text(2)?),
-            task: Task::Described,
-            described: Some(&names),
-            image,
-            confidence,
-            iou_threshold: None,
-            class_filter: None,
-            class_agnostic_nms: None,
-            max_detections: None,
-            tiles: None,
-        };
-        let mut found = call.host.detect(&request)?;
-        limit(&mut found, &request, true);
-        image.stamp(&mut found);
-        call.put(0, found);
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let image = call.image(0)?;
+    let names = names(call.arg(1))?;
+    let confidence = match call.arg(3) {
+        Value::Null => None,
+        _ => Some(call.number(3, 0.005)?),
+    };
+    let request = DetectRequest {
+        step: call.step,
+        model_id: &named(call.text(2)?),
+        task: Task::Described,
+        described: Some(&names),
+        image,
+        confidence,
+        iou_threshold: None,
+        class_filter: None,
+        class_agnostic_nms: None,
+        max_detections: None,
+        tiles: None,
+    };
+    let mut found = call.host.detect(&request)?;
+    limit(&mut found, &request, true);
+    image.stamp(&mut found);
+    call.put(0, found);
+    Ok(())
 }
 
 fn names(value: &Value) -> Result<Vec<String>, String> {

@@ -14,13 +14,11 @@ use crate::workflow::language::types;
 use crate::workflow::language::types::Known;
 
 /// All blocks, in the order of the families.
-#[must_use]
 pub fn catalogue() -> Vec<BlockSummary> {
     blocks::all().map(summary).collect()
 }
 
 /// Returns the description of a block by type or alias.
-#[must_use]
 pub fn details(r#type: &str) -> Option<BlockDetails> {
     let manifest = blocks::find(r#type)?;
     Some(BlockDetails {
@@ -36,7 +34,6 @@ pub fn details(r#type: &str) -> Option<BlockDetails> {
 
 /// Returns the models that a block asks for by itself, each once, that of its defaults first; empty
 /// if a step names the model, or the block has none.
-#[must_use]
 pub fn models_of_block(r#type: &str) -> Vec<String> {
     let Some(block) = blocks::find(r#type) else {
         return Vec::new();
@@ -72,7 +69,6 @@ const MIN_SIMILARITY: f64 = 0.85;
 
 /// Returns the block with the most similar type; of equal ones the latest version. Namespace and
 /// version are ignored if `wanted` lacks them.
-#[must_use]
 pub fn nearest_block(wanted: &str) -> Option<String> {
     // A common namespace would make all of its blocks look similar.
     let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
@@ -107,7 +103,6 @@ pub struct UnsupportedFamily {
 }
 
 /// Families that need a cloud service, a model or a driver that is not available, each once.
-#[must_use]
 pub fn unsupported_families() -> Vec<UnsupportedFamily> {
     let mut found: Vec<UnsupportedFamily> = Vec::new();
     for known in types::all() {
@@ -120,7 +115,6 @@ pub fn unsupported_families() -> Vec<UnsupportedFamily> {
 }
 
 /// Returns why a type of the language is not supported; a type without version means its family.
-#[must_use]
 pub fn why_unsupported(r#type: &str) -> Option<UnsupportedFamily> {
     let known = types::find(r#type).or_else(|| {
         let of_family = |known: &&Known| types::family(known.name) == r#type;
@@ -150,7 +144,6 @@ pub enum FamilyState {
 }
 
 /// All families of the language and of this project, by name.
-#[must_use]
 pub fn families() -> BTreeMap<&'static str, FamilyState> {
     let mut found = BTreeMap::new();
     for manifest in blocks::all() {
@@ -175,7 +168,6 @@ pub fn families() -> BTreeMap<&'static str, FamilyState> {
 }
 
 /// Types without a block yet.
-#[must_use]
 pub fn missing() -> Vec<&'static str> {
     let is_known = |k: &Known| blocks::find(k.name).is_some() || k.name == INNER;
     let is_missing = |k: &&Known| types::elsewhere(k).is_none() && !is_known(k);

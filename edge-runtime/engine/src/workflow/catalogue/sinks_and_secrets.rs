@@ -26,7 +26,6 @@ pub const INPUT: &str = "$inputs.";
 pub const STEP: &str = "$steps.";
 
 /// Returns whether blocks of this type or alias send results out.
-#[must_use]
 pub fn is_sink(r#type: &str) -> bool {
     blocks::find(r#type).is_some_and(|manifest| manifest.role == Role::Sink)
 }
@@ -44,7 +43,6 @@ pub fn masked(definition: &Json, mask: &mut dyn FnMut(&str) -> String) -> Json {
 
 /// Returns the names of inputs that fill a secret property or a sink's address: directly, in a
 /// text, by a step between, or in an inner workflow.
-#[must_use]
 pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
     let Origins {
         secrets,
@@ -58,7 +56,6 @@ pub fn secret_inputs(definition: &Json) -> BTreeSet<String> {
 }
 
 /// Returns whether a text is only a selector.
-#[must_use]
 pub fn is_selector(text: &str) -> bool {
     let rest = text.strip_prefix(INPUT).or(text.strip_prefix(STEP));
     rest.is_some_and(|rest| rest.chars().all(|c| is_of_name(c) || c == '.'))

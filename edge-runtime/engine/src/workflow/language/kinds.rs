@@ -17,7 +17,6 @@ macro_rules! kinds {
                 match self { $(Kind::$variant => $name),+ }
             }
 
-            #[must_use]
             pub fn parse(name: &str) -> Option<Self> {
                 match name { $($name => Some(Kind::$variant),)+ _ => None }
             }
@@ -80,7 +79,6 @@ impl KindSet {
     /// The wildcard, compatible with every kind.
     pub const ANY: Self = Self::of(&[Kind::Any]);
 
-    #[must_use]
     pub const fn of(kinds: &[Kind]) -> Self {
         let mut bits = 0;
         let mut i = 0;

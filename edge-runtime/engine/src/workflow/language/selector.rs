@@ -26,7 +26,6 @@ fn is_name(text: &str, star: bool) -> bool {
 
 impl Selector {
     /// Parses `text`; `None` if it is not a well-formed selector.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(name) = text.strip_prefix("$inputs.") {
             return is_name(name, false).then(|| Self::Input(name.to_owned()));
@@ -44,7 +43,6 @@ impl Selector {
     }
 
     /// Returns whether `value` is a string that must be read as a selector, well-formed or not.
-    #[must_use]
     pub fn looks_like(value: &serde_json::Value) -> bool {
         value.as_str().is_some_and(|text| text.starts_with('$'))
     }

@@ -275,13 +275,11 @@ impl Compiled {
     }
 
     /// Models of the detection steps, each once, in the order of the steps.
-    #[must_use]
     pub fn model_ids(&self) -> Vec<String> {
         self.models_of(is_detector)
     }
 
     /// Models of other steps, each once, in the order of the steps.
-    #[must_use]
     pub fn asked_ids(&self) -> Vec<String> {
         self.models_of(|role| matches!(role, Role::OtherModel(_)))
     }
@@ -297,7 +295,6 @@ impl Compiled {
     }
 
     /// Rules declared by the event sinks.
-    #[must_use]
     pub fn sink_rules(&self) -> Vec<RuleSpec> {
         self.steps_of(Role::Sink)
             .filter_map(|step| step.literals.get("rules").cloned())
@@ -307,7 +304,6 @@ impl Compiled {
     }
 
     /// Returns whether any step detects objects with a model.
-    #[must_use]
     pub fn needs_detector(&self) -> bool {
         self.steps_where(is_detector).next().is_some()
     }
@@ -321,7 +317,6 @@ impl Compiled {
         images.map(|i| &*i.name)
     }
 
-    #[must_use]
     pub fn image_input(&self) -> Option<&str> {
         self.plan
             .inputs
@@ -334,30 +329,25 @@ impl Compiled {
         self.steps_of(role).map(|s| s.name.to_string()).collect()
     }
 
-    #[must_use]
     pub fn detector_steps(&self) -> Vec<String> {
         let steps = self.steps_where(is_detector);
         steps.map(|s| s.name.to_string()).collect()
     }
 
     /// Names of the trackers, whose output is `tracked_detections`.
-    #[must_use]
     pub fn tracker_steps(&self) -> Vec<String> {
         self.names_of(Role::Tracker)
     }
 
-    #[must_use]
     pub fn line_steps(&self) -> Vec<String> {
         self.names_of(Role::Line)
     }
 
-    #[must_use]
     pub fn zone_steps(&self) -> Vec<String> {
         self.names_of(Role::Zone)
     }
 
     /// Lines and zones with fixed geometry, in the order of the steps.
-    #[must_use]
     pub fn overlays(&self) -> Vec<Overlay> {
         let mut overlays = Vec::new();
         for step in self.steps_of(Role::Line) {

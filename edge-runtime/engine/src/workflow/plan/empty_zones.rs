@@ -28,7 +28,6 @@ pub struct EmptyZone {
 
 impl Compiled {
     /// Returns zones without area, then lines without length, in the order of the steps.
-    #[must_use]
     pub fn empty_zones(&self) -> Vec<EmptyZone> {
         let zones = self.steps_of(Role::Zone);
         let empty = zones.filter_map(|step| {

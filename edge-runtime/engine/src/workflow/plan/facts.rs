@@ -45,27 +45,23 @@ impl Compiled {
         inputs.chain(steps)
     }
 
-    #[must_use]
     pub fn kinds(&self, slot: SlotId) -> KindSet {
         let info = self.plan.slots.get(slot.0);
         info.map_or(KindSet::ANY, |info| info.kinds)
     }
 
     /// The selector written in `property` of a step.
-    #[must_use]
     pub fn selector_in(&self, step: &str, property: &str) -> Option<&str> {
         let written = self.written(step)?.get(property)?.as_str()?;
         written.starts_with('$').then_some(written)
     }
 
     /// The boolean written in `property` of a step.
-    #[must_use]
     pub fn flag_in(&self, step: &str, property: &str) -> Option<bool> {
         self.written(step)?.get(property).and_then(Json::as_bool)
     }
 
     /// Names of batch inputs, which no camera fills.
-    #[must_use]
     pub fn batch_inputs(&self) -> Vec<String> {
         let inputs = self.plan.inputs.iter();
         inputs
@@ -75,20 +71,17 @@ impl Compiled {
     }
 
     /// Detection steps, in topological order.
-    #[must_use]
     pub fn detections(&self) -> Vec<DetectionStep> {
         self.asking(|role| matches!(role, Role::Detector(_)))
     }
 
     /// Steps that use a model for something else, in topological order.
-    #[must_use]
     pub fn questions(&self) -> Vec<DetectionStep> {
         self.asking(|role| matches!(role, Role::OtherModel(_)))
     }
 
     /// The first step that takes a picture and is neither a model, tracker, line, zone, condition
     /// nor drawing: it may write pixels into its output, its state or an effect.
-    #[must_use]
     pub fn picture_step(&self) -> Option<&str> {
         let keeps_no_pixels = |role: Role| match role {
             Role::Detector(_)
@@ -145,7 +138,6 @@ impl Compiled {
     }
 
     /// Returns whether every class comes from a model: no step renames classes.
-    #[must_use]
     pub fn classes_are_of_models(&self) -> bool {
         self.plan.steps.iter().all(|step| {
             let boxes = |kinds: KindSet| BOXES.iter().any(|k| kinds.has(*k));
@@ -155,7 +147,6 @@ impl Compiled {
     }
 
     /// Names of the steps on which these values depend, through inputs and decisions.
-    #[must_use]
     pub fn steps_behind(&self, values: impl IntoIterator<Item = SlotId>) -> BTreeSet<String> {
         let slots = values.into_iter().map(|slot| slot.0).collect();
         let steps = self.plan_steps_behind(slots).into_iter();
@@ -163,7 +154,6 @@ impl Compiled {
     }
 
     /// Names of the detectors on which a step depends, and whether a step between may drop boxes.
-    #[must_use]
     pub fn detectors_behind(&self, step: &str) -> (BTreeSet<String>, bool) {
         let found = self.plan.steps.iter().find(|s| *s.name == *step);
         let slots = found.map(|s| s.first_slot..s.first_slot + s.outputs.len());
@@ -182,7 +172,6 @@ impl Compiled {
     }
 
     /// Whether a step behind a value reads text or codes, or nothing is known: no step makes it.
-    #[must_use]
     pub fn may_be_read(&self, value: SlotId) -> bool {
         let behind = self.plan_steps_behind(BTreeSet::from([value.0]));
         behind.is_empty() || behind.iter().any(|step| reads(step.manifest))

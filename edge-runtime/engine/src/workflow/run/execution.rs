@@ -45,17 +45,8 @@ pub struct Execution {
     skipped: Arc<Vec<Arc<str>>>,
 }
 
-impl std::fmt::Debug for Execution {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Execution")
-            .field("steps", &self.plan.steps.len())
-            .finish_non_exhaustive()
-    }
-}
-
 impl Compiled {
     /// Creates an instance with its own state.
-    #[must_use]
     pub fn instantiate(&self) -> Execution {
         Execution::new(Arc::clone(&self.plan))
     }

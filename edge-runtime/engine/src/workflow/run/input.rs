@@ -75,7 +75,6 @@ impl Compiled {
     }
 
     /// Returns the names that are not inputs, each with the nearest input.
-    #[must_use]
     pub fn unknown_inputs<'a>(
         &self,
         names: impl IntoIterator<Item = &'a String>,
@@ -92,7 +91,6 @@ impl Compiled {
     /// Returns the errors of parameters that no run can use: values invalid for a property that
     /// reads them, and texts that a step needs but nothing supplies. For parameters given once; in
     /// a run, later values may be valid.
-    #[must_use]
     pub fn invalid_parameters(&self, given: &BTreeMap<String, Json>) -> Vec<InvalidParameter> {
         let parameters = self.plan.inputs.iter();
         let parameters = parameters.filter(|i| matches!(i.what, InputType::Parameter { .. }));
@@ -164,7 +162,7 @@ pub struct InvalidParameter {
 }
 
 /// Names an input by the property that reads it.
-pub(crate) fn as_property(input: &PlanInput, step: &PlanStep, property: &Property) -> String {
+fn as_property(input: &PlanInput, step: &PlanStep, property: &Property) -> String {
     format!(
         "input {}, which is {} of step {}",
         input.name, property.name, step.name

@@ -16,19 +16,16 @@ use crate::workflow::values::value::Value;
 
 impl Execution {
     /// Returns the value of a slot after the last run; of a batch the first element.
-    #[must_use]
     pub fn value(&self, slot: SlotId) -> Option<&Value> {
         self.memory.slots.get(slot.0)?.first()
     }
 
     /// Returns the output of a step after the last run; of a batch the first element.
-    #[must_use]
     pub fn output_of(&self, step: &str, output: &str) -> Option<&Value> {
         let step = self.plan.steps.iter().find(|s| *s.name == *step)?;
         self.value(step.slot(output)?)
     }
 
-    #[must_use]
     pub fn detections(&self, slot: SlotId) -> Option<&Detections> {
         match self.value(slot)? {
             Value::Detections(all) => Some(all),
@@ -36,7 +33,6 @@ impl Execution {
         }
     }
 
-    #[must_use]
     pub fn number(&self, slot: SlotId) -> Option<f64> {
         match self.value(slot)? {
             v @ (Value::Int(_) | Value::Float(_)) => v.as_f64(),
@@ -44,7 +40,6 @@ impl Execution {
         }
     }
 
-    #[must_use]
     pub fn text(&self, slot: SlotId) -> Option<&str> {
         match self.value(slot)? {
             Value::Text(text) => Some(text),
@@ -52,7 +47,6 @@ impl Execution {
         }
     }
 
-    #[must_use]
     pub fn boolean(&self, slot: SlotId) -> Option<bool> {
         match self.value(slot)? {
             Value::Bool(b) => Some(*b),
@@ -61,13 +55,11 @@ impl Execution {
     }
 
     /// Serialises the outputs of the first element, pictures by size.
-    #[must_use]
     pub fn outputs_json(&self) -> Json {
         self.row(0, Pictures::Size)
     }
 
     /// Serialises the outputs of every element of the batch.
-    #[must_use]
     pub fn rows_json(&self, pictures: Pictures) -> Vec<Json> {
         (0..self.memory.batch)
             .map(|i| self.row(i, pictures))
@@ -123,7 +115,6 @@ impl Execution {
     }
 
     /// The picture of the last visualization step that ran, not rendered yet.
-    #[must_use]
     pub fn output_image(&self) -> Option<Arc<dyn Pixels>> {
         self.plan
             .steps

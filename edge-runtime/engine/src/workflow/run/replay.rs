@@ -119,7 +119,6 @@ impl Recording {
                     "frames[{f}][{b}] has the class {class}; a class is a whole number from 0, its place in class_names"
                 ));
             }
-            #[expect(clippy::cast_precision_loss, reason = "nobody names 2^53 classes")]
             let is_named = names == 0 || *class < names as f64;
             (!is_named).then(|| {
                 format!(
@@ -135,10 +134,6 @@ impl Recording {
         let rows = self.frames.get(frame).map(Vec::as_slice);
         let boxes = rows.unwrap_or_default().iter().enumerate();
         let boxes = boxes.map(|(i, [x1, y1, x2, y2, score, class])| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "class numbers are small; `as` saturates"
-            )]
             let class_id = *class as i64;
             let name = usize::try_from(class_id).ok();
             let name = name.and_then(|n| self.class_names.get(n).cloned());
@@ -187,7 +182,6 @@ pub fn replay(
 }
 
 /// A workflow that replays a recording.
-#[derive(Debug)]
 pub struct Player<'a> {
     compiled: &'a Compiled,
     recording: &'a Recording,
@@ -221,19 +215,13 @@ impl<'a> Player<'a> {
         })
     }
 
-    #[must_use]
     pub fn frames(&self) -> usize {
         self.recording.frames.len()
     }
 
     /// A frame, from 0; one beyond the last has no boxes.
-    #[must_use]
     pub fn frame(&self, frame: usize) -> Frame {
         let number = frame as u64 + 1;
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "frame numbers stay far below 2^53"
-        )]
         let seconds = number as f64 / self.recording.fps;
         let size = [self.recording.width, self.recording.height];
         let image = ImageValue::new(
@@ -276,7 +264,6 @@ impl<'a> Player<'a> {
     }
 
     /// The workflow after the last frame played.
-    #[must_use]
     pub fn execution(&self) -> &Execution {
         &self.run
     }

@@ -121,7 +121,6 @@ fn fitting<T>(mut parts: Vec<T>, room: &mut usize, size: fn(&T) -> usize) -> (Ve
 
 impl Execution {
     /// Saves the state after the last frame.
-    #[must_use]
     pub fn save(&self) -> Saved {
         let mut left_out = Vec::new();
         let steps = self.step_states(&mut left_out);

@@ -20,10 +20,6 @@ pub(super) enum Number {
 impl Number {
     pub(super) fn as_f64(&self) -> f64 {
         match self {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "the peer's division rounds the same way"
-            )]
             Self::Int(i) => *i as f64,
             Self::Float(f) => *f,
         }
@@ -59,10 +55,6 @@ pub(super) fn to_number(v: &Value, cast: NumberType) -> Result<Value, String> {
                 (Err(_), Ok(other)) => to_number(&Value::Float(other), cast),
                 (Err(_), Err(_)) => Err(refuse()),
             },
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "towards zero, as Python's int(); `as` saturates"
-            )]
             v => v
                 .as_f64()
                 .filter(|f| f.is_finite())
@@ -172,7 +164,6 @@ pub(super) fn image_property(v: &Value, property: ImageProperty) -> Result<Value
         ImageProperty::Size => Value::Int(width * height),
         ImageProperty::Height => Value::Int(height),
         ImageProperty::Width => Value::Int(width),
-        #[expect(clippy::cast_precision_loss, reason = "picture sizes are small")]
         ImageProperty::AspectRatio => Value::Float(if height == 0 {
             0.0
         } else {

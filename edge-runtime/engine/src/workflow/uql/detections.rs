@@ -39,10 +39,6 @@ fn point(p: Point) -> Value {
 
 /// A point in whole pixels, halves rounded to even.
 fn pixel(x: f64, y: f64) -> Value {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a coordinate; `as` saturates"
-    )]
     let whole = |n: f64| Value::Int(n.round_ties_even() as i64);
     Value::list(vec![whole(x), whole(y)])
 }

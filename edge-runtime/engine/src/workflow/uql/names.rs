@@ -20,7 +20,6 @@ pub struct OperationNames {
 }
 
 /// Returns the names of the grammar.
-#[must_use]
 pub fn operation_names() -> OperationNames {
     OperationNames {
         comparators: variants::<Binary>(),

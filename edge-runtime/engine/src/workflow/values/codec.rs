@@ -92,7 +92,6 @@ fn decode_within(bytes: &[u8], budget: &mut u64) -> Result<Arc<RgbPixels>, Strin
     }))
 }
 
-#[must_use]
 pub fn to_base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
 }
@@ -112,7 +111,6 @@ pub fn from_base64(text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Returns whether the bytes begin like a JPEG or PNG file.
-#[must_use]
 pub fn is_picture(bytes: &[u8]) -> bool {
     matches!(
         image::guess_format(bytes),

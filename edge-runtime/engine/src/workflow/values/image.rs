@@ -149,7 +149,6 @@ pub struct VideoMeta {
 
 impl VideoMeta {
     /// The metadata of a single picture: frame 1 of a video of this name, at time 0.
-    #[must_use]
     pub fn still(name: &str) -> Self {
         Self {
             video_identifier: Arc::from(name),
@@ -163,16 +162,11 @@ impl VideoMeta {
 
     /// Returns the time of the frame in seconds; every step measures with it. It is the source time
     /// or, as in the peer, the frame number of a recording with known rate, or else the timestamp.
-    #[must_use]
     pub fn time_s(&self) -> f64 {
         if let Some(time) = self.source_s {
             return time;
         }
         match self.fps {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "frame numbers stay far below 2^53"
-            )]
             Some(fps) if self.comes_from_video_file && fps > 0.0 => self.frame_number as f64 / fps,
             _ => self.frame_timestamp,
         }
@@ -190,7 +184,6 @@ pub struct ImageValue {
 }
 
 impl ImageValue {
-    #[must_use]
     pub fn new(pixels: Arc<dyn Pixels>, meta: VideoMeta) -> Self {
         Self {
             pixels,
@@ -202,7 +195,6 @@ impl ImageValue {
 
     /// Crops from the upper left corner `from` to `to` (exclusive), in pixels, limited to the
     /// picture; `None` if nothing is left. Pixels are copied on demand.
-    #[must_use]
     pub fn crop(&self, from: [i64; 2], to: [i64; 2], id: Arc<str>) -> Option<Self> {
         let size = self.size();
         let inside =
@@ -223,7 +215,6 @@ impl ImageValue {
     }
 
     /// Returns a part of this picture with other pixels; `offset` is its upper left corner.
-    #[must_use]
     pub fn part(&self, pixels: Arc<dyn Pixels>, offset: [i64; 2], id: Arc<str>) -> Self {
         let parent = Origin {
             offset,
@@ -276,7 +267,6 @@ impl ImageValue {
     }
 
     /// Returns the same frame with its pixels changed by `change` on demand.
-    #[must_use]
     pub(crate) fn changed(
         &self,
         size: [u32; 2],
@@ -286,13 +276,11 @@ impl ImageValue {
         self.with_pixels(lazy(size, move || change(&base.rgb())))
     }
 
-    #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.pixels.size()
     }
 
     /// Name of the uncropped picture.
-    #[must_use]
     pub fn root_id(&self) -> &Arc<str> {
         self.place.as_ref().map_or(&self.id, |p| &p.root_id)
     }

@@ -24,7 +24,6 @@ pub enum Pictures {
 
 impl Value {
     /// Returns the value as in results, pictures by size only.
-    #[must_use]
     pub fn to_json(&self) -> Json {
         Writer::default().value(self)
     }
@@ -149,7 +148,6 @@ fn nested(shape: &[usize], data: &[f32]) -> Json {
 ///
 /// As in the peer's results, an unknown picture size is null and a box with an empty mask is left
 /// out.
-#[must_use]
 pub fn detections(all: &Detections, parent: &str) -> Json {
     let known = all.size != [0, 0];
     let side = |i: usize| known.then_some(all.size[i]);
@@ -232,7 +230,6 @@ fn more(extra: &Extra, map: &mut Map<String, Json>) {
 pub(crate) const RLE: &str = "rle_mask";
 
 /// The identity of a box as text: as received, or a version 8 UUID (RFC 9562) of stream and number.
-#[must_use]
 pub fn detection_id(id: &DetectionId) -> String {
     match id {
         DetectionId::Given(text) => text.to_string(),

@@ -4,7 +4,6 @@ use crate::workflow::values::value::Value;
 
 impl Value {
     /// Python's `str()`, used where the peer compares or prints values.
-    #[must_use]
     pub fn python_str(&self) -> String {
         match self {
             Self::Null => "None".to_owned(),

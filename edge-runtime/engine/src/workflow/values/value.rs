@@ -67,13 +67,11 @@ impl TryFrom<(Vec<usize>, Vec<f32>)> for Array {
 
 impl Array {
     /// Creates an array in row-major order; `None` if `shape` does not match the length.
-    #[must_use]
     pub fn new(shape: Vec<usize>, data: Vec<f32>) -> Option<Self> {
         let count = shape.iter().try_fold(1_usize, |n, d| n.checked_mul(*d))?;
         (count == data.len()).then_some(Self { shape, data })
     }
 
-    #[must_use]
     pub fn row(data: Vec<f32>) -> Self {
         Self {
             shape: vec![data.len()],
@@ -81,13 +79,11 @@ impl Array {
         }
     }
 
-    #[must_use]
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// The numbers in row-major order.
-    #[must_use]
     pub fn data(&self) -> &[f32] {
         &self.data
     }
@@ -181,27 +177,20 @@ impl From<Detections> for Value {
 /// Time from seconds since the Unix epoch, to the microsecond; `None` outside of the supported
 /// years.
 pub(crate) fn moment(seconds: f64) -> Option<jiff::Timestamp> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "`as` saturates, and the range is checked next"
-    )]
     let micros = (seconds * 1e6).round() as i64;
     jiff::Timestamp::from_microsecond(micros).ok()
 }
 
 impl Value {
-    #[must_use]
     pub fn list(items: Vec<Self>) -> Self {
         Self::List(Arc::new(items))
     }
 
-    #[must_use]
     pub fn dict<K: Into<Arc<str>>>(entries: impl IntoIterator<Item = (K, Self)>) -> Self {
         let entries = entries.into_iter().map(|(key, value)| (key.into(), value));
         Self::Dict(Arc::new(entries.collect()))
     }
 
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Dict(map) => map.get(key),
@@ -210,7 +199,6 @@ impl Value {
     }
 
     /// Name of the variant, for messages.
-    #[must_use]
     pub const fn what(&self) -> &'static str {
         match self {
             Self::Null => "nothing",
@@ -231,7 +219,6 @@ impl Value {
     }
 
     /// Returns whether it is detections or a picture with more than one holder.
-    #[must_use]
     pub(crate) fn is_shared(&self) -> bool {
         match self {
             Self::Detections(all) => Arc::strong_count(all) > 1,
@@ -240,19 +227,13 @@ impl Value {
         }
     }
 
-    #[must_use]
     pub const fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
     /// Returns the number; a boolean counts as 0 or 1, as in Python.
-    #[must_use]
     pub fn as_f64(&self) -> Option<f64> {
         match self {
-            #[expect(
-                clippy::cast_precision_loss,
-                reason = "counts and pixels stay far below 2^53"
-            )]
             Self::Int(i) => Some(*i as f64),
             Self::Float(f) => Some(*f),
             Self::Bool(b) => Some(f64::from(u8::from(*b))),
@@ -261,21 +242,15 @@ impl Value {
     }
 
     /// Returns the integer, also of a float without fraction.
-    #[must_use]
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Int(i) => Some(*i),
             Self::Bool(b) => Some(i64::from(*b)),
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "checked to be whole; `as` saturates"
-            )]
             Self::Float(f) if f.fract() == 0.0 => Some(*f as i64),
             _ => None,
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -283,7 +258,6 @@ impl Value {
         }
     }
 
-    #[must_use]
     pub fn as_list(&self) -> Option<&[Self]> {
         match self {
             Self::List(items) => Some(items),
@@ -292,7 +266,6 @@ impl Value {
     }
 
     /// Returns the numbers of a list or array, in order.
-    #[must_use]
     pub fn as_numbers(&self) -> Option<Vec<f64>> {
         match self {
             Self::List(items) => items.iter().map(Self::as_f64).collect(),
@@ -301,7 +274,6 @@ impl Value {
         }
     }
 
-    #[must_use]
     pub fn as_detection(&self) -> Option<&Detection> {
         match self {
             Self::Detection(all, index) => all.boxes.get(*index),
@@ -310,7 +282,6 @@ impl Value {
     }
 
     /// Returns the point of `[x, y]`, in pixels.
-    #[must_use]
     pub fn as_point(&self) -> Option<Point> {
         match self.as_list()? {
             [x, y] => Some(Point::new(x.as_f64()?, y.as_f64()?)),
@@ -319,7 +290,6 @@ impl Value {
     }
 
     /// Returns the points of `[[x, y], …]`, in pixels.
-    #[must_use]
     pub fn as_points(&self) -> Option<Vec<Point>> {
         self.as_list()?.iter().map(Self::as_point).collect()
     }
@@ -347,7 +317,6 @@ impl Value {
     }
 
     /// Python's equality: numbers by value whatever their type, everything else by content.
-    #[must_use]
     pub fn same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Null, Self::Null) => true,

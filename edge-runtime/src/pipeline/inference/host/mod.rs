@@ -6,6 +6,7 @@
 
 mod answers;
 mod masked;
+mod pictures;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -39,12 +40,6 @@ struct Current {
     pixels: Arc<dyn Pixels>,
 }
 
-impl std::fmt::Debug for Current {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.frame.id.fmt(f)
-    }
-}
-
 impl Current {
     /// Whether `image` is the camera's whole picture.
     fn is_whole(&self, image: &ImageValue) -> bool {
@@ -66,7 +61,6 @@ impl Current {
 }
 
 /// Runs models for one pipeline.
-#[derive(Debug)]
 pub struct DetectHost {
     detectors: Detectors,
     stream: u64,
@@ -80,7 +74,10 @@ pub struct DetectHost {
     times: DetectTimes,
     /// Models that ran on this frame, with their times.
     inferences: Vec<(Arc<str>, Duration)>,
-    flat: bool,
+    /// Whether each picture is a frame of its own, see [`Self::for_pictures`].
+    is_for_pictures: bool,
+    /// Whether it answers exactly as Roboflow's engine, see [`Self::like_roboflow`].
+    is_like_roboflow: bool,
     night_gain: NightGain,
     /// Curve of the frame's light, once `is_light_known`.
     gain: Option<Gamma>,
@@ -108,7 +105,8 @@ impl DetectHost {
             raw: Vec::new(),
             times: DetectTimes::default(),
             inferences: Vec::new(),
-            flat: false,
+            is_for_pictures: false,
+            is_like_roboflow: false,
             night_gain: NightGain::default(),
             gain: None,
             is_light_known: false,
@@ -116,14 +114,6 @@ impl DetectHost {
             history: None,
             effects: None,
         }
-    }
-
-    /// Keeps detections without an area, which lie beside the picture, and raises no dark frames.
-    /// Needed only to return exactly what another engine returns.
-    #[must_use]
-    pub fn keeping_flat(mut self, flat: bool) -> Self {
-        self.flat = flat;
-        self
     }
 
     /// Collects the boxes of `classes`, whatever the class filters and confidences of steps.
@@ -232,6 +222,7 @@ impl DetectHost {
         holds: impl FnOnce(&T) -> bool,
         ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
     ) -> Result<T, String> {
+        self.begin_picture(image);
         let place = CropOrigin::of(image);
         let answers = kept(&mut self.answered)
             .entry(model.to_owned())
@@ -304,7 +295,7 @@ impl DetectHost {
     fn gain(&mut self) -> Option<Gamma> {
         let frame = &self.frame.as_ref()?.frame;
         // Another engine has no such gain.
-        if !self.is_light_known && !self.flat {
+        if !self.is_light_known && !self.is_like_roboflow {
             let gain = self.night_gain.observe(&frame.picture);
             if gain.is_some() != self.gain.is_some() {
                 let (source, is_on) = (&frame.id.source, gain.is_some());
@@ -336,7 +327,7 @@ impl DetectHost {
             class_agnostic_nms: request.class_agnostic_nms,
             max_detections: max_detections(request),
             shapes: wants_shapes,
-            flat: self.flat,
+            flat: self.is_like_roboflow,
             described: request.described.unwrap_or_default().to_vec(),
             gain,
         };

@@ -30,6 +30,7 @@ impl Host for DetectHost {
         request: &DetectRequest<'_>,
         found: &mut Detections,
     ) -> Result<(), String> {
+        self.begin_picture(request.image);
         let (place, hold) = (CropOrigin::of(request.image), self.hold);
         let answers = self.answers_of(request.step);
         if let Some(held) = answers.cached(place).filter(|_| hold) {
@@ -39,6 +40,7 @@ impl Host for DetectHost {
             return Ok(());
         }
         let said = self.examine(request, found);
+        self.round_boxes(found);
         let answer = said.is_ok().then_some(&*found);
         self.answers_of(request.step).store_copy(place, answer);
         said

@@ -101,7 +101,6 @@ fn read(grey: &GrayImage, line: &Line, decoder: &mut Decoder) -> Vec<Reading> {
             let Some((format, text, [from, to])) = guarded(|| decoder.decode(&row)) else {
                 continue;
             };
-            #[expect(clippy::cast_precision_loss, reason = "samples of a line")]
             let place = |x: f64| {
                 let x = if is_backward {
                     samples.len() as f64 - 1.0 - x
@@ -173,11 +172,6 @@ fn has_quiet_zones(row: &BitArray, format: BarcodeFormat, [from, to]: [f64; 2]) 
     };
     let module = (to - from) / modules;
     let is_light = |from: f64, to: f64| {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked: in the row"
-        )]
         let mut zone = (from.max(0.0) as usize)..(to.max(0.0) as usize);
         from >= 0.0 && zone.end < row.get_size() && zone.all(|x| !row.get(x))
     };

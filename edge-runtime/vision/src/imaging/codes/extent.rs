@@ -48,11 +48,6 @@ fn alike(
     if width == 0 || height == 0 {
         return [y, y];
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "cut to the picture"
-    )]
     let [from, to, row] = [
         ends[0].min(ends[1]).clamp(0.0, f64::from(width - 1)) as u32,
         ends[0].max(ends[1]).clamp(0.0, f64::from(width - 1)) as u32,
@@ -68,7 +63,6 @@ fn alike(
     let model = bars(row);
     let is_alike = |y: &u32| {
         let unlike = bars(*y).iter().zip(&model).filter(|(a, b)| a != b).count();
-        #[expect(clippy::cast_precision_loss, reason = "pixels of a row")]
         let share = unlike as f64 / model.len().max(1) as f64;
         share <= UNLIKE
     };

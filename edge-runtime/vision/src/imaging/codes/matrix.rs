@@ -104,11 +104,6 @@ fn code(found: &RXingResult) -> Option<Code> {
 }
 
 fn paint_white(grey: &mut GrayImage, bbox: BBox) {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "`as` saturates"
-    )]
     let [left, top, right, bottom] =
         [bbox.x1, bbox.y1, bbox.x2.ceil(), bbox.y2.ceil()].map(|side| side.max(0.0) as u32);
     for y in top..bottom.min(grey.height()) {

@@ -71,11 +71,6 @@ pub(super) fn lines(grey: &GrayImage, angle: f64, count: u32, pace: f64) -> Vec<
     let along = width * cos.abs() + height * sin.abs();
     let across = width * sin.abs() + height * cos.abs();
     let pace = pace.max(along / MAX_SAMPLES);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the side of a picture"
-    )]
     let count = count.min(across as u32 / 2);
     let line = |n: u32| {
         let offset = ((f64::from(n) + 0.5) / f64::from(count) - 0.5) * across;
@@ -86,11 +81,6 @@ pub(super) fn lines(grey: &GrayImage, angle: f64, count: u32, pace: f64) -> Vec<
         let [from, to] = inside(middle, [cos, sin], [width, height])?;
         // Half a step from the border: a pixel next to it has as many samples as any other.
         let from = from + pace / 2.0;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "at most MAX_SAMPLES"
-        )]
         let samples = ((to - from) / pace).max(0.0) as usize;
         (samples >= 2 * MIN_RUNS).then(|| Line {
             origin: Point::new(middle.x + from * cos, middle.y + from * sin),
@@ -120,22 +110,11 @@ fn inside(middle: Point, direction: [f64; 2], size: [f64; 2]) -> Option<[f64; 2]
 
 /// The samples of a line, true for dark.
 pub(super) fn dark_samples(grey: &GrayImage, line: &Line) -> Vec<bool> {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "1 to 3 samples"
-    )]
     let pixel = (1.0 / line.step.x.hypot(line.step.y)).round().max(1.0) as usize;
     threshold(&sharpen(&light(grey, line), pixel))
 }
 
 /// Light of each sample, interpolated between four pixels.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "places in a picture"
-)]
 fn light(grey: &GrayImage, line: &Line) -> Vec<f32> {
     let (width, raw) = (grey.width() as usize, grey.as_raw());
     let [right, bottom] = [grey.width(), grey.height()].map(|n| n as f32 - 1.001);
@@ -256,7 +235,6 @@ struct Runs {
     edges: Vec<usize>,
 }
 
-#[expect(clippy::cast_precision_loss, reason = "samples of a line")]
 impl Runs {
     fn count(&self) -> usize {
         self.edges.len() - 1
@@ -314,11 +292,6 @@ impl Runs {
             return None;
         }
         // Ten mean widths are the widest quiet zone that a reader asks for.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "`as` saturates"
-        )]
         let margin = |mean: f64| (mean * 10.0) as usize;
         let [left_end, right_start] = [self.edges.get(left + 1)?, self.edges.get(right)?];
         let from = left_end.saturating_sub(margin(self.mean_after(left)));

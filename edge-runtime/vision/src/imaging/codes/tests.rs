@@ -102,11 +102,6 @@ fn drawn(bars: &[bool], label: &Label) -> GrayImage {
         }
         let place = (along + length / 2.0) / label.module;
         let is_dark = |place: f64| {
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "checked"
-            )]
             let bar = (place >= 0.0).then_some(place as usize);
             across.abs() <= height / 2.0 && bar.and_then(|bar| bars.get(bar)) == Some(&true)
         };
@@ -127,11 +122,6 @@ fn drawn(bars: &[bool], label: &Label) -> GrayImage {
             .sum::<f64>()
             / 4.0;
         let noise = f64::from(random.i32(-label.noise..=label.noise));
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "clamped"
-        )]
         let level = (mean + noise).clamp(0.0, 255.0) as u8;
         Luma([level])
     })

@@ -5,13 +5,11 @@
 
 use crate::imaging::{Plane, mirror};
 
-#[expect(clippy::cast_precision_loss, reason = "places in a picture")]
 pub(super) const fn real(n: i64) -> f32 {
     n as f32
 }
 
 /// Rounds to the nearest integer, half to even, saturating.
-#[expect(clippy::cast_possible_truncation, reason = "saturates")]
 pub(super) fn whole(value: f32) -> i64 {
     value.round_ties_even() as i64
 }
@@ -161,6 +159,5 @@ fn gaussian(sigma: f32) -> Vec<f32> {
     };
     let raw: Vec<f64> = (0..size).map(weight).collect();
     let sum: f64 = raw.iter().sum();
-    #[expect(clippy::cast_possible_truncation, reason = "single precision is meant")]
     raw.iter().map(|w| (w / sum) as f32).collect()
 }

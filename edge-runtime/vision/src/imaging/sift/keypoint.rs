@@ -18,7 +18,6 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
-    #[must_use]
     pub fn point(&self) -> Point {
         let [x, y] = self.place.map(f64::from);
         Point::new(x, y)

@@ -93,7 +93,6 @@ impl Property {
     }
 
     /// A property that must be a selector of these kinds.
-    #[must_use]
     pub(crate) const fn data(name: &'static str, about: &'static str, kinds: &[Kind]) -> Self {
         let mut p = Self::base(name, about, Shape::Selector);
         p.selects = Selects::Anything;
@@ -102,13 +101,11 @@ impl Property {
     }
 
     /// A property that must be a literal.
-    #[must_use]
     pub(crate) const fn literal(name: &'static str, about: &'static str, shape: Shape) -> Self {
         Self::base(name, about, shape)
     }
 
     /// A property that is a literal or a selector of the kind that such literals have.
-    #[must_use]
     pub(crate) const fn value(name: &'static str, about: &'static str, shape: Shape) -> Self {
         let mut p = Self::base(name, about, shape);
         p.selects = Selects::Anything;
@@ -124,35 +121,29 @@ impl Property {
     }
 
     /// Any integer, also by a selector.
-    #[must_use]
     pub(crate) const fn integer(name: &'static str, about: &'static str, default: i64) -> Self {
         Self::value(name, about, INTEGER).or(Default::Int(default))
     }
 
     /// An integer from 1, also by a selector.
-    #[must_use]
     pub(crate) const fn count(name: &'static str, about: &'static str, default: i64) -> Self {
         Self::value(name, about, COUNT).or(Default::Int(default))
     }
 
-    #[must_use]
     pub(crate) const fn boolean(name: &'static str, about: &'static str, default: bool) -> Self {
         Self::value(name, about, Shape::Boolean).or(Default::Bool(default))
     }
 
     /// A number from 0 to 1, also by a selector.
-    #[must_use]
     pub(crate) const fn share(name: &'static str, about: &'static str, default: f64) -> Self {
         Self::value(name, about, SHARE).or(Default::Float(default))
     }
 
     /// Any number, also by a selector.
-    #[must_use]
     pub(crate) const fn number(name: &'static str, about: &'static str, default: f64) -> Self {
         Self::value(name, about, NUMBER).or(Default::Float(default))
     }
 
-    #[must_use]
     pub(crate) const fn text(
         name: &'static str,
         about: &'static str,
@@ -230,7 +221,6 @@ impl Property {
     }
 
     /// Returns whether the definition must give it.
-    #[must_use]
     pub(crate) const fn required(&self) -> bool {
         matches!(self.default, Default::Required)
     }

@@ -56,13 +56,11 @@ pub(crate) struct Grammar {
 }
 
 impl Shape {
-    #[must_use]
     pub(crate) const fn at_least(least: i64) -> Self {
         Self::Integer(least, i64::MAX)
     }
 
     /// Kinds that such literals have as outputs of steps.
-    #[must_use]
     pub(crate) const fn kinds(&self) -> KindSet {
         KindSet::of(match self {
             Self::Boolean => &[Kind::Boolean],

@@ -10,7 +10,7 @@ use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::codes::Code;
 
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Role};
+use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output};
 
 /// Member of a box's data that holds the code's text.
 const TEXT: &str = "data";
@@ -26,7 +26,6 @@ pub(crate) const fn manifest(
         name,
         category: "model",
         summary,
-        role: Role::Other,
         properties: &[IMAGES],
         outputs,
         batch: &["images"],

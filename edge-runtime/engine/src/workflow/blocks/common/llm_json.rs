@@ -23,10 +23,6 @@ pub(crate) const VLM_OUTPUT: Property = Property::data(
     &[Kind::LanguageModelOutput],
 );
 
-#[expect(
-    clippy::expect_used,
-    reason = "the patterns are ours and are tested below"
-)]
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a valid pattern")
 }

@@ -12,10 +12,6 @@ use crate::workflow::block_api::block::IdCounter;
 use crate::workflow::uql::{Chain, apply_alone};
 use crate::workflow::values::value::Value;
 
-#[expect(
-    clippy::expect_used,
-    reason = "the pattern is ours and is tested below"
-)]
 static HOLE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\{\{\s*\$parameters\.(\w+)\s*\}\}").expect("a valid pattern"));
 

@@ -170,10 +170,6 @@ fn array(json: &Json) -> Result<Array, String> {
                     .iter()
                     .try_for_each(|i| walk(i, depth + 1, shape, data))
             }
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "arrays are kept in single precision"
-            )]
             Json::Number(n) => {
                 data.push(n.as_f64()? as f32);
                 Some(())
