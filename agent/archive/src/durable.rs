@@ -9,13 +9,12 @@
 //!   selection or the fill of fast tiers waits for the change that is made, with its sync.
 
 use std::fs::File;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError};
+use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 
 use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
 use crate::entry::{Content, Entry, NewEntry, Retention};
@@ -24,9 +23,10 @@ pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
 use crate::found::{Found, scan_entries, settle_files};
 use crate::hash::ContentHash;
-use crate::index::{Index, Slot};
+use crate::index::{Index, Row};
 use crate::name::EntryName;
 use crate::on_disk::{self, ENTRIES, ObjectTask};
+use crate::slot::Slot;
 
 /// Records of one batch.
 const PAGE: usize = 1_000;
@@ -282,49 +282,36 @@ impl Durable {
         Ok(entry.filter(|entry| !entry.is_expired(now)))
     }
 
-    /// Calls `visit` with every entry behind `after` that has not expired, in the order of names,
-    /// until it returns false. With `collection` only with its entries.
+    /// Returns the entry of a row; `None` if it was replaced or removed, or its record is damaged.
+    pub(crate) fn row(&self, row: &Row, now: Timestamp) -> Result<Option<Entry>, ArchiveError> {
+        let entry = match self.entry(&row.name, now) {
+            Err(ArchiveError::Store(StoreError::Corrupt { .. })) => None,
+            read => read?,
+        };
+        Ok(entry.filter(|entry| entry.number == row.number))
+    }
+
+    /// Whether records of these entries are read faster one by one than all in pages: one by itself
+    /// takes about twice as long.
+    pub(crate) fn are_few(&self, rows: &[Row]) -> bool {
+        let totals = self.index().totals();
+        rows.len() * 2 < totals.stored + totals.references
+    }
+
+    /// Calls `visit` with every entry that has not expired, in the order of names. A damaged record
+    /// is left out.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub fn scan(
-        &self,
-        collection: Option<&str>,
-        after: Option<&EntryName>,
-        now: Timestamp,
-        mut visit: impl FnMut(Entry) -> bool,
-    ) -> Result<(), ArchiveError> {
-        let prefix = collection
-            .map(|name| format!("{name}/"))
-            .unwrap_or_default();
-        let mut from = match after {
-            Some(after) if after.as_str() >= prefix.as_str() => {
-                Bound::Excluded(after.as_str().as_bytes().to_vec())
-            }
-            _ => Bound::Included(prefix.as_bytes().to_vec()),
-        };
-        loop {
-            let bound = from.as_ref().map(Vec::as_slice);
-            let page = self.store.scan(ENTRIES, bound, ENTRIES_PAGE)?;
-            let read = page.entries.len() + page.corrupt.len();
-            let sound = page.entries.last().map(|record| record.key.clone());
-            let last = sound.max(page.corrupt.last().map(|record| record.key.clone()));
-            for record in page.entries {
-                if !record.key.starts_with(prefix.as_bytes()) {
-                    return Ok(());
-                }
-                let entry = on_disk::read_entry(&record.key, &record.value);
-                if let Some(entry) = entry.filter(|entry| !entry.is_expired(now))
-                    && !visit(entry)
-                {
-                    return Ok(());
-                }
-            }
-            match last {
-                Some(key) if read == ENTRIES_PAGE => from = Bound::Excluded(key),
-                _ => return Ok(()),
-            }
+    pub fn scan(&self, now: Timestamp, mut visit: impl FnMut(Entry)) -> Result<(), ArchiveError> {
+        for page in pages(&*self.store, ENTRIES, ENTRIES_PAGE) {
+            let records = page?.entries.into_iter();
+            let entries = records.filter_map(|r| on_disk::read_entry(&r.key, &r.value));
+            entries
+                .filter(|entry| !entry.is_expired(now))
+                .for_each(&mut visit);
         }
+        Ok(())
     }
 
     /// Removes entries, for good when this returns.

@@ -10,8 +10,9 @@ use watchkeeper_store::{Batch, Store, pages};
 use crate::blobs::BlobFolder;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
-use crate::index::{Index, Slot};
+use crate::index::Index;
 use crate::on_disk::{self, ENTRIES};
+use crate::slot::Slot;
 
 /// Records that are read at a time.
 const PAGE: usize = 256;

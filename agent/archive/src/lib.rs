@@ -35,6 +35,7 @@ pub mod query;
 pub mod s3;
 mod search;
 mod selection;
+mod slot;
 pub mod source;
 pub mod stats;
 pub mod tier;

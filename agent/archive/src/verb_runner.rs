@@ -21,7 +21,12 @@ impl Archive {
             let waiting = count_waiting(durable.store())?;
             let index = durable.index();
             let too_large = index.larger_than(max_object);
-            Ok((index.totals(), index.collections(), waiting, too_large))
+            Ok((
+                index.totals(),
+                index.collections().iter().collect(),
+                waiting,
+                too_large,
+            ))
         };
         let (totals, collections, objects_waiting, too_large) = self.blocking(read).await?;
         let limits = self.durable().limits();
@@ -73,7 +78,7 @@ impl Archive {
             Verb::Query { query } => Answer::Matches(self.query(*query).await?),
             Verb::Find { words } => Answer::Found(Box::new(self.find(words, now).await?)),
             Verb::List => {
-                let list = |durable: &Durable| Ok(durable.index().collections());
+                let list = |durable: &Durable| Ok(durable.index().collections().iter().collect());
                 let collections = self.blocking(list).await?;
                 Answer::Collections { collections }
             }
