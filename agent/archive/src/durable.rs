@@ -166,7 +166,7 @@ impl Durable {
         {
             self.blobs.remove(&sealed.hash);
         }
-        Ok((entry, removed.map_err(Uncommitted::into_error)?))
+        Ok((entry, removed?))
     }
 
     /// Returns the entry of a name if it is protected.
@@ -213,8 +213,7 @@ impl Durable {
             .iter()
             .for_each(|entry| on_disk::put_entry(&mut batch, entry));
         on_disk::put_cursor(&mut batch, cursor);
-        let removed = self.apply(batch, &evicted, &entries);
-        removed.map_err(Uncommitted::into_error)
+        Ok(self.apply(batch, &evicted, &entries)?)
     }
 
     /// Returns the number of the last journal record indexed; 0 if none.
@@ -339,14 +338,7 @@ impl Durable {
                 return Err(ArchiveError::Protected(named));
             }
         }
-        let mut all = Removed::default();
-        for part in known.chunks(PAGE) {
-            let removed = self.apply(Batch::new(), part, &[]);
-            let removed = removed.map_err(Uncommitted::into_error)?;
-            all.names.extend(removed.names);
-            all.contents.extend(removed.contents);
-        }
-        Ok(all)
+        self.remove(&known)
     }
 
     /// Removes entries that expired by `now`.
@@ -355,17 +347,19 @@ impl Durable {
     /// If the disk refuses.
     pub fn expire(&self, now: Timestamp) -> Result<Removed, ArchiveError> {
         let _writer = self.write_lock();
+        let due = expired(&self.index(), now.as_microsecond(), usize::MAX);
+        self.remove(&due)
+    }
+
+    /// Removes entries, a batch at a time.
+    fn remove(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
         let mut all = Removed::default();
-        loop {
-            let due = expired(&self.index(), now.as_microsecond(), PAGE);
-            if due.is_empty() {
-                return Ok(all);
-            }
-            let removed = self.apply(Batch::new(), &due, &[]);
-            let removed = removed.map_err(Uncommitted::into_error)?;
+        for part in names.chunks(PAGE) {
+            let removed = self.apply(Batch::new(), part, &[])?;
             all.names.extend(removed.names);
             all.contents.extend(removed.contents);
         }
+        Ok(all)
     }
 
     /// Changes how long entries are kept. Returns how many were changed.
@@ -396,8 +390,7 @@ impl Durable {
             let mut batch = Batch::new();
             part.iter()
                 .for_each(|entry| on_disk::put_entry(&mut batch, entry));
-            self.apply(batch, &[], part)
-                .map_err(Uncommitted::into_error)?;
+            self.apply(batch, &[], part)?;
         }
         Ok(changed.len())
     }
@@ -462,10 +455,10 @@ enum Uncommitted {
     Unsynced(StoreError),
 }
 
-impl Uncommitted {
-    fn into_error(self) -> ArchiveError {
-        match self {
-            Self::Untouched(error) | Self::Unsynced(error) => error.into(),
+impl From<Uncommitted> for ArchiveError {
+    fn from(error: Uncommitted) -> Self {
+        match error {
+            Uncommitted::Untouched(error) | Uncommitted::Unsynced(error) => error.into(),
         }
     }
 }

@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::cosine;
-use watchkeeper_store::{Batch, Op, StoreError, pages};
+use watchkeeper_store::{Batch, StoreError, pages};
 
 use crate::durable::Durable;
 use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
@@ -68,7 +68,7 @@ fn read(record: &[u8]) -> Option<(Record, &[u8])> {
 }
 
 /// Counts of embeddings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EmbeddingStats {
     /// Model that makes them; absent until it was found.
@@ -207,11 +207,9 @@ impl Durable {
         }
         self.index().unqueue(|hash| done.contains(hash));
         for part in unused.chunks(PAGE) {
-            let mut batch = Batch::new();
-            for key in part {
-                let (keyspace, key) = (EMBEDDINGS, key.clone());
-                batch.push(Op::Delete { keyspace, key });
-            }
+            let batch = part
+                .iter()
+                .fold(Batch::new(), |all, key| all.delete(EMBEDDINGS, key));
             self.store().write(batch)?;
         }
         Ok(())
@@ -241,12 +239,7 @@ impl Durable {
         let mut value = serde_json::to_vec(&record).unwrap_or_default();
         value.push(b'\n');
         value.extend(numbers);
-        let mut batch = Batch::new();
-        batch.push(Op::Put {
-            keyspace: EMBEDDINGS,
-            key: hash.bytes().to_vec(),
-            value,
-        });
+        let batch = Batch::new().put(EMBEDDINGS, hash.bytes(), &value);
         // Without a sync: what a crash takes is computed again.
         self.store().write(batch)?;
         Ok(())

@@ -3,8 +3,6 @@
 //! - A file without an entry is deleted only while the records are known to be complete: they were
 //!   complete at every start since the folder had no such file.
 
-use std::collections::BTreeSet;
-
 use watchkeeper_store::{Batch, Store, pages};
 
 use crate::blobs::BlobFolder;
@@ -61,7 +59,7 @@ pub(crate) fn settle_files(
     is_sound: bool,
     found: &mut Found,
 ) -> Result<(), ArchiveError> {
-    let on_disk: BTreeSet<ContentHash> = blobs.list()?.into_iter().flatten().collect();
+    let on_disk = blobs.list()?;
     found.missing = index
         .hashes()
         .filter(|hash| !on_disk.contains(*hash))

@@ -76,8 +76,8 @@ pub(crate) struct Index {
     /// The time of each in `slots`.
     names: BTreeMap<EntryName, i128>,
     collections: Texts,
-    /// Cameras, classes and zones.
-    facts: [Texts; 3],
+    /// Cameras, classes, zones and events.
+    facts: [Texts; 4],
     content_types: Texts,
     blobs: HashMap<ContentHash, BlobUse>,
     /// Stored entries that may be evicted, by number.
@@ -153,8 +153,8 @@ impl Index {
         (rows.collect(), found.len())
     }
 
-    /// Cameras, classes and zones of entries, in lower case.
-    pub(crate) fn facts(&self) -> &[Texts; 3] {
+    /// Cameras, classes, zones and events of entries, in lower case.
+    pub(crate) fn facts(&self) -> &[Texts; 4] {
         &self.facts
     }
 

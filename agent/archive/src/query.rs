@@ -2,7 +2,7 @@
 //!
 //! - Conditions are joined by "and"; an absent one admits every entry.
 //! - Words are compared without regard to case.
-//! - The index decides all conditions but event, track, text and labels, which need the record.
+//! - The index decides all conditions but track, text and labels, which need the record.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -195,7 +195,8 @@ impl<'a> Conditions<'a> {
         Ok(Self {
             query,
             pattern,
-            facts: [&query.camera, &query.class, &query.zone].map(|text| text.as_ref().map(lower)),
+            facts: [&query.camera, &query.class, &query.zone, &query.event]
+                .map(|text| text.as_ref().map(lower)),
             limit,
         })
     }
@@ -206,9 +207,13 @@ impl<'a> Conditions<'a> {
 
     /// Returns whether slots decide what matches, so that no record has to be read for it.
     pub(crate) fn are_of_slots(&self) -> bool {
-        let query = self.query;
-        let texts = [&query.event, &query.text];
-        texts.into_iter().all(Option::is_none) && query.track.is_none() && query.labels.is_empty()
+        let Query {
+            text,
+            track,
+            labels,
+            ..
+        } = self.query;
+        text.is_none() && track.is_none() && labels.is_empty()
     }
 
     /// Whether a slot fulfils the conditions on slots but that of time.
@@ -238,10 +243,9 @@ impl<'a> Conditions<'a> {
     pub(crate) fn admit_record(&self, entry: &Entry) -> bool {
         let query = self.query;
         let known = &entry.metadata;
-        is_same(query.event.as_deref(), known.event.as_deref())
-            && query
-                .track
-                .is_none_or(|track| known.tracks.contains(&track))
+        query
+            .track
+            .is_none_or(|track| known.tracks.contains(&track))
             && query
                 .labels
                 .iter()
@@ -251,11 +255,6 @@ impl<'a> Conditions<'a> {
                 .as_deref()
                 .is_none_or(|text| has_text(entry, text))
     }
-}
-
-fn is_same(wanted: Option<&str>, found: Option<&str>) -> bool {
-    let same = |wanted: &str| found.is_some_and(|found| found.eq_ignore_ascii_case(wanted));
-    wanted.is_none_or(same)
 }
 
 fn has_text(entry: &Entry, wanted: &str) -> bool {

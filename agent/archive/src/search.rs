@@ -345,6 +345,7 @@ mod tests {
             camera: pick(&["gate", "Gate", "yard"], camera),
             class: pick(&["car", "CAR", "person"], class),
             zone: pick(&["bay 1", "bay 2"], zone),
+            event: pick(&["E1", "e2"], text),
             // Equal times are frequent; some entries have none.
             time: (time < 7).then(|| at(time as i64)),
             text: pick(&["HH AB 12", "EXIT"], text),
@@ -442,6 +443,7 @@ mod tests {
             same(&asked.camera, &known.camera)
                 && same(&asked.class, &known.class)
                 && same(&asked.zone, &known.zone)
+                && same(&asked.event, &known.event)
                 && asked.since.is_none_or(|since| moment >= since)
                 && asked.until.is_none_or(|until| moment < until)
                 && asked
@@ -481,6 +483,7 @@ mod tests {
             choice(&["bay 1", "BAY 2"]),
             choice(&["yard", "dock", "a-b", "a"]),
             prop::option::weighted(0.3, Just("hh ab")),
+            prop::option::weighted(0.2, Just("e1")),
         );
         let rest = (
             prop::option::of((-1..8_i64, 1..5_i64)),
@@ -490,13 +493,14 @@ mod tests {
             order,
             1..12_usize,
         );
-        (texts, rest).prop_map(|((camera, class, zone, pattern, text), rest)| {
+        (texts, rest).prop_map(|((camera, class, zone, pattern, text, event), rest)| {
             let (span, protected, track, is_video, order, limit) = rest;
             let own = |text: Option<&str>| text.map(str::to_owned);
             Query {
                 camera: own(camera),
                 class: own(class),
                 zone: own(zone),
+                event: own(event),
                 pattern: own(pattern),
                 text: own(text),
                 since: span.map(|(from, _)| at(from)),

@@ -8,6 +8,7 @@ use crate::entry::Retention;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::name::{EntryName, check_collection};
+use crate::slot::Slot;
 use crate::verb::{Destroyed, Pruned, Selection};
 
 impl Archive {
@@ -25,18 +26,15 @@ impl Archive {
         };
         let select = move |durable: &Durable| {
             let index = durable.index();
+            let known =
+                |(name, slot): (&EntryName, &Slot)| (name.clone(), slot.hash, slot.is_stored);
             Ok(match &selection {
                 Selection::Entry(name) => {
-                    let slot = index
-                        .slot(name)
-                        .map(|slot| (name.clone(), slot.hash, slot.is_stored));
-                    slot.into_iter().collect::<Vec<_>>()
+                    let slot = index.slot(name);
+                    slot.into_iter().map(|slot| known((name, slot))).collect()
                 }
                 Selection::Collection(name) => {
-                    let found = index.in_collection(name);
-                    found
-                        .map(|(name, slot)| (name.clone(), slot.hash, slot.is_stored))
-                        .collect()
+                    index.in_collection(name).map(known).collect::<Vec<_>>()
                 }
             })
         };

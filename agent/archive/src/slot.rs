@@ -22,7 +22,7 @@ pub(crate) struct Slot {
     pub(crate) number: u64,
     /// When it was seen, or else archived: nanoseconds before 1970.
     pub(crate) before_epoch: i128,
-    /// Camera, class and zone, in lower case.
+    /// Camera, class, zone and event, in lower case.
     pub(crate) facts: Facts<Arc<str>>,
     pub(crate) content_type: Arc<str>,
     pub(crate) hash: ContentHash,
@@ -35,8 +35,8 @@ pub(crate) struct Slot {
     pub(crate) expires_us: Option<i64>,
 }
 
-/// One value for each of camera, class and zone.
-pub(crate) type Facts<T> = [Option<T>; 3];
+/// One value for each of camera, class, zone and event.
+pub(crate) type Facts<T> = [Option<T>; 4];
 
 impl Slot {
     pub(crate) fn of(entry: &Entry) -> Self {
@@ -45,7 +45,8 @@ impl Slot {
         Self {
             number: entry.number,
             before_epoch: before_epoch(entry.moment()),
-            facts: [&known.camera, &known.class, &known.zone].map(|text| text.as_ref().map(lower)),
+            facts: [&known.camera, &known.class, &known.zone, &known.event]
+                .map(|text| text.as_ref().map(lower)),
             content_type: entry.content_type.as_str().into(),
             hash: entry.sha256,
             bytes: entry.bytes,

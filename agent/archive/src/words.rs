@@ -10,7 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::civil::{Date, Weekday};
+use jiff::civil::Date;
+use jiff::fmt::strtime;
 use jiff::{ToSpan as _, Zoned};
 
 use crate::entry::Retention;
@@ -43,15 +44,15 @@ pub(crate) struct Vocabulary {
 impl Vocabulary {
     pub(crate) fn of(index: &Index) -> Self {
         let names = |texts: &Texts| texts.iter().map(|(name, _)| name).take(MAX_NAMES).collect();
-        let [cameras, classes, zones] = index.facts().each_ref().map(names);
+        let [cameras, classes, zones, _events] = index.facts().each_ref();
         let collections = index.collections().iter().take(MAX_NAMES);
         Self {
             collections: collections
                 .map(|(name, _)| (name.to_lowercase(), name))
                 .collect(),
-            cameras,
-            classes,
-            zones,
+            cameras: names(cameras),
+            classes: names(classes),
+            zones: names(zones),
         }
     }
 }
@@ -356,16 +357,7 @@ impl Reader<'_> {
 
     /// Reads the name of a weekday: the latest such day before today.
     fn take_weekday(&mut self, at: usize) -> Option<()> {
-        let weekday = match self.word(at) {
-            "monday" => Weekday::Monday,
-            "tuesday" => Weekday::Tuesday,
-            "wednesday" => Weekday::Wednesday,
-            "thursday" => Weekday::Thursday,
-            "friday" => Weekday::Friday,
-            "saturday" => Weekday::Saturday,
-            "sunday" => Weekday::Sunday,
-            _ => return None,
-        };
+        let weekday = strtime::parse("%A", self.word(at)).ok()?.weekday()?;
         let date = self.now.date().nth_weekday(-1, weekday).ok()?;
         let zone = self.now.time_zone();
         self.query.since = Some(date.to_zoned(zone.clone()).ok()?.timestamp());
