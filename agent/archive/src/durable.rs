@@ -21,11 +21,11 @@ use crate::entry::{Content, Entry, NewEntry, Retention};
 use crate::error::ArchiveError;
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
-use crate::found::{Found, scan_entries, settle_files};
 use crate::hash::ContentHash;
 use crate::index::{Index, Row};
 use crate::name::EntryName;
 use crate::on_disk::{self, ENTRIES, ObjectTask};
+use crate::open_report::{OpenReport, scan_entries, settle_files};
 use crate::slot::Slot;
 
 /// Records of one batch.
@@ -61,7 +61,7 @@ impl Durable {
         root: &Path,
         limits: Limits,
         has_objects: bool,
-    ) -> Result<(Self, Found), ArchiveError> {
+    ) -> Result<(Self, OpenReport), ArchiveError> {
         let note = Box::new(|_: &dyn Store, _: &_| Ok(Batch::new()));
         let (store, report) = LateStore::open(&root.join("records"), &Options::default(), note)?;
         let is_clean = report.outcome.is_clean() && report.corrupt.is_empty();
@@ -78,14 +78,14 @@ impl Durable {
         is_clean: bool,
         limits: Limits,
         has_objects: bool,
-    ) -> Result<(Self, Found), ArchiveError> {
+    ) -> Result<(Self, OpenReport), ArchiveError> {
         let blobs = BlobFolder::open(root)?;
-        let mut found = Found::default();
+        let mut report = OpenReport::default();
         let mut index = Index::default();
-        scan_entries(&*store, &mut index, &mut found)?;
-        found.entries = index.totals().stored + index.totals().references;
-        let is_sound = is_clean && found.unreadable == 0;
-        settle_files(&*store, &blobs, &index, is_sound, &mut found)?;
+        scan_entries(&*store, &mut index, &mut report)?;
+        report.entries = index.totals().stored + index.totals().references;
+        let is_sound = is_clean && report.unreadable == 0;
+        settle_files(&*store, &blobs, &index, is_sound, &mut report)?;
         let durable = Self {
             blobs,
             store,
@@ -94,7 +94,7 @@ impl Durable {
             writer: Mutex::new(()),
             index: Mutex::new(index),
         };
-        Ok((durable, found))
+        Ok((durable, report))
     }
 
     pub(crate) fn index(&self) -> MutexGuard<'_, Index> {

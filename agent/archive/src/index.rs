@@ -129,6 +129,7 @@ impl Index {
         now: Timestamp,
     ) -> (Vec<Row>, usize) {
         let (query, now_us) = (wanted.query(), now.as_microsecond());
+        // Behind all entries of that moment, before all that are older.
         let place = |moment| (before_epoch(moment) + 1, EntryName::before_all());
         let newest = query
             .until
@@ -143,7 +144,7 @@ impl Index {
             .slots
             .range((newest, oldest))
             .filter(|(at, slot)| {
-                slot.is_there(now_us) && wanted.admit_slot(&at.1, slot) && is_behind(at)
+                slot.is_there(now_us) && wanted.is_met_by_slot(&at.1, slot) && is_behind(at)
             })
             .collect();
         // They are in the order of time already.

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use watchkeeper_store::{Batch, Store, pages};
 
 use crate::blocking::on_blocking_thread;
-use crate::copies::asked;
+use crate::copies::get_checked;
 use crate::durable::Durable;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
@@ -85,7 +85,7 @@ impl ObjectQueue {
 
     /// Returns a content, checked; `None` if the tier has none.
     pub(crate) async fn get(&self, hash: &ContentHash) -> Result<Option<Bytes>, TierError> {
-        asked(&*self.tier, &self.counts, hash, false).await
+        get_checked(&*self.tier, &self.counts, hash, false).await
     }
 
     pub(crate) fn stats(&self) -> TierStats {

@@ -205,19 +205,19 @@ impl<'a> Conditions<'a> {
         self.query
     }
 
-    /// Returns whether slots decide what matches, so that no record has to be read for it.
-    pub(crate) fn are_of_slots(&self) -> bool {
+    /// Returns whether slots do not decide what matches.
+    pub(crate) fn need_records(&self) -> bool {
         let Query {
             text,
             track,
             labels,
             ..
         } = self.query;
-        text.is_none() && track.is_none() && labels.is_empty()
+        text.is_some() || track.is_some() || !labels.is_empty()
     }
 
-    /// Whether a slot fulfils the conditions on slots but that of time.
-    pub(crate) fn admit_slot(&self, name: &EntryName, slot: &Slot) -> bool {
+    /// Returns whether a slot fulfils the conditions on slots but that of time.
+    pub(crate) fn is_met_by_slot(&self, name: &EntryName, slot: &Slot) -> bool {
         let query = self.query;
         let mut facts = self.facts.iter().zip(&slot.facts);
         let options = MatchOptions {
@@ -239,8 +239,8 @@ impl<'a> Conditions<'a> {
                 .is_none_or(|pattern| pattern.matches_with(name.as_str(), options))
     }
 
-    /// Whether a record fulfils the other conditions.
-    pub(crate) fn admit_record(&self, entry: &Entry) -> bool {
+    /// Returns whether a record fulfils the other conditions.
+    pub(crate) fn is_met_by_record(&self, entry: &Entry) -> bool {
         let query = self.query;
         let known = &entry.metadata;
         query

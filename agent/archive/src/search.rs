@@ -71,11 +71,13 @@ fn in_order(
         (Some(after), Order::Name) => Some((0, after.clone())),
         (Some(after), _) => Some((slot(durable, after, now)?.before_epoch, after.clone())),
     };
-    let is_counted = wanted.are_of_slots();
-    let max = if is_counted { wanted.limit } else { usize::MAX };
+    let max = match wanted.need_records() {
+        true => usize::MAX,
+        false => wanted.limit,
+    };
     let (mut rows, mut matched) = durable.index().select(wanted, begin.as_ref(), max, now);
-    if !is_counted {
-        keep_admitted(durable, wanted, &mut rows, now)?;
+    if wanted.need_records() {
+        keep_met(durable, wanted, &mut rows, now)?;
         matched = rows.len();
     }
     let found = rows.into_iter().map(|row| (None, row));
@@ -89,7 +91,9 @@ fn by_likeness(
     now: Timestamp,
 ) -> Result<Matches, ArchiveError> {
     let (mut rows, _) = durable.index().select(wanted, None, usize::MAX, now);
-    keep_admitted(durable, wanted, &mut rows, now)?;
+    if wanted.need_records() {
+        keep_met(durable, wanted, &mut rows, now)?;
+    }
     let mut ranked = near.compare(durable, rows, now)?;
     // Of equals the smallest name comes first.
     let order = |a: &(f64, Row), b: &(f64, Row)| -> Ordering {
@@ -121,19 +125,16 @@ fn slot(durable: &Durable, after: &EntryName, now: Timestamp) -> Result<Slot, Ar
 }
 
 /// Keeps the entries whose record fulfils the conditions on records.
-fn keep_admitted(
+fn keep_met(
     durable: &Durable,
     wanted: &Conditions<'_>,
     rows: &mut Vec<Row>,
     now: Timestamp,
 ) -> Result<(), ArchiveError> {
-    if wanted.are_of_slots() {
-        return Ok(());
-    }
-    let mut admitted = HashSet::new();
+    let mut met = HashSet::new();
     let mut visit = |entry: Entry| {
-        if wanted.admit_record(&entry) {
-            admitted.insert(entry.number);
+        if wanted.is_met_by_record(&entry) {
+            met.insert(entry.number);
         }
     };
     if durable.are_few(rows) {
@@ -143,7 +144,7 @@ fn keep_admitted(
     } else {
         durable.scan(now, visit)?;
     }
-    rows.retain(|row| admitted.contains(&row.number));
+    rows.retain(|row| met.contains(&row.number));
     Ok(())
 }
 

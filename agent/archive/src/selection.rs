@@ -13,7 +13,7 @@ use crate::verb::{Destroyed, Pruned, Selection};
 
 impl Archive {
     /// The names and contents of a selection.
-    async fn selected(
+    async fn select(
         &self,
         selection: Selection,
     ) -> Result<Vec<(EntryName, ContentHash, bool)>, ArchiveError> {
@@ -50,7 +50,7 @@ impl Archive {
     /// # Errors
     /// If the collection is invalid.
     pub async fn references(&self, selection: Selection) -> Result<Vec<EntryName>, ArchiveError> {
-        let selected = match self.selected(selection).await {
+        let selected = match self.select(selection).await {
             Err(ArchiveError::NotFound(_)) => Vec::new(),
             selected => selected?,
         };
@@ -63,7 +63,7 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::NotFound`] if nothing is selected.
     pub async fn prune(&self, selection: Selection) -> Result<Pruned, ArchiveError> {
-        let selected = self.selected(selection).await?;
+        let selected = self.select(selection).await?;
         let stored = selected.iter().filter(|(_, _, is_stored)| *is_stored);
         let contents: Vec<ContentHash> = stored.map(|(_, hash, _)| *hash).collect();
         let copies = self.copies().remove(&contents).await;
@@ -80,7 +80,7 @@ impl Archive {
     /// [`ArchiveError::NotFound`] if nothing is selected, [`ArchiveError::Protected`] if one of it
     /// is protected. Nothing is removed then.
     pub async fn destroy(&self, selection: Selection) -> Result<Destroyed, ArchiveError> {
-        let selected = self.selected(selection).await?;
+        let selected = self.select(selection).await?;
         let references = selected
             .iter()
             .filter(|(_, _, is_stored)| !is_stored)
@@ -108,7 +108,7 @@ impl Archive {
         selection: Selection,
         retention: Retention,
     ) -> Result<usize, ArchiveError> {
-        let selected = self.selected(selection).await?;
+        let selected = self.select(selection).await?;
         let names: Vec<EntryName> = selected.into_iter().map(|(name, ..)| name).collect();
         let set =
             move |durable: &Durable| durable.set_retention(&names, retention, Timestamp::now());

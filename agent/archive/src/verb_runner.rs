@@ -44,7 +44,7 @@ impl Archive {
             references: totals.references as u64,
             contents: totals.contents as u64,
             bytes: totals.bytes,
-            orphans_kept: self.found().orphans_kept as u64,
+            orphans_kept: self.open_report().orphans_kept as u64,
             max_bytes: limits.max_bytes,
             record_bytes: totals.record_bytes,
             reference_bytes: totals.reference_bytes,

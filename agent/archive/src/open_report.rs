@@ -15,9 +15,9 @@ use crate::slot::Slot;
 /// Records that are read at a time.
 const PAGE: usize = 256;
 
-/// State in which the durable tier was found.
+/// State in which the durable tier was report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct OpenReport {
     pub entries: usize,
     /// Files without an entry that were deleted.
     pub orphans_deleted: usize,
@@ -33,17 +33,17 @@ pub struct Found {
 pub(crate) fn scan_entries(
     store: &dyn Store,
     index: &mut Index,
-    found: &mut Found,
+    report: &mut OpenReport,
 ) -> Result<(), ArchiveError> {
     for page in pages(store, ENTRIES, PAGE) {
         let page = page?;
-        found.unreadable += page.corrupt.len();
+        report.unreadable += page.corrupt.len();
         for record in &page.entries {
             match on_disk::read_entry(&record.key, &record.value) {
                 Some(entry) => {
                     index.put(entry.name.clone(), Slot::of(&entry));
                 }
-                None => found.unreadable += 1,
+                None => report.unreadable += 1,
             }
         }
     }
@@ -57,10 +57,10 @@ pub(crate) fn settle_files(
     blobs: &BlobFolder,
     index: &Index,
     is_sound: bool,
-    found: &mut Found,
+    report: &mut OpenReport,
 ) -> Result<(), ArchiveError> {
     let on_disk = blobs.list()?;
-    found.missing = index
+    report.missing = index
         .hashes()
         .filter(|hash| !on_disk.contains(*hash))
         .count();
@@ -81,13 +81,13 @@ pub(crate) fn settle_files(
     }
     if is_complete && store.waiting().is_none() {
         orphans.iter().for_each(|hash| blobs.remove(hash));
-        found.orphans_deleted = orphans.len();
+        report.orphans_deleted = orphans.len();
     } else {
-        found.orphans_kept = orphans.len();
+        report.orphans_kept = orphans.len();
     }
-    if found.orphans_kept > 0 {
+    if report.orphans_kept > 0 {
         tracing::error!(
-            files = found.orphans_kept,
+            files = report.orphans_kept,
             "archive: records were lost; their contents stay in the folder blobs beside max_bytes"
         );
     }
