@@ -112,7 +112,7 @@ impl QueryVector {
     }
 
     /// Returns the likeness of contents that have an embedding of the model. Reads all embeddings
-    /// only if most entries are compared: one by itself takes twice as long.
+    /// only if many entries are compared.
     fn likenesses(
         &self,
         durable: &Durable,

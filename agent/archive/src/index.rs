@@ -3,7 +3,7 @@
 //!
 //! - It holds what was committed; a change is planned first, and applied after its commit.
 //! - It is made from the records at each start, so it can't differ from them.
-//! - Content that several entries share counts once. A camera's name is in memory once.
+//! - Content that several entries share counts once. So does a camera's name.
 //! - Stored entries and references are counted and ordered apart: no reference evicts a content.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use crate::hash::ContentHash;
 use crate::name::EntryName;
 use crate::query::Conditions;
-use crate::slot::{Place, Slot, before_epoch};
+use crate::slot::{Facts, Place, Slot, before_epoch};
 
 /// A content and the number of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,30 +24,22 @@ pub(crate) struct BlobUse {
     pub(crate) uses: u64,
 }
 
-/// Texts of entries with the number of their uses; each is in memory once.
-#[derive(Debug, Default)]
-pub(crate) struct Texts(BTreeMap<Arc<str>, u64>);
+/// What entries have in common, in memory once, with the number of its uses.
+type Shared<T> = BTreeMap<Arc<T>, u64>;
 
-impl Texts {
-    fn add(&mut self, text: Arc<str>) -> Arc<str> {
-        let entry = self.0.entry(text);
-        let known = Arc::clone(entry.key());
-        *entry.or_insert(0) += 1;
-        known
-    }
+fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) -> Arc<T> {
+    let entry = shared.entry(one);
+    let known = Arc::clone(entry.key());
+    *entry.or_insert(0) += 1;
+    known
+}
 
-    fn remove(&mut self, text: &str) {
-        if let Some(uses) = self.0.get_mut(text) {
-            *uses -= 1;
-            if *uses == 0 {
-                self.0.remove(text);
-            }
+fn remove<T: Ord + ?Sized>(shared: &mut Shared<T>, one: &T) {
+    if let Some(uses) = shared.get_mut(one) {
+        *uses -= 1;
+        if *uses == 0 {
+            shared.remove(one);
         }
-    }
-
-    /// The texts in order, with their uses.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (String, u64)> {
-        self.0.iter().map(|(text, uses)| (text.to_string(), *uses))
     }
 }
 
@@ -75,10 +67,8 @@ pub(crate) struct Index {
     slots: BTreeMap<Place, Slot>,
     /// The time of each in `slots`.
     names: BTreeMap<EntryName, i128>,
-    collections: Texts,
-    /// Cameras, classes, zones and events.
-    facts: [Texts; 4],
-    content_types: Texts,
+    collections: Shared<str>,
+    facts: Shared<Facts>,
     blobs: HashMap<ContentHash, BlobUse>,
     /// Stored entries that may be evicted, by number.
     pub(crate) normal: BTreeMap<u64, EntryName>,
@@ -109,8 +99,14 @@ pub(crate) struct Totals {
 }
 
 impl Index {
+    /// An entry with its place.
+    pub(crate) fn get(&self, name: &EntryName) -> Option<(&Place, &Slot)> {
+        let place = (*self.names.get(name)?, name.clone());
+        self.slots.get_key_value(&place)
+    }
+
     pub(crate) fn slot(&self, name: &EntryName) -> Option<&Slot> {
-        self.slots.get(&(*self.names.get(name)?, name.clone()))
+        self.get(name).map(|(_, slot)| slot)
     }
 
     /// All entries, in the order of names.
@@ -154,9 +150,9 @@ impl Index {
         (rows.collect(), found.len())
     }
 
-    /// Cameras, classes, zones and events of entries, in lower case.
-    pub(crate) fn facts(&self) -> &[Texts; 4] {
-        &self.facts
+    /// What entries have in common.
+    pub(crate) fn facts(&self) -> impl Iterator<Item = &Facts> {
+        self.facts.keys().map(|facts| &**facts)
     }
 
     pub(crate) fn blob(&self, hash: &ContentHash) -> Option<BlobUse> {
@@ -263,13 +259,14 @@ impl Index {
             .collect()
     }
 
-    /// Names of all collections.
-    pub(crate) fn collections(&self) -> &Texts {
-        &self.collections
+    /// Names of all collections with their numbers of entries.
+    pub(crate) fn collections(&self) -> impl Iterator<Item = (String, u64)> {
+        let collections = self.collections.iter();
+        collections.map(|(name, count)| (name.to_string(), *count))
     }
 
     /// Adds or replaces an entry. Returns the content that lost its last entry.
-    pub(crate) fn put(&mut self, name: EntryName, mut slot: Slot) -> Option<ContentHash> {
+    pub(crate) fn put(&mut self, place: Place, mut slot: Slot) -> Option<ContentHash> {
         // The new use first: a content that is replaced by itself is never without one.
         if slot.is_stored {
             let blob = self.blobs.entry(slot.hash).or_insert(BlobUse {
@@ -281,6 +278,7 @@ impl Index {
             }
             blob.uses += 1;
         }
+        let name = place.1.clone();
         let dropped = self.remove(&name);
         self.last_number = self.last_number.max(slot.number);
         self.stored += usize::from(slot.is_stored);
@@ -303,13 +301,10 @@ impl Index {
         {
             queue.insert(slot.number, name.clone());
         }
-        self.collections.add(name.collection().into());
-        slot.content_type = self.content_types.add(slot.content_type);
-        for (fact, texts) in slot.facts.iter_mut().zip(&mut self.facts) {
-            *fact = fact.take().map(|text| texts.add(text));
-        }
-        self.names.insert(name.clone(), slot.before_epoch);
-        self.slots.insert((slot.before_epoch, name), slot);
+        add(&mut self.collections, name.collection().into());
+        slot.facts = add(&mut self.facts, slot.facts);
+        self.names.insert(name, place.0);
+        self.slots.insert(place, slot);
         dropped
     }
 
@@ -318,11 +313,8 @@ impl Index {
         let slot = self
             .slots
             .remove(&(self.names.remove(name)?, name.clone()))?;
-        self.collections.remove(name.collection());
-        self.content_types.remove(&slot.content_type);
-        for (fact, texts) in slot.facts.iter().zip(&mut self.facts) {
-            fact.iter().for_each(|text| texts.remove(text));
-        }
+        remove(&mut self.collections, name.collection());
+        remove(&mut self.facts, &*slot.facts);
         self.normal.remove(&slot.number);
         self.references.remove(&slot.number);
         self.unqueue_one(slot.number);

@@ -2,7 +2,7 @@
 //!
 //! - Conditions are joined by "and"; an absent one admits every entry.
 //! - Words are compared without regard to case.
-//! - The index decides all conditions but track, text and labels, which need the record.
+//! - The index decides all conditions but event, track, text and labels, which need the record.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{Entry, Retention};
 use crate::error::ArchiveError;
 use crate::name::EntryName;
-use crate::slot::{Facts, Place, Slot};
+use crate::slot::{Place, Slot};
 
 /// Most entries of one answer.
 pub const MAX_LIMIT: usize = 1_000;
@@ -120,7 +120,8 @@ impl Query {
 pub(crate) struct Conditions<'a> {
     query: &'a Query,
     pattern: Option<Pattern>,
-    facts: Facts<String>,
+    /// Camera, class and zone, in lower case.
+    names: [Option<String>; 3],
     /// Most entries of the answer.
     pub(crate) limit: usize,
 }
@@ -195,8 +196,7 @@ impl<'a> Conditions<'a> {
         Ok(Self {
             query,
             pattern,
-            facts: [&query.camera, &query.class, &query.zone, &query.event]
-                .map(|text| text.as_ref().map(lower)),
+            names: [&query.camera, &query.class, &query.zone].map(|text| text.as_ref().map(lower)),
             limit,
         })
     }
@@ -207,32 +207,30 @@ impl<'a> Conditions<'a> {
 
     /// Returns whether slots do not decide what matches.
     pub(crate) fn need_records(&self) -> bool {
-        let Query {
-            text,
-            track,
-            labels,
-            ..
-        } = self.query;
-        text.is_some() || track.is_some() || !labels.is_empty()
+        let query = self.query;
+        let texts = [&query.event, &query.text];
+        texts.into_iter().any(Option::is_some) || query.track.is_some() || !query.labels.is_empty()
     }
 
     /// Returns whether a slot fulfils the conditions on slots but that of time.
     pub(crate) fn is_met_by_slot(&self, name: &EntryName, slot: &Slot) -> bool {
         let query = self.query;
-        let mut facts = self.facts.iter().zip(&slot.facts);
+        let facts = &slot.facts;
+        let names = [&facts.camera, &facts.class, &facts.zone];
+        let mut names = self.names.iter().zip(names);
         let options = MatchOptions {
             case_sensitive: true,
             require_literal_separator: true,
             require_literal_leading_dot: false,
         };
-        facts.all(|(wanted, fact)| wanted.is_none() || wanted.as_deref() == fact.as_deref())
+        names.all(|(wanted, name)| wanted.is_none() || wanted == name)
             && query
                 .retention
                 .is_none_or(|wanted| (wanted == Retention::Protected) == slot.is_protected)
             && query
                 .content_type
                 .as_deref()
-                .is_none_or(|begin| slot.content_type.starts_with(begin))
+                .is_none_or(|begin| facts.content_type.starts_with(begin))
             && self
                 .pattern
                 .as_ref()
@@ -243,9 +241,14 @@ impl<'a> Conditions<'a> {
     pub(crate) fn is_met_by_record(&self, entry: &Entry) -> bool {
         let query = self.query;
         let known = &entry.metadata;
+        let event = known.event.as_deref().unwrap_or_default();
         query
-            .track
-            .is_none_or(|track| known.tracks.contains(&track))
+            .event
+            .as_deref()
+            .is_none_or(|wanted| wanted.eq_ignore_ascii_case(event))
+            && query
+                .track
+                .is_none_or(|track| known.tracks.contains(&track))
             && query
                 .labels
                 .iter()

@@ -16,15 +16,25 @@ pub(crate) fn before_epoch(moment: Timestamp) -> i128 {
     -moment.as_nanosecond()
 }
 
-/// What the index keeps of one entry. Equal texts are shared by its entries.
+/// Makes the place of an entry by when it was seen, or else archived.
+pub(crate) fn place_of(entry: &Entry) -> Place {
+    (before_epoch(entry.moment()), entry.name.clone())
+}
+
+/// What many entries have in common. Camera, class and zone are in lower case.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Facts {
+    pub(crate) camera: Option<String>,
+    pub(crate) class: Option<String>,
+    pub(crate) zone: Option<String>,
+    pub(crate) content_type: String,
+}
+
+/// What the index keeps of one entry.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
     pub(crate) number: u64,
-    /// When it was seen, or else archived: nanoseconds before 1970.
-    pub(crate) before_epoch: i128,
-    /// Camera, class, zone and event, in lower case.
-    pub(crate) facts: Facts<Arc<str>>,
-    pub(crate) content_type: Arc<str>,
+    pub(crate) facts: Arc<Facts>,
     pub(crate) hash: ContentHash,
     pub(crate) bytes: u64,
     /// Bytes of its record.
@@ -35,19 +45,18 @@ pub(crate) struct Slot {
     pub(crate) expires_us: Option<i64>,
 }
 
-/// One value for each of camera, class, zone and event.
-pub(crate) type Facts<T> = [Option<T>; 4];
-
 impl Slot {
     pub(crate) fn of(entry: &Entry) -> Self {
         let known = &entry.metadata;
-        let lower = |text: &String| text.to_lowercase().into();
+        let lower = |text: &Option<String>| text.as_ref().map(|text| text.to_lowercase());
         Self {
             number: entry.number,
-            before_epoch: before_epoch(entry.moment()),
-            facts: [&known.camera, &known.class, &known.zone, &known.event]
-                .map(|text| text.as_ref().map(lower)),
-            content_type: entry.content_type.as_str().into(),
+            facts: Arc::new(Facts {
+                camera: lower(&known.camera),
+                class: lower(&known.class),
+                zone: lower(&known.zone),
+                content_type: entry.content_type.clone(),
+            }),
             hash: entry.sha256,
             bytes: entry.bytes,
             record_bytes: entry.record_bytes(),
@@ -62,8 +71,8 @@ impl Slot {
         self.is_protected || self.expires_us.is_none_or(|at| at > now_us)
     }
 
-    /// A JPEG or PNG file, by its MIME type.
+    /// Whether it is a JPEG or PNG file, by its MIME type.
     pub(crate) fn is_picture(&self) -> bool {
-        is_picture(&self.content_type)
+        is_picture(&self.facts.content_type)
     }
 }

@@ -23,7 +23,7 @@ impl Archive {
             let too_large = index.larger_than(max_object);
             Ok((
                 index.totals(),
-                index.collections().iter().collect(),
+                index.collections().collect(),
                 waiting,
                 too_large,
             ))
@@ -78,7 +78,7 @@ impl Archive {
             Verb::Query { query } => Answer::Matches(self.query(*query).await?),
             Verb::Find { words } => Answer::Found(Box::new(self.find(words, now).await?)),
             Verb::List => {
-                let list = |durable: &Durable| Ok(durable.index().collections().iter().collect());
+                let list = |durable: &Durable| Ok(durable.index().collections().collect());
                 let collections = self.blocking(list).await?;
                 Answer::Collections { collections }
             }

@@ -16,8 +16,9 @@ use jiff::{ToSpan as _, Zoned};
 
 use crate::entry::Retention;
 use crate::error::ArchiveError;
-use crate::index::{Index, Texts};
+use crate::index::Index;
 use crate::query::{Order, Query};
+use crate::slot::Facts;
 
 /// Longest request, in characters.
 pub const MAX_CHARS: usize = 500;
@@ -43,16 +44,18 @@ pub(crate) struct Vocabulary {
 
 impl Vocabulary {
     pub(crate) fn of(index: &Index) -> Self {
-        let names = |texts: &Texts| texts.iter().map(|(name, _)| name).take(MAX_NAMES).collect();
-        let [cameras, classes, zones, _events] = index.facts().each_ref();
-        let collections = index.collections().iter().take(MAX_NAMES);
+        let names = |name: fn(&Facts) -> &Option<String>| -> BTreeSet<String> {
+            let names: BTreeSet<_> = index.facts().filter_map(|f| name(f).clone()).collect();
+            names.into_iter().take(MAX_NAMES).collect()
+        };
+        let collections = index.collections().take(MAX_NAMES);
         Self {
             collections: collections
                 .map(|(name, _)| (name.to_lowercase(), name))
                 .collect(),
-            cameras: names(cameras),
-            classes: names(classes),
-            zones: names(zones),
+            cameras: names(|facts| &facts.camera),
+            classes: names(|facts| &facts.class),
+            zones: names(|facts| &facts.zone),
         }
     }
 }

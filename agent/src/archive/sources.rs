@@ -223,9 +223,10 @@ impl Target<'_> {
         event: &EventRef,
         content_type: Option<&str>,
     ) -> Result<Ingested, ArchiveError> {
-        let event = &event_id(runtime, event).await?;
+        let event = &event_id(runtime, event).await?.to_ascii_uppercase();
         let query = Query {
-            pattern: Some(COLLECTION.to_owned()),
+            // Names begin with the id, so only what belongs to the event is read.
+            pattern: Some(format!("{COLLECTION}/{event}-*")),
             event: Some(event.clone()),
             content_type: content_type.map(str::to_owned),
             ..Query::default()
