@@ -5,8 +5,9 @@
 //! - It fills an archive in a temporary folder with ENTRIES (default 100,000, one a minute), each
 //!   with an embedding of NUMBERS (default 640) numbers, and asks each query ten times.
 //! - The scan looks at the same entries in memory: the least that a search without an index does.
-//! - SQLite has the same columns and records, with indices of name and of class, camera and time.
-//!   It has no likeness. All three return the records of the newest 100, and count what matches.
+//! - SQLite has the same columns and records, with indices of name, of time, and of class, camera
+//!   and time. It has no likeness. All three return the records of the newest 100, and count what
+//!   matches.
 //! - It prints medians of processor time, which a busy machine does not change much. A query keeps
 //!   one core busy.
 #![allow(clippy::print_stdout, reason = "a command's output")]
@@ -15,9 +16,11 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Zoned};
 use rusqlite::{Connection, params};
 use rustix::time::{ClockId, clock_gettime};
+use serde_json::json;
+use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::{
     Archive, ContentHash, EmbeddingOutcome, Entry, EntryName, Limits, Metadata, NewEntry, Query,
     Settings,
@@ -38,6 +41,8 @@ const LIMIT: usize = 100;
 struct Question {
     name: &'static str,
     query: Query,
+    /// Asked in place of `query`.
+    words: Option<&'static str>,
     matches: Box<dyn Fn(&Entry) -> bool>,
     /// Condition and its parameters.
     sql: Option<(&'static str, Vec<String>)>,
@@ -58,16 +63,16 @@ async fn main() -> Done<()> {
     println!("| query | matched | archive, ms | scan in memory, ms | SQLite, ms |");
     println!("|---|---|---|---|---|");
     for question in questions(&everything)? {
-        let found = archive.query(question.query.clone()).await?;
+        let found = question.ask(&archive).await?;
         let (mut ours, mut scan, mut peer) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..TIMES {
             let began = processor_time();
-            let again = archive.query(question.query.clone()).await?;
+            let again = question.ask(&archive).await?;
             ours.push(processor_time() - began);
             assert_eq!(again.matched, found.matched);
             let began = processor_time();
             let names = match &question.query.like {
-                Some(_) => alike(&everything, &vectors, numbers),
+                Some(_) => alike(&everything, &vectors, numbers, &question.matches),
                 None => newest(&everything, &question.matches),
             };
             scan.push(processor_time() - began);
@@ -92,54 +97,112 @@ async fn main() -> Done<()> {
     Ok(())
 }
 
+impl Question {
+    async fn ask(&self, archive: &Archive) -> Done<Matches> {
+        Ok(match self.words {
+            Some(words) => archive.find(words.to_owned(), Zoned::now()).await?.matches,
+            None => archive.query(self.query.clone()).await?,
+        })
+    }
+}
+
 fn questions(all: &[Entry]) -> Done<Vec<Question>> {
     let middle = all.get(all.len() / 2).ok_or("no entry")?.moment();
     let until = middle + SignedDuration::from_hours(24);
     let first = all.first().ok_or("no entry")?;
     let query = |json| serde_json::from_value::<Query>(json);
+    let of_day = move |entry: &Entry| (middle..until).contains(&entry.moment());
+    let day = vec![middle.to_string(), until.to_string()];
+    let trucks = vec!["truck".to_owned(), "gate".to_owned()];
     Ok(vec![
         Question {
+            name: "all",
+            query: Query::default(),
+            words: None,
+            matches: Box::new(|_| true),
+            sql: Some(("1", Vec::new())),
+        },
+        Question {
             name: "pattern `events/*7-clean.jpg`",
-            query: query(serde_json::json!({"pattern": "events/*7-clean.jpg"}))?,
+            query: query(json!({"pattern": "events/*7-clean.jpg"}))?,
+            words: None,
             matches: Box::new(|entry| entry.name.as_str().ends_with("7-clean.jpg")),
             sql: Some(("name GLOB ?1", vec!["events/*7-clean.jpg".to_owned()])),
         },
         Question {
+            name: "one day",
+            query: query(json!({"since": middle, "until": until}))?,
+            words: None,
+            matches: Box::new(of_day),
+            sql: Some(("time >= ?1 AND time < ?2", day.clone())),
+        },
+        Question {
+            name: "class and camera",
+            query: query(json!({"class": "truck", "camera": "gate"}))?,
+            words: None,
+            matches: Box::new(is_truck_at_gate),
+            sql: Some(("class = ?1 AND camera = ?2", trucks.clone())),
+        },
+        Question {
+            name: "the words `trucks at the gate`",
+            query: Query::default(),
+            words: Some("trucks at the gate"),
+            matches: Box::new(is_truck_at_gate),
+            sql: Some(("class = ?1 AND camera = ?2", trucks.clone())),
+        },
+        Question {
             name: "class, camera and one day",
-            query: query(serde_json::json!({"class": "truck", "camera": "gate",
+            query: query(json!({"class": "truck", "camera": "gate",
                 "since": middle, "until": until}))?,
-            matches: Box::new(move |entry| {
-                let known = &entry.metadata;
-                known.class.as_deref() == Some("truck")
-                    && known.camera.as_deref() == Some("gate")
-                    && (middle..until).contains(&entry.moment())
-            }),
+            words: None,
+            matches: Box::new(move |entry| is_truck_at_gate(entry) && of_day(entry)),
             sql: Some((
                 "class = ?1 AND camera = ?2 AND time >= ?3 AND time < ?4",
-                vec![
-                    "truck".to_owned(),
-                    "gate".to_owned(),
-                    middle.to_string(),
-                    until.to_string(),
-                ],
+                [trucks, day].concat(),
             )),
         },
         Question {
             name: "text `ab 421`",
-            query: query(serde_json::json!({"text": "ab 421"}))?,
-            matches: Box::new(|entry| {
-                let text = entry.metadata.text.as_deref().unwrap_or_default();
-                text.to_lowercase().contains("ab 421")
-            }),
+            query: query(json!({"text": "ab 421"}))?,
+            words: None,
+            matches: Box::new(has_text),
             sql: Some(("text LIKE ?1", vec!["%ab 421%".to_owned()])),
         },
         Question {
+            name: "text `ab 421`, class and camera",
+            query: query(json!({"text": "ab 421", "class": "truck", "camera": "gate"}))?,
+            words: None,
+            matches: Box::new(|entry| is_truck_at_gate(entry) && has_text(entry)),
+            sql: Some((
+                "text LIKE ?1 AND class = ?2 AND camera = ?3",
+                ["%ab 421%", "truck", "gate"].map(str::to_owned).to_vec(),
+            )),
+        },
+        Question {
             name: "likeness",
-            query: query(serde_json::json!({"like": first.name}))?,
+            query: query(json!({"like": first.name}))?,
+            words: None,
             matches: Box::new(|_| true),
             sql: None,
         },
+        Question {
+            name: "likeness, class and camera",
+            query: query(json!({"like": first.name, "class": "truck", "camera": "gate"}))?,
+            words: None,
+            matches: Box::new(is_truck_at_gate),
+            sql: None,
+        },
     ])
+}
+
+fn is_truck_at_gate(entry: &Entry) -> bool {
+    let known = &entry.metadata;
+    known.class.as_deref() == Some("truck") && known.camera.as_deref() == Some("gate")
+}
+
+fn has_text(entry: &Entry) -> bool {
+    let text = entry.metadata.text.as_deref().unwrap_or_default();
+    text.to_lowercase().contains("ab 421")
 }
 
 /// Opens an archive and fills it with references to pictures. Returns their embeddings too.
@@ -212,6 +275,7 @@ fn table(path: &Path, all: &[Entry]) -> Done<Connection> {
     sqlite.execute_batch(
         "CREATE TABLE entries (name TEXT PRIMARY KEY, class TEXT, camera TEXT, time TEXT,
              text TEXT, record TEXT);
+         CREATE INDEX times ON entries (time);
          CREATE INDEX seen ON entries (class, camera, time);",
     )?;
     let batch = sqlite.transaction()?;
@@ -262,7 +326,12 @@ fn newest(all: &[Entry], matches: &dyn Fn(&Entry) -> bool) -> Vec<EntryName> {
 }
 
 /// The most alike to the first entry; names and vectors are in one order.
-fn alike(all: &[Entry], vectors: &[i8], numbers: usize) -> Vec<EntryName> {
+fn alike(
+    all: &[Entry],
+    vectors: &[i8],
+    numbers: usize,
+    matches: &dyn Fn(&Entry) -> bool,
+) -> Vec<EntryName> {
     let first = vectors.get(..numbers).unwrap_or_default();
     let dot = |a: &[i8], b: &[i8]| -> f64 {
         let pairs = a.iter().zip(b);
@@ -274,8 +343,10 @@ fn alike(all: &[Entry], vectors: &[i8], numbers: usize) -> Vec<EntryName> {
     };
     let own = dot(first, first);
     let likeness = |other: &[i8]| dot(first, other) / (own * dot(other, other)).sqrt();
-    let mut ranked: Vec<(f64, &Entry)> = (vectors.chunks_exact(numbers).map(likeness))
-        .zip(all)
+    let pairs = vectors.chunks_exact(numbers).zip(all);
+    let mut ranked: Vec<(f64, &Entry)> = pairs
+        .filter(|(_, entry)| matches(entry))
+        .map(|(vector, entry)| (likeness(vector), entry))
         .collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let best = ranked.into_iter().take(LIMIT);

@@ -24,10 +24,10 @@ use crate::embeddings::QueryVector;
 use crate::entry::{Content, Entry, NewEntry};
 use crate::error::ArchiveError;
 use crate::exif::add_exif;
-use crate::found::Found;
 use crate::hash::ContentHash;
 use crate::name::EntryName;
 use crate::object_queue::ObjectQueue;
+use crate::open_report::OpenReport;
 use crate::query::{Matches, Query};
 use crate::search;
 use crate::stats::{TierCounts, count};
@@ -63,7 +63,7 @@ struct Inner {
     copies: Copies,
     objects: Option<ObjectQueue>,
     durable_counts: TierCounts,
-    found: Found,
+    report: OpenReport,
 }
 
 /// The content of an entry.
@@ -90,7 +90,7 @@ impl Archive {
     ///
     /// # Errors
     /// If its store or its folders can't be opened or read.
-    pub fn open(settings: Settings) -> Result<(Self, Found), ArchiveError> {
+    pub fn open(settings: Settings) -> Result<(Self, OpenReport), ArchiveError> {
         let Settings {
             folder,
             limits,
@@ -98,15 +98,15 @@ impl Archive {
             shared,
             objects,
         } = settings;
-        let (durable, found) = Durable::open(&folder, limits, objects.is_some())?;
+        let (durable, report) = Durable::open(&folder, limits, objects.is_some())?;
         let inner = Inner {
             copies: Copies::new(memory_bytes, shared),
             objects: ObjectQueue::open(&durable, objects)?,
             durable: Arc::new(durable),
             durable_counts: TierCounts::default(),
-            found,
+            report,
         };
-        Ok((Self(Arc::new(inner)), found))
+        Ok((Self(Arc::new(inner)), report))
     }
 
     /// Runs `work` on a blocking thread.
@@ -252,7 +252,7 @@ impl Archive {
             // The entry may have been destroyed or replaced, and its file deleted.
             let now = self.stat(name).await?;
             if now.number == entry.number {
-                return self.repaired(entry).await;
+                return self.retrieve_copy(entry).await;
             }
             entry = now;
         }
@@ -293,7 +293,7 @@ impl Archive {
     }
 
     /// Brings a damaged or missing content back from the object tier.
-    async fn repaired(&self, entry: Entry) -> Result<Retrieved, ArchiveError> {
+    async fn retrieve_copy(&self, entry: Entry) -> Result<Retrieved, ArchiveError> {
         count(&self.0.durable_counts.invalid);
         tracing::error!(name = %entry.name, "archive: a content is damaged or missing");
         let content = self.repair(&entry).await?;
@@ -430,8 +430,8 @@ impl Archive {
     }
 
     /// State in which the durable tier was found at the start.
-    pub(crate) fn found(&self) -> &Found {
-        &self.0.found
+    pub(crate) fn open_report(&self) -> &OpenReport {
+        &self.0.report
     }
 
     pub(crate) fn durable_counts(&self) -> &TierCounts {

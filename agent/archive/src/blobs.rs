@@ -4,6 +4,7 @@
 //! - A staged file that is not published is deleted, by its owner or by the next start.
 //! - Names of files are hashes and numbers, never a text from outside.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -161,13 +162,16 @@ impl BlobFolder {
         }
     }
 
-    /// Lists the contents on disk; `None` for a file with another name.
-    pub(crate) fn list(&self) -> Result<Vec<Option<ContentHash>>, ArchiveError> {
+    /// Lists the contents on disk.
+    pub(crate) fn list(&self) -> Result<BTreeSet<ContentHash>, ArchiveError> {
         let fault = || ArchiveError::io(&self.blobs);
-        let mut found = Vec::new();
+        let mut found = BTreeSet::new();
         for file in fs::read_dir(&self.blobs).map_err(fault())? {
             let name = file.map_err(fault())?.file_name();
-            found.push(name.to_str().and_then(|name| name.parse().ok()));
+            found.extend(
+                name.to_str()
+                    .and_then(|name| name.parse::<ContentHash>().ok()),
+            );
         }
         Ok(found)
     }

@@ -46,7 +46,7 @@ impl Copies {
 
     /// Returns the content of an entry and the tier that had it.
     pub(crate) async fn get(&self, entry: &Entry) -> Option<(&'static str, Bytes)> {
-        let memory = asked(&self.memory, &self.memory_counts, &entry.sha256, true).await;
+        let memory = get_checked(&self.memory, &self.memory_counts, &entry.sha256, true).await;
         // A fast tier that fails is one without the content.
         if let Some(content) = memory.ok().flatten() {
             return Some((self.memory.name(), content));
@@ -56,7 +56,7 @@ impl Copies {
             return None;
         }
         let begun = Instant::now();
-        let content = asked(shared, &self.shared_counts, &entry.sha256, false).await;
+        let content = get_checked(shared, &self.shared_counts, &entry.sha256, false).await;
         let content = content.ok().flatten()?;
         self.put_in_memory(&entry.sha256, content.clone(), begun.elapsed())
             .await;
@@ -119,7 +119,7 @@ impl Copies {
 /// Asks a tier for a content and checks it; `None` if the tier has none. Memory is trusted. A copy
 /// that is not what was stored is an error and stays: the fill of a fast tier replaces it, and in
 /// the object tier the answer of a proxy may only look like it.
-pub(crate) async fn asked(
+pub(crate) async fn get_checked(
     tier: &dyn Tier,
     counts: &TierCounts,
     hash: &ContentHash,

@@ -9,24 +9,24 @@
 //!   selection or the fill of fast tiers waits for the change that is made, with its sync.
 
 use std::fs::File;
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError};
+use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 
 use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
 use crate::entry::{Content, Entry, NewEntry, Retention};
 use crate::error::ArchiveError;
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
-use crate::found::{Found, scan_entries, settle_files};
 use crate::hash::ContentHash;
-use crate::index::{Index, Slot};
+use crate::index::{Index, Row};
 use crate::name::EntryName;
 use crate::on_disk::{self, ENTRIES, ObjectTask};
+use crate::open_report::{OpenReport, scan_entries, settle_files};
+use crate::slot::{Place, Slot, place_of};
 
 /// Records of one batch.
 const PAGE: usize = 1_000;
@@ -61,7 +61,7 @@ impl Durable {
         root: &Path,
         limits: Limits,
         has_objects: bool,
-    ) -> Result<(Self, Found), ArchiveError> {
+    ) -> Result<(Self, OpenReport), ArchiveError> {
         let note = Box::new(|_: &dyn Store, _: &_| Ok(Batch::new()));
         let (store, report) = LateStore::open(&root.join("records"), &Options::default(), note)?;
         let is_clean = report.outcome.is_clean() && report.corrupt.is_empty();
@@ -78,14 +78,14 @@ impl Durable {
         is_clean: bool,
         limits: Limits,
         has_objects: bool,
-    ) -> Result<(Self, Found), ArchiveError> {
+    ) -> Result<(Self, OpenReport), ArchiveError> {
         let blobs = BlobFolder::open(root)?;
-        let mut found = Found::default();
+        let mut report = OpenReport::default();
         let mut index = Index::default();
-        scan_entries(&*store, &mut index, &mut found)?;
-        found.entries = index.totals().stored + index.totals().references;
-        let is_sound = is_clean && found.unreadable == 0;
-        settle_files(&*store, &blobs, &index, is_sound, &mut found)?;
+        scan_entries(&*store, &mut index, &mut report)?;
+        report.entries = index.totals().stored + index.totals().references;
+        let is_sound = is_clean && report.unreadable == 0;
+        settle_files(&*store, &blobs, &index, is_sound, &mut report)?;
         let durable = Self {
             blobs,
             store,
@@ -94,7 +94,7 @@ impl Durable {
             writer: Mutex::new(()),
             index: Mutex::new(index),
         };
-        Ok((durable, found))
+        Ok((durable, report))
     }
 
     pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
@@ -166,7 +166,7 @@ impl Durable {
         {
             self.blobs.remove(&sealed.hash);
         }
-        Ok((entry, removed.map_err(Uncommitted::into_error)?))
+        Ok((entry, removed?))
     }
 
     /// Returns the entry of a name if it is protected.
@@ -213,8 +213,7 @@ impl Durable {
             .iter()
             .for_each(|entry| on_disk::put_entry(&mut batch, entry));
         on_disk::put_cursor(&mut batch, cursor);
-        let removed = self.apply(batch, &evicted, &entries);
-        removed.map_err(Uncommitted::into_error)
+        Ok(self.apply(batch, &evicted, &entries)?)
     }
 
     /// Returns the number of the last journal record indexed; 0 if none.
@@ -237,15 +236,16 @@ impl Durable {
         // Contents that lose their last entry are known only after the changes; those are made on
         // the index, which nobody may see before the commit: so the lock is held over it.
         let mut index = self.index();
-        let before: Vec<(EntryName, Slot)> = gone
+        let before: Vec<(Place, Slot)> = gone
             .iter()
             .chain(put.iter().map(|entry| &entry.name))
-            .filter_map(|name| Some((name.clone(), index.slot(name)?.clone())))
+            .filter_map(|name| index.get(name))
+            .map(|(place, slot)| (place.clone(), slot.clone()))
             .collect();
         let mut contents: Vec<ContentHash> = Vec::new();
         contents.extend(
             put.iter()
-                .filter_map(|e| index.put(e.name.clone(), Slot::of(e))),
+                .filter_map(|e| index.put(place_of(e), Slot::of(e))),
         );
         contents.extend(gone.iter().filter_map(|name| index.remove(name)));
         contents.retain(|hash| index.blob(hash).is_none());
@@ -259,8 +259,8 @@ impl Durable {
             for entry in put {
                 index.remove(&entry.name);
             }
-            for (name, slot) in before {
-                index.put(name, slot);
+            for (place, slot) in before {
+                index.put(place, slot);
             }
             return Err(error);
         }
@@ -282,49 +282,36 @@ impl Durable {
         Ok(entry.filter(|entry| !entry.is_expired(now)))
     }
 
-    /// Calls `visit` with every entry behind `after` that has not expired, in the order of names,
-    /// until it returns false. With `collection` only with its entries.
+    /// Returns the entry of a row; `None` if it was replaced or removed, or its record is damaged.
+    pub(crate) fn row(&self, row: &Row, now: Timestamp) -> Result<Option<Entry>, ArchiveError> {
+        let entry = match self.entry(&row.name, now) {
+            Err(ArchiveError::Store(StoreError::Corrupt { .. })) => None,
+            read => read?,
+        };
+        Ok(entry.filter(|entry| entry.number == row.number))
+    }
+
+    /// Whether records of these entries are read faster one by one than all in pages: one by itself
+    /// takes about three times as long.
+    pub(crate) fn are_few(&self, rows: &[Row]) -> bool {
+        let totals = self.index().totals();
+        rows.len() * 3 < totals.stored + totals.references
+    }
+
+    /// Calls `visit` with every entry that has not expired, in the order of names. A damaged record
+    /// is left out.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub fn scan(
-        &self,
-        collection: Option<&str>,
-        after: Option<&EntryName>,
-        now: Timestamp,
-        mut visit: impl FnMut(Entry) -> bool,
-    ) -> Result<(), ArchiveError> {
-        let prefix = collection
-            .map(|name| format!("{name}/"))
-            .unwrap_or_default();
-        let mut from = match after {
-            Some(after) if after.as_str() >= prefix.as_str() => {
-                Bound::Excluded(after.as_str().as_bytes().to_vec())
-            }
-            _ => Bound::Included(prefix.as_bytes().to_vec()),
-        };
-        loop {
-            let bound = from.as_ref().map(Vec::as_slice);
-            let page = self.store.scan(ENTRIES, bound, ENTRIES_PAGE)?;
-            let read = page.entries.len() + page.corrupt.len();
-            let sound = page.entries.last().map(|record| record.key.clone());
-            let last = sound.max(page.corrupt.last().map(|record| record.key.clone()));
-            for record in page.entries {
-                if !record.key.starts_with(prefix.as_bytes()) {
-                    return Ok(());
-                }
-                let entry = on_disk::read_entry(&record.key, &record.value);
-                if let Some(entry) = entry.filter(|entry| !entry.is_expired(now))
-                    && !visit(entry)
-                {
-                    return Ok(());
-                }
-            }
-            match last {
-                Some(key) if read == ENTRIES_PAGE => from = Bound::Excluded(key),
-                _ => return Ok(()),
-            }
+    pub fn scan(&self, now: Timestamp, mut visit: impl FnMut(Entry)) -> Result<(), ArchiveError> {
+        for page in pages(&*self.store, ENTRIES, ENTRIES_PAGE) {
+            let records = page?.entries.into_iter();
+            let entries = records.filter_map(|r| on_disk::read_entry(&r.key, &r.value));
+            entries
+                .filter(|entry| !entry.is_expired(now))
+                .for_each(&mut visit);
         }
+        Ok(())
     }
 
     /// Removes entries, for good when this returns.
@@ -352,14 +339,7 @@ impl Durable {
                 return Err(ArchiveError::Protected(named));
             }
         }
-        let mut all = Removed::default();
-        for part in known.chunks(PAGE) {
-            let removed = self.apply(Batch::new(), part, &[]);
-            let removed = removed.map_err(Uncommitted::into_error)?;
-            all.names.extend(removed.names);
-            all.contents.extend(removed.contents);
-        }
-        Ok(all)
+        self.remove(&known)
     }
 
     /// Removes entries that expired by `now`.
@@ -368,17 +348,19 @@ impl Durable {
     /// If the disk refuses.
     pub fn expire(&self, now: Timestamp) -> Result<Removed, ArchiveError> {
         let _writer = self.write_lock();
+        let due = expired(&self.index(), now.as_microsecond(), usize::MAX);
+        self.remove(&due)
+    }
+
+    /// Removes entries, a batch at a time.
+    fn remove(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
         let mut all = Removed::default();
-        loop {
-            let due = expired(&self.index(), now.as_microsecond(), PAGE);
-            if due.is_empty() {
-                return Ok(all);
-            }
-            let removed = self.apply(Batch::new(), &due, &[]);
-            let removed = removed.map_err(Uncommitted::into_error)?;
+        for part in names.chunks(PAGE) {
+            let removed = self.apply(Batch::new(), part, &[])?;
             all.names.extend(removed.names);
             all.contents.extend(removed.contents);
         }
+        Ok(all)
     }
 
     /// Changes how long entries are kept. Returns how many were changed.
@@ -409,8 +391,7 @@ impl Durable {
             let mut batch = Batch::new();
             part.iter()
                 .for_each(|entry| on_disk::put_entry(&mut batch, entry));
-            self.apply(batch, &[], part)
-                .map_err(Uncommitted::into_error)?;
+            self.apply(batch, &[], part)?;
         }
         Ok(changed.len())
     }
@@ -475,10 +456,10 @@ enum Uncommitted {
     Unsynced(StoreError),
 }
 
-impl Uncommitted {
-    fn into_error(self) -> ArchiveError {
-        match self {
-            Self::Untouched(error) | Self::Unsynced(error) => error.into(),
+impl From<Uncommitted> for ArchiveError {
+    fn from(error: Uncommitted) -> Self {
+        match error {
+            Uncommitted::Untouched(error) | Uncommitted::Unsynced(error) => error.into(),
         }
     }
 }

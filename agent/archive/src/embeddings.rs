@@ -12,14 +12,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::cosine;
-use watchkeeper_store::{Batch, Op, pages};
+use watchkeeper_store::{Batch, StoreError, pages};
 
 use crate::durable::Durable;
 use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
+use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
 
 /// Records that are read or deleted at a time.
@@ -65,27 +67,8 @@ fn read(record: &[u8]) -> Option<(Record, &[u8])> {
     Some((serde_json::from_slice(head).ok()?, numbers))
 }
 
-/// Likeness to a vector, -1 to 1.
-#[derive(Debug)]
-pub(crate) enum Likeness {
-    /// By the embeddings of a model.
-    OfContents(HashMap<ContentHash, f64>),
-    /// To this vector, by those that ingests brought.
-    OfEntries(Vec<f32>),
-}
-
-impl Likeness {
-    /// Returns that of an entry; `None` if it has no embedding of this model.
-    pub(crate) fn of(&self, entry: &Entry) -> Option<f64> {
-        match self {
-            Self::OfContents(known) => known.get(&entry.sha256).copied(),
-            Self::OfEntries(vector) => cosine(vector, &entry.metadata.embedding),
-        }
-    }
-}
-
 /// Counts of embeddings.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EmbeddingStats {
     /// Model that makes them; absent until it was found.
@@ -102,34 +85,69 @@ pub struct EmbeddingStats {
 }
 
 impl QueryVector {
-    /// Compares with all embeddings of this model. Only these are read, no entry.
-    pub(crate) fn compare(self, durable: &Durable) -> Result<Likeness, ArchiveError> {
-        let Some(digest) = self.digest else {
-            return Ok(Likeness::OfEntries(self.vector));
-        };
-        let mut found = HashMap::new();
-        let own = pack(&self.vector);
-        // Records of one model have the same first line.
-        let (mut last, mut is_same_model) = (Vec::new(), false);
-        for page in pages(durable.store(), EMBEDDINGS, PAGE) {
-            for record in page?.entries {
-                let Some((head, numbers)) = split(&record.value) else {
-                    continue;
-                };
-                if head != last {
-                    let known = read(&record.value);
-                    is_same_model = known.is_some_and(|(known, _)| known.digest == digest);
-                    last = head.to_vec();
-                }
-                if let Some(hash) = ContentHash::from_bytes(&record.key)
-                    && is_same_model
-                    && let Some(likeness) = packed_cosine(&own, numbers)
-                {
-                    found.insert(hash, likeness);
+    /// Returns entries with their likeness, -1 to 1; one without an embedding of this model is left
+    /// out. Without a digest embeddings that ingests brought are compared.
+    pub(crate) fn compare(
+        &self,
+        durable: &Durable,
+        rows: Vec<Row>,
+        now: Timestamp,
+    ) -> Result<Vec<(f64, Row)>, ArchiveError> {
+        let mut found = Vec::new();
+        match &self.digest {
+            Some(digest) => {
+                let known = self.likenesses(durable, digest, &rows)?;
+                let known = |row: Row| Some((*known.get(&row.hash)?, row));
+                found.extend(rows.into_iter().filter_map(known));
+            }
+            None => {
+                for row in rows {
+                    let entry = durable.row(&row, now)?;
+                    let own = entry.and_then(|e| cosine(&self.vector, &e.metadata.embedding));
+                    found.extend(own.map(|likeness| (likeness, row)));
                 }
             }
         }
-        Ok(Likeness::OfContents(found))
+        Ok(found)
+    }
+
+    /// Returns the likeness of contents that have an embedding of the model. Reads all embeddings
+    /// only if many entries are compared.
+    fn likenesses(
+        &self,
+        durable: &Durable,
+        digest: &str,
+        rows: &[Row],
+    ) -> Result<HashMap<ContentHash, f64>, ArchiveError> {
+        let own = pack(&self.vector);
+        let mut found = HashMap::new();
+        // Records of one model have the same first line.
+        let (mut last, mut is_same_model) = (Vec::new(), false);
+        let mut add = |hash: Option<ContentHash>, record: &[u8]| {
+            let (head, numbers) = split(record)?;
+            if head != last {
+                is_same_model = read(record).is_some_and(|(known, _)| known.digest == digest);
+                last = head.to_vec();
+            }
+            let likeness = packed_cosine(&own, numbers).filter(|_| is_same_model)?;
+            found.insert(hash?, likeness)
+        };
+        if durable.are_few(rows) {
+            for row in rows {
+                let record = match durable.store().get(EMBEDDINGS, row.hash.bytes()) {
+                    Err(StoreError::Corrupt { .. }) => None,
+                    read => read?,
+                };
+                record.and_then(|record| add(Some(row.hash), &record));
+            }
+        } else {
+            for page in pages(durable.store(), EMBEDDINGS, PAGE) {
+                for record in page?.entries {
+                    add(ContentHash::from_bytes(&record.key), &record.value);
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the vector of an entry: that of a model, or else what its ingest brought.
@@ -189,11 +207,9 @@ impl Durable {
         }
         self.index().unqueue(|hash| done.contains(hash));
         for part in unused.chunks(PAGE) {
-            let mut batch = Batch::new();
-            for key in part {
-                let (keyspace, key) = (EMBEDDINGS, key.clone());
-                batch.push(Op::Delete { keyspace, key });
-            }
+            let batch = part
+                .iter()
+                .fold(Batch::new(), |all, key| all.delete(EMBEDDINGS, key));
             self.store().write(batch)?;
         }
         Ok(())
@@ -223,12 +239,7 @@ impl Durable {
         let mut value = serde_json::to_vec(&record).unwrap_or_default();
         value.push(b'\n');
         value.extend(numbers);
-        let mut batch = Batch::new();
-        batch.push(Op::Put {
-            keyspace: EMBEDDINGS,
-            key: hash.bytes().to_vec(),
-            value,
-        });
+        let batch = Batch::new().put(EMBEDDINGS, hash.bytes(), &value);
         // Without a sync: what a crash takes is computed again.
         self.store().write(batch)?;
         Ok(())

@@ -182,9 +182,7 @@ impl Metadata {
         }
         Ok(())
     }
-}
 
-impl Metadata {
     /// Bytes of all texts.
     fn text_bytes(&self) -> usize {
         let single = [

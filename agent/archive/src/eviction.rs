@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
-use crate::index::{Index, Slot};
+use crate::index::Index;
 use crate::name::EntryName;
+use crate::slot::Slot;
 
 /// Bounds of the durable tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

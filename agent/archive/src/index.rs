@@ -1,51 +1,21 @@
-//! What is stored, in memory: names, sizes, order, uses of contents. Sans-IO.
+//! What is stored, in memory: names, sizes, order, uses of contents, and what most queries ask.
+//! Sans-IO.
 //!
 //! - It holds what was committed; a change is planned first, and applied after its commit.
-//! - Content that several entries share counts once.
+//! - It is made from the records at each start, so it can't differ from them.
+//! - Content that several entries share counts once. So does a camera's name.
 //! - Stored entries and references are counted and ordered apart: no reference evicts a content.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 
-use crate::entry::{Content, Entry, Retention, is_picture};
+use jiff::Timestamp;
+
 use crate::hash::ContentHash;
 use crate::name::EntryName;
-
-/// What the index keeps of one entry.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slot {
-    pub(crate) number: u64,
-    pub(crate) hash: ContentHash,
-    pub(crate) bytes: u64,
-    /// Bytes of its record.
-    pub(crate) record_bytes: u64,
-    pub(crate) is_stored: bool,
-    pub(crate) is_protected: bool,
-    /// A JPEG or PNG file, by its MIME type.
-    pub(crate) is_picture: bool,
-    /// Microseconds since 1970.
-    pub(crate) expires_us: Option<i64>,
-}
-
-impl Slot {
-    pub(crate) fn of(entry: &Entry) -> Self {
-        Self {
-            number: entry.number,
-            hash: entry.sha256,
-            bytes: entry.bytes,
-            record_bytes: entry.record_bytes(),
-            is_stored: entry.content == Content::Stored,
-            is_protected: entry.retention == Retention::Protected,
-            is_picture: is_picture(&entry.content_type),
-            expires_us: entry.expires.map(|at| at.as_microsecond()),
-        }
-    }
-
-    /// Whether its time to live has not passed.
-    pub(crate) fn is_there(&self, now_us: i64) -> bool {
-        self.is_protected || self.expires_us.is_none_or(|at| at > now_us)
-    }
-}
+use crate::query::Conditions;
+use crate::slot::{Facts, Place, Slot, before_epoch};
 
 /// A content and the number of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +24,51 @@ pub(crate) struct BlobUse {
     pub(crate) uses: u64,
 }
 
+/// What entries have in common, in memory once, with the number of its uses.
+type Shared<T> = BTreeMap<Arc<T>, u64>;
+
+fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) -> Arc<T> {
+    let entry = shared.entry(one);
+    let known = Arc::clone(entry.key());
+    *entry.or_insert(0) += 1;
+    known
+}
+
+fn remove<T: Ord + ?Sized>(shared: &mut Shared<T>, one: &T) {
+    if let Some(uses) = shared.get_mut(one) {
+        *uses -= 1;
+        if *uses == 0 {
+            shared.remove(one);
+        }
+    }
+}
+
+/// An entry that a query selects.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: EntryName,
+    pub(crate) number: u64,
+    pub(crate) hash: ContentHash,
+}
+
+impl Row {
+    pub(crate) fn of(name: &EntryName, slot: &Slot) -> Self {
+        Self {
+            name: name.clone(),
+            number: slot.number,
+            hash: slot.hash,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Index {
-    slots: BTreeMap<EntryName, Slot>,
+    /// All entries, the newest first.
+    slots: BTreeMap<Place, Slot>,
+    /// The time of each in `slots`.
+    names: BTreeMap<EntryName, i128>,
+    collections: Shared<str>,
+    facts: Shared<Facts>,
     blobs: HashMap<ContentHash, BlobUse>,
     /// Stored entries that may be evicted, by number.
     pub(crate) normal: BTreeMap<u64, EntryName>,
@@ -87,13 +99,60 @@ pub(crate) struct Totals {
 }
 
 impl Index {
+    /// An entry with its place.
+    pub(crate) fn get(&self, name: &EntryName) -> Option<(&Place, &Slot)> {
+        let place = (*self.names.get(name)?, name.clone());
+        self.slots.get_key_value(&place)
+    }
+
     pub(crate) fn slot(&self, name: &EntryName) -> Option<&Slot> {
-        self.slots.get(name)
+        self.get(name).map(|(_, slot)| slot)
     }
 
     /// All entries, in the order of names.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = (&EntryName, &Slot)> {
-        self.slots.iter()
+    fn by_name(&self, from: Bound<EntryName>) -> impl Iterator<Item = (&EntryName, &Slot)> {
+        let names = self.names.range((from, Bound::Unbounded));
+        names.filter_map(|(name, at)| Some((name, self.slots.get(&(*at, name.clone()))?)))
+    }
+
+    /// At most `max` entries that fulfil the conditions on slots, in the order of the query behind
+    /// `begin`; and how many do.
+    pub(crate) fn select(
+        &self,
+        wanted: &Conditions<'_>,
+        begin: Option<&Place>,
+        max: usize,
+        now: Timestamp,
+    ) -> (Vec<Row>, usize) {
+        let (query, now_us) = (wanted.query(), now.as_microsecond());
+        // Behind all entries of that moment, before all that are older.
+        let place = |moment| (before_epoch(moment) + 1, EntryName::before_all());
+        let newest = query
+            .until
+            .map(place)
+            .map_or(Bound::Unbounded, Bound::Included);
+        let oldest = query
+            .since
+            .map(place)
+            .map_or(Bound::Unbounded, Bound::Excluded);
+        let is_behind = |at: &Place| begin.is_none_or(|b| query.order.compare(at, b).is_gt());
+        let mut found: Vec<(&Place, &Slot)> = self
+            .slots
+            .range((newest, oldest))
+            .filter(|(at, slot)| {
+                slot.is_there(now_us) && wanted.is_met_by_slot(&at.1, slot) && is_behind(at)
+            })
+            .collect();
+        // They are in the order of time already.
+        found.sort_by(|(a, _), (b, _)| query.order.compare(a, b));
+        let rows = found.iter().take(max);
+        let rows = rows.map(|(at, slot)| Row::of(&at.1, slot));
+        (rows.collect(), found.len())
+    }
+
+    /// What entries have in common.
+    pub(crate) fn facts(&self) -> impl Iterator<Item = &Facts> {
+        self.facts.keys().map(|facts| &**facts)
     }
 
     pub(crate) fn blob(&self, hash: &ContentHash) -> Option<BlobUse> {
@@ -108,7 +167,7 @@ impl Index {
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             stored: self.stored,
-            references: self.slots.len() - self.stored,
+            references: self.names.len() - self.stored,
             contents: self.blobs.len(),
             bytes: self.stored_bytes,
             record_bytes: self.record_bytes,
@@ -132,27 +191,28 @@ impl Index {
     /// Queues all pictures for an embedding, and further ones as they come. Returns the contents
     /// of all entries.
     pub(crate) fn queue_pictures(&mut self) -> BTreeSet<ContentHash> {
-        let pictures = self.slots.iter().filter(|(_, slot)| slot.is_picture);
-        let queue = pictures.map(|(name, slot)| (slot.number, name.clone()));
+        let pictures = self.slots.iter().filter(|(_, slot)| slot.is_picture());
+        let queue = pictures.map(|((_, name), slot)| (slot.number, name.clone()));
         self.queue = Some(queue.collect());
         self.slots.values().map(|slot| slot.hash).collect()
     }
 
     /// Queues the pictures with this content again, if pictures are queued.
     pub(crate) fn queue_content(&mut self, hash: &ContentHash) {
-        let same = |slot: &Slot| slot.is_picture && slot.hash == *hash;
+        let same = |slot: &Slot| slot.is_picture() && slot.hash == *hash;
         if let Some(queue) = &mut self.queue {
             let pictures = self.slots.iter().filter(|(_, slot)| same(slot));
-            queue.extend(pictures.map(|(name, slot)| (slot.number, name.clone())));
+            queue.extend(pictures.map(|((_, name), slot)| (slot.number, name.clone())));
         }
     }
 
     /// Takes the pictures from the queue whose content is among these.
     pub(crate) fn unqueue(&mut self, is_done: impl Fn(&ContentHash) -> bool) {
-        let slots = &self.slots;
-        if let Some(queue) = &mut self.queue {
-            queue.retain(|_, name| slots.get(name).is_some_and(|slot| !is_done(&slot.hash)));
-        }
+        let Some(mut queue) = self.queue.take() else {
+            return;
+        };
+        queue.retain(|_, name| self.slot(name).is_some_and(|slot| !is_done(&slot.hash)));
+        self.queue = Some(queue);
     }
 
     pub(crate) fn unqueue_one(&mut self, number: u64) {
@@ -178,11 +238,10 @@ impl Index {
         &'a self,
         collection: &'a str,
     ) -> impl Iterator<Item = (&'a EntryName, &'a Slot)> {
-        let first = EntryName::new(collection, "0").ok();
         // `0` is the smallest name: no accepted character comes before the digits at its begin.
-        let from = first.map_or(Bound::Unbounded, Bound::Included);
-        let range = self.slots.range((from, Bound::Unbounded));
-        range.take_while(move |(name, _)| name.collection() == collection)
+        let first = EntryName::new(collection, "0").unwrap_or_else(|_| EntryName::before_all());
+        let entries = self.by_name(Bound::Included(first));
+        entries.take_while(move |(name, _)| name.collection() == collection)
     }
 
     /// At most `max` stored entries behind a name, in order: name, content and bytes.
@@ -191,29 +250,23 @@ impl Index {
         from: Bound<&EntryName>,
         max: usize,
     ) -> Vec<(EntryName, ContentHash, u64)> {
-        let range = self.slots.range((from, Bound::Unbounded));
-        let stored = range.filter(|(_, slot)| slot.is_stored).take(max);
+        let stored = self
+            .by_name(from.cloned())
+            .filter(|(_, slot)| slot.is_stored);
+        let stored = stored.take(max);
         stored
             .map(|(name, slot)| (name.clone(), slot.hash, slot.bytes))
             .collect()
     }
 
     /// Names of all collections with their numbers of entries.
-    pub(crate) fn collections(&self) -> BTreeMap<String, u64> {
-        let mut found = BTreeMap::new();
-        for name in self.slots.keys() {
-            match found.get_mut(name.collection()) {
-                Some(count) => *count += 1,
-                None => {
-                    found.insert(name.collection().to_owned(), 1);
-                }
-            }
-        }
-        found
+    pub(crate) fn collections(&self) -> impl Iterator<Item = (String, u64)> {
+        let collections = self.collections.iter();
+        collections.map(|(name, count)| (name.to_string(), *count))
     }
 
     /// Adds or replaces an entry. Returns the content that lost its last entry.
-    pub(crate) fn put(&mut self, name: EntryName, slot: Slot) -> Option<ContentHash> {
+    pub(crate) fn put(&mut self, place: Place, mut slot: Slot) -> Option<ContentHash> {
         // The new use first: a content that is replaced by itself is never without one.
         if slot.is_stored {
             let blob = self.blobs.entry(slot.hash).or_insert(BlobUse {
@@ -225,6 +278,7 @@ impl Index {
             }
             blob.uses += 1;
         }
+        let name = place.1.clone();
         let dropped = self.remove(&name);
         self.last_number = self.last_number.max(slot.number);
         self.stored += usize::from(slot.is_stored);
@@ -243,17 +297,24 @@ impl Index {
             }
         }
         if let Some(queue) = &mut self.queue
-            && slot.is_picture
+            && slot.is_picture()
         {
             queue.insert(slot.number, name.clone());
         }
-        self.slots.insert(name, slot);
+        add(&mut self.collections, name.collection().into());
+        slot.facts = add(&mut self.facts, slot.facts);
+        self.names.insert(name, place.0);
+        self.slots.insert(place, slot);
         dropped
     }
 
     /// Removes an entry. Returns its content if that was the last entry of it.
     pub(crate) fn remove(&mut self, name: &EntryName) -> Option<ContentHash> {
-        let slot = self.slots.remove(name)?;
+        let slot = self
+            .slots
+            .remove(&(self.names.remove(name)?, name.clone()))?;
+        remove(&mut self.collections, name.collection());
+        remove(&mut self.facts, &*slot.facts);
         self.normal.remove(&slot.number);
         self.references.remove(&slot.number);
         self.unqueue_one(slot.number);

@@ -5,7 +5,6 @@
 //! - The bytes of all contents never exceed the bound. A content that is less worth than all it
 //!   would evict is still taken: the next eviction decides.
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +15,9 @@ use futures_util::future::{BoxFuture, ready};
 
 use crate::hash::ContentHash;
 use crate::tier::{EndpointHealth, Removal, Tier, TierError};
+
+/// Bits of a number that is not negative: they have the order of the numbers.
+type Priority = u64;
 
 /// Contents by the worth of keeping them. Sans-IO.
 #[derive(Debug)]
@@ -37,24 +39,6 @@ struct Item {
     /// Microseconds to bring it back.
     cost: f64,
     key: (Priority, u64),
-}
-
-/// A finite number with its total order.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Priority(f64);
-
-impl Eq for Priority {}
-
-impl Ord for Priority {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for Priority {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl Gdsf {
@@ -94,7 +78,7 @@ impl Gdsf {
             let Some(((lowest, _), evicted)) = self.order.pop_first() else {
                 break;
             };
-            self.age = lowest.0;
+            self.age = f64::from_bits(lowest);
             self.evictions += 1;
             if let Some(item) = self.items.remove(&evicted) {
                 self.bytes -= item.content.len() as u64;
@@ -105,7 +89,7 @@ impl Gdsf {
             content,
             uses: known.map_or(1.0, |item| item.uses),
             cost: cost.as_secs_f64().mul_add(1e6, 1.0),
-            key: (Priority(0.0), self.stamp),
+            key: (0, self.stamp),
         };
         item.key = (priority(self.age, &item), self.stamp);
         self.order.insert(item.key, hash);
@@ -144,7 +128,7 @@ impl Gdsf {
 fn priority(age: f64, item: &Item) -> Priority {
     // An empty content counts as one byte.
     let bytes = (item.content.len().max(1)) as f64;
-    Priority(age + item.uses * item.cost / bytes)
+    (age + item.uses * item.cost / bytes).to_bits()
 }
 
 /// The fast tier of one process.

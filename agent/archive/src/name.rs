@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,10 +62,10 @@ pub fn check_collection(value: &str) -> Result<(), InvalidName> {
     check("collection", value, MAX_COLLECTION)
 }
 
-/// The name of an entry.
+/// The name of an entry; clones share its text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct EntryName(String);
+pub struct EntryName(Arc<str>);
 
 impl EntryName {
     /// Makes a name of its two parts.
@@ -74,7 +75,12 @@ impl EntryName {
     pub fn new(collection: &str, name: &str) -> Result<Self, InvalidName> {
         check_collection(collection)?;
         check("name", name, MAX_NAME)?;
-        Ok(Self(format!("{collection}/{name}")))
+        Ok(Self(format!("{collection}/{name}").into()))
+    }
+
+    /// Makes what comes before every name in the order of names; it is none itself.
+    pub(crate) fn before_all() -> Self {
+        Self("".into())
     }
 
     /// Returns the collection.
@@ -124,7 +130,7 @@ impl TryFrom<String> for EntryName {
 
 impl From<EntryName> for String {
     fn from(name: EntryName) -> Self {
-        name.0
+        name.as_str().to_owned()
     }
 }
 

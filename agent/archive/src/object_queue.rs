@@ -15,10 +15,11 @@ use tokio::sync::Notify;
 use watchkeeper_store::{Batch, Store, pages};
 
 use crate::blocking::on_blocking_thread;
-use crate::copies::asked;
+use crate::copies::get_checked;
 use crate::durable::Durable;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
+use crate::index::BlobUse;
 use crate::on_disk::{self, OBJECTS, ObjectTask};
 use crate::stats::{TierCounts, TierStats};
 use crate::tier::{Tier, TierError};
@@ -84,7 +85,7 @@ impl ObjectQueue {
 
     /// Returns a content, checked; `None` if the tier has none.
     pub(crate) async fn get(&self, hash: &ContentHash) -> Result<Option<Bytes>, TierError> {
-        asked(&*self.tier, &self.counts, hash, false).await
+        get_checked(&*self.tier, &self.counts, hash, false).await
     }
 
     pub(crate) fn stats(&self) -> TierStats {
@@ -167,7 +168,10 @@ impl ObjectQueue {
             // A guard in the head of the match would still be held where `content` locks.
             let blob = durable.index().blob(&hash);
             match blob {
-                Some(blob) if blob.bytes > max => Ok(None),
+                Some(BlobUse { bytes, .. }) if bytes > max => {
+                    tracing::warn!(%hash, bytes, max, "archive: too large for S3; it has no copy");
+                    Ok(None)
+                }
                 _ => durable.content(&hash),
             }
         };
@@ -256,9 +260,8 @@ fn finish_task(durable: &Durable, hash: ContentHash, task: ObjectTask) -> Result
     let stored = durable.store().get(OBJECTS, hash.bytes())?;
     let now = stored.and_then(|value| on_disk::read_task(hash.bytes(), &value));
     if now == Some((hash, task)) {
-        let mut batch = Batch::new();
-        on_disk::delete_task(&mut batch, &hash);
-        durable.store().commit(batch)?;
+        let done = Batch::new().delete(OBJECTS, hash.bytes());
+        durable.store().commit(done)?;
     }
     Ok(())
 }

@@ -30,39 +30,35 @@ pub(crate) enum ObjectTask {
     Delete,
 }
 
+/// Adds a change that sets `key` to `value`, or removes it.
+fn change(batch: &mut Batch, keyspace: Keyspace, key: &[u8], value: Option<Vec<u8>>) {
+    let key = key.to_vec();
+    batch.push(match value {
+        Some(value) => Op::Put {
+            keyspace,
+            key,
+            value,
+        },
+        None => Op::Delete { keyspace, key },
+    });
+}
+
 pub(crate) fn put_entry(batch: &mut Batch, entry: &Entry) {
     // Plain data with string keys: serde_json can't fail on it.
     let value = serde_json::to_vec(entry).unwrap_or_default();
-    batch.push(Op::Put {
-        keyspace: ENTRIES,
-        key: entry.name.as_str().as_bytes().to_vec(),
-        value,
-    });
+    change(batch, ENTRIES, entry.name.as_str().as_bytes(), Some(value));
 }
 
 pub(crate) fn delete_entry(batch: &mut Batch, name: &EntryName) {
-    batch.push(Op::Delete {
-        keyspace: ENTRIES,
-        key: name.as_str().as_bytes().to_vec(),
-    });
+    change(batch, ENTRIES, name.as_str().as_bytes(), None);
 }
 
 pub(crate) fn put_task(batch: &mut Batch, hash: &ContentHash, task: ObjectTask) {
-    batch.push(Op::Put {
-        keyspace: OBJECTS,
-        key: hash.bytes().to_vec(),
-        value: match task {
-            ObjectTask::Copy => b"+".to_vec(),
-            ObjectTask::Delete => b"-".to_vec(),
-        },
-    });
-}
-
-pub(crate) fn delete_task(batch: &mut Batch, hash: &ContentHash) {
-    batch.push(Op::Delete {
-        keyspace: OBJECTS,
-        key: hash.bytes().to_vec(),
-    });
+    let value = match task {
+        ObjectTask::Copy => b"+".to_vec(),
+        ObjectTask::Delete => b"-".to_vec(),
+    };
+    change(batch, OBJECTS, hash.bytes(), Some(value));
 }
 
 pub(crate) fn read_task(key: &[u8], value: &[u8]) -> Option<(ContentHash, ObjectTask)> {
@@ -81,7 +77,8 @@ pub(crate) fn read_entry(key: &[u8], value: &[u8]) -> Option<Entry> {
 }
 
 pub(crate) fn put_cursor(batch: &mut Batch, cursor: u64) {
-    put_state(batch, CURSOR, Some(cursor.to_be_bytes().to_vec()));
+    let cursor = cursor.to_be_bytes().to_vec();
+    change(batch, STATE, CURSOR, Some(cursor));
 }
 
 pub(crate) fn cursor(store: &dyn Store) -> Result<u64, StoreError> {
@@ -90,21 +87,9 @@ pub(crate) fn cursor(store: &dyn Store) -> Result<u64, StoreError> {
     Ok(number.map_or(0, u64::from_be_bytes))
 }
 
-fn put_state(batch: &mut Batch, key: &[u8], value: Option<Vec<u8>>) {
-    let (keyspace, key) = (STATE, key.to_vec());
-    batch.push(match value {
-        Some(value) => Op::Put {
-            keyspace,
-            key,
-            value,
-        },
-        None => Op::Delete { keyspace, key },
-    });
-}
-
 /// Records whether a file without an entry belongs to nobody.
 pub(crate) fn put_complete(batch: &mut Batch, is_complete: bool) {
-    put_state(batch, COMPLETE, is_complete.then(Vec::new));
+    change(batch, STATE, COMPLETE, is_complete.then(Vec::new));
 }
 
 pub(crate) fn is_complete(store: &dyn Store) -> Result<bool, StoreError> {
@@ -113,11 +98,8 @@ pub(crate) fn is_complete(store: &dyn Store) -> Result<bool, StoreError> {
 
 /// Records the place of the object tier; `None` where there is none.
 pub(crate) fn put_object_place(batch: &mut Batch, place: Option<&str>) {
-    put_state(
-        batch,
-        OBJECT_PLACE,
-        place.map(|place| place.as_bytes().to_vec()),
-    );
+    let place = place.map(|place| place.as_bytes().to_vec());
+    change(batch, STATE, OBJECT_PLACE, place);
 }
 
 pub(crate) fn object_place(store: &dyn Store) -> Result<Option<Vec<u8>>, StoreError> {

@@ -1,22 +1,29 @@
 //! Queries on the durable tier. Everything here blocks.
+//!
+//! - The index decides most conditions. Records are read for the others, and for the answer.
+//! - An answer is a prefix of the order, bounded by its limit and by [`MAX_ANSWER_BYTES`]. What it
+//!   leaves out is asked for with its member `next` as `after`.
+//! - An entry that is replaced or removed while it is looked for is left out.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use jiff::{Timestamp, Zoned};
 
 use crate::durable::Durable;
-use crate::embeddings::{Likeness, QueryVector};
+use crate::embeddings::QueryVector;
 use crate::entry::Entry;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
-use crate::query::{Matches, Query, Search};
+use crate::index::Row;
+use crate::name::EntryName;
+use crate::query::{Conditions, MAX_ANSWER_BYTES, Matches, Order, Query};
+use crate::slot::{Place, Slot};
 use crate::verb::Found;
 use crate::words::{self, Vocabulary};
 
 /// Answers a query in plain words.
 pub(crate) fn find(durable: &Durable, text: &str, now: &Zoned) -> Result<Found, ArchiveError> {
-    let mut known = Vocabulary::default();
-    durable.scan(None, None, now.timestamp(), |entry| known.add(&entry))?;
+    let known = Vocabulary::of(&durable.index());
     let read = words::read(text, &known, now)?;
     let matches = query(durable, &read.query, None, now.timestamp())?;
     Ok(Found {
@@ -46,64 +53,503 @@ pub(crate) fn query(
         let sentence = "only the agent can compare with a text or a picture; ask it";
         return Err(ArchiveError::Refused(sentence.to_owned()));
     }
-    let mut search = Search::new(query, near.is_some())?;
-    let likeness = near.map(|near| near.compare(durable)).transpose()?;
-    let rank = |entry: &Entry| match &likeness {
-        None => Some(query.order.rank(entry)),
-        Some(likeness) => likeness.of(entry),
+    let wanted = Conditions::new(query, near.is_some())?;
+    match near {
+        None => in_order(durable, &wanted, now),
+        Some(near) => by_likeness(durable, &wanted, &near, now),
+    }
+}
+
+fn in_order(
+    durable: &Durable,
+    wanted: &Conditions<'_>,
+    now: Timestamp,
+) -> Result<Matches, ArchiveError> {
+    let query = wanted.query();
+    let begin: Option<Place> = match (&query.after, query.order) {
+        (None, _) => None,
+        (Some(after), Order::Name) => Some((0, after.clone())),
+        (Some(after), _) => Some(find_begin(durable, after, now)?.0),
     };
-    let from = search.first_name().cloned();
-    if let Some(after) = query.after.as_ref().filter(|_| from.is_none()) {
-        let entry = durable.entry(after, now)?;
-        let entry = entry.ok_or_else(|| {
-            let remedy = "that entry has expired or was destroyed meanwhile; begin without after";
-            ArchiveError::field("after", after.as_str(), remedy.to_owned())
-        })?;
-        let rank = rank(&entry).ok_or_else(|| {
+    let max = match wanted.need_records() {
+        true => usize::MAX,
+        false => wanted.limit,
+    };
+    let (mut rows, mut matched) = durable.index().select(wanted, begin.as_ref(), max, now);
+    if wanted.need_records() {
+        keep_met(durable, wanted, &mut rows, now)?;
+        matched = rows.len();
+    }
+    let found = rows.into_iter().map(|row| (None, row));
+    answer(durable, found, matched, wanted.limit, now)
+}
+
+fn by_likeness(
+    durable: &Durable,
+    wanted: &Conditions<'_>,
+    near: &QueryVector,
+    now: Timestamp,
+) -> Result<Matches, ArchiveError> {
+    let (mut rows, _) = durable.index().select(wanted, None, usize::MAX, now);
+    if wanted.need_records() {
+        keep_met(durable, wanted, &mut rows, now)?;
+    }
+    let mut ranked = near.compare(durable, rows, now)?;
+    // Of equals the smallest name comes first.
+    let order = |a: &(f64, Row), b: &(f64, Row)| -> Ordering {
+        b.0.total_cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name))
+    };
+    ranked.sort_unstable_by(order);
+    if let Some(after) = &wanted.query().after {
+        let row = Row::of(after, &find_begin(durable, after, now)?.1);
+        let own = near.compare(durable, vec![row], now)?.pop();
+        let own = own.ok_or_else(|| {
             let remedy = "use the name that an answer gives as next".to_owned();
             ArchiveError::field("after", after.as_str(), remedy)
         })?;
-        search.begin_behind(entry, rank);
+        ranked.retain(|one| order(one, &own).is_gt());
     }
-    if let Some(Likeness::OfContents(likeness)) = &likeness
-        && query.is_of_names()
-    {
-        visit_alike(durable, likeness, &mut search, now)?;
-        return Ok(search.finish());
-    }
-    let collection = search.collection().map(str::to_owned);
-    durable.scan(collection.as_deref(), from.as_ref(), now, |entry| {
-        search.visit(entry, rank);
-        true
-    })?;
-    Ok(search.finish())
+    let matched = ranked.len();
+    let found = ranked.into_iter().map(|(rank, row)| (Some(rank), row));
+    answer(durable, found, matched, wanted.limit, now)
 }
 
-/// Visits entries in the order of their likeness. Only records of the answer are read.
-fn visit_alike(
+/// Returns the entry behind which an answer begins, and its place.
+fn find_begin(
     durable: &Durable,
-    likeness: &HashMap<ContentHash, f64>,
-    search: &mut Search<'_>,
+    after: &EntryName,
+    now: Timestamp,
+) -> Result<(Place, Slot), ArchiveError> {
+    let index = durable.index();
+    let known = index.get(after);
+    let known = known.filter(|(_, slot)| slot.is_there(now.as_microsecond()));
+    let known = known.map(|(place, slot)| (place.clone(), slot.clone()));
+    known.ok_or_else(|| {
+        let remedy = "that entry has expired or was destroyed meanwhile; begin without after";
+        ArchiveError::field("after", after.as_str(), remedy.to_owned())
+    })
+}
+
+/// Keeps the entries whose record fulfils the conditions on records.
+fn keep_met(
+    durable: &Durable,
+    wanted: &Conditions<'_>,
+    rows: &mut Vec<Row>,
     now: Timestamp,
 ) -> Result<(), ArchiveError> {
-    let mut ranked = Vec::new();
-    for (name, slot) in durable.index().slots() {
-        if let Some(rank) = likeness.get(&slot.hash)
-            && slot.is_there(now.as_microsecond())
-            && search.admits_name(name)
-            && search.is_behind_begin(*rank, name)
-        {
-            ranked.push((*rank, name.clone()));
+    let mut met = HashSet::new();
+    let mut visit = |entry: Entry| {
+        if wanted.is_met_by_record(&entry) {
+            met.insert(entry.number);
         }
-    }
-    // Stable: of equals the smallest name stays first.
-    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    for (rank, name) in ranked {
-        if search.is_full() {
-            search.count();
-        } else if let Some(entry) = durable.entry(&name, now)? {
-            search.visit(entry, |_| Some(rank));
+    };
+    if durable.are_few(rows) {
+        for row in &*rows {
+            durable.row(row, now)?.map(&mut visit);
         }
+    } else {
+        durable.scan(now, visit)?;
     }
+    rows.retain(|row| met.contains(&row.number));
     Ok(())
+}
+
+/// Reads the entries of an answer; `matched` is how many there are.
+fn answer(
+    durable: &Durable,
+    found: impl Iterator<Item = (Option<f64>, Row)>,
+    matched: usize,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Matches, ArchiveError> {
+    let (mut entries, mut likeness) = (Vec::new(), Vec::new());
+    let (mut bytes, mut visited, mut last) = (0, 0, None);
+    for (rank, row) in found {
+        if entries.len() == limit {
+            break;
+        }
+        if let Some(entry) = durable.row(&row, now)? {
+            bytes += entry.record_bytes();
+            if bytes > MAX_ANSWER_BYTES && !entries.is_empty() {
+                break;
+            }
+            entries.push(entry);
+            likeness.extend(rank);
+        }
+        visited += 1;
+        last = Some(row.name);
+    }
+    Ok(Matches {
+        entries,
+        matched: matched as u64,
+        next: last.filter(|_| visited < matched),
+        likeness,
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::cmp::Reverse;
+    use std::sync::Arc;
+
+    use jiff::SignedDuration;
+    use proptest::prelude::*;
+    use serde_json::json;
+    use watchkeeper_pictures::likeness::cosine;
+    use watchkeeper_store::{FaultyStore, MemoryStore};
+
+    use super::*;
+    use crate::embeddings::EmbeddingOutcome;
+    use crate::entry::{Metadata, NewEntry, Retention};
+    use crate::eviction::Limits;
+    use crate::hash::ContentHash;
+
+    type Tested = Arc<FaultyStore<MemoryStore>>;
+
+    /// Bounds that the steps of a test reach.
+    const LIMITS: Limits = Limits {
+        max_bytes: 1 << 20,
+        max_entry_bytes: 1 << 20,
+        max_entries: 6,
+        max_references: 30,
+        max_record_bytes: 1 << 20,
+    };
+
+    fn open(folder: &tempfile::TempDir, store: &Tested) -> Durable {
+        let store = Arc::clone(store) as _;
+        Durable::over(folder.path(), store, true, LIMITS, false)
+            .unwrap()
+            .0
+    }
+
+    fn at(seconds: i64) -> Timestamp {
+        let start: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        start + SignedDuration::from_secs(seconds)
+    }
+
+    fn refer(durable: &Durable, name: &str, metadata: serde_json::Value) {
+        let new = NewEntry {
+            metadata: serde_json::from_value(metadata).unwrap(),
+            ..NewEntry::named(name.parse().unwrap())
+        };
+        let reference = (new, ContentHash::of(name.as_bytes()), 3, "m".to_owned());
+        durable.add_references(vec![reference], 1, at(0)).unwrap();
+    }
+
+    fn yard() -> (tempfile::TempDir, Durable) {
+        let folder = tempfile::tempdir().unwrap();
+        let durable = open(&folder, &Tested::default());
+        let time = |day: u32| format!("2026-11-{day:02}T12:00:00Z");
+        let known = json!({"class": "car", "camera": "gate", "time": time(3),
+            "embedding": [1.0, 0.1]});
+        refer(&durable, "yard/a.jpg", known);
+        let known = json!({"class": "person", "camera": "gate", "time": time(5),
+            "text": "HH AB 12", "embedding": [0.0, 1.0]});
+        refer(&durable, "yard/b.png", known);
+        let known = json!({"class": "truck", "zone": "Tür 2", "time": time(4),
+            "codes": ["4006381333931"], "labels": {"order": "A-17"}, "tracks": [7]});
+        refer(&durable, "dock/a.jpg", known);
+        (folder, durable)
+    }
+
+    fn names(durable: &Durable, asked: serde_json::Value) -> Vec<String> {
+        let asked: Query = serde_json::from_value(asked).unwrap();
+        let found = query(durable, &asked, None, at(0)).unwrap().entries;
+        found.iter().map(|entry| entry.name.to_string()).collect()
+    }
+
+    #[test]
+    fn conditions_are_joined() {
+        let (_folder, durable) = yard();
+        let span = json!({"since": "2026-11-04T00:00:00Z", "until": "2026-11-05T00:00:00Z"});
+        let bounds = json!({"since": "2026-11-04T12:00:00Z", "until": "2026-11-05T12:00:00Z"});
+        for (asked, expected) in [
+            (json!({}), &["yard/b.png", "dock/a.jpg", "yard/a.jpg"][..]),
+            (
+                json!({"order": "name"}),
+                &["dock/a.jpg", "yard/a.jpg", "yard/b.png"],
+            ),
+            (json!({"camera": "GATE", "class": "car"}), &["yard/a.jpg"]),
+            (json!({"text": "ab 12"}), &["yard/b.png"]),
+            (json!({"text": "381333"}), &["dock/a.jpg"]),
+            (
+                json!({"labels": {"order": "A-17"}, "track": 7}),
+                &["dock/a.jpg"],
+            ),
+            (json!({"zone": "TÜR 2"}), &["dock/a.jpg"]),
+            (json!({"zone": "tür 2", "class": "car"}), &[]),
+            (json!({"content_type": "image/p"}), &["yard/b.png"]),
+            (span, &["dock/a.jpg"]),
+            (bounds, &["dock/a.jpg"]),
+            (json!({"order": "oldest", "limit": 1}), &["yard/a.jpg"]),
+            (json!({"like": "yard/a.jpg"}), &["yard/a.jpg", "yard/b.png"]),
+            (json!({"like": "yard/a.jpg", "text": "AB"}), &["yard/b.png"]),
+            (json!({"pattern": "dock"}), &["dock/a.jpg"]),
+            (json!({"pattern": "*/a.*"}), &["dock/a.jpg", "yard/a.jpg"]),
+            (json!({"pattern": "yard/[b-z].png"}), &["yard/b.png"]),
+            (json!({"pattern": "y*"}), &["yard/b.png", "yard/a.jpg"]),
+        ] {
+            assert_eq!(names(&durable, asked.clone()), expected, "{asked}");
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        /// Adds or replaces an entry; `facts` choose its metadata.
+        Put {
+            name: usize,
+            facts: [usize; 6],
+            is_stored: bool,
+        },
+        Destroy {
+            name: usize,
+        },
+        Protect {
+            name: usize,
+            is_on: bool,
+        },
+        Embed {
+            name: usize,
+            vector: [i8; 2],
+        },
+        /// A change that the disk refuses.
+        Refused {
+            name: usize,
+        },
+        Restart,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let facts = [0..4_usize, 0..4, 0..3, 0..8, 0..3, 0..3];
+        prop_oneof![
+            8 => (0..40_usize, facts, prop::bool::weighted(0.3))
+                .prop_map(|(name, facts, is_stored)| Step::Put { name, facts, is_stored }),
+            2 => (0..40_usize).prop_map(|name| Step::Destroy { name }),
+            1 => (0..40_usize, any::<bool>()).prop_map(|(name, is_on)| Step::Protect { name, is_on }),
+            4 => (0..40_usize, [-9..9_i8, 1..9])
+                .prop_map(|(name, vector)| Step::Embed { name, vector }),
+            1 => (0..40_usize).prop_map(|name| Step::Refused { name }),
+            1 => Just(Step::Restart),
+        ]
+    }
+
+    fn name(number: usize) -> EntryName {
+        let collection = ["yard", "dock", "a-b"][number % 3];
+        EntryName::new(
+            collection,
+            &format!("{number}.{}", ["jpg", "mp4"][number % 2]),
+        )
+        .unwrap()
+    }
+
+    fn pick(from: &[&str], at: usize) -> Option<String> {
+        from.get(at).map(|text| (*text).to_owned())
+    }
+
+    fn new_entry(number: usize, [camera, class, zone, time, text, track]: [usize; 6]) -> NewEntry {
+        let metadata = Metadata {
+            camera: pick(&["gate", "Gate", "yard"], camera),
+            class: pick(&["car", "CAR", "person"], class),
+            zone: pick(&["bay 1", "bay 2"], zone),
+            event: pick(&["E1", "e2"], text),
+            // Equal times are frequent; some entries have none.
+            time: (time < 7).then(|| at(time as i64)),
+            text: pick(&["HH AB 12", "EXIT"], text),
+            tracks: vec![track as i64],
+            ..Metadata::default()
+        };
+        NewEntry {
+            ttl_s: (track == 2).then_some(60),
+            metadata,
+            ..NewEntry::named(name(number))
+        }
+    }
+
+    fn run(step: &Step, folder: &tempfile::TempDir, store: &Tested, durable: &mut Durable) {
+        let put = |number: usize, facts, is_stored| {
+            let new = new_entry(number, facts);
+            // Some contents are shared.
+            let content = (number % 7).to_string();
+            if is_stored {
+                let mut staged = durable.stage().unwrap();
+                staged.append(content.as_bytes()).unwrap();
+                durable
+                    .commit(&staged.seal().unwrap(), new, at(3))
+                    .map(drop)
+            } else {
+                let reference = (new, ContentHash::of(content.as_bytes()), 1, content);
+                durable.add_references(vec![reference], 1, at(3)).map(drop)
+            }
+        };
+        match step {
+            // A protected name, or no room, refuses it.
+            Step::Put {
+                name,
+                facts,
+                is_stored,
+            } => drop(put(*name, *facts, *is_stored)),
+            Step::Destroy { name: number } => drop(durable.destroy(&[name(*number)])),
+            Step::Protect {
+                name: number,
+                is_on,
+            } => {
+                let class = [Retention::Normal, Retention::Protected][usize::from(*is_on)];
+                durable.set_retention(&[name(*number)], class, at(3)).ok();
+            }
+            Step::Embed {
+                name: number,
+                vector,
+            } => {
+                let hash = durable.index().slot(&name(*number)).map(|slot| slot.hash);
+                let made = EmbeddingOutcome::Vector(vector.map(f32::from).to_vec());
+                if let Some(hash) = hash {
+                    durable.put_outcome(&hash, ("m", "d"), &made).unwrap();
+                }
+            }
+            Step::Refused { name } => {
+                store.writes.blow_at(1);
+                // The same content under a protected name needs no write.
+                drop(put(*name, [0; 6], name % 2 == 0));
+                store.writes.repair();
+            }
+            Step::Restart => *durable = open(folder, store),
+        }
+    }
+
+    /// All names that a query finds, page by page, and the number that the first page names.
+    fn pages(
+        durable: &Durable,
+        asked: &Query,
+        near: Option<&QueryVector>,
+    ) -> (Vec<EntryName>, u64) {
+        let (mut asked, mut all, mut matched) = (asked.clone(), Vec::new(), None);
+        loop {
+            let found = query(durable, &asked, near.cloned(), at(30)).unwrap();
+            matched.get_or_insert(found.matched);
+            assert!(found.entries.len() <= asked.limit.unwrap());
+            all.extend(found.entries.into_iter().map(|entry| entry.name));
+            asked.after = found.next;
+            if asked.after.is_none() {
+                return (all, matched.unwrap());
+            }
+        }
+    }
+
+    /// The names that a look at every record finds.
+    fn scanned(durable: &Durable, asked: &Query, near: Option<&[f32]>) -> Vec<EntryName> {
+        let same = |wanted: &Option<String>, found: &Option<String>| match (wanted, found) {
+            (Some(wanted), Some(found)) => wanted.to_lowercase() == found.to_lowercase(),
+            (wanted, _) => wanted.is_none(),
+        };
+        let mut all = Vec::new();
+        durable.scan(at(30), |entry| all.push(entry)).unwrap();
+        all.retain(|entry| {
+            let known = &entry.metadata;
+            let moment = entry.moment();
+            let collection = asked.pattern.as_deref().unwrap_or(entry.name.collection());
+            same(&asked.camera, &known.camera)
+                && same(&asked.class, &known.class)
+                && same(&asked.zone, &known.zone)
+                && same(&asked.event, &known.event)
+                && asked.since.is_none_or(|since| moment >= since)
+                && asked.until.is_none_or(|until| moment < until)
+                && asked
+                    .retention
+                    .is_none_or(|wanted| entry.retention == wanted)
+                && entry.name.collection() == collection
+                && (asked.text.is_none() || known.text.as_deref() == Some("HH AB 12"))
+                && asked.track.is_none_or(|track| known.tracks == [track])
+                && (asked.content_type.is_none() || entry.content_type == "video/mp4")
+        });
+        let likeness = |entry: &Entry| -> Option<f64> {
+            let near = near?;
+            let vector = QueryVector::of_entry(entry, durable).ok()?.vector;
+            cosine(near, &vector)
+        };
+        if near.is_some() {
+            all.retain(|entry| likeness(entry).is_some());
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        match (near, asked.order) {
+            (Some(_), _) => {
+                all.sort_by(|a, b| likeness(b).unwrap().total_cmp(&likeness(a).unwrap()))
+            }
+            (None, Order::Newest) => all.sort_by_key(|entry| Reverse(entry.moment())),
+            (None, Order::Oldest) => all.sort_by_key(Entry::moment),
+            (None, Order::Name) => {}
+        }
+        all.into_iter().map(|entry| entry.name).collect()
+    }
+
+    fn asked() -> impl Strategy<Value = Query> {
+        let choice = |of: &'static [&'static str]| prop::option::of(prop::sample::select(of));
+        let order = prop_oneof![Just(Order::Newest), Just(Order::Oldest), Just(Order::Name)];
+        let texts = (
+            choice(&["GATE", "yard", "gone"]),
+            choice(&["car", "Person"]),
+            choice(&["bay 1", "BAY 2"]),
+            choice(&["yard", "dock", "a-b", "a"]),
+            prop::option::weighted(0.3, Just("hh ab")),
+            prop::option::weighted(0.2, Just("e1")),
+        );
+        let rest = (
+            prop::option::of((-1..8_i64, 1..5_i64)),
+            prop::option::weighted(0.2, any::<bool>()),
+            prop::option::weighted(0.3, 0..3_i64),
+            prop::bool::weighted(0.2),
+            order,
+            1..12_usize,
+        );
+        (texts, rest).prop_map(|((camera, class, zone, pattern, text, event), rest)| {
+            let (span, protected, track, is_video, order, limit) = rest;
+            let own = |text: Option<&str>| text.map(str::to_owned);
+            Query {
+                camera: own(camera),
+                class: own(class),
+                zone: own(zone),
+                event: own(event),
+                pattern: own(pattern),
+                text: own(text),
+                since: span.map(|(from, _)| at(from)),
+                until: span.map(|(from, seconds)| at(from + seconds)),
+                retention: protected
+                    .map(|is_on| [Retention::Normal, Retention::Protected][usize::from(is_on)]),
+                track,
+                content_type: is_video.then(|| "video/".to_owned()),
+                order,
+                limit: Some(limit),
+                ..Query::default()
+            }
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn index_finds_what_a_scan_finds(
+            steps in prop::collection::vec(step(), 1..120),
+            queries in prop::collection::vec(asked(), 1..12),
+        ) {
+            let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
+            let mut durable = open(&folder, &store);
+            for step in &steps {
+                run(step, &folder, &store, &mut durable);
+            }
+            for asked in &queries {
+                let expected = scanned(&durable, asked, None);
+                let count = expected.len() as u64;
+                prop_assert_eq!(pages(&durable, asked, None), (expected, count));
+                let alike = Query { order: Order::Newest, ..asked.clone() };
+                let near = QueryVector {
+                    digest: Some("d".to_owned()),
+                    vector: vec![127.0, 31.0],
+                };
+                let expected = scanned(&durable, &alike, Some(&near.vector));
+                let count = expected.len() as u64;
+                prop_assert_eq!(pages(&durable, &alike, Some(&near)), (expected, count));
+            }
+        }
+    }
 }

@@ -8,11 +8,12 @@ use crate::entry::Retention;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::name::{EntryName, check_collection};
+use crate::slot::Slot;
 use crate::verb::{Destroyed, Pruned, Selection};
 
 impl Archive {
     /// The names and contents of a selection.
-    async fn selected(
+    async fn select(
         &self,
         selection: Selection,
     ) -> Result<Vec<(EntryName, ContentHash, bool)>, ArchiveError> {
@@ -25,18 +26,15 @@ impl Archive {
         };
         let select = move |durable: &Durable| {
             let index = durable.index();
+            let known =
+                |(name, slot): (&EntryName, &Slot)| (name.clone(), slot.hash, slot.is_stored);
             Ok(match &selection {
                 Selection::Entry(name) => {
-                    let slot = index
-                        .slot(name)
-                        .map(|slot| (name.clone(), slot.hash, slot.is_stored));
-                    slot.into_iter().collect::<Vec<_>>()
+                    let slot = index.slot(name);
+                    slot.into_iter().map(|slot| known((name, slot))).collect()
                 }
                 Selection::Collection(name) => {
-                    let found = index.in_collection(name);
-                    found
-                        .map(|(name, slot)| (name.clone(), slot.hash, slot.is_stored))
-                        .collect()
+                    index.in_collection(name).map(known).collect::<Vec<_>>()
                 }
             })
         };
@@ -52,7 +50,7 @@ impl Archive {
     /// # Errors
     /// If the collection is invalid.
     pub async fn references(&self, selection: Selection) -> Result<Vec<EntryName>, ArchiveError> {
-        let selected = match self.selected(selection).await {
+        let selected = match self.select(selection).await {
             Err(ArchiveError::NotFound(_)) => Vec::new(),
             selected => selected?,
         };
@@ -65,7 +63,7 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::NotFound`] if nothing is selected.
     pub async fn prune(&self, selection: Selection) -> Result<Pruned, ArchiveError> {
-        let selected = self.selected(selection).await?;
+        let selected = self.select(selection).await?;
         let stored = selected.iter().filter(|(_, _, is_stored)| *is_stored);
         let contents: Vec<ContentHash> = stored.map(|(_, hash, _)| *hash).collect();
         let copies = self.copies().remove(&contents).await;
@@ -82,7 +80,7 @@ impl Archive {
     /// [`ArchiveError::NotFound`] if nothing is selected, [`ArchiveError::Protected`] if one of it
     /// is protected. Nothing is removed then.
     pub async fn destroy(&self, selection: Selection) -> Result<Destroyed, ArchiveError> {
-        let selected = self.selected(selection).await?;
+        let selected = self.select(selection).await?;
         let references = selected
             .iter()
             .filter(|(_, _, is_stored)| !is_stored)
@@ -110,7 +108,7 @@ impl Archive {
         selection: Selection,
         retention: Retention,
     ) -> Result<usize, ArchiveError> {
-        let selected = self.selected(selection).await?;
+        let selected = self.select(selection).await?;
         let names: Vec<EntryName> = selected.into_iter().map(|(name, ..)| name).collect();
         let set =
             move |durable: &Durable| durable.set_retention(&names, retention, Timestamp::now());

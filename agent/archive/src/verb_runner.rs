@@ -21,7 +21,12 @@ impl Archive {
             let waiting = count_waiting(durable.store())?;
             let index = durable.index();
             let too_large = index.larger_than(max_object);
-            Ok((index.totals(), index.collections(), waiting, too_large))
+            Ok((
+                index.totals(),
+                index.collections().collect(),
+                waiting,
+                too_large,
+            ))
         };
         let (totals, collections, objects_waiting, too_large) = self.blocking(read).await?;
         let limits = self.durable().limits();
@@ -39,7 +44,7 @@ impl Archive {
             references: totals.references as u64,
             contents: totals.contents as u64,
             bytes: totals.bytes,
-            orphans_kept: self.found().orphans_kept as u64,
+            orphans_kept: self.open_report().orphans_kept as u64,
             max_bytes: limits.max_bytes,
             record_bytes: totals.record_bytes,
             reference_bytes: totals.reference_bytes,
@@ -73,7 +78,7 @@ impl Archive {
             Verb::Query { query } => Answer::Matches(self.query(*query).await?),
             Verb::Find { words } => Answer::Found(Box::new(self.find(words, now).await?)),
             Verb::List => {
-                let list = |durable: &Durable| Ok(durable.index().collections());
+                let list = |durable: &Durable| Ok(durable.index().collections().collect());
                 let collections = self.blocking(list).await?;
                 Answer::Collections { collections }
             }

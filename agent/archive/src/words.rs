@@ -8,14 +8,17 @@
 //! - So is a second value of one kind: "cars and trucks" is read as cars, and "trucks" returned.
 //!   An order is such a kind: of "newest and largest first" the words "largest first" are returned.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::civil::{Date, Weekday};
+use jiff::civil::Date;
+use jiff::fmt::strtime;
 use jiff::{ToSpan as _, Zoned};
 
-use crate::entry::{Entry, Retention};
+use crate::entry::Retention;
 use crate::error::ArchiveError;
+use crate::index::Index;
 use crate::query::{Order, Query};
+use crate::slot::Facts;
 
 /// Longest request, in characters.
 pub const MAX_CHARS: usize = 500;
@@ -29,48 +32,47 @@ const FILLERS: [&str; 33] = [
     "seen", "show", "that", "the", "there", "was", "were",
 ];
 
-/// The names that entries have, in lower case.
-#[derive(Debug, Default)]
-pub struct Vocabulary {
-    collections: BTreeSet<String>,
+/// The names that entries have, in lower case; at most [`MAX_NAMES`] of each kind.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    /// Each with its name as it is.
+    collections: BTreeMap<String, String>,
     cameras: BTreeSet<String>,
     classes: BTreeSet<String>,
     zones: BTreeSet<String>,
 }
 
 impl Vocabulary {
-    /// Adds the names of an entry. Returns true: more are welcome.
-    pub fn add(&mut self, entry: &Entry) -> bool {
-        let known = &entry.metadata;
-        let add = |names: &mut BTreeSet<String>, name: Option<&str>| {
-            if let Some(name) = name
-                && names.len() < MAX_NAMES
-                && !names.contains(name)
-            {
-                names.insert(name.to_lowercase());
-            }
+    pub(crate) fn of(index: &Index) -> Self {
+        let names = |name: fn(&Facts) -> &Option<String>| -> BTreeSet<String> {
+            let names: BTreeSet<_> = index.facts().filter_map(|f| name(f).clone()).collect();
+            names.into_iter().take(MAX_NAMES).collect()
         };
-        add(&mut self.collections, Some(entry.name.collection()));
-        add(&mut self.cameras, known.camera.as_deref());
-        add(&mut self.classes, known.class.as_deref());
-        add(&mut self.zones, known.zone.as_deref());
-        true
+        let collections = index.collections().take(MAX_NAMES);
+        Self {
+            collections: collections
+                .map(|(name, _)| (name.to_lowercase(), name))
+                .collect(),
+            cameras: names(|facts| &facts.camera),
+            classes: names(|facts| &facts.class),
+            zones: names(|facts| &facts.zone),
+        }
     }
 }
 
 /// A request that was read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
-    pub query: Query,
+pub(crate) struct Read {
+    pub(crate) query: Query,
     /// Words that were not understood, as written.
-    pub not_understood: Vec<String>,
+    pub(crate) not_understood: Vec<String>,
 }
 
 /// Reads a request.
 ///
 /// # Errors
 /// If it is too long, or no word of it is understood.
-pub fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, ArchiveError> {
+pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, ArchiveError> {
     if text.chars().count() > MAX_CHARS {
         let remedy = format!("use at most {MAX_CHARS} characters");
         return Err(ArchiveError::field("words", text, remedy));
@@ -247,9 +249,10 @@ impl Reader<'_> {
         let name = self.word(1).to_owned();
         match self.word(0) {
             "camera" if self.known.cameras.contains(&name) => self.query.camera = Some(name),
-            "in" | "from" if kind(&name).is_some() && self.known.collections.contains(&name) => {
-                self.query.pattern = Some(name);
-            }
+            "in" | "from" if kind(&name).is_some() => match self.known.collections.get(&name) {
+                Some(collection) => self.query.pattern = Some(collection.clone()),
+                None => return 0,
+            },
             _ => return 0,
         }
         2
@@ -278,8 +281,8 @@ impl Reader<'_> {
                 self.query.camera = Some(camera);
             } else if let Some(zone) = find(&known.zones) {
                 self.query.zone = Some(zone);
-            } else if known.collections.contains(&phrase) {
-                self.query.pattern = Some(phrase);
+            } else if let Some(collection) = known.collections.get(&phrase) {
+                self.query.pattern = Some(collection.clone());
             } else {
                 continue;
             }
@@ -357,16 +360,7 @@ impl Reader<'_> {
 
     /// Reads the name of a weekday: the latest such day before today.
     fn take_weekday(&mut self, at: usize) -> Option<()> {
-        let weekday = match self.word(at) {
-            "monday" => Weekday::Monday,
-            "tuesday" => Weekday::Tuesday,
-            "wednesday" => Weekday::Wednesday,
-            "thursday" => Weekday::Thursday,
-            "friday" => Weekday::Friday,
-            "saturday" => Weekday::Saturday,
-            "sunday" => Weekday::Sunday,
-            _ => return None,
-        };
+        let weekday = strtime::parse("%A", self.word(at)).ok()?.weekday()?;
         let date = self.now.date().nth_weekday(-1, weekday).ok()?;
         let zone = self.now.time_zone();
         self.query.since = Some(date.to_zoned(zone.clone()).ok()?.timestamp());
@@ -408,7 +402,11 @@ mod tests {
     fn known() -> Vocabulary {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Vocabulary {
-            collections: set(&["events", "deliveries"]),
+            collections: [
+                ("events".to_owned(), "events".to_owned()),
+                ("deliveries".to_owned(), "Deliveries".to_owned()),
+            ]
+            .into(),
             cameras: set(&["gate", "dock-2"]),
             classes: set(&["car", "person", "bus"]),
             zones: set(&["bay 2", "door"]),
@@ -456,7 +454,7 @@ mod tests {
         assert_eq!(read("cars like that").not_understood, ["like"]);
         assert_eq!(
             read("protected deliveries").query.pattern.as_deref(),
-            Some("deliveries")
+            Some("Deliveries")
         );
     }
 
@@ -464,7 +462,9 @@ mod tests {
     fn word_with_two_senses_has_that_of_its_neighbours() {
         let mut known = known();
         known.cameras.insert("cars".to_owned());
-        known.collections.insert("clips".to_owned());
+        known
+            .collections
+            .insert("clips".to_owned(), "clips".to_owned());
         let read = |text: &str| super::read(text, &known, &now()).unwrap();
         for (text, class, camera) in [
             ("cars today", Some("car"), None),

@@ -38,18 +38,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Counts, and what embeddings wait for.
 #[derive(Debug, Default)]
-pub(super) struct Progress(Mutex<Counts>);
-
-#[derive(Debug, Default, Clone)]
-struct Counts {
-    model: Option<String>,
-    made: u64,
-    refused: u64,
-    why: Option<String>,
-}
+pub(super) struct Progress(Mutex<EmbeddingStats>);
 
 impl Progress {
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, EmbeddingStats> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -62,18 +54,9 @@ impl Progress {
     }
 
     pub(super) fn stats(&self, archive: &Archive) -> EmbeddingStats {
-        let Counts {
-            model,
-            made,
-            refused,
-            why,
-        } = self.lock().clone();
         EmbeddingStats {
-            model,
             waiting: archive.waiting_embeddings(),
-            made,
-            refused,
-            why,
+            ..self.lock().clone()
         }
     }
 }

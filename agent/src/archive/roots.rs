@@ -28,7 +28,7 @@ const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// A file of a folder: its path below the folder, and the open file.
-pub(super) type Found = (String, File);
+pub(super) type FoundFile = (String, File);
 
 /// Opens a file below one of `roots`.
 pub(super) fn open_file(roots: &[PathBuf], path: &Path) -> Result<File, ArchiveError> {
@@ -49,7 +49,7 @@ pub(super) fn open_file(roots: &[PathBuf], path: &Path) -> Result<File, ArchiveE
 pub(super) fn walk(
     roots: &[PathBuf],
     path: &Path,
-    mut visit: impl FnMut(Found) -> Result<(), ArchiveError>,
+    mut visit: impl FnMut(FoundFile) -> Result<(), ArchiveError>,
 ) -> Result<Vec<String>, ArchiveError> {
     let (root, below) = place(roots, path)?;
     let mut here = open_root(root, path)?;
@@ -119,7 +119,7 @@ struct Walk<'a, F> {
     visit: &'a mut F,
 }
 
-impl<F: FnMut(Found) -> Result<(), ArchiveError>> Walk<'_, F> {
+impl<F: FnMut(FoundFile) -> Result<(), ArchiveError>> Walk<'_, F> {
     fn folder(&mut self, folder: &OwnedFd, below: &str, depth: usize) -> Result<(), ArchiveError> {
         if depth > MAX_DEPTH {
             let why = format!("folders are nested deeper than {MAX_DEPTH}");
@@ -233,7 +233,7 @@ mod tests {
         }
         symlink("/etc/passwd", folder.path().join("d")).unwrap();
         let mut names = Vec::new();
-        let visit = |(name, _): Found| {
+        let visit = |(name, _): FoundFile| {
             names.push(name);
             Ok(())
         };
@@ -249,7 +249,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a"), "x").unwrap();
         let mut names = Vec::new();
-        let mut visit = |(name, _): Found| {
+        let mut visit = |(name, _): FoundFile| {
             names.push(name);
             Ok(())
         };

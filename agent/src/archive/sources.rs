@@ -55,12 +55,7 @@ impl Sources {
         let target = Target { archive, ingest };
         let one = match source {
             Source::Memory(content) => {
-                let short: String = ContentHash::of(&content)
-                    .to_string()
-                    .chars()
-                    .take(8)
-                    .collect();
-                let new = target.new_entry(&format!("text-{short}.txt"))?;
+                let new = target.new_entry(&format!("text-{}.txt", short_hash(&content)))?;
                 archive.ingest_bytes(content.into(), new).await?
             }
             Source::File(path) => self.file(&target, path).await?,
@@ -141,8 +136,12 @@ fn label(text: &str) -> String {
 
 /// The name of a content that comes from `path`; `whole` keeps two sources apart.
 fn named(path: &str, whole: &str) -> String {
-    let hash = ContentHash::of(whole.as_bytes()).to_string();
-    name_of_path(path, hash.get(..8).unwrap_or_default())
+    name_of_path(path, &short_hash(whole.as_bytes()))
+}
+
+fn short_hash(of: &[u8]) -> String {
+    let hash = ContentHash::of(of).to_string();
+    hash.chars().take(8).collect()
 }
 
 fn stage_file(archive: &Archive, mut file: std::fs::File) -> Result<Sealed, ArchiveError> {
@@ -224,9 +223,10 @@ impl Target<'_> {
         event: &EventRef,
         content_type: Option<&str>,
     ) -> Result<Ingested, ArchiveError> {
-        let event = &event_id(runtime, event).await?;
+        let event = &event_id(runtime, event).await?.to_ascii_uppercase();
         let query = Query {
-            pattern: Some(COLLECTION.to_owned()),
+            // Names begin with the id, so only what belongs to the event is read.
+            pattern: Some(format!("{COLLECTION}/{event}-*")),
             event: Some(event.clone()),
             content_type: content_type.map(str::to_owned),
             ..Query::default()

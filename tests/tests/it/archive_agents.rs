@@ -2,13 +2,15 @@
 //! what only a yes does.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use watchkeeper_tests::agent_api::Api;
 use watchkeeper_tests::daemons::{Bench, Process};
 use watchkeeper_tests::hooks::{self, Hooks};
-use watchkeeper_tests::person::{ask_json, chat, types};
+use watchkeeper_tests::person::{ask_json, chat, command, types};
 use watchkeeper_tests::scripted_model::{answers, calls};
 use watchkeeper_tests::site::{Site, last};
 
@@ -94,6 +96,41 @@ fn example_session_needs_no_model() -> anyhow::Result<()> {
     assert_eq!(steps.len(), 8);
     assert_eq!(steps[7]["reward"], -0.5);
     assert_eq!(steps[1]["action"]["params"]["name"], "research/alpha.txt");
+    Ok(())
+}
+
+#[test]
+fn chat_keeps_its_proposal_over_restarts_of_both_daemons() -> anyhow::Result<()> {
+    let bench = Bench::new("")?;
+    let runtime = bench.runtime()?;
+    let first = agent(&bench)?;
+    chat(&bench, &format!("{}\n", documents(&bench)?))?;
+    let mut child = command(&bench)?
+        .args(["chat", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut input = child.stdin.take().context("no input")?;
+    let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+    let mut next = |kind: &str| {
+        let is_kind = |line: &String| line.contains(&format!("\"type\":\"{kind}\""));
+        lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find(is_kind)
+            .context(kind.to_owned())
+    };
+    input.write_all(b"destroy research\n")?;
+    next("actions")?;
+    first.kill()?;
+    runtime.kill()?;
+    let _runtime = bench.runtime()?;
+    let _agent = agent(&bench)?;
+    input.write_all(b"yes\n")?;
+    let destroyed = next("operation")?;
+    ensure!(destroyed.contains("Destroyed 3 entries"), "{destroyed}");
+    drop(input);
+    ensure!(child.wait()?.success());
     Ok(())
 }
 

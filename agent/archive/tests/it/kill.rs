@@ -141,9 +141,8 @@ async fn check(folder: &std::path::Path, known: &mut Known) {
     let mut contents = std::collections::BTreeSet::new();
     let visit = |entry: watchkeeper_archive::Entry| {
         contents.insert(entry.sha256);
-        true
     };
-    durable.scan(None, None, Timestamp::now(), visit).unwrap();
+    durable.scan(Timestamp::now(), visit).unwrap();
     let files = std::fs::read_dir(folder.join("blobs")).unwrap().count();
     assert_eq!(files, contents.len());
     assert_eq!(

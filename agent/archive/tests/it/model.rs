@@ -315,11 +315,8 @@ impl World {
         expected.expire(self.now);
         expected.0.sort_by(|a, b| a.name.cmp(&b.name));
         let mut found = Vec::new();
-        let visit = |entry| {
-            found.push(entry);
-            true
-        };
-        self.durable.scan(None, None, self.now, visit).unwrap();
+        let visit = |entry| found.push(entry);
+        self.durable.scan(self.now, visit).unwrap();
         let names: Vec<_> = found.iter().map(|entry| &entry.name).collect();
         let expected_names: Vec<_> = expected.0.iter().map(|item| &item.name).collect();
         assert_eq!(names, expected_names);

@@ -3,22 +3,21 @@
 //! - A file without an entry is deleted only while the records are known to be complete: they were
 //!   complete at every start since the folder had no such file.
 
-use std::collections::BTreeSet;
-
 use watchkeeper_store::{Batch, Store, pages};
 
 use crate::blobs::BlobFolder;
 use crate::error::ArchiveError;
 use crate::hash::ContentHash;
-use crate::index::{Index, Slot};
+use crate::index::Index;
 use crate::on_disk::{self, ENTRIES};
+use crate::slot::{Slot, place_of};
 
 /// Records that are read at a time.
 const PAGE: usize = 256;
 
-/// State in which the durable tier was found.
+/// State in which the durable tier was report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct OpenReport {
     pub entries: usize,
     /// Files without an entry that were deleted.
     pub orphans_deleted: usize,
@@ -34,17 +33,17 @@ pub struct Found {
 pub(crate) fn scan_entries(
     store: &dyn Store,
     index: &mut Index,
-    found: &mut Found,
+    report: &mut OpenReport,
 ) -> Result<(), ArchiveError> {
     for page in pages(store, ENTRIES, PAGE) {
         let page = page?;
-        found.unreadable += page.corrupt.len();
+        report.unreadable += page.corrupt.len();
         for record in &page.entries {
             match on_disk::read_entry(&record.key, &record.value) {
                 Some(entry) => {
-                    index.put(entry.name.clone(), Slot::of(&entry));
+                    index.put(place_of(&entry), Slot::of(&entry));
                 }
-                None => found.unreadable += 1,
+                None => report.unreadable += 1,
             }
         }
     }
@@ -58,10 +57,10 @@ pub(crate) fn settle_files(
     blobs: &BlobFolder,
     index: &Index,
     is_sound: bool,
-    found: &mut Found,
+    report: &mut OpenReport,
 ) -> Result<(), ArchiveError> {
-    let on_disk: BTreeSet<ContentHash> = blobs.list()?.into_iter().flatten().collect();
-    found.missing = index
+    let on_disk = blobs.list()?;
+    report.missing = index
         .hashes()
         .filter(|hash| !on_disk.contains(*hash))
         .count();
@@ -82,13 +81,13 @@ pub(crate) fn settle_files(
     }
     if is_complete && store.waiting().is_none() {
         orphans.iter().for_each(|hash| blobs.remove(hash));
-        found.orphans_deleted = orphans.len();
+        report.orphans_deleted = orphans.len();
     } else {
-        found.orphans_kept = orphans.len();
+        report.orphans_kept = orphans.len();
     }
-    if found.orphans_kept > 0 {
+    if report.orphans_kept > 0 {
         tracing::error!(
-            files = found.orphans_kept,
+            files = report.orphans_kept,
             "archive: records were lost; their contents stay in the folder blobs beside max_bytes"
         );
     }
