@@ -13,7 +13,6 @@
 //! Not here: how the child is run, its limits and the reading of its end
 //! (`watchkeeper_models::model_check`).
 
-mod digests;
 mod results;
 mod subject;
 
@@ -30,9 +29,8 @@ use watchkeeper_detect::BackendChoice;
 use watchkeeper_detect::precision::{Precision, calibrated_file};
 use watchkeeper_models::manifest::Task;
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
-use watchkeeper_models::{Resolved, Sha256Sum, Zoo, ZooError};
+use watchkeeper_models::{Resolved, Sha256Sum, Zoo, ZooError, digest};
 
-use self::digests::Digests;
 use self::results::{CheckResult, CheckResults};
 pub(super) use self::subject::program_stamp;
 use self::subject::{CheckedModel, Key, Subject};
@@ -95,7 +93,6 @@ pub struct FirstLoads {
     program_stamp: String,
     settings: ModelSettings,
     results: CheckResults,
-    digests: Digests,
     /// Held during a check.
     turn: Mutex<()>,
     /// Models that wait for their turn.
@@ -119,7 +116,6 @@ impl FirstLoads {
             program,
             results: CheckResults::new(&settings.state_dir),
             settings,
-            digests: Digests::default(),
             turn: Mutex::default(),
             waiting: AtomicUsize::default(),
             is_stopping,
@@ -196,7 +192,7 @@ impl FirstLoads {
 
     /// Returns the checksum of the model's network; `None` if it can't be found or read.
     pub fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
-        self.digests.of(&zoo.resolve(model).ok()?.path).ok()
+        digest::of_unchanged_file(&zoo.resolve(model).ok()?.path).ok()
     }
 
     /// Returns a digest of what the model computes: of its files, and of the part of its manifest
@@ -213,7 +209,7 @@ impl FirstLoads {
         }
         let parts = manifest.parts().map(|part| resolved.part(part));
         for path in std::iter::once(resolved.path.clone()).chain(parts) {
-            described.push_str(&format!(" {}", self.digests.of(&path).ok()?));
+            described.push_str(&format!(" {}", digest::of_unchanged_file(&path).ok()?));
         }
         Some(Sha256Sum::of(described.as_bytes()))
     }
@@ -249,7 +245,7 @@ impl FirstLoads {
             let int8 = int8.filter(|file| is_int8 && file.exists());
             let files = std::iter::once(model.path.clone()).chain(parts).chain(int8);
             let sums = files.map(|path| {
-                let sum = self.digests.of(&path).map(|sum| sum.to_string());
+                let sum = digest::of_unchanged_file(&path).map(|sum| sum.to_string());
                 sum.map_err(|source| FirstLoadError::Unreadable { path, source })
             });
             Ok(CheckedModel {
