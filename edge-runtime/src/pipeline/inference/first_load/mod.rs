@@ -27,9 +27,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use watchkeeper_detect::BackendChoice;
 use watchkeeper_detect::precision::{Precision, calibrated_file};
-use watchkeeper_models::manifest::Task;
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
-use watchkeeper_models::{Resolved, Sha256Sum, Zoo, ZooError, digest};
+use watchkeeper_models::{Resolved, Zoo, ZooError, digest};
 
 use self::results::{CheckResult, CheckResults};
 pub(super) use self::subject::program_stamp;
@@ -188,30 +187,6 @@ impl FirstLoads {
         };
         self.results.put(&key, result, &path);
         self.answer(&path, &key, result)
-    }
-
-    /// Returns the checksum of the model's network; `None` if it can't be found or read.
-    pub fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
-        digest::of_unchanged_file(&zoo.resolve(model).ok()?.path).ok()
-    }
-
-    /// Returns a digest of what the model computes: of its files, and of the part of its manifest
-    /// that decides; `None` if a file can't be found or read. Files are read in full once, and
-    /// again when they changed.
-    pub fn digest(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
-        let resolved = zoo.resolve(model).ok()?;
-        let manifest = &resolved.manifest;
-        let (name, input, decode) = (&manifest.name, &manifest.input, &manifest.decode);
-        let mut described = format!("{name} {input:?} {decode:?} {:?}", manifest.text);
-        if manifest.task == Task::ObjectDetection {
-            let (labels, nms) = (&manifest.labels, &manifest.nms);
-            described.push_str(&format!(" {} {nms:?} {labels:?}", manifest.confidence));
-        }
-        let parts = manifest.parts().map(|part| resolved.part(part));
-        for path in std::iter::once(resolved.path.clone()).chain(parts) {
-            described.push_str(&format!(" {}", digest::of_unchanged_file(&path).ok()?));
-        }
-        Some(Sha256Sum::of(described.as_bytes()))
     }
 
     /// Waits until no other model is checked. Every check ends, so every wait does.
