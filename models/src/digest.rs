@@ -1,12 +1,27 @@
 //! SHA-256 sums of files.
+//!
+//! - [`of_file`] reads a file in full; [`of_unchanged_file`] once in a process, until it changes.
+//! - At most [`MAX_KNOWN`] sums are kept; then all are forgotten.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest, Sha256};
+
+use crate::file_stamp::FileStamp;
+
+/// Sums that are kept; far more than a box has models.
+const MAX_KNOWN: usize = 1024;
+
+/// Sums that this process computed, with the stamps of the files.
+static KNOWN: Mutex<KnownSums> = Mutex::new(BTreeMap::new());
+
+type KnownSums = BTreeMap<PathBuf, (FileStamp, Sha256Sum)>;
 
 /// A SHA-256 sum, written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,7 +124,34 @@ pub fn of_file(path: &Path) -> io::Result<(Sha256Sum, u64)> {
     Ok((hasher.finish(), bytes))
 }
 
+/// Returns the sum of a file, which is read in full unless its stamp is the one of the last time.
+///
+/// # Errors
+/// The file can't be read.
+pub fn of_unchanged_file(path: &Path) -> io::Result<Sha256Sum> {
+    let before = FileStamp::of(path)?;
+    let known = known_sums().get(path).copied();
+    if let Some((_, sum)) = known.filter(|(stamp, _)| *stamp == before) {
+        return Ok(sum);
+    }
+    let (sum, _) = of_file(path)?;
+    // The sum of a file that is being written, or was replaced, is not kept.
+    if FileStamp::of(path)? == before {
+        let mut kept = known_sums();
+        if kept.len() >= MAX_KNOWN {
+            kept.clear();
+        }
+        kept.insert(path.to_owned(), (before, sum));
+    }
+    Ok(sum)
+}
+
+fn known_sums() -> MutexGuard<'static, KnownSums> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 mod tests {
     use super::*;
 
@@ -122,5 +164,33 @@ mod tests {
         assert_eq!(text.parse(), Ok(sum));
         assert!(text[1..].parse::<Sha256Sum>().is_err());
         assert!("é".repeat(32).parse::<Sha256Sum>().is_err());
+    }
+
+    #[test]
+    fn changed_file_has_another_sum() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("m"), folder.path().join("n"));
+        std::fs::write(&path, "one").unwrap();
+        let first = of_unchanged_file(&path).unwrap();
+        assert_eq!(first, Sha256Sum::of(b"one"));
+        assert_eq!(of_unchanged_file(&path).unwrap(), first);
+        // The same size, and with the times of the first.
+        std::fs::write(&other, "two").unwrap();
+        let times = std::fs::metadata(&path).unwrap().modified().unwrap();
+        let file = File::options().write(true).open(&other).unwrap();
+        file.set_modified(times).unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert_eq!(of_unchanged_file(&path).unwrap(), Sha256Sum::of(b"two"));
+    }
+
+    #[test]
+    fn unchanged_file_is_not_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m");
+        std::fs::write(&path, "one").unwrap();
+        of_unchanged_file(&path).unwrap();
+        let mark = Sha256Sum::of(b"kept");
+        known_sums().get_mut(&path).unwrap().1 = mark;
+        assert_eq!(of_unchanged_file(&path).unwrap(), mark);
     }
 }

@@ -15,6 +15,7 @@
 
 pub mod digest;
 pub mod download;
+mod file_stamp;
 pub mod labels;
 pub mod library;
 pub mod manifest;
@@ -32,6 +33,7 @@ pub use digest::Sha256Sum;
 pub use download::{
     Checked, Download, DownloadError, Downloaded, PullPlan, Start, Trust, place_all,
 };
+pub use file_stamp::FileStamp;
 pub use manifest::Manifest;
 pub use raw::ManifestError;
 pub use zoo::{MOTION, NetworkProbe, PREFERRED, Resolved, Zoo, ZooError};

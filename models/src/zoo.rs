@@ -224,7 +224,7 @@ impl Zoo {
         let manifest = if beside.is_file() {
             Arc::new(Manifest::read(&beside)?)
         } else {
-            let (sum, _) = digest::of_file(path).map_err(|source| unreadable(path, source))?;
+            let sum = digest::of_unchanged_file(path).map_err(|source| unreadable(path, source))?;
             self.recognise(sum)
                 .cloned()
                 .ok_or_else(|| ZooError::Unrecognised {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use watchkeeper_models::manifest::Task;
-use watchkeeper_models::{MOTION, Manifest, Resolved, Zoo, ZooError};
+use watchkeeper_models::{FileStamp, MOTION, Manifest, Resolved, Zoo, ZooError};
 
 use self::changes::Changes;
 use super::actions::{self, ActionModel};
@@ -39,7 +39,6 @@ use super::trt::TrtSettings;
 use super::whole_image::WholeImageModel;
 use crate::detector::Detector;
 use crate::error::DetectError;
-use crate::file_stamp::FileStamp;
 
 /// What a pipeline opens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -77,7 +77,7 @@ fn calibrated(path: &Path, backend: &str) -> Result<PathBuf, String> {
     let bytes = std::fs::read(&file).map_err(|e| format!("{shown}: {e}; {remedy}"))?;
     let origin = quantize::origin(bytes.into());
     let origin = origin.ok_or_else(|| format!("{shown} is no calibrated network; {remedy}"))?;
-    let (sum, _) = digest::of_file(path).map_err(|e| e.to_string())?;
+    let sum = digest::of_unchanged_file(path).map_err(|e| e.to_string())?;
     if origin.sha256 != sum.to_string() {
         return Err(format!("{shown} was calibrated for another file; {remedy}"));
     }

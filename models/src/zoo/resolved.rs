@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::digest::{self, Sha256Sum};
-use crate::manifest::{Manifest, Part};
+use crate::manifest::{Manifest, Part, Task};
 
 use super::error::ZooError;
 
@@ -23,6 +23,26 @@ impl Resolved {
     #[must_use]
     pub fn part(&self, part: &Part) -> PathBuf {
         beside(&self.path, part)
+    }
+
+    /// Returns a digest of what the model computes: of its files as they are, and of the part of
+    /// its manifest that decides.
+    ///
+    /// # Errors
+    /// A file can't be read.
+    pub fn digest(&self) -> io::Result<Sha256Sum> {
+        let manifest = &self.manifest;
+        let (name, input, decode) = (&manifest.name, &manifest.input, &manifest.decode);
+        let mut described = format!("{name} {input:?} {decode:?} {:?}", manifest.text);
+        if manifest.task == Task::ObjectDetection {
+            let (labels, nms) = (&manifest.labels, &manifest.nms);
+            described.push_str(&format!(" {} {nms:?} {labels:?}", manifest.confidence));
+        }
+        let parts = manifest.parts().map(|part| self.part(part));
+        for path in std::iter::once(self.path.clone()).chain(parts) {
+            described.push_str(&format!(" {}", digest::of_unchanged_file(&path)?));
+        }
+        Ok(Sha256Sum::of(described.as_bytes()))
     }
 
     /// Reads a file that belongs to the model and compares its checksum with the manifest's.

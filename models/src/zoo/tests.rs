@@ -475,3 +475,27 @@ fn pull_prefers_a_file_whose_checksum_is_known() {
     let none = zoo.pull_plan("yolov8n", Trust::KnownOnly, None);
     assert!(matches!(none, Err(ZooError::NotPublished { .. })));
 }
+
+#[test]
+fn digest_is_of_the_file_as_it_is_and_of_the_preparation() {
+    let dir = tempfile::tempdir().unwrap();
+    let (manifest, network) = (dir.path().join("m.toml"), dir.path().join("m.onnx"));
+    let text = own("m");
+    fs::write(&manifest, &text).unwrap();
+    fs::write(&network, "a network").unwrap();
+    let resolve = || Zoo::with_dir(dir.path()).resolve("m").unwrap();
+    let digest = || resolve().digest().unwrap();
+    let first = digest();
+    // The recorded checksum stays that of the file that was placed.
+    fs::write(&network, "retrained").unwrap();
+    let retrained = digest();
+    assert_ne!(retrained, first);
+    fs::write(&manifest, format!("# no change\n{text}")).unwrap();
+    assert_eq!(digest(), retrained);
+    let prepared = text.replace("[input]", "[input]\nmean = [1.0, 2.0, 3.0]");
+    fs::write(&manifest, prepared).unwrap();
+    assert_ne!(digest(), retrained);
+    let resolved = resolve();
+    fs::remove_file(&network).unwrap();
+    assert!(resolved.digest().is_err());
+}

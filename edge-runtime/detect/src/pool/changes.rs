@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use watchkeeper_models::FileStamp;
 
 use crate::backend::BackendChoice;
 use crate::change::{Candidate, ChangeHost, ChangeParts, ChangePolicy, ChangeTask, Comparison};
-use crate::file_stamp::FileStamp;
 use crate::network::{LoadError, Network};
 use crate::picture_network::PictureNetwork;
 use crate::precision::Precision;

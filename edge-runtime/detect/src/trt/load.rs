@@ -78,8 +78,8 @@ impl Place {
         let library = settings.library_file().map_err(unavailable)?;
         let facts = probe::facts(&library, settings).map_err(unavailable)?;
         let (path, precision) = settings.precision.network_file(path, NAME);
-        let (network, _) =
-            digest::of_file(&path).map_err(|error| LoadError::file(&path, NAME, &error))?;
+        let network = digest::of_unchanged_file(&path)
+            .map_err(|error| LoadError::file(&path, NAME, &error))?;
         let subject = Subject {
             network,
             precision,

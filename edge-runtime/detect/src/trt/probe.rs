@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
+use watchkeeper_models::FileStamp;
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome, limits};
 use watchkeeper_trt::{Cuda, Failure, Shim};
 
 use super::settings::TrtSettings;
-use crate::file_stamp::FileStamp;
 use crate::network::one_line;
 
 /// Name of the subcommand of `watchkeeper-runtime`.

@@ -23,7 +23,7 @@ use watchkeeper_detect::change::{ChangeHost, ChangePolicy};
 use watchkeeper_detect::trt::StopFlag;
 use watchkeeper_detect::{BackendChoice, Claim, Detector, DetectorPool, OpenError};
 use watchkeeper_models::manifest::Task;
-use watchkeeper_models::{MOTION, Sha256Sum, Zoo};
+use watchkeeper_models::{MOTION, Sha256Sum, Zoo, digest};
 
 use super::backend_changes::BackendChanges;
 use super::backends;
@@ -160,16 +160,17 @@ impl Models {
         model: &str,
         claim: &Arc<Claim>,
     ) -> Result<Box<dyn Detector>, ModelError> {
+        let zoo = self.zoo();
         if let Some(first_loads) = &self.first_loads
             && model != MOTION
         {
-            first_loads.check(model, &self.zoo())?;
+            first_loads.check(model, &zoo)?;
         }
         let mut request = self.settings.request(model);
         if let Some(trt) = &mut request.trt {
             trt.stop = StopFlag(Arc::clone(&self.is_stopping));
         }
-        let sum = self.network_sum(model);
+        let sum = self.network_sum(model, &zoo);
         if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum.as_ref())
             && fastest.choice(sum) == Some(BackendChoice::Rten)
         {
@@ -183,10 +184,9 @@ impl Models {
     }
 
     /// Checksum of a model's network; only where back ends are chosen by measurements.
-    fn network_sum(&self, model: &str) -> Option<Sha256Sum> {
-        let first_loads = self.first_loads.as_ref()?;
+    fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
         self.fastest.as_ref().filter(|_| model != MOTION)?;
-        first_loads.network_sum(model, &self.zoo())
+        digest::of_unchanged_file(&zoo.resolve(model).ok()?.path).ok()
     }
 
     /// The back ends of this box, and the models measured on them.
@@ -233,8 +233,8 @@ impl Models {
             is_used && matches!(model.state, ModelState::Present { .. })
         };
         for model in models.iter_mut().filter(has_digest) {
-            let first_loads = self.first_loads.as_ref();
-            let digest = first_loads.and_then(|all| all.digest(&model.name, &zoo));
+            let resolved = zoo.resolve(&model.name).ok();
+            let digest = resolved.and_then(|model| model.digest().ok());
             model.digest = digest.map(|sum| sum.to_string());
         }
         models

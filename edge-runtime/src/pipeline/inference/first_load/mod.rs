@@ -13,7 +13,6 @@
 //! Not here: how the child is run, its limits and the reading of its end
 //! (`watchkeeper_models::model_check`).
 
-mod digests;
 mod results;
 mod subject;
 
@@ -28,11 +27,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 use watchkeeper_detect::BackendChoice;
 use watchkeeper_detect::precision::{Precision, calibrated_file};
-use watchkeeper_models::manifest::Task;
 use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
-use watchkeeper_models::{Resolved, Sha256Sum, Zoo, ZooError};
+use watchkeeper_models::{Resolved, Zoo, ZooError, digest};
 
-use self::digests::Digests;
 use self::results::{CheckResult, CheckResults};
 pub(super) use self::subject::program_stamp;
 use self::subject::{CheckedModel, Key, Subject};
@@ -95,7 +92,6 @@ pub struct FirstLoads {
     program_stamp: String,
     settings: ModelSettings,
     results: CheckResults,
-    digests: Digests,
     /// Held during a check.
     turn: Mutex<()>,
     /// Models that wait for their turn.
@@ -119,7 +115,6 @@ impl FirstLoads {
             program,
             results: CheckResults::new(&settings.state_dir),
             settings,
-            digests: Digests::default(),
             turn: Mutex::default(),
             waiting: AtomicUsize::default(),
             is_stopping,
@@ -194,30 +189,6 @@ impl FirstLoads {
         self.answer(&path, &key, result)
     }
 
-    /// Returns the checksum of the model's network; `None` if it can't be found or read.
-    pub fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
-        self.digests.of(&zoo.resolve(model).ok()?.path).ok()
-    }
-
-    /// Returns a digest of what the model computes: of its files, and of the part of its manifest
-    /// that decides; `None` if a file can't be found or read. Files are read in full once, and
-    /// again when they changed.
-    pub fn digest(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
-        let resolved = zoo.resolve(model).ok()?;
-        let manifest = &resolved.manifest;
-        let (name, input, decode) = (&manifest.name, &manifest.input, &manifest.decode);
-        let mut described = format!("{name} {input:?} {decode:?} {:?}", manifest.text);
-        if manifest.task == Task::ObjectDetection {
-            let (labels, nms) = (&manifest.labels, &manifest.nms);
-            described.push_str(&format!(" {} {nms:?} {labels:?}", manifest.confidence));
-        }
-        let parts = manifest.parts().map(|part| resolved.part(part));
-        for path in std::iter::once(resolved.path.clone()).chain(parts) {
-            described.push_str(&format!(" {}", self.digests.of(&path).ok()?));
-        }
-        Some(Sha256Sum::of(described.as_bytes()))
-    }
-
     /// Waits until no other model is checked. Every check ends, so every wait does.
     fn wait_for_turn(&self, path: &Path) -> Result<MutexGuard<'_, ()>, FirstLoadError> {
         if let Some(turn) = self.turn.try_lock() {
@@ -249,7 +220,7 @@ impl FirstLoads {
             let int8 = int8.filter(|file| is_int8 && file.exists());
             let files = std::iter::once(model.path.clone()).chain(parts).chain(int8);
             let sums = files.map(|path| {
-                let sum = self.digests.of(&path).map(|sum| sum.to_string());
+                let sum = digest::of_unchanged_file(&path).map(|sum| sum.to_string());
                 sum.map_err(|source| FirstLoadError::Unreadable { path, source })
             });
             Ok(CheckedModel {

@@ -86,31 +86,6 @@ fn loaded_model_is_checked_once_over_restarts() {
 }
 
 #[test]
-fn digest_is_of_the_file_as_it_is_and_of_the_preparation() {
-    let site = Site::new("exit 0");
-    let (first_loads, manifest) = (site.first_loads(), site.path("models/m.toml"));
-    let digest = || first_loads.digest("m", &Zoo::with_dir(site.path("models")));
-    let first = digest();
-    assert!(first.is_some());
-    // The recorded checksum stays that of the file that was placed.
-    fs::write(site.path("models/m.onnx"), "retrained").unwrap();
-    let retrained = digest();
-    assert_ne!(retrained, first);
-    let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, format!("# no change\n{text}")).unwrap();
-    assert_eq!(digest(), retrained);
-    fs::write(
-        &manifest,
-        text.replace("[input]", "[input]\nmean = [1.0, 2.0, 3.0]"),
-    )
-    .unwrap();
-    let prepared = digest();
-    assert!(prepared.is_some() && prepared != retrained);
-    fs::remove_file(site.path("models/m.onnx")).unwrap();
-    assert_eq!(digest(), None);
-}
-
-#[test]
 fn calibrated_network_is_checked_where_it_may_run() {
     let site = Site::new("exit 0");
     for (precision, runs) in [("fp16", [1, 1, 1]), ("int8", [2, 3, 3])] {

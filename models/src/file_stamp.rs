@@ -21,17 +21,13 @@ impl FileStamp {
     /// # Errors
     /// When the file is missing or its folder unreadable.
     pub fn of(path: &Path) -> io::Result<Self> {
-        std::fs::metadata(path).map(|file| Self::of_metadata(&file))
-    }
-
-    #[must_use]
-    pub fn of_metadata(file: &std::fs::Metadata) -> Self {
-        Self {
+        let file = std::fs::metadata(path)?;
+        Ok(Self {
             device: file.dev(),
             inode: file.ino(),
             bytes: file.size(),
             modified: (file.mtime(), file.mtime_nsec()),
             changed: (file.ctime(), file.ctime_nsec()),
-        }
+        })
     }
 }
