@@ -26,6 +26,8 @@ fn main() -> anyhow::Result<()> {
     let params = DetectParams {
         confidence: Some(confidence.parse()?),
         iou_threshold: Some(0.45),
+        // As the workflow of a watch.
+        class_agnostic_nms: Some(false),
         ..DetectParams::default()
     };
     let pool = DetectorPool::default();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells how the evidence of crossing events separates true from wrong ones, and plots it.
+"""Tells how the evidence of crossing events separates true from wrong ones, and plots the verdicts on both.
 
     plot.py EVENTS PLOT.svg
 
@@ -13,6 +13,8 @@ import sys
 import matplotlib
 
 matplotlib.use("svg")
+# The same data give the same file.
+matplotlib.rcParams["svg.hashsalt"] = "evidence"
 from matplotlib import pyplot  # noqa: E402: the back end is chosen above
 
 GATES = {"escalate": 0.50, "review": 0.70, "record": 0.85, "act": 0.90}
@@ -39,19 +41,16 @@ def table(events):
 
 
 def plot(confidences, path):
-    figure, axes = pyplot.subplots(figsize=(7, 4))
-    for name, values in zip(("true", "wrong"), confidences):
-        values = sorted(values)
-        shares = [(n + 1) / len(values) for n in range(len(values))]
-        axes.step([0, *values], [0, *shares], where="post", label=f"{name} ({len(values)})")
-    for name, gate in GATES.items():
-        axes.axvline(gate, color="grey", linewidth=0.5)
-        axes.text(gate, 1.02, name, fontsize=7, ha="center")
-    axes.set_xlim(0.4, 1)
-    axes.set_xlabel("confidence of the event")
-    axes.set_ylabel("share of events at or below it")
+    figure, axes = pyplot.subplots(figsize=(6, 3))
+    edges = [0, *GATES.values(), 1.01]
+    for side, (name, values) in enumerate(zip(("true", "wrong"), confidences)):
+        shares = [100 * sum(low <= v < high for v in values) / len(values) for low, high in zip(edges, edges[1:])]
+        axes.bar([n + 0.4 * side - 0.2 for n in range(len(shares))], shares, 0.4, label=f"{name} ({len(values)})")
+    axes.set_xticks(range(len(edges) - 1), ["discard", *GATES])
+    axes.set_ylabel("% of the crossing events")
     axes.legend()
-    figure.savefig(path)
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None})
 
 
 def main():

@@ -1,8 +1,8 @@
 //! Classes that detectors exchange for one object.
 //!
 //! - Classes of a group are one class to our tracker, and two boxes of different classes of a group
-//!   that overlap are one object: the better one is followed. Suppression within one class is the
-//!   detector's.
+//!   that overlap are one object: the better one is followed, with the score of both. Suppression
+//!   within one class is the detector's.
 //! - Groups go by the names of COCO and Open Images; other classes are groups of their own.
 
 use crate::detections::Detection;
@@ -38,11 +38,28 @@ pub(super) fn is_covered(boxes: &[Detection], index: usize) -> bool {
     };
     boxes.iter().enumerate().any(|(i, other)| {
         let is_better = (other.confidence, index) > (d.confidence, i);
-        is_better
-            && other.class_id != d.class_id
-            && group_id(other) == VEHICLE_ID
-            && other.bbox.iou(&d.bbox) > MAX_OVERLAP
+        is_better && is_other_class_of(d, other)
     })
+}
+
+/// Score that one of the classes of this vehicle is right. A network that is unsure of the class
+/// splits the score of one object among boxes of several.
+pub(super) fn group_score(boxes: &[Detection], d: &Detection) -> f64 {
+    if group_id(d) != VEHICLE_ID {
+        return d.confidence;
+    }
+    let others = boxes.iter().filter(|other| is_other_class_of(d, other));
+    let miss = others.fold(1.0 - d.confidence, |miss, other| {
+        miss * (1.0 - other.confidence)
+    });
+    1.0 - miss
+}
+
+/// Whether two boxes are one vehicle in two classes.
+fn is_other_class_of(d: &Detection, other: &Detection) -> bool {
+    other.class_id != d.class_id
+        && group_id(other) == VEHICLE_ID
+        && other.bbox.iou(&d.bbox) > MAX_OVERLAP
 }
 
 #[cfg(test)]
@@ -71,6 +88,25 @@ mod tests {
         assert_eq!(covered(&boxes), [true, false]);
         let equal = [found(2, "car", 0.0, 0.6), found(7, "truck", 5.0, 0.6)];
         assert_eq!(covered(&equal), [false, true], "the first of equal ones");
+    }
+
+    #[test]
+    fn score_split_among_classes_of_one_vehicle_is_joined() {
+        let boxes = [
+            found(2, "car", 0.0, 0.3),
+            found(7, "truck", 5.0, 0.4),
+            found(5, "bus", 300.0, 0.6),
+            found(0, "person", 0.0, 0.3),
+        ];
+        let scores = boxes.each_ref().map(|d| group_score(&boxes, d));
+        let expected = [0.58, 0.58, 0.6, 0.3];
+        assert!(
+            scores
+                .iter()
+                .zip(expected)
+                .all(|(a, b)| (a - b).abs() < 1e-9),
+            "{scores:?}"
+        );
     }
 
     #[test]

@@ -20,7 +20,7 @@ use watchkeeper_contract::id::TrackId;
 use super::assign::Assigner;
 use super::cadence::Cadence;
 use super::camera::Common;
-use super::class_group::{group_id, has_mixed_group, is_covered};
+use super::class_group::{group_id, group_score, has_mixed_group, is_covered};
 use super::drift::Drift;
 use super::likeness::{Compared, grown};
 use super::motion::BoxMotion;
@@ -264,13 +264,18 @@ impl Tracker {
         for (index, d) in boxes.iter().enumerate() {
             if is_followable(d) && !(is_mixed && is_covered(boxes, index)) {
                 let class_id = group_id(d);
+                let score = if is_mixed {
+                    group_score(boxes, d)
+                } else {
+                    d.confidence
+                };
                 self.seen.push(Seen {
                     index,
                     bbox: d.bbox,
                     class_id,
-                    score: d.confidence,
+                    score,
                     compared: Compared::new(&d.bbox, class_id)
-                        .weighing((d.confidence * weight).clamp(0.0, 1.0)),
+                        .weighing((score * weight).clamp(0.0, 1.0)),
                     wide: grown(&d.bbox, CAMERA_BUFFER),
                     track: None,
                 });
