@@ -77,7 +77,7 @@ impl Setup {
         folder: &Path,
     ) -> Result<(Vec<StoredChain>, Option<EventSeq>), StoreError> {
         let chains = on_disk::restore(store, folder)?;
-        Ok((chains, on_disk::stored_cursor(store)?))
+        Ok((chains, on_disk::CURSOR.read(store)?))
     }
 }
 
@@ -138,7 +138,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
             cursor = deps.start_at_end() => cursor,
         },
     };
-    let mut journal = JournalTail::new(runtime, Some(cursor), on_disk::cursor_op);
+    let mut journal = JournalTail::new(runtime, Some(cursor), on_disk::CURSOR);
     let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
     loop {
         queue.start_next();
@@ -281,7 +281,7 @@ impl Deps {
         let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
         loop {
             if let Ok(health) = self.runtime.health().await {
-                self.commit(vec![on_disk::cursor_op(health.last_seq)]).await;
+                self.commit(vec![on_disk::CURSOR.op(health.last_seq)]).await;
                 tracing::info!(after = health.last_seq.0, "chains: following the journal");
                 return health.last_seq;
             }
@@ -348,11 +348,7 @@ impl Deps {
         let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
         loop {
             let (store, ops) = (Arc::clone(&self.store), ops.clone());
-            let stored = tokio::task::spawn_blocking(move || {
-                let mut batch = Batch::new();
-                ops.into_iter().for_each(|op| batch.push(op));
-                store.commit(batch)
-            });
+            let stored = tokio::task::spawn_blocking(move || store.commit(Batch::from_iter(ops)));
             let error = match stored.await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),

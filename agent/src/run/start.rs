@@ -295,7 +295,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
     let opinions = second_opinion::on_disk::restore(store, folder)?;
     let assessments = PendingAssessments::restore(store, folder)?;
     let chains = evidence::service::Setup::restore(store, folder)?;
-    let tail_cursor = second_opinion::on_disk::stored_cursor(store)?;
+    let tail_cursor = second_opinion::on_disk::CURSOR.read(store)?;
     let heartbeat = heartbeat::on_disk::restore(store, folder)?;
     // Everything is readable from here on, so the store may be written.
     let rewrites = std::mem::take(&mut commands.rewrites);
