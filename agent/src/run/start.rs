@@ -7,6 +7,7 @@
 //! - On a full or read-only disk the agent starts with the records that can be read. What it has to
 //!   store waits in the outbox's next batch.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ use crate::connectors::{self, Executor};
 use crate::evidence;
 use crate::evidence::lookup_service::LookupService;
 use crate::evidence::on_disk::StoredChain;
-use crate::fleet::command::{self, CommandBoard, Refusals};
+use crate::fleet::command::{self, CommandBoard, CommandKey, Record, Refusals};
 use crate::fleet::mqtt::broker::Broker;
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
@@ -86,7 +87,7 @@ pub enum StartError {
 /// Everything that the store holds, read back.
 struct Restored {
     outbox: outbox::Restored,
-    commands: command::Restored,
+    commands: BTreeMap<CommandKey, Record>,
     refusals: Refusals,
     sources: RetainedSources,
     opinions: Vec<(EventId, second_opinion::queue::Progress)>,
@@ -159,7 +160,7 @@ impl Agent {
         log_absence(setup.broker.as_ref());
         let topics = Topics::new(&setup.site, &setup.box_id);
         let retained = restore_retained(&topics, &restored.sources, &restored.refusals);
-        let board = CommandBoard::new(wall, restored.commands.records);
+        let board = CommandBoard::new(wall, restored.commands);
         let ring = TelemetryRing::new(RING_CAPACITY, RING_SPACING);
         let api = setup.api.map(|api| api_setup(api, &shared));
         let session = Session::new(now, starts, fastrand::u64(..));
@@ -286,27 +287,24 @@ fn task_setup(
     }
 }
 
-/// Reads everything that the store holds, then migrates what older builds wrote.
+/// Reads everything that the store holds, then deletes damaged messages from it.
 fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, StoreError> {
     let (outbox, damaged) = outbox::store::restore(store, folder, first_outbox_id(now))?;
-    let mut commands = command::restore(store, folder)?;
+    let commands = command::restore(store, folder)?;
     let refusals = Refusals::restore(store, folder)?;
-    let (sources, migrated) = RetainedSources::restore(store, folder)?;
+    let sources = RetainedSources::restore(store, folder)?;
     let opinions = second_opinion::on_disk::restore(store, folder)?;
     let assessments = PendingAssessments::restore(store, folder)?;
     let chains = evidence::service::Setup::restore(store, folder)?;
     let tail_cursor = second_opinion::on_disk::CURSOR.read(store)?;
     let heartbeat = heartbeat::on_disk::restore(store, folder)?;
     // Everything is readable from here on, so the store may be written.
-    let rewrites = std::mem::take(&mut commands.rewrites);
-    for batch in rewrites.into_iter().chain(migrated).chain(damaged) {
-        match store.write(batch) {
-            // Repeated at the next start.
-            Err(error) if error.is_disk_refusal() => {
-                tracing::warn!(%error, "records of an older version stay as they are");
-            }
-            written => written?,
+    match damaged.map_or(Ok(()), |damaged| store.write(damaged)) {
+        // Repeated at the next start.
+        Err(error) if error.is_disk_refusal() => {
+            tracing::warn!(%error, "outbox: damaged messages stay in the store");
         }
+        written => written?,
     }
     Ok(Restored {
         outbox,
