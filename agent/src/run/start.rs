@@ -60,6 +60,7 @@ use crate::fleet::outbox::{self, Outbox, TelemetryRing};
 use crate::heartbeat;
 use crate::jobs::scheduler::SchedulerSetup;
 use crate::jobs::{JobService, ToolSetup};
+use crate::model_access::ModelAccess;
 use crate::notify;
 use crate::references::ReferenceService;
 use crate::review_links::ReviewLinks;
@@ -109,15 +110,13 @@ struct Shared {
     schedule_runtime: RuntimeClient,
     store: Arc<dyn Store>,
     state_dir: PathBuf,
-    /// Folder of the store.
-    folder: PathBuf,
     /// Folder of traces, notes and blueprints.
     home: PathBuf,
     /// The agent's own trace.
     trace: Trace,
     audit: AuditConfig,
     switch: HeartbeatSwitch,
-    llm: Option<Arc<LazyLlmClient>>,
+    model: Option<ModelAccess>,
     notes: Notes,
     links: Option<Arc<ReviewLinks>>,
     /// PEM file with the authorities to trust.
@@ -326,6 +325,13 @@ impl Shared {
             tracing::error!("the language model is unavailable: {error}");
         }
         let home = setup.state_dir.join(TRACE_FOLDER);
+        let trace = Trace::new(&home, AGENT).with_audit_limits(setup.audit);
+        let model = setup.llm().map(|llm| ModelAccess {
+            llm: Arc::new(LazyLlmClient::new(llm.clone())),
+            store: Arc::clone(&store),
+            folder,
+            trace: trace.clone(),
+        });
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
         let tools = ToolSetup {
             socket: setup.runtime_socket.clone(),
@@ -342,12 +348,9 @@ impl Shared {
             schedule_runtime: RuntimeClient::new(&setup.runtime_socket)?,
             store,
             state_dir: setup.state_dir.clone(),
-            folder,
-            llm: setup
-                .llm()
-                .map(|llm| Arc::new(LazyLlmClient::new(llm.clone()))),
+            model,
             notes: Notes::in_background(&home, &setup.memory),
-            trace: Trace::new(&home, AGENT).with_audit_limits(setup.audit),
+            trace,
             audit: setup.audit,
             switch: HeartbeatSwitch::new(
                 &home,
@@ -388,12 +391,8 @@ fn restore_retained(topics: &Topics, sources: &RetainedSources, refusals: &Refus
 }
 
 fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
-    let llm = api.llm.as_ref().and(shared.llm.clone());
-    let model = llm.map(|llm| {
-        let (store, folder) = (Arc::clone(&shared.store), shared.folder.clone());
-        let open_ledger = move || Ok(Arc::clone(&store));
-        Arc::new(move || llm.client(&folder, &open_ledger)) as OpenClient
-    });
+    let model = api.llm.as_ref().and(shared.model.clone());
+    let model = model.map(|model| Arc::new(move || model.open()) as OpenClient);
     let archive = ArchiveSetup {
         state_dir: shared.state_dir.clone(),
         config: api.archive,
@@ -431,9 +430,7 @@ fn heartbeat_task(
     now: Instant,
 ) -> HeartbeatTask {
     let asker = heartbeat::asker::Asker {
-        llm: setup.llm.as_ref().and(shared.llm.clone()),
-        store: Arc::clone(&shared.store),
-        folder: shared.folder.clone(),
+        model: setup.llm.as_ref().and(shared.model.clone()),
         trace: shared.trace.clone(),
         notes: shared.notes.clone(),
     };
@@ -447,14 +444,11 @@ fn heartbeat_task(
 }
 
 fn opinion_asker(setup: OpinionSetup, shared: &Shared) -> Option<Arc<Asker>> {
-    let llm = shared.llm.clone()?;
+    let model = shared.model.clone()?;
     tracing::info!(provider = setup.llm.provider, "second opinions are enabled");
     Some(Arc::new(Asker {
-        llm,
-        store: Arc::clone(&shared.store),
-        folder: shared.folder.clone(),
+        model,
         runtime: shared.runtime.clone(),
-        trace: shared.trace.clone(),
         blueprints: BlueprintStore::new(&shared.home),
         timeout: setup.time,
     }))

@@ -4,43 +4,31 @@
 //! The blueprint of the triage job sets the steps and the cost limit.
 //!
 //! Invariants:
-//! - It runs as its own task, with blocking work on blocking threads.
-//! - Every error becomes one sentence.
-//! - `watchkeeper_llm` checks the budget before each attempt.
+//! - It runs as its own task. Every error becomes one sentence.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use serde_json::json;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
-use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::money::Money;
-use watchkeeper_llm::picture::{Detail, prepare};
+use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, Job, JobSpec};
-use watchkeeper_store::Store;
 
 use super::{Answer, Case, Opinion, prompt, verdict};
 use watchkeeper_assistant::blueprint::{self, Blueprint, BlueprintStore, ModelSize};
-use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::setup_agent::prompt::own;
-use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
+
+use crate::model_access::{ModelAccess, blocking, prepare_for};
 
 /// Dependencies of a question.
 #[derive(Debug)]
 pub struct Asker {
-    pub llm: Arc<LazyLlmClient>,
-    /// Store of the ledger.
-    pub store: Arc<dyn Store>,
-    /// Folder of `store`.
-    pub folder: PathBuf,
+    pub model: ModelAccess,
     pub runtime: RuntimeClient,
-    pub trace: Trace,
     pub blueprints: BlueprintStore,
     /// Timeout of one model.
     pub timeout: Duration,
@@ -60,28 +48,23 @@ impl Asker {
     /// A sentence for a user: no picture, no model, no budget, or an invalid answer.
     pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, String> {
         let asked = Instant::now();
-        let answer = Arc::clone(&self).answer(&case).await;
+        let answer = self.answer(&case).await;
         let answer = answer.map(|answer| Answer {
             took: asked.elapsed(),
             ..answer
         });
         if let Err(why) = &answer {
             let particulars = json!({"sentence": why, "event": case.event.id});
-            self.trace_event("no_opinion", particulars).await;
+            self.model.note("no_opinion", particulars).await;
         }
         answer
     }
 
-    async fn answer(self: Arc<Self>, case: &Case) -> Result<Answer, String> {
+    async fn answer(&self, case: &Case) -> Result<Answer, String> {
         let media = case.picture().ok_or("the event has no picture")?;
         let file = self.runtime.media(&media.id).await;
         let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
-        let asker = Arc::clone(&self);
-        let client = blocking(move || {
-            let open_ledger = || Ok(Arc::clone(&asker.store));
-            asker.llm.client(&asker.folder, open_ledger)
-        })
-        .await?;
+        let client = self.model.client().await?;
         let blueprint = self.blueprint().await?;
         let first = match blueprint.model {
             ModelSize::Small => Detail::Low,
@@ -118,7 +101,7 @@ impl Asker {
             "sentence": format!("{} is in doubt; asking {model}", first.model),
             "event": case.event.id, "opinion": first.opinion, "no_answer": opinion.as_ref().err(),
         });
-        self.trace_event("doubt", doubt).await;
+        self.model.note("doubt", doubt).await;
         Ok(match opinion {
             Ok(opinion) => Answer {
                 opinion,
@@ -139,8 +122,8 @@ impl Asker {
             blocking(move || blueprints.serving(blueprint::Job::Triage)).await?;
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
-            self.trace_event("damaged_blueprint", json!({"sentence": trouble}))
-                .await;
+            let details = json!({"sentence": trouble});
+            self.model.note("damaged_blueprint", details).await;
         }
         Ok(blueprint)
     }
@@ -173,7 +156,7 @@ impl Asker {
         }
     }
 
-    /// Sends the picture; traces every attempt with its result.
+    /// Sends the picture.
     async fn show(
         &self,
         job: &mut Job,
@@ -181,65 +164,12 @@ impl Asker {
         file: &Bytes,
         by: &Blueprint,
     ) -> Result<Opinion, String> {
-        let (model, detail) = (job.model(), job.detail());
-        let sees = model.image_tier;
-        let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
-        let file = file.clone();
-        let prepared = blocking(move || prepare(&file, sees, detail)).await?;
-        let conversation = prompt::build_conversation(case, prepared.picture, own(by))?;
-        let mut retries = Vec::new();
-        let mut on_progress = |progress: Progress<'_>| {
-            if let Progress::Retry { error, .. } = progress {
-                retries.push(error.to_string());
-            }
-        };
-        let reply = job
-            .ask(&conversation, &verdict::call_options(), &mut on_progress)
-            .await;
-        let (event, model) = (case.event.id, job.model().id.clone());
-        for sentence in retries {
-            let attempt = json!({"event": event, "model": model, "sentence": sentence});
-            self.trace_event("model_again", attempt).await;
-        }
-        let (usage, cost) = job.spent();
-        let mut particulars = json!({
-            "event": event, "model": model, "usd": cost.dollars(), "tokens": usage.total(), "blueprint": by.name,
-        });
-        match reply {
-            Ok(reply) => {
-                particulars["stop"] = json!(reply.stop);
-                self.trace_event("model", particulars).await;
-                verdict::parse_answer(&reply.text()).map_err(|e| e.to_string())
-            }
-            Err(error) => {
-                particulars["sentence"] = json!(error.to_string());
-                self.trace_event("model_away", particulars).await;
-                Err(error.to_string())
-            }
-        }
-    }
-
-    /// Writes to the trace and waits for the write.
-    async fn trace_event(&self, what: &'static str, particulars: Value) {
-        // A panic of the writer does not stop the question.
-        self.trace_in_background(what, particulars).await.ok();
-    }
-
-    /// Writes to the trace in the background. A failed write is logged only.
-    pub fn trace_in_background(&self, what: &'static str, particulars: Value) -> JoinHandle<()> {
-        let trace = self.trace.clone();
-        tokio::task::spawn_blocking(move || {
-            trace.note_or_log(Timestamp::now(), what, particulars);
-        })
-    }
-}
-
-/// Runs `work` on a blocking thread.
-async fn blocking<T: Send + 'static, E: ToString + Send + 'static>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|e| e.to_string()),
-        Err(died) => Err(format!("a thread of the agent panicked: {died}")),
+        let picture = prepare_for(job, file.clone()).await?;
+        let conversation = prompt::build_conversation(case, picture, own(by))?;
+        let details = json!({"event": case.event.id, "blueprint": by.name});
+        let options = verdict::call_options();
+        let asking = self.model.ask(job, &conversation, &options, details);
+        let reply = asking.await.map_err(|error| error.to_string())?;
+        verdict::parse_answer(&reply.text()).map_err(|e| e.to_string())
     }
 }
