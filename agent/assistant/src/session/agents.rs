@@ -93,8 +93,7 @@ impl Session {
         let home = self.deps.state_dir.as_ref();
         let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
         let store = BlueprintStore::new(home);
-        let created = store.create(&name, built_in::text(job));
-        created.map_err(|error| Error::input(error.to_string()))?;
+        store.create(&name, built_in::text(job))?;
         let text = format!(
             "Created {name} with the job {}. Edit it: watchkeeper blueprints update {name}; use \
              it: /switch {name}",
