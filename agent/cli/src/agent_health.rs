@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_client::how_to_start;
-use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
+
+use super::agent_client;
 
 /// Timeout of the agent's answer; it asks the runtime meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -205,12 +206,8 @@ async fn fetch(socket: &Path) -> Result<Value, Absence> {
         let why = format!("{} is not there", socket.display());
         return Err(Absence::NotRunning(why));
     }
-    install_provider();
     let fetched = async {
-        let client = reqwest::Client::builder()
-            .unix_socket(socket.to_owned())
-            .timeout(TIMEOUT)
-            .build()?;
+        let client = agent_client::builder(socket).timeout(TIMEOUT).build()?;
         let answer = client.get("http://agent/v1/health").send().await?;
         answer.error_for_status()?.json().await
     };
