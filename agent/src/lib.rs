@@ -22,6 +22,7 @@
 
 pub mod api;
 pub mod archive;
+pub mod background;
 pub mod connectors;
 mod data_question;
 pub mod embedding;

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::backoff::Backoff;
@@ -34,6 +34,7 @@ use super::counts::{SharedCounts, lock};
 use super::lookup_service::LookupService;
 use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
+use crate::background::BackgroundTask;
 use crate::journal_tail::JournalTail;
 use crate::record_assessment::{SendEnd, record_assessment};
 use crate::references::ReferenceService;
@@ -81,38 +82,12 @@ impl Setup {
     }
 }
 
-/// Handle of the task; see [`Service::stop`].
-#[derive(Debug)]
-pub struct Service {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Service {
-    /// Starts the task on the current tokio runtime.
-    #[must_use]
-    pub fn spawn(runtime: &RuntimeClient, setup: Setup) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(run(runtime.clone(), setup, stopped));
-        Self { stop, task }
-    }
-
-    /// Returns when the task has ended, which happens only after a panic.
-    pub async fn ended(&mut self) {
-        if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "chains: task panicked; restart the agent");
-        }
-    }
-
-    /// Asks no more sources and waits for questions in progress, [`STOP_TIMEOUT`] at most.
-    pub async fn stop(self) {
-        let Self { stop, task } = self;
-        // A closed receiver means that the task has ended.
-        stop.send(()).ok();
-        if let Err(error) = task.await {
-            tracing::error!(%error, "chains: task panicked; restart the agent");
-        }
-    }
+/// Starts the task. Once stopped it asks no more sources and waits for questions in progress,
+/// [`STOP_TIMEOUT`] at most.
+#[must_use]
+pub fn spawn(runtime: &RuntimeClient, setup: Setup) -> BackgroundTask {
+    let runtime = runtime.clone();
+    BackgroundTask::spawn("chains", |stopped| run(runtime, setup, stopped))
 }
 
 async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receiver<()>) {
