@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_store::{
@@ -37,13 +36,6 @@ struct ChannelNotices {
     /// Highest number so far.
     last: u64,
     open: BTreeMap<u64, Severity>,
-}
-
-/// Value of a record after its version byte, as JSON.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    #[serde(rename = "own")]
-    notice: Notice,
 }
 
 /// Notices that were pending when the agent ended, per channel by number.
@@ -75,8 +67,8 @@ impl PendingNotices {
                     continue;
                 }
                 let parsed = parsed.filter(|(id, _)| channels.contains(id));
-                match (parsed, RECORDS.decode(&entry.value)) {
-                    (Some((id, number)), Some(Stored { notice })) => {
+                match (parsed, RECORDS.decode::<Notice>(&entry.value)) {
+                    (Some((id, number)), Some(notice)) => {
                         pending.take(&id, number, notice.severity);
                         restored.entry(id).or_default().push((number, notice));
                     }
@@ -111,10 +103,7 @@ impl PendingNotices {
         let number = notices.last.saturating_add(1);
         notices.last = number;
         notices.open.insert(number, notice.severity);
-        let stored = Stored {
-            notice: notice.clone(),
-        };
-        let mut ops = vec![RECORDS.put(key(channel, number), &stored)];
+        let mut ops = vec![RECORDS.put(key(channel, number), notice)];
         while notices.open.len() > MAX_PENDING {
             let evicted = notices
                 .open
