@@ -13,7 +13,6 @@ use bytes::Bytes;
 use serde_json::json;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
-use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, Job, JobSpec};
 
@@ -32,13 +31,6 @@ pub struct Asker {
     pub blueprints: BlueprintStore,
     /// Timeout of one model.
     pub timeout: Duration,
-}
-
-/// The answer of one model.
-struct ModelAnswer {
-    opinion: Result<Opinion, String>,
-    model: String,
-    cost: Money,
 }
 
 impl Asker {
@@ -70,33 +62,18 @@ impl Asker {
             ModelSize::Small => Detail::Low,
             ModelSize::Large => Detail::Medium,
         };
-        let first = self.job(&client, case, blueprint.model.tier(), first);
-        let ModelAnswer {
-            opinion,
-            model,
-            cost,
-        } = self.ask_model(first, case, &file, &blueprint).await;
-        let opinion = opinion?;
-        let first = Answer {
-            opinion,
-            model,
-            cost,
-            took: Duration::ZERO,
-            shared_from: None,
-        };
-        let large = self.job(&client, case, Tier::Medium, Detail::Medium);
+        let mut small = self.job(&client, case, blueprint.model.tier(), first);
+        let opinion = self.show(&mut small, case, &file, &blueprint).await?;
+        let first = answer_of(&small, opinion);
+        let mut large = self.job(&client, case, Tier::Medium, Detail::Medium);
         // No large model is asked after a blueprint of one step, a spent limit, or with a single
         // model.
         let is_last = blueprint.steps < 2 || first.cost >= blueprint.cost;
         if !first.opinion.is_doubtful() || large.model().id == first.model || is_last {
             return Ok(first);
         }
-        let ModelAnswer {
-            opinion,
-            model,
-            cost,
-        } = self.ask_model(large, case, &file, &blueprint).await;
-        let cost = first.cost + cost;
+        let opinion = self.show(&mut large, case, &file, &blueprint).await;
+        let (model, cost) = (&large.model().id, first.cost + large.spent().1);
         let doubt = json!({
             "sentence": format!("{} is in doubt; asking {model}", first.model),
             "event": case.event.id, "opinion": first.opinion, "no_answer": opinion.as_ref().err(),
@@ -104,11 +81,8 @@ impl Asker {
         self.model.note("doubt", doubt).await;
         Ok(match opinion {
             Ok(opinion) => Answer {
-                opinion,
-                model,
                 cost,
-                took: Duration::ZERO,
-                shared_from: None,
+                ..answer_of(&large, opinion)
             },
             // The doubtful opinion of the small model still counts.
             Err(_) => Answer { cost, ..first },
@@ -139,23 +113,6 @@ impl Asker {
         })
     }
 
-    /// Asks the model of `job`.
-    async fn ask_model(
-        &self,
-        mut job: Job,
-        case: &Case,
-        file: &Bytes,
-        by: &Blueprint,
-    ) -> ModelAnswer {
-        let opinion = self.show(&mut job, case, file, by).await;
-        let (_, cost) = job.spent();
-        ModelAnswer {
-            opinion,
-            model: job.model().id.clone(),
-            cost,
-        }
-    }
-
     /// Sends the picture.
     async fn show(
         &self,
@@ -171,5 +128,16 @@ impl Asker {
         let asking = self.model.ask(job, &conversation, &options, details);
         let reply = asking.await.map_err(|error| error.to_string())?;
         verdict::parse_answer(&reply.text()).map_err(|e| e.to_string())
+    }
+}
+
+/// The answer of the model of `job`, with all that the job cost.
+fn answer_of(job: &Job, opinion: Opinion) -> Answer {
+    Answer {
+        opinion,
+        model: job.model().id.clone(),
+        cost: job.spent().1,
+        took: Duration::ZERO,
+        shared_from: None,
     }
 }
