@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
+use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 
 use super::super::agent_client::AgentClient;
@@ -21,7 +22,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::commands::JobCommands;
 use super::progress::Progress;
-use super::show::{self, ShownJob};
+use super::show;
 use watchkeeper_jobs::Plan;
 
 /// Time for an answer.
@@ -42,7 +43,7 @@ pub(super) struct AgentJobs {
 #[derive(Deserialize)]
 struct JobDetails {
     #[serde(flatten)]
-    job: ShownJob,
+    job: JobStatus,
     log: Vec<LogLine>,
 }
 
@@ -68,7 +69,7 @@ impl AgentJobs {
             }
             JobAction::Plan(args) if args.run => self.submit_words(args, commands, out),
             JobAction::List => {
-                let jobs: Vec<ShownJob> = self.get("jobs")?;
+                let jobs: Vec<JobStatus> = self.get("jobs")?;
                 show::table(&jobs, out);
                 Ok(())
             }
@@ -237,7 +238,7 @@ impl AgentJobs {
     }
 }
 
-fn ended(id: &str, job: &ShownJob, log: &[LogLine], out: &Output) -> Result<(), Failure> {
+fn ended(id: &str, job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(), Failure> {
     let how = log.iter().rev().find_map(|line| match &line.record {
         LogRecord::Ended { how } => Some(*how),
         _ => None,
@@ -248,7 +249,7 @@ fn ended(id: &str, job: &ShownJob, log: &[LogLine], out: &Output) -> Result<(), 
     });
     let files: Vec<String> = files
         .flatten()
-        .map(|name| job.output.join(name).display().to_string())
+        .map(|name| Path::new(&job.output).join(name).display().to_string())
         .collect();
     out.object(&json!({"type": "ended", "job": id, "how": how, "files": files}));
     match how {
