@@ -2,8 +2,8 @@
 //!
 //! It runs beside the agent's loop and needs no broker. Invariants:
 //! - A waiting effect takes only its number and lane in memory; its contents are fetched last.
-//! - A stop waits [`STOP_TIMEOUT`] for active effects. An interrupted effect is executed again after
-//!   the next start.
+//! - A stop waits [`STOP_TIMEOUT`] for active effects. An interrupted effect is executed again
+//!   after the next start.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

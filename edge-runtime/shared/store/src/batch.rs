@@ -77,7 +77,7 @@ impl Op {
         }
     }
 
-    /// Removes `key`.
+    /// Removes the record at `key`, if it is there.
     #[must_use]
     pub fn delete(keyspace: Keyspace, key: impl Into<Vec<u8>>) -> Self {
         Self::Delete {
