@@ -11,7 +11,7 @@ use super::*;
 use crate::blueprint::{Job, built_in};
 use crate::permissions::Entrypoint;
 
-fn head(request: &str) -> TurnHead {
+pub(crate) fn head(request: &str) -> TurnHead {
     TurnHead {
         id: ulid::Ulid::from_parts(1, 1).to_string(),
         request: request.to_owned(),
